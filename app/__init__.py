@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from app.session.engine import Engine
     from app.window.main_window import MainWindow
     from app.window.window_parts import WindowParts
-    from core.former_name import AdoptedFolder
+    from core.common.former_name import AdoptedFolder
 
 
 def build_window(
@@ -30,12 +30,12 @@ def build_window(
     `language` (a choice as in the settings) goes before theirs, this time. `adopted` are the folders that have been
     copied from those of the program's former name; without `config_dir` the rest is copied here.
     """
-    from app.imports import remove_pyside_import_hook
+    from app.import_hook import remove_pyside_import_hook
 
     remove_pyside_import_hook()
     from app.storage.settings_file import SettingsStore
     from app.window.main_window import MainWindow
-    from core.former_name import adopt_folders
+    from core.common.former_name import adopt_folders
 
     def assemble(window: MainWindow) -> WindowParts:
         from app.session.garbage_collection import collection_paused

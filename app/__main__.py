@@ -24,15 +24,14 @@ import resources
 from app import build_window
 from app.start import qt_variables
 from app.start.cli import CommandLineOptions, parse, peek_option
-from app.start.display import choose_platform, unusable_platform_reason
-from app.start.qt_messages import ignore_window_manager_warnings
+from app.start.display import choose_platform, ignore_window_manager_warnings, unusable_platform_reason
 from app.storage.settings import LANGUAGE_CHOICES
 from app.storage.settings_file import SettingsStore
 from app.theme.language import set_language
+from core.common.former_name import NAME, AdoptedFolder, adopt_folders, adopt_variables
+from core.common.text import escape_streams
 from core.errors import FileNotWrittenError
-from core.file_writing import temporary_folder
-from core.former_name import NAME, AdoptedFolder, adopt_folders, adopt_variables
-from core.terminal import escape_streams
+from core.system.file_writing import temporary_folder
 from resources.language import ENGLISH
 
 if TYPE_CHECKING:
@@ -118,15 +117,15 @@ def _engine(options: CommandLineOptions, engine: Engine | None) -> Engine | None
     """The engine given, or one that holds still, or records; None for the usual one."""
     if not options.still and options.record is None:
         return engine
-    from app.session.engines import EngineRouter
+    from app.session.engine_router import EngineRouter
 
     engine = engine or EngineRouter()
     if options.still:
-        from app.session.deterministic_engine import DeterministicEngine
+        from app.session.engine_proxy import DeterministicEngine
 
         engine = DeterministicEngine(engine)
     if options.record is not None:
-        from app.session.recording_engine import RecordingEngine
+        from app.session.engine_proxy import RecordingEngine
 
         engine = RecordingEngine(engine, options.record)
     return engine
@@ -139,7 +138,7 @@ def _run_album(application: QApplication, path: Path, options: CommandLineOption
     from app.album.picture import AlbumError
     from app.album.picture_drawing import draw_album
     from app.album.picture_script import read_script
-    from app.start.ending import run_until_exit
+    from app.start.termination import run_until_exit
 
     try:
         pictures = read_script(path, options.scale or 1.0, options.still, options.allow_outside)
@@ -153,8 +152,8 @@ def _run_album(application: QApplication, path: Path, options: CommandLineOption
 def _run_loop(application: QApplication, window: MainWindow, options: CommandLineOptions) -> int:
     import qasync
 
-    from app.start.ending import run_until_exit
     from app.start.launch import start
+    from app.start.termination import run_until_exit
 
     with qasync.QEventLoop(application) as loop:
         return run_until_exit(loop, start(window, options), window)
@@ -162,7 +161,7 @@ def _run_loop(application: QApplication, window: MainWindow, options: CommandLin
 
 def _exit(code: int) -> int:
     """Where the worker did not come back, nothing can be tidied up behind it: the process ends at once."""
-    from app.session.worker_thread import is_any_stuck
+    from app.session.worker import is_any_stuck
 
     if is_any_stuck():
         sys.stdout.flush()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from core import caches, catalog, errors, events, labs, media, remote, strategies, trace
     from core.caches.prefixes.prefix_store import PrefixStore, shared_length
     from core.code.script import as_code, why_not_generate
+    from core.common.text import beginning, cut_short
     from core.decoding.forward.native_step import has_quick_step
     from core.decoding.prompt import encode
     from core.decoding.score_cache import KeptScores
@@ -25,46 +26,44 @@ if TYPE_CHECKING:
     from core.explain import glossary, sizes, words
     from core.explain.beams import explain_candidate
     from core.explain.counterfactual import explain_what_if
-    from core.explain.filters import explain_cut
-    from core.explain.grammar import GrammarFigures, beam_grammar_figures, explain_grammar, grammar_figures
-    from core.explain.media import medium_label, medium_part, medium_place, medium_sentence
-    from core.explain.number_formats import share
-    from core.explain.rounds import explain_choice, explain_draft, explain_extra, explain_pool, explain_round
+    from core.explain.draft_rounds import explain_choice, explain_draft, explain_extra, explain_pool, explain_round
     from core.explain.sentence import Saying, Sentence, together
-    from core.explain.stage_details import explain_stage
+    from core.explain.settings import explain_cut, explain_stage
+    from core.explain.text_statistics import (
+        GrammarFigures,
+        WatermarkFound,
+        beam_grammar_figures,
+        explain_grammar,
+        explain_watermark,
+        grammar_figures,
+        watermark_found,
+    )
     from core.explain.tokens import explain_token
-    from core.explain.watermarks import WatermarkFound, explain_watermark, watermark_found
+    from core.explain.words import medium_label, medium_part, medium_place, medium_sentence, share
+    from core.generation.loading import load
+    from core.generation.running import Result, effective_settings, run, stream
+    from core.generation.scoring import score, score_stream
+    from core.generation.setting_titles import cache_title, setting_title, strategy_title
+    from core.generation.step_replay import WhatIf, what_if
+    from core.generation.throughput_estimate import Foretold, WeightsCost, foretell, weights_cost
     from core.grammar.compilation import grammar_problem
     from core.interpretability.attention import AttentionRow, attention
-    from core.interpretability.baseline_token import neutral_token
     from core.interpretability.lens import LensRow, lens, lens_text
-    from core.interpretability.occlusion import Effect, Occluded, occlude, occlusion
-    from core.interpretability.text_units import Unit
-    from core.loading import load
+    from core.interpretability.occlusion import Effect, Occluded, Unit, neutral_token, occlude, occlusion
     from core.memory.estimate import Estimate, estimate
-    from core.models.blueprint import blueprint
     from core.models.catalog import ModelEntry
-    from core.models.loaded_model import LoadedModel, wrap
+    from core.models.loaded_model import LoadedModel, blueprint, wrap
     from core.models.modalities import Takes
     from core.native.kernel_build import Quickened, quick_standing, quicken
     from core.native.native_library import switch_quick_steps
-    from core.optional_deps import why_missing
-    from core.processors.order import stage_order
-    from core.processors.watermarks import watermark_settings
-    from core.processors.wording import stage_label, stage_phrase
+    from core.processors.pipeline_stages import stage_label, stage_order, stage_phrase, watermark_settings
     from core.remote.remote_model import RemoteModel
     from core.request import Request
-    from core.running import Result, effective_settings, run, stream
-    from core.scoring import score, score_stream
-    from core.setting_titles import cache_title, setting_title, strategy_title
     from core.settings import make_config
-    from core.step_replay import WhatIf, what_if
-    from core.text_truncation import beginning, cut_short
-    from core.throughput_estimate import Foretold, foretell
+    from core.system.optional_deps import why_missing
     from core.trace.page.html_page import page, page_text
     from core.trace.recorder import record
     from core.trace.trace_file import replay
-    from core.weights_cost import WeightsCost, weights_cost
 
 __all__ = [
     "AttentionRow",
@@ -185,9 +184,9 @@ _HOMES = {
     "AttentionRow": "core.interpretability.attention",
     "Effect": "core.interpretability.occlusion",
     "Estimate": "core.memory.estimate",
-    "Foretold": "core.throughput_estimate",
+    "Foretold": "core.generation.throughput_estimate",
     "LensRow": "core.interpretability.lens",
-    "GrammarFigures": "core.explain.grammar",
+    "GrammarFigures": "core.explain.text_statistics",
     "KeptScores": "core.decoding.score_cache",
     "LoadedModel": "core.models.loaded_model",
     "ModelEntry": "core.models.catalog",
@@ -196,48 +195,48 @@ _HOMES = {
     "Quickened": "core.native.kernel_build",
     "RemoteModel": "core.remote.remote_model",
     "Request": "core.request",
-    "Result": "core.running",
+    "Result": "core.generation.running",
     "Saying": "core.explain.sentence",
     "Sentence": "core.explain.sentence",
     "Takes": "core.models.modalities",
-    "Unit": "core.interpretability.text_units",
-    "WeightsCost": "core.weights_cost",
-    "WhatIf": "core.step_replay",
-    "WatermarkFound": "core.explain.watermarks",
+    "Unit": "core.interpretability.occlusion",
+    "WeightsCost": "core.generation.throughput_estimate",
+    "WhatIf": "core.generation.step_replay",
+    "WatermarkFound": "core.explain.text_statistics",
     "as_code": "core.code.script",
     "attention": "core.interpretability.attention",
-    "beam_grammar_figures": "core.explain.grammar",
-    "beginning": "core.text_truncation",
-    "blueprint": "core.models.blueprint",
-    "cut_short": "core.text_truncation",
-    "effective_settings": "core.running",
+    "beam_grammar_figures": "core.explain.text_statistics",
+    "beginning": "core.common.text",
+    "blueprint": "core.models.loaded_model",
+    "cut_short": "core.common.text",
+    "effective_settings": "core.generation.running",
     "encode": "core.decoding.prompt",
     "estimate": "core.memory.estimate",
     "explain_candidate": "core.explain.beams",
-    "explain_choice": "core.explain.rounds",
-    "explain_cut": "core.explain.filters",
-    "explain_draft": "core.explain.rounds",
-    "explain_extra": "core.explain.rounds",
-    "foretell": "core.throughput_estimate",
-    "explain_grammar": "core.explain.grammar",
-    "explain_pool": "core.explain.rounds",
-    "explain_round": "core.explain.rounds",
-    "explain_stage": "core.explain.stage_details",
+    "explain_choice": "core.explain.draft_rounds",
+    "explain_cut": "core.explain.settings",
+    "explain_draft": "core.explain.draft_rounds",
+    "explain_extra": "core.explain.draft_rounds",
+    "foretell": "core.generation.throughput_estimate",
+    "explain_grammar": "core.explain.text_statistics",
+    "explain_pool": "core.explain.draft_rounds",
+    "explain_round": "core.explain.draft_rounds",
+    "explain_stage": "core.explain.settings",
     "explain_what_if": "core.explain.counterfactual",
     "explain_token": "core.explain.tokens",
-    "explain_watermark": "core.explain.watermarks",
+    "explain_watermark": "core.explain.text_statistics",
     "lens": "core.interpretability.lens",
     "lens_text": "core.interpretability.lens",
-    "grammar_figures": "core.explain.grammar",
+    "grammar_figures": "core.explain.text_statistics",
     "grammar_problem": "core.grammar.compilation",
-    "watermark_found": "core.explain.watermarks",
-    "load": "core.loading",
+    "watermark_found": "core.explain.text_statistics",
+    "load": "core.generation.loading",
     "make_config": "core.settings",
-    "medium_label": "core.explain.media",
-    "medium_part": "core.explain.media",
-    "medium_place": "core.explain.media",
-    "medium_sentence": "core.explain.media",
-    "neutral_token": "core.interpretability.baseline_token",
+    "medium_label": "core.explain.words",
+    "medium_part": "core.explain.words",
+    "medium_place": "core.explain.words",
+    "medium_sentence": "core.explain.words",
+    "neutral_token": "core.interpretability.occlusion",
     "occlude": "core.interpretability.occlusion",
     "occlusion": "core.interpretability.occlusion",
     "quick_standing": "core.native.kernel_build",
@@ -248,25 +247,25 @@ _HOMES = {
     "page_text": "core.trace.page.html_page",
     "record": "core.trace.recorder",
     "replay": "core.trace.trace_file",
-    "run": "core.running",
-    "score": "core.scoring",
-    "score_stream": "core.scoring",
-    "cache_title": "core.setting_titles",
-    "setting_title": "core.setting_titles",
-    "strategy_title": "core.setting_titles",
-    "share": "core.explain.number_formats",
+    "run": "core.generation.running",
+    "score": "core.generation.scoring",
+    "score_stream": "core.generation.scoring",
+    "cache_title": "core.generation.setting_titles",
+    "setting_title": "core.generation.setting_titles",
+    "strategy_title": "core.generation.setting_titles",
+    "share": "core.explain.words",
     "shared_length": "core.caches.prefixes.prefix_store",
-    "stage_label": "core.processors.wording",
-    "stage_order": "core.processors.order",
-    "stage_phrase": "core.processors.wording",
-    "stream": "core.running",
+    "stage_label": "core.processors.pipeline_stages",
+    "stage_order": "core.processors.pipeline_stages",
+    "stage_phrase": "core.processors.pipeline_stages",
+    "stream": "core.generation.running",
     "together": "core.explain.sentence",
-    "why_missing": "core.optional_deps",
-    "what_if": "core.step_replay",
+    "why_missing": "core.system.optional_deps",
+    "what_if": "core.generation.step_replay",
     "why_not_draft": "core.decoding.speculation.drafters.compatibility",
     "why_not_generate": "core.code.script",
-    "watermark_settings": "core.processors.watermarks",
-    "weights_cost": "core.weights_cost",
+    "watermark_settings": "core.processors.pipeline_stages",
+    "weights_cost": "core.generation.throughput_estimate",
     "wrap": "core.models.loaded_model",
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.terminal import printable
+from core.common.text import printable
 from resources.language import join_sentences, mark, tr, trn
 
 

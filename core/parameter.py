@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
+from core.common.lightweight_dataclass import plain
+from core.common.setting_values import FORM_DESCRIPTIONS, TokenIdForm, has_form, ids_in, to_plain_value
+from core.common.text import cut_short
 from core.errors import ParameterError
 from core.grammar.grammar_setting import grammar_format_problem
-from core.lightweight_dataclass import plain
-from core.optional_deps import Extra
-from core.plain_values import to_plain_value
-from core.text_truncation import cut_short
-from core.token_values import FORM_DESCRIPTIONS, TokenIdForm, has_form, ids_in
+from core.system.optional_deps import Extra
 from resources.language import mark, tr
 
 _MAX_QUOTED_LENGTH = 60

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core.common.setting_values import to_plain_value
 from core.errors import ParameterError
 from core.parameter import Settings, short_repr
-from core.plain_values import to_plain_value
 from resources.language import tr
 
 if TYPE_CHECKING:

@@ -7,15 +7,19 @@ import copy
 from transformers import GenerationConfig
 
 from core import strategies
-from core.defaults import DEFAULTS
+from core.common.hf_generation import DEFAULTS
+from core.common.setting_values import to_plain_value
 from core.errors import StrategyError
 from core.models.loaded_model import LoadedModel, check_model
 from core.parameter import Parameter, Settings, check, short_repr
-from core.plain_values import to_plain_value
 from core.request import Request
-from core.request_fields import check_request_fields, settings_by_name
-from core.setting_names import check_setting_names, unknown_option_error
 from core.strategies.base import Strategy
+from core.strategies.request_checks import (
+    check_request_fields,
+    check_setting_names,
+    settings_by_name,
+    unknown_option_error,
+)
 from resources.language import mark, tr
 
 _COMMON_PARAMETERS = (

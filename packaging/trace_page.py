@@ -17,8 +17,14 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from core.events import EVENTS  # noqa: E402  # the root has to be on the path first
-from core.trace.file_layout import schema_description  # noqa: E402
-from core.trace.schema import FILE_NAMES, VERSION, RecordSchema, TypeSpec, record_schemas  # noqa: E402
+from core.trace.schema import (  # noqa: E402
+    FILE_NAMES,
+    VERSION,
+    RecordSchema,
+    TypeSpec,
+    record_schemas,
+    schema_description,
+)
 
 DOCS = ROOT / "docs"
 PARTS = ROOT / "packaging" / "trace"

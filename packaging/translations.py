@@ -30,7 +30,7 @@ from babel.messages.pofile import read_po, write_po
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from core.trace.page.page_text import script_messages, skeleton_messages  # noqa: E402  # the root has to be on the path first
+from core.trace.page.html_page import script_messages, skeleton_messages  # noqa: E402  # the root has to be on the path first
 from resources.language import ENGLISH, LANGUAGES  # noqa: E402
 
 FOLDER = ROOT / "resources" / "translations"

@@ -1,27 +1,258 @@
-"""The pictures of an album, drawn one after another: each in a window of its own, which knows nothing of the others."""
+"""Draw the pictures of an album: open a window for each, prepare its run and its views, and save it."""
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+from PySide6.QtWidgets import QAbstractButton
 
 from app import build_window
-from app.album.picture import AlbumError, Picture
-from app.album.picture_keys import PANELS
-from app.album.picture_setup import prepare_run
-from app.album.picture_state import apply_state
-from app.album.targets import check_target
-from app.session.deterministic_engine import DeterministicEngine
+from app.album.picture import PANELS, AlbumError, Picture, check_target
 from app.session.engine import Engine
-from app.session.engines import EngineRouter
+from app.session.engine_proxy import DeterministicEngine
+from app.session.engine_router import EngineRouter
+from app.start.cli import CommandLineOptions
+from app.start.launch import show_recorded
 from app.start.output_files import PictureError, hide_transient_state, save_picture
-from app.start.window_waiting import LaunchProblem, redraw_from_scratch, wait_until_painted, wait_until_settled
+from app.start.window_waiting import (
+    LaunchProblem,
+    next_value,
+    redraw_from_scratch,
+    run_to_end,
+    wait_until_loaded,
+    wait_until_painted,
+    wait_until_settled,
+)
+from app.state import setting_values
+from app.state.branching import TokenReplacement
+from app.state.run import Run
+from app.state.suggestions import truncate_name, unknown_name_message
+from app.storage import examples
 from app.storage.json_files import StorageError
 from app.storage.settings_file import SettingsStore
+from app.views.base import View
+from app.views.branches.view import BranchesView
+from app.views.compare.view import CompareView
+from app.views.speculation.view import SpeculationView
+from app.views.tokens.view import TokenView
+from app.views.tree.view import TreeView
 from app.window.main_window import MainWindow
+from core import caches, words
+from core.checks.name_suggestions import did_you_mean
 from core.errors import FileNotWrittenError
-from core.file_writing import temporary_folder
+from core.strategies import Parameter
+from core.system.file_writing import temporary_folder
+from resources.language import tr
+
+
+async def prepare_run(window: MainWindow, picture: Picture) -> None:
+    """Set what is to be run, show the views, and run. Raises AlbumProblem, LaunchProblem."""
+    parts = window.parts
+    if picture.trace is None:
+        _apply_settings(window, picture)
+    else:
+        parts.loading.pause()
+        parts.memory_fit.pause()
+    window.show()
+    await wait_until_painted(window)
+    if picture.trace is not None:
+        show_recorded(window, CommandLineOptions(recorded=picture.trace, still=picture.still))
+    else:
+        await (run_to_end(window) if picture.run else wait_until_loaded(window))
+    first = window.session.run
+    for token, text in picture.instead:
+        if first is not None:
+            await _branch(window, first, token, text)
+    _show_views(window, picture)
+    await wait_until_painted(window)
+
+
+def _show_views(window: MainWindow, picture: Picture) -> None:
+    centre = window.parts.centre
+    centre.show_view(picture.views[0])
+    if picture.split:
+        centre.split_button.setChecked(True)
+        centre.columns[1].show_view(picture.split[1])
+
+
+async def _branch(window: MainWindow, first: Run, token: int, words: str) -> None:
+    """Go on from a place of the first run's text with other words. Raises AlbumProblem."""
+    if token > len(first.tokens):
+        raise AlbumError(
+            tr("key “instead”: there is no token {token}; the run has {count}.").format(
+                token=token, count=len(first.tokens)
+            )
+        )
+    window.session.show(first)
+    ended = asyncio.ensure_future(next_value(window.session.finished))
+    await asyncio.sleep(0)  # it listens now
+    window.parts.runs.branch(TokenReplacement(token - 1, words))
+    await ended
+    await wait_until_painted(window)
+
+
+def _apply_settings(window: MainWindow, picture: Picture) -> None:
+    parts = window.parts
+    if picture.example:
+        parts.settings_controller.apply_example(
+            next(one for one in examples.load_examples() if one.id == picture.example)
+        )
+    problems = parts.settings_controller.choose(picture.model, picture.strategy, picture.cache, picture.drafts)
+    if problems:
+        raise AlbumError(" ".join(problems))
+    strategy, cache = parts.chosen.strategy.strategy, parts.chosen.cache
+    backend = caches.registry[cache.name]
+    parts.settings_controller.update_values(
+        _validate_settings(tr(strategy.title), strategy.parameters, picture.parameters)
+    )
+    cache.parameters.set_values(_validate_settings(tr(backend.title), backend.parameters, picture.cache_parameters))
+    if picture.prompt is not None:
+        parts.setup.prompt.set_prompt(picture.prompt, picture.chat)
+    _lock_seed(window, picture)
+
+
+def _lock_seed(window: MainWindow, picture: Picture) -> None:
+    """Without a seed it is the example's, or what every new window begins with: no picture draws its own."""
+    seed = window.parts.toolbar.seed
+    if picture.seed is not None:
+        seed.spin.setValue(picture.seed)
+    seed.lock_button.setChecked(True)
+
+
+def _validate_settings(title: str, parameters: tuple[Parameter, ...], values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Settings that their editors can show. Raises AlbumProblem."""
+    known = {parameter.name: parameter for parameter in parameters}
+    for name, value in values.items():
+        if name not in known:
+            names = ", ".join(known) or "none"
+            raise AlbumError(
+                tr("{title} has no setting “{name}”.{near} It has: {names}.").format(
+                    title=title, name=truncate_name(name), near=did_you_mean(name, known), names=names
+                )
+            )
+        if reason := setting_values.invalid_reason(known[name], value):
+            raise AlbumError(f"{title}: {reason}")
+    return values
+
+
+async def apply_state(window: MainWindow, picture: Picture) -> None:
+    """Point at what the table names. Raises AlbumProblem."""
+    run = window.session.run
+    if run is not None:
+        _select_position(window, run, picture)
+        await wait_until_painted(window)
+        for column in window.parts.centre.columns:
+            _apply_view_state(column.current_view, run, picture)
+    for column in window.parts.centre.columns:
+        await _compare(window, column.current_view, picture)
+
+
+def _select_position(window: MainWindow, run: Run, picture: Picture) -> None:
+    """The text, the cursor, the selected token."""
+    session = window.session
+    session.show_sequence(_check_limit("text", picture.text, len(run.sequences)) - 1)
+    if picture.cursor is not None:
+        session.move_cursor(_check_limit("cursor", picture.cursor, run.length))
+    if picture.token is not None:
+        session.select_token(_check_limit("token", picture.token, len(run.tokens)) - 1)
+
+
+def _apply_view_state(view: View, run: Run, picture: Picture) -> None:
+    """A view's own: colours, round, node."""
+    match view:
+        case TokenView() if picture.colours:
+            view.set_colouring(picture.colours)
+        case BranchesView() if picture.fit:
+            view.canvas.navigation.fit()
+        case SpeculationView():
+            if picture.round is not None:
+                view.show_round(_check_limit("round", picture.round, view.selection.count) - 1)
+            if picture.node is not None:
+                drafted = view.selection.entry.nodes if view.selection.entry is not None else ()
+                nodes = ((node.node, node.piece) for node in drafted)
+                view.canvas.selection.pick(_find_node(picture.node, nodes))
+        case TreeView():
+            if picture.node is not None:
+                steps = run.beams.steps if run.beams is not None else ()
+                nodes = ((c.node, c.piece) for step in steps for c in step.candidates)
+                view.canvas.selection.pick(_find_node(picture.node, nodes))
+            if picture.fit:
+                view.canvas.navigation.fit()
+
+
+def _find_node(target: int | str, nodes: Iterable[tuple[int, str]]) -> int:
+    """The first node of that number, or of those words."""
+    known = list(nodes)
+    for number, piece in known:
+        if target == number or (isinstance(target, str) and piece.strip() == target.strip()):
+            return number
+    raise AlbumError(
+        tr("key “node”: there is no {wanted!r} among the {nodes} of this tree.").format(
+            wanted=target, nodes=words.count(len(known), "node")
+        )
+    )
+
+
+async def _compare(window: MainWindow, view: View, picture: Picture) -> None:
+    """Have the compare view measure what is to be compared."""
+    if not isinstance(view, CompareView) or not picture.comparison:
+        return
+    _choose_comparison(view, picture)
+    if not view.setup.comparison().entries:
+        raise _key_error("comparison", view.setup.unsupported_reason or tr("Nothing is chosen that could be compared."))
+    view.compare_or_stop()
+    while view.shows_side_runs:
+        await next_value(window.session.measuringChanged)
+    await wait_until_painted(window)
+
+
+def _choose_comparison(view: CompareView, picture: Picture) -> None:
+    """The kind of comparison, and the chips of what is compared. Raises AlbumProblem."""
+    _find_button(view, "", "Segment", picture.comparison, "comparison").click()
+    if not picture.compared:
+        return
+    for name in picture.compared:
+        _find_button(view, _CHIP, "", name, "compared")
+    for chip in view.setup.findChildren(QAbstractButton):
+        is_chip = chip.objectName().startswith(_CHIP) and chip.isEnabled()
+        if is_chip and chip.isChecked() != (chip.objectName().removeprefix(_CHIP) in picture.compared):
+            chip.click()
+
+
+_CHIP = "compare."
+
+
+def _find_button(view: View, prefix: str, suffix: str, name: str, key: str) -> QAbstractButton:
+    """The view's button of that name. Raises AlbumProblem."""
+    found = view.findChild(QAbstractButton, f"{prefix}{name}{suffix}")
+    if found is None:
+        names = [button.objectName() for button in view.findChildren(QAbstractButton)]
+        offered = [
+            n[len(prefix) : len(n) - len(suffix)] for n in names if n.startswith(prefix) and n.endswith(suffix) and n
+        ]
+        raise _key_error(
+            key, unknown_name_message("choice", name, offered) if offered else tr("There is nothing to choose there.")
+        )
+    return found
+
+
+def _key_error(key: str, why: str) -> AlbumError:
+    return AlbumError(tr("key “{key}”: {why}").format(key=key, why=why))
+
+
+def _check_limit(key: str, number: int, maximum: int) -> int:
+    """Raises AlbumProblem."""
+    if number > maximum:
+        raise AlbumError(
+            tr("key “{key}”: there is no number {number:,}; the run has {most:,}.").format(
+                key=key, number=number, most=maximum
+            )
+        )
+    return number
 
 
 async def draw_album(pictures: Sequence[Picture], engine: Engine | None = None) -> int:

@@ -8,13 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from app.album.picture import AlbumError, Picture
-from app.album.picture_keys import ValueReader, value_readers
+from app.album.picture import AlbumError, Picture, ValueReader, value_readers
 from app.start.cli.values import MAX_AREA
 from app.state.suggestions import truncate_name
 from app.views import VIEWS
 from app.window.main_window import MIN_SIZE
-from core.suggestions import did_you_mean
+from core.checks.name_suggestions import did_you_mean
 from resources.language import tr
 
 _TABLE_NAME = "picture"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QObject, Signal, Slot
 
 from app.panels.centre import Centre
-from app.panels.prompt import PromptPanel
+from app.panels.prompt_panel import PromptPanel
 from app.state import conversation
 from app.state.run import Run
 from app.state.worker_messages import ModelInfo, Prompt

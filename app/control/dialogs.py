@@ -2,18 +2,103 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import tomllib
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtCore import QObject, Qt, Signal, Slot, qVersion
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
-from app.control.setting_changes import SettingsChangeWatcher
+import core
+import resources
+from app.control.messages import Messages
+from app.control.requests import ChosenSettings, SettingsChangeWatcher
 from app.session.session import Session
+from app.state.run import Run
+from app.state.worker_messages import RunRequest
+from app.storage.settings import Settings
 from app.storage.settings_file import SettingsStore
+from app.widgets.screen import screen_of
+from core.errors import DecodescopeError
+from resources import language
+from resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from app.panels.settings_dialog import SettingsDialog
-    from app.state.decode_backend import DecodeBackend
+    from app.panels.settings.settings_dialog import SettingsDialog
+    from app.state.worker_messages import DecodeBackend
+
+DISTRIBUTIONS = ("PySide6-Essentials", "torch", "transformers", "tokenizers", "numpy")
+
+
+class Diagnostics(QObject):
+    """Collects the text and puts it on the clipboard."""
+
+    def __init__(
+        self, over: QWidget, session: Session, chosen: ChosenSettings, settings: Settings, messages: Messages
+    ) -> None:
+        super().__init__(over)
+        self._over, self._session, self._chosen = over, session, chosen
+        self._settings, self._messages = settings, messages
+
+    @Slot()
+    def copy(self) -> None:
+        """Put the text on the clipboard and say so."""
+        QGuiApplication.clipboard().setText(self.text())
+        self._messages.show_notice(
+            tr("Paste it into a bug report. It contains no prompt, no file name and nothing about you."),
+            tr("The diagnostics were copied"),
+        )
+
+    def text(self) -> str:
+        """One line each; in English, for those who read the report."""
+        return "\n".join(f"{name}: {value}" for name, value in self._lines()) + "\n"
+
+    def _lines(self) -> Iterator[tuple[str, object]]:
+        yield "Decodescope", own_version()
+        yield "Python", f"{platform.python_version()} ({platform.python_implementation()})"
+        for name in DISTRIBUTIONS:
+            yield name, version_of(name)
+        yield "Qt", f"{qVersion()}, platform {QGuiApplication.platformName()}"
+        yield "system", f"{platform.system()} {platform.release()}, {platform.machine()}"
+        yield "processors", os.cpu_count() or "unknown"
+        screen = screen_of(self._over)
+        yield "screen", f"{screen.size().width()} x {screen.size().height()}, ratio {screen.devicePixelRatio():g}"
+        yield "language", language.current_language()
+        appearance, compute = self._settings.appearance, self._settings.compute
+        yield "appearance", f"{appearance.theme}, text {round(100 * appearance.font_scale)} %, {appearance.depth} words"
+        yield "compute settings", f"device {compute.device}, number type {compute.dtype}, threads {compute.threads}"
+        yield "chosen", f"{self._chosen.strategy.name}, cache {self._chosen.cache.name}"
+        run = self._session.run
+        started = run.started if run is not None else None
+        if started is not None:
+            yield "last run", f"{started.strategy}, cache {started.cache}, {started.device}, {started.dtype}"
+        if run is not None and run.outcome is not None:
+            yield "it ended as", run.outcome.kind
+
+
+def version_of(distribution: str) -> str:
+    """The version of an installed distribution; "not installed" where there is none."""
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def own_version() -> str:
+    """The version of this program: as installed, or as the checkout has it."""
+    if (installed := version_of("decodescope")) != "not installed":
+        return installed
+    try:
+        project = tomllib.loads((Path(resources.__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+        return f"{project['project']['version']} (from source)"
+    except (OSError, ValueError, KeyError):
+        return "unknown"
 
 
 class Dialogs(QObject):
@@ -43,7 +128,7 @@ class Dialogs(QObject):
     @Slot()
     def open_settings(self) -> SettingsDialog:
         """The settings window."""
-        from app.panels.settings_dialog import SettingsDialog
+        from app.panels.settings.settings_dialog import SettingsDialog
 
         dialog = SettingsDialog(self._store.settings, str(self._store.folder), self._over.window())
         dialog.changed.connect(self._on_changed)
@@ -65,14 +150,14 @@ class Dialogs(QObject):
     @Slot()
     def open_shortcuts(self) -> None:
         """The list of keys."""
-        from app.panels.dialogs import shortcuts_dialog
+        from app.panels.info_dialogs import shortcuts_dialog
 
         shortcuts_dialog(self._over.window()).open()
 
     @Slot()
     def open_help(self) -> None:
         """First steps, views and keys."""
-        from app.panels.help_dialog import HelpDialog
+        from app.panels.info_dialogs import HelpDialog
 
         dialog = HelpDialog(self._over.window())
         dialog.commandRequested.connect(self.commandRequested)
@@ -81,15 +166,14 @@ class Dialogs(QObject):
     @Slot()
     def open_about(self) -> None:
         """Name, version and licence."""
-        from app.control.diagnostics import own_version
-        from app.panels.dialogs import about_dialog
+        from app.panels.info_dialogs import about_dialog
 
         about_dialog(own_version(), self._over.window()).open()
 
     @Slot()
     def open_used_settings(self) -> None:
         """What the last run really used."""
-        from app.panels.dialogs import used_settings_dialog
+        from app.panels.info_dialogs import used_settings_dialog
 
         if self._session.run is not None:
             used_settings_dialog(self._session.run, self._changes.changes, self._over.window()).open()
@@ -107,3 +191,61 @@ class Dialogs(QObject):
         elif section == "history":
             self.historyChanged.emit()
         self.changed.emit()
+
+
+_TITLE = mark("Copy as code")
+
+
+class CodeController(QObject):
+    """Writes the code of the session's run, and shows it above the window that `over` lies in."""
+
+    def __init__(self, over: QWidget, session: Session, messages: Messages) -> None:
+        super().__init__(over)
+        self._over, self._session, self._messages = over, session, messages
+
+    @Slot()
+    def show_code(self) -> None:
+        """Show the code; a notice where there is none."""
+        run = self._session.run
+        if run is None:
+            self._messages.show_notice(
+                tr("Run something first: its code is that of the run that is shown."), tr(_TITLE)
+            )
+            return
+        if run.is_scored:
+            self._messages.show_notice(tr("A score is one call: core.score(model, text)."), tr(_TITLE))
+            return
+        try:
+            scripts, reason = run_scripts(run)
+        except DecodescopeError as error:
+            self._messages.show_notice(str(error), tr(_TITLE))
+            return
+        from app.panels.info_dialogs import CodeDialog
+
+        dialog = CodeDialog(scripts, reason, self._over.window())
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.open()
+
+
+def run_scripts(run: Run) -> tuple[dict[str, str], str]:
+    """A run's scripts by flavour, and why there is but one (empty: there are both). Raises DecodescopeError."""
+    request, load, drafters = _with_phrase_ids(run), run.request.load, run.request.draft_names
+    kind = load.dtype if load.weights == "auto" else load.weights
+    limit = load.memory_limit
+    own = core.as_code(
+        request, "core", model=load.model, drafters=drafters, device=load.device, dtype=kind, memory_limit=limit
+    )
+    device, dtype = (run.started.device, run.started.dtype) if run.started else (load.device, load.dtype)
+    if reason := core.why_not_generate(
+        request, model=load.model, drafters=drafters, device=device, dtype=dtype, memory_limit=limit
+    ):
+        return {"core": own}, tr("There is no script for transformers: {reason}").format(reason=reason)
+    script = core.as_code(request, model=load.model, drafters=drafters, device=device, dtype=dtype)
+    return {"transformers": script, "core": own}, ""
+
+
+def _with_phrase_ids(run: Run) -> RunRequest:
+    """The request with the token ids that the run had for phrases."""
+    resolved = dict(run.started.settings) if run.started else {}
+    config = {name: resolved.get(name, value) for name, value in run.request.config.items()}
+    return replace(run.request, config=config)

@@ -11,17 +11,53 @@ from PySide6.QtCore import QObject, Slot
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
+from app.control.messages import Messages
 from app.control.recorded_runs import RecordedRuns
+from app.panels.centre import Centre
 from app.theme.theme import Theme, theme_for
-from app.widgets.ask_file import open_save_dialog
-from app.widgets.save_error import show_save_error
-from resources.language import tr
+from app.views.base import Excerpt
+from app.widgets.clipboard import copy_text_and_html
+from app.widgets.file_dialogs import open_save_dialog, show_save_error
+from resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from app.control.exports import ExportItems
+    from app.control.export_items import ExportItems
+    from app.control.stage.demo_film import DemoRecorder
     from app.panels.export_dialog import ExportTarget
     from app.views.base import View
-    from app.views.shared.view_picture import PictureOptions
+    from app.widgets.widget_pictures import PictureOptions
+
+_TITLE = mark("Nothing was copied")
+_NOTHING = mark("There is no text yet: run something first.")
+
+
+class CopyController(QObject):
+    """Takes the words of the view in front, or the run's text where that view shows none."""
+
+    def __init__(self, centre: Centre, messages: Messages) -> None:
+        super().__init__(centre)
+        self._centre, self._messages = centre, messages
+
+    @Slot()
+    def copy_text(self) -> None:
+        """Plain words."""
+        excerpt = self._excerpt()
+        if excerpt is not None:
+            QGuiApplication.clipboard().setText(excerpt.plain)
+
+    @Slot()
+    def copy_coloured(self) -> None:
+        """Words with colours for what takes HTML, and plain for what does not."""
+        excerpt = self._excerpt()
+        if excerpt is not None:
+            copy_text_and_html(excerpt.plain, excerpt.html)
+
+    def _excerpt(self) -> Excerpt | None:
+        column = self._centre.columns[0]
+        excerpt = column.current_view.excerpt() or column.view("tokens").excerpt()
+        if excerpt is None:
+            self._messages.show_notice(tr(_NOTHING), tr(_TITLE))
+        return excerpt
 
 
 class ExportController(QObject):
@@ -95,7 +131,7 @@ class ExportController(QObject):
     def copy(self, name: str, kind: str, pose: PictureOptions) -> None:
         """Put a picture, or figures as text, on the clipboard; a failure is told."""
         from app.panels.export_dialog import PNG
-        from app.storage.table_files import CSV, as_json, to_csv
+        from app.storage.exported_files import CSV, as_json, to_csv
 
         clipboard = QGuiApplication.clipboard()
         if kind != PNG:
@@ -111,7 +147,28 @@ class ExportController(QObject):
     def copy_picture(self) -> None:
         """Put a picture of the view in front on the clipboard, as large as it is shown and twice as fine."""
         from app.panels.export_dialog import PNG
-        from app.views.shared.view_picture import PictureOptions
+        from app.widgets.widget_pictures import PictureOptions
 
         offer = self.exports.offers()[0]
         self.copy(offer.name, PNG, PictureOptions(offer.size, scale=2.0))
+
+
+class LazyDemoRecorder(QObject):
+    """Films the shown run as it would be presented."""
+
+    def __init__(self, make: Callable[[], DemoRecorder], parent: QObject) -> None:
+        super().__init__(parent)
+        self._make = make
+        self._recorder: DemoRecorder | None = None
+
+    @property
+    def recorder(self) -> DemoRecorder:
+        """What films; made when it is first asked for."""
+        if self._recorder is None:
+            self._recorder = self._make()
+        return self._recorder
+
+    @Slot()
+    def open_dialog(self) -> None:
+        """Ask how the film is to be."""
+        self.recorder.open_dialog()

@@ -20,8 +20,8 @@ from core import words
 from resources.language import tr
 
 if TYPE_CHECKING:
-    from app.panels.guess_panel import GuessPanel
-    from app.widgets.bars_layout import BarRow
+    from app.panels.tours.bottom_panels import GuessPanel
+    from app.widgets.bars import BarRow
 
 STEP_MS = 90
 """From one token to the next between two questions."""
@@ -237,7 +237,7 @@ class GuessController(QObject):
         return f"{progress} · {right}"
 
     def _ensure_panel(self) -> GuessPanel:
-        from app.panels.guess_panel import GuessPanel
+        from app.panels.tours.bottom_panels import GuessPanel
 
         panel = self.panel
         if panel is None:
@@ -295,7 +295,7 @@ def _answer_text(question: GuessQuestion, number: int) -> str:
 
 def _choice_bars(question: GuessQuestion, number: int) -> list[BarRow]:
     """What the model thought of the four, once everything that was set had been applied."""
-    from app.widgets.bars_layout import BarRow
+    from app.widgets.bars import BarRow
 
     return [
         BarRow(

@@ -10,21 +10,20 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QObject, Signal, Slot
 from PySide6.QtGui import QGuiApplication, QImage, QImageWriter
 
-from app.panels.media.bar import MediaBar
+from app.panels.media.media_bar import MediaBar
 from app.session.sound_device import audio_unavailable_reason
 from app.state.media import file_filter
 from app.state.worker_messages import make_error_report
 from app.storage.examples import bundled_media
-from app.storage.media_files import new_recording_path, save_pasted_picture
+from app.storage.json_files import new_recording_path, save_pasted_picture
 from app.theme.theme import Theme
-from app.widgets.ask_file import open_file_dialog
+from app.widgets.file_dialogs import open_file_dialog
 from core.errors import DecodescopeError
 from resources.language import tr
 
 if TYPE_CHECKING:
     from app.panels.media.recorder import RecorderDialog
-    from app.session.loudspeaker import Loudspeaker
-    from app.session.microphone import Microphone
+    from app.session.audio import Loudspeaker, Microphone
 
 
 class MediaTools(QObject):
@@ -79,7 +78,7 @@ class MediaTools(QObject):
     def record(self) -> RecorderDialog | None:
         """Listen until the reader says that it is enough; None where nothing can be heard."""
         from app.panels.media.recorder import RecorderDialog
-        from app.session.microphone import MAX_SECONDS, Microphone
+        from app.session.audio import MAX_SECONDS, Microphone
 
         dialog = RecorderDialog(MAX_SECONDS, self._bar.window())
         microphone = Microphone(new_recording_path(self._data(), datetime.now()), dialog)
@@ -97,7 +96,7 @@ class MediaTools(QObject):
     def play_or_stop(self, path: str) -> None:
         """Let it be heard, or end it."""
         if self._loudspeaker is None:
-            from app.session.loudspeaker import Loudspeaker
+            from app.session.audio import Loudspeaker
 
             self._loudspeaker = Loudspeaker(self)
             self._loudspeaker.played.connect(self._bar.show_playback)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from app.control.requests import RequestBuilder
-from app.panels.setup import SetupPanel
+from app.panels.setup_panel import SetupPanel
 from app.session.mailbox import Answer
 from app.session.session import Session
 from app.state.worker_messages import MemoryEstimate, RunRequest

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from app.panels.parameters import ParameterPanel
+from app.panels.parameter_panel import ParameterPanel
 from app.state.worker_messages import ErrorReport
 from app.widgets.banner import Banner
 from resources.language import tr

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
-from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtCore import QObject, QTimer, Signal, Slot
+from PySide6.QtWidgets import QWidget
 
-from app.control.hub_scan import HubScan
+from app.control.messages import Messages
 from app.control.model_list import (
     ENGINE_ITEM,
     FOLDER_ITEM,
@@ -16,12 +18,48 @@ from app.control.model_list import (
     ModelList,
     subtitle,
 )
-from app.state.suggestions import unknown_name_message
+from app.control.registry_choice import StrategyChoice
+from app.panels.toolbar import DraftPicker
+from app.state.suggestions import truncate_name, unknown_name_message
 from app.state.worker_messages import ModelInfo
 from app.storage.settings import ModelsSection
+from app.widgets.file_dialogs import open_folder_dialog
 from app.widgets.picker_combo import PickerCombo
 from core import ModelEntry, catalog
 from resources.language import tr
+
+_POLL_MS = 40
+
+
+class HubScan(QObject):
+    """`found(list of ModelEntry)` once, soon after `start`, when there is anything in the cache."""
+
+    found = Signal(object)
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self._entries: list[ModelEntry] | None = None
+        self._timer = QTimer(self, interval=_POLL_MS)
+        self._timer.timeout.connect(self._poll)
+
+    def start(self) -> None:
+        """Begin. A thread that outlives the window touches nothing of it: the result is fetched, not sent."""
+        if catalog.hub_has_models():
+            threading.Thread(target=self._scan, name="hub-scan", daemon=True).start()
+            self._timer.start()
+
+    def _scan(self) -> None:
+        entries: list[ModelEntry] = []
+        try:
+            entries = catalog.hub_cached()
+        finally:  # whatever happens here, the timer that waits for an answer ends
+            self._entries = entries
+
+    @Slot()
+    def _poll(self) -> None:
+        if self._entries is not None:
+            self._timer.stop()
+            self.found.emit(self._entries)
 
 
 class ModelChoice(QObject):
@@ -183,3 +221,85 @@ class ModelChoice(QObject):
         if signal is not None:
             self._picker.setCurrentIndex(self._last_index)
             signal.emit()
+
+
+class DraftChoice(QObject):
+    """Shown only where the strategy has a use for a draft."""
+
+    def __init__(self, picker: DraftPicker, models: ModelList, model: ModelChoice, strategy: StrategyChoice) -> None:
+        super().__init__(picker)
+        self._picker, self._models, self._model, self._strategy = picker, models, model, strategy
+        self.changed = picker.chosenChanged
+        model.changed.connect(self.offer)
+        model.listed.connect(self.offer)
+        strategy.chosen.connect(self._show)
+        self.offer()
+        self._show()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The draft models of a strategy that has some; empty for any other."""
+        return self._picker.chosen if self._strategy.strategy.takes_drafters else ()
+
+    @property
+    def selected_names(self) -> list[str]:
+        """What is chosen, whether the strategy has a use for it or not."""
+        return list(self._picker.chosen)
+
+    @property
+    def problems(self) -> list[str]:
+        """Why no run can start with this choice, a sentence each."""
+        if self.names or not self._strategy.strategy.takes_drafters:
+            return []
+        return [tr("No draft model is chosen: this strategy needs one that is smaller than the model.")]
+
+    def restore(self, names: Sequence[str]) -> None:
+        """Choose those that are still there."""
+        self._picker.choose_all(names)
+
+    def choose(self, names: Sequence[str]) -> list[str]:
+        """Choose by name or folder; gives back a sentence for each that cannot draft."""
+        new = [
+            name for name in names if self._picker.unsupported_reason(name) is None and self._models.add_folder(name)
+        ]
+        if new:
+            self.offer()
+        refused = self._picker.choose_all(names) if names else []
+        return [self._rejection_text(name) for name in refused]
+
+    def _rejection_text(self, name: str) -> str:
+        reason = self._picker.unsupported_reason(name)
+        if reason is None:
+            return tr("There is no draft model “{name}” here.").format(name=truncate_name(name))
+        return tr("“{draft}” cannot draft for {model}. {reason}").format(
+            draft=name, model=self._model.name, reason=reason or tr("There are enough drafts already.")
+        )
+
+    @Slot()
+    def offer(self) -> None:
+        """List the drafts that fit the chosen model; what was chosen stays as far as it can."""
+        self._picker.offer(self._models.drafts_for(self._model.name))
+
+    @Slot()
+    def _show(self) -> None:
+        self._picker.setVisible(self._strategy.strategy.takes_drafters)
+
+
+class ModelFolders(QObject):
+    """Asks for a folder above the window that `over` lies in, and lists the model that it holds."""
+
+    def __init__(self, over: QWidget, model: ModelChoice, messages: Messages) -> None:
+        super().__init__(over)
+        self._over, self._model, self._messages = over, model, messages
+        model.folderRequested.connect(self.open)
+
+    @Slot()
+    def open(self) -> None:
+        """Choose a model folder."""
+        open_folder_dialog(self._over, tr("Open a model folder"), self.use)
+
+    @Slot(str)
+    def use(self, folder: str) -> None:
+        """List a model folder and choose it."""
+        if not self._model.add_folder(folder):
+            self._messages.show_setup_error(tr("This folder holds no model"), *self._model.folder_problem(folder))

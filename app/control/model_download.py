@@ -8,16 +8,36 @@ from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
 from app.control.model_choice import ModelChoice
-from app.session.lazy_downloads import LazyDownloads
 from app.state.worker_messages import ErrorReport
 from app.storage.settings import ModelsSection
 from app.theme.theme import Theme
 from resources.language import join_sentences, tr
 
 if TYPE_CHECKING:
-    from app.control.engine_connection import EngineConnection
-    from app.control.hub_dialog import HubDialog
+    from app.control.model_dialogs import EngineConnection, HubDialog
     from app.session.downloads import Downloads
+
+
+class LazyDownloads:
+    """One for the life of the window."""
+
+    def __init__(self, parent: QObject) -> None:
+        self._parent = parent
+        self.created: Downloads | None = None
+        """None until they are wanted."""
+
+    def get(self) -> Downloads:
+        """The downloads."""
+        if self.created is None:
+            from app.session.downloads import Downloads
+
+            self.created = Downloads(self._parent)
+        return self.created
+
+    def stop_all(self) -> None:
+        """Stop what is under way, if anything ever was."""
+        if self.created is not None:
+            self.created.stop_all()
 
 
 class ModelDownload(QObject):
@@ -45,7 +65,7 @@ class ModelDownload(QObject):
     @Slot()
     def open(self) -> HubDialog:
         """The dialog, as it was left."""
-        from app.control.hub_dialog import HubDialog
+        from app.control.model_dialogs import HubDialog
 
         if self._dialog is None:
             if self._downloads.created is None:
@@ -62,7 +82,7 @@ class ModelDownload(QObject):
     @Slot()
     def connect_engine(self) -> EngineConnection:
         """The dialog that reaches a model on another machine."""
-        from app.control.engine_connection import EngineConnection
+        from app.control.model_dialogs import EngineConnection
 
         connecting = EngineConnection(self._over.window(), self._model, self._settings)
         if self._theme is not None:

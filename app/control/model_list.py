@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from app.state.model_purpose import describe_model
+from app.state.model_description import describe_model
 from app.state.worker_messages import ALL_IN_MEMORY, AS_FITS, ModelInfo
 from app.widgets.picker_combo import PickerItem
 from core import ModelEntry, Takes, catalog, words

@@ -9,11 +9,11 @@ from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
 from app.control.messages import Messages
-from app.control.settings_setup import SettingsController
+from app.control.settings_controller import SettingsController
 from app.session.session import Session
 from app.state.run import Run
 from app.state.worker_messages import make_error_report
-from app.widgets.ask_file import open_file_dialog, open_save_dialog
+from app.widgets.file_dialogs import open_file_dialog, open_save_dialog
 from core.errors import DecodescopeError
 from resources.language import mark, tr
 
@@ -68,9 +68,8 @@ class RecordedRuns(QObject):
         Raises DecodescopeError.
         """
         import core
-        from app.session.deterministic_engine import without_times
-        from app.state.recorded_run import load_run
-        from app.state.run_origin import describe_origin
+        from app.session.engine_proxy import without_times
+        from app.state.recorded_run import describe_origin, load_run
 
         if self._session.busy:
             self._messages.show_notice(
@@ -92,7 +91,7 @@ class RecordedRuns(QObject):
     @Slot(str)
     def save(self, path: str) -> None:
         """Write the shown run to that file: the whole of it, or nothing."""
-        from app.storage.recorded_file import save_run
+        from app.storage.exported_files import save_run
 
         if self._session.run is not None:
             try:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from app.panels.parameters import ParameterPanel
+from app.panels.parameter_panel import ParameterPanel
 from app.state import setting_values
 from app.state.suggestions import unknown_name_message
 from app.widgets.picker_combo import PickerCombo, PickerItem

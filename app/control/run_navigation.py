@@ -7,12 +7,99 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal, Slot
 
 from app.control.history import History
+from app.panels.centre import Centre
 from app.session.session import Session
 from app.state.run import Run
-from app.state.run_history import NavigationHistory
+from app.state.run_history import NavigationHistory, RunTreeEntry, RunTrees, make_entry, parents_first
+from app.views.base import View
+from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from app.storage.history.store import HistoryStore
+
+VIEW = "branches"
+_BUSY = mark("A run is under way")
+
+
+class RunTreeController(QObject):
+    """Holds the runs of the shown one's family in memory; older ones are read from the history. `noticed(text, title)`:
+    why none of them can be shown now."""
+
+    noticed = Signal(str, str)
+
+    def __init__(self, session: Session, centre: Centre, history: History, family: RunTrees) -> None:
+        super().__init__(centre)
+        self._session, self._centre, self._history, self._family = session, centre, history, family
+        for view in centre.created_views:
+            self.connect_view(view)
+        centre.viewCreated.connect(self.connect_view)
+        session.runStarted.connect(self.on_shown)
+        session.runShown.connect(self.on_shown)
+        session.finished.connect(self.on_finished)
+
+    @property
+    def members(self) -> list[RunTreeEntry]:
+        """The family of the shown run, parents before children."""
+        run = self._session.run
+        return parents_first(self._family.tree_of(run.id)) if run is not None else []
+
+    @Slot(object)
+    def connect_view(self, view: View) -> None:
+        """Let a view show the family, and obey what the reader does in it."""
+        view.signals.relatedRunRequested.connect(self.show)
+        self._show_tree(view, self.members)
+
+    @Slot(object)
+    def on_shown(self, run: Run) -> None:
+        """Another run is shown; those of other families are let go."""
+        self._family.add(make_entry(run))
+        self._add_parents(run.request.parent)
+        known = {member.id for member in self._family.tree_of(run.id)}
+        held = {**self._family.runs_in_memory, run.id: run}
+        self._family.runs_in_memory = {one: whole for one, whole in held.items() if one in known}
+        self._update_views()
+
+    @Slot(object)
+    def on_finished(self, _outcome: object) -> None:
+        """What the run has written is known now."""
+        run = self._session.run
+        if run is not None:
+            self._family.add(make_entry(run))
+            self._update_views()
+
+    @Slot(str)
+    def show(self, run: str) -> None:
+        """Show a run of the family."""
+        if self._session.run is not None and run == self._session.run.id:
+            return
+        if self._session.busy:
+            self.noticed.emit(tr("Stop it, or wait for its end; then show another run of its family."), tr(_BUSY))
+            self._update_views()
+        elif run in self._family.runs_in_memory:
+            self._session.show(self._family.runs_in_memory[run])
+        else:
+            self._history.show(run)
+
+    def _add_parents(self, run: str) -> None:
+        """Runs of an earlier day, as far as the history knows them."""
+        if self._history.store_if_open is None:
+            return
+        while run and run not in self._family and (record := self._history.get(run)) is not None:
+            parent = record.parent or ""
+            self._family.add(
+                RunTreeEntry(run, parent, record.place or 0, record.words, record.strategy, record.tokens, "")
+            )
+            run = parent
+
+    def _update_views(self) -> None:
+        members = self.members
+        self._centre.set_view_available(VIEW, len(members) > 1)
+        for view in self._centre.created_views:
+            self._show_tree(view, members)
+
+    def _show_tree(self, view: View, members: list[RunTreeEntry]) -> None:
+        run = self._session.run
+        view.family_changed(members, run.id if run is not None else "")
 
 
 class RunNavigation(QObject):

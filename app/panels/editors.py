@@ -17,8 +17,8 @@ from PySide6.QtWidgets import (
 
 from app.state import setting_values
 from app.state.setting_values import LARGEST_INT
-from app.widgets.exact_text import ExactTextEdit
 from app.widgets.inputs import ComboBox, DoubleSpinBox, SpinBox
+from app.widgets.text_documents import ExactTextEdit
 from core.strategies import Parameter
 from resources.language import tr
 

@@ -21,9 +21,9 @@ from PySide6.QtWidgets import (
 )
 
 from app.theme.theme import Theme
-from app.widgets.accessibility.announcements import announce
+from app.widgets.accessibility.accessible_widget import announce
 from app.widgets.dialog import BaseDialog
-from app.widgets.wrapped_label import WrappedLabel
+from app.widgets.labels import WrappedLabel
 from resources.language import tr
 
 

@@ -17,11 +17,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.storage.table_files import CSV, JSON
-from app.views.shared.view_picture import PictureOptions
+from app.storage.exported_files import CSV, JSON
 from app.widgets.dialog import BaseDialog
 from app.widgets.inputs import ComboBox, DoubleSpinBox, SpinBox
 from app.widgets.plain_text import PlainLabel
+from app.widgets.widget_pictures import PictureOptions
 from resources.language import mark, tr
 
 PNG, SVG, HTML, TRACE = "png", "svg", "html", "decodescope"

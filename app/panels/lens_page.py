@@ -13,8 +13,8 @@ from app.state.layer_queries import LayerAttention, LayerResult, LayerView, Mode
 from app.theme.theme import theme_for
 from app.views.text.token_wording import token_text
 from app.widgets.dialog import BaseDialog
+from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import PlainLabel, caption, tooltip
-from app.widgets.wrapped_label import WrappedLabel
 from core import words
 from resources.language import tr, trn
 

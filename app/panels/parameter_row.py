@@ -2,21 +2,109 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 from PySide6.QtCore import QEvent, QObject, QPointF, QSignalBlocker, Qt, Signal, Slot
 from PySide6.QtGui import QContextMenuEvent, QFontMetrics, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QMenu, QVBoxLayout, QWidget
 
 from app.panels.editors import ChoiceEditor, FloatEditor, IntEditor, make_editor
-from app.panels.value_slider import make_slider
 from app.state import setting_values
 from app.theme.theme import Theme
-from app.views.shared.glossary_link import add_glossary_tooltip
+from app.views.shared.glossary_tooltip import add_glossary_tooltip
+from app.widgets.accessibility import AccessibleValue, AccessibleWidget, Role
+from app.widgets.inputs import Slider
+from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import PlainLabel, caption, escape_html, rich_tooltip
-from app.widgets.wrapped_label import WrappedLabel
 from core.strategies import Parameter
 from resources.language import tr
+
+MAX_SLIDER_END = 10_000
+"""Ends beyond this have no slider."""
+
+
+class SliderScale(NamedTuple):
+    """The useful range of a setting, evenly or by its logarithm; typing may go beyond both ends."""
+
+    start: float
+    end: float
+    logarithmic: bool = False
+
+    def position(self, value: float) -> float:
+        """Place of `value` on the slider, 0 to 1; a value beyond an end stands at that end."""
+        inside = min(self.end, max(self.start, value))
+        if self.logarithmic:
+            return math.log(inside / self.start) / math.log(self.end / self.start)
+        return (inside - self.start) / (self.end - self.start)
+
+    def value(self, position: float, step: float) -> float:
+        """The value at a place, on a whole number of steps unless it is one of the ends."""
+        if position <= 0 or position >= 1:
+            return self.end if position >= 1 else self.start
+        if self.logarithmic:
+            exact = self.start * float((self.end / self.start) ** position)
+        else:
+            exact = self.start + (self.end - self.start) * position
+        return min(self.end, max(self.start, round(exact / step) * step))
+
+
+def scale_of(parameter: Parameter, lowest: float) -> SliderScale | None:
+    """The slider of a number whose editor begins at `lowest`; None for a range too wide for one."""
+    end = parameter.soft_maximum if parameter.soft_maximum is not None else parameter.maximum
+    start = lowest if parameter.soft_minimum is None else parameter.soft_minimum
+    if end is None or end > MAX_SLIDER_END:
+        return None
+    return SliderScale(start, end, parameter.logarithmic)
+
+
+SLIDER_STEPS = 1000
+
+
+class ValueSlider(Slider, AccessibleWidget):
+    """Leaves the wheel to the panel and the keyboard to the editor, which it follows and sets."""
+
+    accessible_role = Role.Slider
+
+    def __init__(self, parameter: Parameter, editor: IntEditor | FloatEditor, scale: SliderScale) -> None:
+        super().__init__(Qt.Orientation.Horizontal)
+        self._editor, self._scale = editor, scale
+        self._step = parameter.step or (1 if isinstance(editor, IntEditor) else 0.01)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setRange(0, SLIDER_STEPS)
+        self.setAccessibleName(tr("{title} slider").format(title=tr(parameter.title)))
+        self.valueChanged.connect(self._on_value)
+
+    def sync_from_editor(self) -> None:
+        """Stand where the editor's value is."""
+        with QSignalBlocker(self):
+            self.setValue(round(self._scale.position(self._editor.value()) * SLIDER_STEPS))
+
+    def accessible_value(self) -> AccessibleValue:
+        """The setting's, not the handle's place on its way."""
+        low, high = (self._scale.value(end, self._step) for end in (0.0, 1.0))
+        editor = self._editor
+        return AccessibleValue(editor.value(), low, high, self._step, editor.text(), self._set_value)
+
+    def _set_value(self, value: float) -> None:
+        self.setValue(round(self._scale.position(value) * SLIDER_STEPS))
+
+    @Slot(int)
+    def _on_value(self, position: int) -> None:
+        value = self._scale.value(position / SLIDER_STEPS, self._step)
+        if isinstance(self._editor, IntEditor):
+            self._editor.setValue(round(value))
+        else:
+            self._editor.setValue(round(value, 6))
+
+
+def make_slider(parameter: Parameter, editor: QWidget) -> ValueSlider | None:
+    """A slider for a number that has a range; None for everything else."""
+    if not isinstance(editor, IntEditor | FloatEditor):
+        return None
+    scale = scale_of(parameter, editor.minimum())
+    return ValueSlider(parameter, editor, scale) if scale is not None else None
+
 
 MARGIN = 16
 _FULL_WIDTH_KINDS = ("text", "lines", "tokens", "names", "grammar")

@@ -10,15 +10,14 @@ from PySide6.QtCore import QTimer, Signal, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
-from app.panels.shortcuts import key_of
-from app.state import status_numbers
-from app.state.decode_backend import DecodeBackend
+from app.panels.commands import key_of
+from app.state import run_status
 from app.state.run import Run
 from app.state.setting_changes import SettingChange
-from app.state.worker_messages import ModelInfo
+from app.state.worker_messages import DecodeBackend, ModelInfo
 from app.theme.theme import Theme
-from app.widgets.elided_label import ElidedLabel
 from app.widgets.icons import IconButton
+from app.widgets.labels import ElidedLabel
 from app.widgets.plain_text import PlainLabel, tooltip
 from core import words
 from resources.language import mark, tr
@@ -150,11 +149,7 @@ class StatusLine(QFrame):
     @Slot()
     def refresh(self) -> None:
         """Bring every figure up to date."""
-        known = (
-            status_numbers.compute_status_numbers(self._run)
-            if self._run is not None
-            else status_numbers.StatusNumbers()
-        )
+        known = run_status.compute_status_numbers(self._run) if self._run is not None else run_status.StatusNumbers()
         texts = {
             "first_token": _labelled_value(tr("first token"), known.first_token, words.duration),
             "prefill": " · ".join(

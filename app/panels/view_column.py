@@ -13,7 +13,7 @@ from app.state.glossary_terms import tooltip_html
 from app.theme.theme import Theme
 from app.views import ViewSpec
 from app.views.base import View
-from app.widgets.lazy_tooltip import LazyTooltip
+from app.views.shared.glossary_tooltip import LazyTooltip
 from resources.language import tr
 
 

@@ -8,14 +8,148 @@ from dataclasses import replace
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from app.session.background_task import BackgroundTask, error_report
-from app.session.download_statuses import DownloadStatuses
-from app.session.hub_search import HubSearch
-from app.session.task_manager import TaskManager
-from app.state.hub_models import DownloadStatus
-from app.state.worker_messages import ErrorReport
+from app.session.background_tasks import BackgroundTask, TaskManager, error_report
+from app.state.worker_messages import DownloadStatus, ErrorReport
 from core import catalog
 from core.errors import DownloadStoppedError
+
+
+class DownloadStatuses(QObject):
+    """`changed(name)`: that model stands otherwise; `listed`: others are on the disk."""
+
+    changed = Signal(str)
+    listed = Signal()
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self._statuses: dict[str, DownloadStatus] = {}
+        self._revisions: dict[str, int] = {}
+        self.revision = 0
+        """How often anything has been told: what was read from the disk at a moment knows nothing of later ones."""
+
+    @property
+    def names(self) -> list[str]:
+        """Models that are on the disk, whole or not, or on their way."""
+        return [name for name, status in self._statuses.items() if status.status != "none"]
+
+    def get(self, name: str) -> DownloadStatus:
+        """How that model stands."""
+        return self._statuses.get(name, DownloadStatus())
+
+    def set_status(self, name: str, status: DownloadStatus) -> None:
+        """It stands so from now on."""
+        self.revision += 1
+        self._statuses[name], self._revisions[name] = status, self.revision
+        self.changed.emit(name)
+
+    def apply_scan(
+        self, revision: int, complete: list[tuple[str, int]], unfinished: tuple[catalog.Unfinished, ...]
+    ) -> None:
+        """These were there, with their bytes, when one began to look; what was told since is known better already."""
+        scanned = {name: DownloadStatus("whole", size, size) for name, size in complete}
+        scanned |= {one.name: DownloadStatus("paused", one.done, one.total) for one in unfinished}
+        for name, status in scanned.items():
+            known = self.get(name)
+            is_old = self._revisions.get(name, 0) > revision
+            if not (known.is_busy or is_old) and (known.status != status.status or known.done != status.done):
+                self._statuses[name] = replace(status, error=known.error if known.status == "failed" else None)
+        self.listed.emit()
+
+    def update_progress(self, name: str, progress: catalog.Progress) -> None:
+        """It has come so far."""
+        status = self.get(name)
+        if status.is_busy:
+            self.set_status(name, replace(status, done=progress.done, total=progress.total, progress=progress))
+
+    def finish_check(self, name: str, damaged: tuple[str, ...]) -> None:
+        """It was held against its digests."""
+        self.set_status(name, replace(self.get(name), status="whole", progress=None, damaged=damaged))
+
+    def mark_stopped(self, name: str) -> None:
+        """Nothing more is done for it; a check ends without a result."""
+        status = self.get(name)
+        was_checking = status.status == "checking"
+        self.set_status(name, replace(status, status="whole" if was_checking else "paused", progress=None))
+
+    def mark_failed(self, name: str, error: ErrorReport) -> bool:
+        """What was done for it has failed; whether the model is whole all the same."""
+        status = self.get(name)
+        is_complete = status.status in ("checking", "whole")
+        self.set_status(name, replace(status, status="whole" if is_complete else "failed", progress=None, error=error))
+        return is_complete
+
+    def remove(self, name: str) -> None:
+        """Nothing of it is left."""
+        self.set_status(name, DownloadStatus())
+        self.listed.emit()
+
+
+_SEARCH = "?search"
+"""The errand's name, which no model can have."""
+
+
+class HubSearch(QObject):
+    """`listed`: what is found is other than before, or all there is; `judged(name)`: more is known of that model."""
+
+    listed = Signal()
+    judged = Signal(str)
+
+    def __init__(self, tasks: TaskManager, parent: QObject) -> None:
+        super().__init__(parent)
+        self.query: str | None = None
+        """What was searched for last; None before the first search."""
+        self.found: dict[str, catalog.HubModel] = {}
+        """By name, in the order of the hub."""
+        self.error: ErrorReport | None = None
+        """Why nothing was found."""
+        self._tasks = tasks
+        self._task: BackgroundTask | None = None
+        tasks.ended.connect(self._on_ended)
+
+    @property
+    def is_searching(self) -> bool:
+        """Whether a search is under way."""
+        return self._tasks.is_running(_SEARCH)
+
+    @Slot(str)
+    def search(self, text: str) -> None:
+        """Ask the hub; what it finds is listed at once, and judged one after the other."""
+        self.query, self.error, self.found = text, None, {}
+        self._tasks.stop(_SEARCH)
+
+        def work(errand: BackgroundTask) -> None:
+            try:
+                models = catalog.find(text)
+                errand.post(self._on_found, errand, models)
+                for model in models:
+                    if not errand.stop_event.is_set():
+                        errand.post(self._on_judged, errand, catalog.judge(model))
+            except Exception as error:
+                errand.post(self._on_error, errand, error_report(error))
+
+        self._task = self._tasks.start(_SEARCH, work)
+        self.listed.emit()
+
+    @Slot(str)
+    def _on_ended(self, name: str) -> None:
+        if name == _SEARCH:
+            self.listed.emit()
+
+    def _on_found(self, task: BackgroundTask, models: tuple[catalog.HubModel, ...]) -> None:
+        if self._task is task:
+            self.found = {model.name: model for model in models}
+            self.listed.emit()
+
+    def _on_judged(self, task: BackgroundTask, model: catalog.HubModel) -> None:
+        if self._task is task and model.name in self.found:
+            self.found[model.name] = model
+            self.judged.emit(model.name)
+
+    def _on_error(self, task: BackgroundTask, error: ErrorReport) -> None:
+        if self._task is task:
+            self.error = error
+            self.listed.emit()
+
 
 _SCAN = "?shelf"
 """The name of an errand that no model can have."""

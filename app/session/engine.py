@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from app.session.model_info import describe
-from app.session.phrase_tokens import with_phrase_ids
-from app.session.preload import open_libraries
-from app.session.worker_jobs import model_missing_error, replay_step, score_stream, serve_prefix, trim_chat
-from app.state.decode_backend import BackendRequest
+from app.session.worker_jobs import (
+    describe,
+    model_missing_error,
+    replay_step,
+    score_stream,
+    serve_prefix,
+    trim_chat,
+    with_phrase_ids,
+)
 from app.state.worker_messages import (
     ALL_IN_MEMORY,
+    BackendRequest,
     LoadRequest,
     MemoryEstimate,
     ModelInfo,
@@ -31,6 +40,28 @@ if TYPE_CHECKING:
     from app.session.layer_jobs import PartialResult
     from app.state.layer_queries import ModelQuery
     from core.events import Event
+
+LIBRARY = "libtorch_cpu.so"
+"""By far the largest: `import` would open it with the lock held, which takes a second on a busy machine."""
+
+
+def open_libraries() -> bool:
+    """Have the loader open torch's main library; the import that follows then finds it open. True when it did.
+
+    Calling `dlopen` as a foreign function releases the lock, opening a library through ctypes does not. Only on
+    Linux; elsewhere, or when torch is laid out differently, nothing happens and the import does all the work.
+    """
+    spec = importlib.util.find_spec("torch") if sys.platform == "linux" and "torch" not in sys.modules else None
+    if spec is None or spec.origin is None:
+        return False
+    path = Path(spec.origin).parent / "lib" / LIBRARY
+    if not path.exists():
+        return False
+    import ctypes
+
+    dlopen = ctypes.CDLL(None).dlopen
+    dlopen.restype, dlopen.argtypes = ctypes.c_void_p, (ctypes.c_char_p, ctypes.c_int)
+    return dlopen(os.fsencode(path), os.RTLD_NOW) is not None
 
 
 class Engine(Protocol):

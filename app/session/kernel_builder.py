@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
-from app.session.background_task import BackgroundTask
+from app.session.background_tasks import BackgroundTask, TaskManager
 from app.session.mailbox import Answer
 from app.session.session import Session
-from app.session.task_manager import TaskManager
-from app.state.decode_backend import AVAILABLE_STATES, BackendRequest, DecodeBackend
+from app.state.worker_messages import AVAILABLE_STATES, BackendRequest, DecodeBackend
 
 if TYPE_CHECKING:
     from core import Quickened

@@ -10,8 +10,7 @@ from PySide6.QtCore import QObject, Signal
 from app.state.media import Medium
 
 if TYPE_CHECKING:
-    from app.session.background_task import BackgroundTask
-    from app.session.task_manager import TaskManager
+    from app.session.background_tasks import BackgroundTask, TaskManager
 
 
 class MediaCache(QObject):
@@ -43,7 +42,7 @@ class MediaCache(QObject):
             self._tasks.stop_all()
 
     def _start_reading(self, path: str) -> None:
-        from app.session.task_manager import TaskManager
+        from app.session.background_tasks import TaskManager
 
         def work(errand: BackgroundTask) -> None:
             from app.session.media_reading import read_medium

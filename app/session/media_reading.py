@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import core
-from app.session.background_task import error_report
+from app.session.background_tasks import error_report
 from app.state.media import MAX_THUMBNAIL_SIZE, PICTURE, WAVEFORM_INTERVALS, Medium, Thumbnail
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from app.session.layer_jobs import PartialResult
-from app.state.decode_backend import BackendRequest
 from app.state.layer_queries import ModelQuery
 from app.state.worker_messages import (
+    BackendRequest,
     LoadRequest,
     MemoryEstimate,
     ModelInfo,

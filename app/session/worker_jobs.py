@@ -4,18 +4,103 @@ the core."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from app.session.phrase_tokens import with_phrase_ids
 from app.state import conversation
-from app.state.worker_messages import PrefixRequest, PrefixResult, RunRequest, StepReplayRequest, split_settings
+from app.state.worker_messages import (
+    LoadRequest,
+    ModelInfo,
+    PrefixRequest,
+    PrefixResult,
+    RunRequest,
+    StepReplayRequest,
+    split_settings,
+)
+from core.errors import ParameterError
 from resources.language import tr
 
 if TYPE_CHECKING:
+    from transformers import GenerationConfig
+
     import core
     from core.events import Event
+
+
+def describe(model: core.LoadedModel, request: LoadRequest) -> ModelInfo:
+    """What it is, where it runs, and which strategies and caches it refuses."""
+    import torch
+
+    import core
+
+    refused = {name: strategy.why_not(model) for name, strategy in core.strategies.registry.items()}
+    caches = {name: cache.unsupported_reason(model) for name, cache in core.caches.registry.items()}
+    return ModelInfo(
+        name=request.model,
+        title=model.name,
+        device=str(model.device),
+        dtype=model.weights,
+        threads=torch.get_num_threads() if model.device.type == "cpu" else 0,
+        note=_device_note(request.device, model.device.type),
+        parameters=model.parameters,
+        context=model.context,
+        vocabulary=model.vocabulary,
+        has_chat=model.tokenizer is not None and bool(model.tokenizer.chat_template),
+        modalities=model.takes,
+        defaults=_model_defaults(model.generation_config),
+        unsupported_strategies={name: why for name, why in refused.items() if why},
+        unsupported_caches={name: why for name, why in caches.items() if why},
+    )
+
+
+def _device_note(requested: str, device: str) -> str:
+    """Why a model runs on the CPU although the choice of a device was left open; empty elsewhere."""
+    return tr("no GPU that this torch can use") if requested == "auto" and device == "cpu" else ""
+
+
+def _model_defaults(config: GenerationConfig) -> Mapping[str, Any]:
+    """What the model's generation_config sets itself."""
+    plain: dict[str, Any] = config.to_diff_dict()
+    return {name: value for name, value in plain.items() if value is not None}
+
+
+PHRASES = {"bad_words_ids"}
+"""Settings that take several tokens in a row."""
+
+
+def with_phrase_ids(model: core.LoadedModel, request: RunRequest) -> RunRequest:
+    """The request with ids for phrases: the same object where it has none. Raises ParameterError."""
+    ids = {name: _phrase_ids(name, value, model) for name, value in request.config.items() if value is not None}
+    return request if ids == request.config else replace(request, config=ids)
+
+
+def _phrase_ids(name: str, value: Any, model: core.LoadedModel) -> Any:
+    """Phrases that people typed where the core wants token ids, as ids. Raises ParameterError."""
+    typed = isinstance(value, list | tuple) and bool(value) and all(isinstance(item, str) for item in value)
+    if name == "stop_strings" or not typed:
+        return value
+    if model.tokenizer is None:
+        raise ParameterError(
+            tr("{name} holds text, and {model} has no tokenizer.").format(name=name, model=model.name),
+            tr("Write token ids."),
+            name,
+        )
+    if name in PHRASES:  # a word inside a sentence begins with its space, at the start of a line without
+        return _unique(ids for text in value for ids in model.spellings(text))
+    pieces = [model.tokenizer.encode(text, add_special_tokens=False) for text in value]
+    if long := [text for text, ids in zip(value, pieces, strict=True) if len(ids) != 1]:
+        raise ParameterError(
+            tr("{name} takes single tokens; “{text}” is {count} of them.").format(
+                name=name, text=long[0], count=len(pieces[value.index(long[0])])
+            ),
+            tr("Write token ids, or text that is one token."), name,
+        )  # fmt: skip
+    return [ids[0] for ids in pieces]
+
+
+def _unique(lists: Iterable[list[int]]) -> list[list[int]]:
+    return [list(ids) for ids in dict.fromkeys(tuple(ids) for ids in lists) if ids]
 
 
 def trim_chat(model: core.LoadedModel, request: RunRequest) -> RunRequest:

@@ -23,8 +23,8 @@ from app.state.suggestions import truncate_name, unknown_name_message
 from app.views import VIEWS
 from app.window.main_window import MainWindow
 from core import strategies
+from core.checks.name_suggestions import did_you_mean
 from core.errors import DecodescopeError
-from core.suggestions import did_you_mean
 from resources.language import join_sentences, tr
 
 __all__ = ["LaunchProblem", "apply_options", "show_recorded", "start"]

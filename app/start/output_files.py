@@ -7,14 +7,14 @@ from pathlib import Path
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.control.exports import RUN, ExportItems
+from app.control.export_items import RUN, ExportItems
 from app.panels.export_dialog import HTML, ExportTarget
-from app.storage.table_files import CSV
+from app.storage.exported_files import CSV
 from app.views import VIEWS
-from app.views.shared.view_picture import PictureOptions
 from app.widgets import widget_pictures
+from app.widgets.widget_pictures import PictureOptions
 from app.window.main_window import MainWindow
-from core.file_writing import atomic_write
+from core.system.file_writing import atomic_write
 from resources.language import tr
 
 
@@ -39,7 +39,7 @@ def save_picture(window: QWidget, path: Path, scale: float = 1.0) -> None:
 
 def export(window: MainWindow, path: Path, guard_formulas: bool = True) -> None:
     """Save what is shown as the kind that `path` ends with: the run as a web page, or the view as a picture (all of it,
-    as wide as it is shown) or as figures. `guard_formulas`: `app.storage.table_files.as_csv`. Raises PictureError.
+    as wide as it is shown) or as figures. `guard_formulas`: `app.storage.exported_files.as_csv`. Raises PictureError.
     """
     exports, kind = window.parts.export.exports, path.suffix.lower().removeprefix(".")
     view = exports.offers()[0]
@@ -62,9 +62,9 @@ def export(window: MainWindow, path: Path, guard_formulas: bool = True) -> None:
 def record_demo(window: MainWindow, path: Path, tokens_per_second: float, size: tuple[int, int] | None) -> None:
     """Film the shown run in the shown view, `tokens_per_second` tokens a second, as the kind that `path` ends with. Raises
     PictureError."""
-    from app.control.stage.filming import FilmSettings, failure_text, render_film
-    from app.storage.film.frame import FilmError
-    from app.theme.stage import REFERENCE_SIZE
+    from app.control.stage.demo_film import FilmSettings, failure_text, render_film
+    from app.storage.film.film_formats import FilmError
+    from app.theme.theme import REFERENCE_SIZE
 
     parts, run = window.parts, window.session.run
     if run is None:

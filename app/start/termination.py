@@ -6,14 +6,20 @@ interpreter therefore also writes the signal's number to a socket (`signal.set_w
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from types import FrameType
+from typing import Any
 
-from PySide6.QtCore import QObject, QSocketNotifier, Signal, Slot
+from PySide6.QtCore import QCoreApplication, QObject, QSocketNotifier, Signal, Slot
+from PySide6.QtGui import QGuiApplication
+
+from app.window.main_window import MainWindow
 
 SIGNAL_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 """Those that a system has not are left out: Windows has no SIGHUP, others no SIGBREAK."""
@@ -120,3 +126,33 @@ class _ConsoleHandler:
         """The program has saved everything."""
         self._set(self._handler, False)
         self._done.set()
+
+
+def run_until_exit(
+    loop: asyncio.AbstractEventLoop, program: Coroutine[Any, Any, int], window: MainWindow | None = None
+) -> int:
+    """Run `program` on `loop`; gives back its exit code, or 128 + n when signal n has ended it.
+
+    A signal closes the window as its user would: what is set is saved, the run is stopped, files are closed.
+    """
+    task = loop.create_task(program)
+
+    def end() -> None:
+        if window is not None:
+            window.close()
+        task.cancel()
+
+    signals = TerminationSignals()
+    signals.received.connect(end)
+    application = QCoreApplication.instance()
+    if isinstance(application, QGuiApplication) and window is not None:
+        application.commitDataRequest.connect(window.save_now)
+        application.aboutToQuit.connect(window.close)
+    signals.start()
+    code = 0
+    try:
+        with suppress(asyncio.CancelledError):
+            code = int(loop.run_until_complete(task))
+    finally:
+        signals.stop()
+    return exit_code(signals.number) if signals.number else code

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import core
-from app.state.sequence_endings import LIMITS, SequenceStatus
+from app.state.sequences import LIMITS, SequenceStatus
 
 if TYPE_CHECKING:
     from core.events import Alternative, BeamCandidate, BeamsRanked, BeamStep, Hypothesis, TokenChosen

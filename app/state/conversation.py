@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import NamedTuple
 
 from app.state.run import Run
-from core.lightweight_dataclass import plain
+from core.common.lightweight_dataclass import plain
 from resources.language import trn
 
 ROLES = ("system", "user", "assistant")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from app.state.number_checks import is_count, is_integer
+from app.state.setting_values import is_count, is_integer
 from app.state.worker_messages import LoadRequest, RunRequest
 from core.errors import DecodescopeError
 from resources.language import mark, tr

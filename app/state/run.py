@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import core
 from app.state.beam_tree import BeamTree
 from app.state.cache_history import CacheHistory
-from app.state.rounds import DraftRounds
+from app.state.draft_rounds import DraftRounds
 from app.state.sequences import RunSequence, get_sequence, update_from_beams
 from app.state.worker_messages import Outcome, RunRequest
 from resources.language import trn

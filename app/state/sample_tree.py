@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.state.run import Run
-from app.state.sequence_endings import LIMITS, SequenceStatus
+from app.state.sequences import LIMITS, SequenceStatus
 from app.state.sequences import RunSequence as Text
 from app.state.worker_messages import RunRequest
 from core import strategies

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Ordered
 from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from core.lightweight_dataclass import plain
+from core.common.lightweight_dataclass import plain
 
 if TYPE_CHECKING:
     from app.state.beam_tree import BeamTree
-    from core.events import SequenceFinished, TokenChosen
+    from core.events import Ending, SequenceFinished, TokenChosen
+
+SequenceStatus = Literal["running", "finished", "cut", "stopped"]
+"""`cut` by a limit."""
+LIMITS: frozenset[Ending | None] = frozenset({"length", "context", "time"})
+"""Endings that the text itself had no part in."""
 
 
 @plain()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from app.state import setting_values
-from app.state.weights_memory import memory_text
-from app.state.worker_messages import RunRequest
+from app.state.run import Run
+from app.state.worker_messages import RunRequest, StepReplayRequest, memory_text
 from core import caches, strategies
 from core.caches import CacheBackend
 from core.strategies import Parameter, Strategy
@@ -56,3 +56,80 @@ def _differing(
 
 def _names(names: Iterable[str]) -> str:
     return ", ".join(names) or tr("none")
+
+
+STAGES = "stages"
+"""The setting that holds their order."""
+
+
+def make_replay_request(run: Run | None, current: RunRequest) -> StepReplayRequest | None:
+    """The selected step under what is set now; None where none is selected, or it would be judged as it is."""
+    if run is None or run.selected is None or run.outcome is None or run.is_scored:
+        return None
+    if run.request.strategy != current.strategy or not _has_funnel(run, run.selected):
+        return None
+    changes = changed_settings(strategies.registry[current.strategy], run.request.settings, current.settings)
+    if not changes:
+        return None
+    token = run.tokens[run.selected]
+    return StepReplayRequest(run.request, tuple(each.id for each in run.tokens), token.step, token.sequence, changes)
+
+
+def _has_funnel(run: Run, index: int) -> bool:
+    return index < len(run.tokens) and bool(run.tokens[index].funnel)
+
+
+def changed_settings(strategy: Strategy, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """What of `after` makes another step than `before`; None unsets. A setting that is left out is at its default."""
+    acting = strategies.of_stages() | {*strategy.judging}
+    return {
+        parameter.name: after.get(parameter.name)
+        for parameter in strategy.parameters
+        if parameter.name in acting and _value(parameter, before) != _value(parameter, after)
+    }
+
+
+def _value(parameter: Parameter, settings: Mapping[str, Any]) -> object:
+    value = settings.get(parameter.name)
+    value = parameter.default if value is None else value
+    return list(value) if isinstance(value, tuple) else value
+
+
+def changes_text(request: StepReplayRequest) -> str:
+    """`Temperature 0.8 → 1.9 · Top-p 1 → 0.9`: what is supposed to be set otherwise."""
+    parameters = [p for p in strategies.registry[request.request.strategy].parameters if p.name in request.changes]
+    before = request.request.settings
+    return " · ".join(_change(each, before, request.changes) for each in parameters)
+
+
+def _change(parameter: Parameter, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    title = tr(parameter.title)
+    if parameter.name == STAGES:
+        names = " → ".join(_titles(after.get(STAGES) or ()))
+        return tr("order {stages}").format(stages=names) if names else tr("the default order")
+    one, other = (setting_values.short_text(_value(parameter, settings)) for settings in (before, after))
+    return tr("{title} {before} → {after}").format(title=title, before=one, after=other)
+
+
+def _titles(stages: Sequence[str]) -> list[str]:
+    """What stages are called in the panel."""
+    titles = {p.name: tr(p.title) for strategy in strategies.registry.values() for p in strategy.parameters}
+    return [titles.get(name, name) for name in stages]
+
+
+def original_settings(request: StepReplayRequest) -> dict[str, Any]:
+    """The settings that take back what is supposed."""
+    strategy = strategies.registry[request.request.strategy]
+    return {name: _value(strategy.parameter(name), request.request.settings) for name in request.changes}
+
+
+def order_setting(stages: Sequence[str]) -> list[str] | None:
+    """The setting under which these stages act in this order; None where they do so by default."""
+    usual = [name for name in strategies.movable() if name in stages]
+    return None if list(stages) == usual else list(stages)
+
+
+def move_stage(stages: Sequence[str], stage: str, index: int) -> list[str]:
+    """The stages with one of them at another place among them."""
+    rest = [name for name in stages if name != stage]
+    return [*rest[:index], stage, *rest[index:]]

@@ -5,16 +5,30 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import core
-from app.state.grammar_text import parse_grammar
-from app.state.number_checks import is_integer, is_number
-from app.state.text_lines import read_lines, write_lines
+from app.state.text_formats import parse_grammar, read_lines, write_lines
 from resources.language import tr
 
 if TYPE_CHECKING:
     from core.strategies import Parameter
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """A whole number or any other."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_integer(value: object) -> TypeGuard[int]:
+    """A whole number."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_count(value: object) -> TypeGuard[int]:
+    """A whole number from 0, as token ids are."""
+    return is_integer(value) and value >= 0
+
 
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}

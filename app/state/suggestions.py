@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from core.suggestions import did_you_mean
+from core.checks.name_suggestions import did_you_mean
 from resources.language import mark, tr
 
 KINDS = (

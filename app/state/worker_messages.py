@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from core import Request, Takes, catalog, strategies
+from core import Request, Takes, catalog, strategies, words
+from core.common.lightweight_dataclass import plain
 from core.errors import DecodescopeError, ParameterError
-from core.lightweight_dataclass import plain
 from core.strategies import Strategy
 from resources.language import mark, tr
 from resources.retranslation import retranslate
@@ -243,3 +244,93 @@ def make_error_report(error: BaseException, details: str = "") -> ErrorReport:
     unfolded = "\n\n".join(part for part in (error.details, details) if part)
     blamed = error.parameter if isinstance(error, ParameterError) else ""
     return ErrorReport(tr(error.title), error.cause, error.remedy, unfolded, kind, blamed)
+
+
+ALL, FIT = "all", "fit"
+"""On the command line."""
+_UNITS = {"": 1024, "g": 1024, "gb": 1024, "gib": 1024, "m": 1, "mb": 1, "mib": 1}
+"""MiB each; a bare number is gigabytes."""
+
+
+def memory_text(memory: int) -> str:
+    """`all`, `as much as fits`, `4.0 GiB`."""
+    if memory == ALL_IN_MEMORY:
+        return tr("all of them")
+    return tr("as much as fits") if memory == AS_FITS else words.size(memory * 2**20)
+
+
+def parse_memory(text: str) -> int:
+    """What `all`, `fit`, `6`, `6GB` or `800MB` mean, in MiB. Raises ValueError."""
+    if text in (ALL, FIT):
+        return ALL_IN_MEMORY if text == ALL else AS_FITS
+    match = re.fullmatch(r"([0-9]{1,7}(?:\.[0-9]{1,3})?) ?([a-z]*)", text.strip().lower())
+    if match is None or match[2] not in _UNITS or not (found := round(float(match[1]) * _UNITS[match[2]])):
+        raise ValueError
+    return found
+
+
+AVAILABLE_STATES = ("ready", "built")
+"""States in which the machine code is there."""
+_NATIVE_SENTENCE = mark("Steps are taken in machine code that was built for this processor.")
+_UNSUPPORTED_SENTENCE = mark("PyTorch takes the steps: the machine code has no way through a model of this kind.")
+_SENTENCES = {
+    "ready": mark("Machine code for this processor is there."),
+    "built": mark("Machine code for this processor is there."),
+    "missing": mark("PyTorch takes the steps. Machine code for this processor is built when nothing else is to do."),
+    "cancelled": mark("PyTorch takes the steps. Machine code for this processor is built when nothing else is to do."),
+    "building": mark("PyTorch takes the steps. Machine code for this processor is being built meanwhile."),
+    "off": mark("PyTorch takes the steps: machine code is switched off."),
+    "no_compiler": mark(
+        "PyTorch takes the steps. With a C++ compiler (g++ or clang++) on this machine they could be taken in machine "
+        "code, which is quicker."
+    ),
+    "failed": mark("PyTorch takes the steps: machine code could not be built on this machine."),
+}
+
+
+class BackendRequest(NamedTuple):
+    """Asks whether the model of that name, which is held ready, has its steps taken in machine code."""
+
+    model: str
+
+
+class DecodeBackend(NamedTuple):
+    """What is known of it."""
+
+    state: str
+    """Of the machine code: `building`, or as `core.Quickened` says."""
+    uses_native_code: bool | None = None
+    """Whether the model in memory has its steps taken so; None while that is not known."""
+    details: str = ""
+    """What the compiler said where it failed."""
+
+    @property
+    def sentence(self) -> str:
+        """The same for a reader."""
+        if self.state in AVAILABLE_STATES and self.uses_native_code is not None:
+            return tr(_NATIVE_SENTENCE if self.uses_native_code else _UNSUPPORTED_SENTENCE)
+        return tr(_SENTENCES[self.state])
+
+
+HubModelState = Literal["none", "fetching", "stopping", "paused", "failed", "checking", "whole"]
+
+
+@dataclass(frozen=True, slots=True)
+class DownloadStatus:
+    """One model: how far it has come."""
+
+    status: HubModelState = "none"
+    done: int = 0
+    """Bytes that are there, of `total`."""
+    total: int = 0
+    progress: catalog.Progress | None = None
+    """While it comes, or is checked."""
+    error: ErrorReport | None = None
+    """Why it failed, or was paused by itself."""
+    damaged: tuple[str, ...] | None = None
+    """Files that a check has found damaged; None before one."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is done for it now."""
+        return self.status in ("fetching", "stopping", "checking")

@@ -13,10 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from app.state.conversation import DROP, POLICIES, ROLES, AnswerCost, Conversation, ConversationTurn
-from app.storage.folder_locks import HeldElsewhereError, HeldLock, acquire_file
-from app.storage.json_files import UnreadableError, exclusive_writer, keep_copy, read_object, set_aside, write_json
-from app.storage.settings import MigrationError, Migrator, migrate, version_of
-from app.storage.value_checks import is_flag, is_text, list_of_counts
+from app.storage.json_files import (
+    HeldElsewhereError,
+    HeldLock,
+    UnreadableError,
+    acquire_file,
+    exclusive_writer,
+    keep_copy,
+    read_object,
+    set_aside,
+    write_json,
+)
+from app.storage.settings import MigrationError, Migrator, is_flag, is_text, list_of_counts, migrate, version_of
 from resources.language import tr, trn
 
 FILE_NAME = "chat.json"

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from app.state.setting_values import invalid_reason
 from app.storage.json_files import StorageError, UnreadableError, read_object, write_json
-from app.storage.value_checks import is_name
+from app.storage.settings import is_name
 from core import strategies
+from core.common.former_name import FORMER_NAME, NAME
 from core.errors import DecodescopeError, ParameterError
-from core.former_name import FORMER_NAME, NAME
 from core.strategies import Strategy
 from resources.language import mark, tr
 

@@ -5,22 +5,68 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QRect, Signal
 from PySide6.QtWidgets import QFrame, QMenu, QWidget
 
-from app.views.view_hooks import ComparisonHooks, PresentationHooks, SettingsHooks
-
 if TYPE_CHECKING:
+    from app.session.side_runs import MeasurementProgress
     from app.state.conversation import Conversation
     from app.state.layer_queries import InfluenceMap
     from app.state.media import Medium
     from app.state.run import Run
-    from app.state.run_tree import RunTreeEntry
+    from app.state.run_history import RunTreeEntry
     from app.state.worker_messages import ModelInfo
     from app.theme.theme import Theme
     from app.views.node_reports import NodeReport
     from core import ModelEntry
     from core.events import Event
+
+
+class PresentationHooks:
+    """A view before an audience."""
+
+    def set_presenting(self, on: bool) -> None:
+        """On a stage: leave out what nobody there can use, and what is said beside the view in larger type."""
+
+    def spotlight_rect(self) -> QRect:
+        """Where what is being chosen at the cursor stands, in the view's own pixels; empty where it is nowhere."""
+        return QRect()
+
+    def presentation_caption(self) -> str:
+        """Why, in a sentence, of what this view speaks of; empty where it speaks of the token at the cursor."""
+        return ""
+
+
+class ComparisonHooks:
+    """A view of runs that go on beside the shown one."""
+
+    @property
+    def shows_side_runs(self) -> bool:
+        """Whether what is measured now is shown here, its failure too."""
+        return False
+
+    def side_runs_changed(self, on: bool) -> None:
+        """Runs beside the shown one begin, or have ended."""
+
+    def side_runs_progressed(self, progress: MeasurementProgress) -> None:
+        """How far the runs beside the shown one have come."""
+
+    def compare_with(self, run: Run) -> None:
+        """A kept run is to be held beside the shown one."""
+
+    def side_run_finished(self, run: Run) -> None:
+        """One of the runs beside the shown one has ended."""
+
+
+class SettingsHooks:
+    """A view of what a new run would be."""
+
+    grammar: object = None
+    """What its text would be held to; None for nothing."""
+
+    def grammar_changed(self, grammar: object) -> None:
+        """A new run would be held to another grammar from now on."""
+        self.grammar = grammar
 
 
 Table = Sequence[Sequence[object]]

@@ -1,33 +1,178 @@
-"""The timeline: how surprised the model was at every token, and the one cursor that all views obey."""
+"""The timeline: the surprise of every token, curves of step details, and the cursor shared by all views."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import Qt, Slot
-from PySide6.QtGui import QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
+from PySide6.QtCore import QSize, Qt, Signal, Slot
+from PySide6.QtGui import QAction, QActionGroup, QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QWidget
 
 from app.state.run import Run
-from app.state.uncertainty import MEASURES, bar_height
+from app.state.token_stats import MEASURES, bar_height
 from app.theme.theme import Theme, theme_for
 from app.views.base import Table, View
 from app.views.replay import SPEEDS, STEP_SPEED, Replay
 from app.views.shared.table_export import timeline_table
-from app.views.stage_curves import StageCurves
 from app.views.text.token_wording import format_bits, surprise_bits, token_text
-from app.views.timeline_buttons import PlayButton, create_measure_button, create_speed_button
-from app.widgets.icons import IconButton
-from app.widgets.plain_text import PlainLabel
-from app.widgets.sparkline import MAX_BAR_VALUE, Sparkline
-from core import share, words
+from app.widgets.icons import IconButton, create_icon
+from app.widgets.plain_text import PlainLabel, caption, tooltip
+from app.widgets.sparkline import MAX_BAR_VALUE, Sparkline, SparklineCurve, height_fraction
+from core import explain_watermark, share, watermark_found, words
 from resources.depth import pick
 from resources.language import tr, trn
 
 if TYPE_CHECKING:
-    from core.events import Event
+    from core.events import Event, StageDetail, TokenChosen, WatermarkSign
+
+WATERMARK_THRESHOLD, _MAX_Z = 3.0, 9.0
+"""Standard deviations from which on a text is said to carry a watermark, and those that fill the height."""
+
+
+def _z_height(z: float) -> float:
+    return max(z, 0.0) / _MAX_Z
+
+
+class StageCurves:
+    """What the steps told, token by token; asked for anew with every token, so it reads each once."""
+
+    def __init__(self) -> None:
+        self._details: list[tuple[StageDetail, ...]] = []
+        self._signs: list[WatermarkSign] = []
+        self._has_details = False
+
+    def clear(self) -> None:
+        """Begin another text."""
+        self._details, self._signs, self._has_details = [], [], False
+
+    def add(self, tokens: Iterable[TokenChosen]) -> None:
+        """Read what was written next."""
+        for token in tokens:
+            details = token.details
+            self._details.append(details)
+            if details:
+                self._has_details = True
+                self._signs += [detail.sign for detail in details if detail.sign is not None][:1]
+
+    def curves(self, count: int) -> list[SparklineCurve]:
+        """Those of the first `count` tokens; none where no stage tells of one."""
+        if not self._has_details:
+            return []
+        surprise, target, heat = [], [], []
+        for details in self._details[:count]:
+            aim = next((detail.aim for detail in details if detail.aim is not None), None)
+            surprise.append(height_fraction(aim.surprise) if aim else None)
+            target.append(height_fraction(aim.target) if aim else None)
+            warm = next((detail.heat for detail in details if detail.heat is not None), None)
+            heat.append(warm.temperature / warm.high if warm else None)
+        watermark = watermark_found(self._signs[:count])
+        curves = (
+            SparklineCurve(tr("watermark"), "finished", tuple(_z_height(one.z) for one in watermark)),
+            SparklineCurve(tr("threshold"), "muted", (_z_height(WATERMARK_THRESHOLD),) * len(watermark), dashed=True),
+            SparklineCurve(tr("surprise"), "best", tuple(surprise)),
+            SparklineCurve(tr("target"), "best", tuple(target), dashed=True),
+            SparklineCurve(tr("temperature"), "refused", tuple(heat)),
+        )
+        return [curve for curve in curves if any(value is not None for value in curve.values)]
+
+    def describe_token(self, index: int) -> list[str]:
+        """What the curves have at one token, in words."""
+        lines = []
+        for detail in self._details[index] if index < len(self._details) else ():
+            if detail.aim is not None:
+                line = tr("mirostat: {surprise} bits, {target:g} asked for, up to {limit} let through")
+                surprise, limit = words.decimal(detail.aim.surprise, 1), words.decimal(detail.aim.limit, 1)
+                lines.append(line.format(surprise=surprise, target=detail.aim.target, limit=limit))
+            if detail.heat is not None:
+                lines.append(tr("temperature {heat}").format(heat=words.decimal(detail.heat.temperature)))
+            if detail.sign is not None and index < len(self._signs):
+                lines.append(explain_watermark(watermark_found(self._signs[: index + 1])[-1]))
+        return lines
+
+
+class PlayButton(QToolButton):
+    """A triangle, or two bars while it plays."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme, self._is_stepping = theme_for("light"), False
+        self._shown: tuple[bool, bool, Theme] | None = None
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.set_playing(False)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self._theme = theme
+        self.set_playing(self.is_playing)
+
+    def set_stepping(self, stepping: bool) -> None:
+        """Whether a press goes one token on instead of playing."""
+        self._is_stepping = stepping
+        self.set_playing(self.is_playing)
+
+    @Slot(bool)
+    def set_playing(self, playing: bool) -> None:
+        """Show what a press would do next."""
+        self.is_playing = playing
+        before, self._shown = self._shown, (playing, self._is_stepping, self._theme)
+        if self._shown == before:  # each run that begins asks for it, and icons take a while to draw
+            return
+        px = self._theme.px(16)
+        self.setIconSize(QSize(px, px))
+        self.setIcon(create_icon("pause" if playing else "play", self._theme.text, px))
+        label = tr("Pause") if playing else tr("One token on") if self._is_stepping else tr("Play the run again")
+        self.setAccessibleName(label)
+        self.setToolTip(tooltip(tr("{what} (Space)").format(what=label)))
+
+
+class ChoiceButton(QToolButton):
+    """A button with a menu of which one entry is checked. `chosen(value)`: another was picked."""
+
+    chosen = Signal(object)
+
+    def __init__(self, name: str, label: str, entries: Mapping[Any, str], parent: QWidget) -> None:
+        """`entries`: what is written in the menu for each value; `label`: what the button is for."""
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.setAccessibleName(label)
+        menu = QMenu(self)
+        self._actions = QActionGroup(menu)
+        for value, title in entries.items():
+            action = menu.addAction(caption(title))
+            action.setCheckable(True)
+            action.setData(value)
+            self._actions.addAction(action)
+        self._actions.triggered.connect(self._on_triggered)
+        self.setMenu(menu)
+
+    def show_choice(self, value: float | str, text: str) -> None:
+        """Check the entry of that value, and write `text` on the button."""
+        self.setText(text)
+        for action in self._actions.actions():
+            action.setChecked(action.data() == value)
+
+    @Slot(QAction)
+    def _on_triggered(self, action: QAction) -> None:
+        self.chosen.emit(action.data())
+
+
+def create_speed_button(parent: QWidget) -> ChoiceButton:
+    """How fast a replay goes: one of `SPEEDS`."""
+    entries = {speed: tr("Step by step") if speed == STEP_SPEED else title for speed, title in SPEEDS.items()}
+    button = ChoiceButton("speedButton", tr("Speed"), entries, parent)
+    button.setToolTip(tr("Speed of the replay"))
+    return button
+
+
+def create_measure_button(parent: QWidget) -> ChoiceButton:
+    """What the bars show: one of `MEASURES`."""
+    entries = {name: tr(measure.title) for name, measure in MEASURES.items()}
+    button = ChoiceButton("measureButton", tr("What the bars show"), entries, parent)
+    button.setToolTip(tr("What the bars show: the higher, the more doubt"))
+    return button
 
 
 _MIN_WIDTH_IN_LINES = 52

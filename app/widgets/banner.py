@@ -13,8 +13,8 @@ from app.widgets import icons
 from app.widgets.accessibility import announce
 from app.widgets.flow_layout import FlowRow
 from app.widgets.icons import IconButton
+from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import PlainLabel, caption
-from app.widgets.wrapped_label import WrappedLabel
 from resources.language import join_sentences, tr
 
 _GAP = 10

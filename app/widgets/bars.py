@@ -1,14 +1,15 @@
-"""Rows of bars: a label, one or two bars, and figures at the right."""
+"""Rows of bars: their layout, painting and widget."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
-from PySide6.QtCore import QEvent, QRect, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QContextMenuEvent,
+    QFontMetricsF,
     QGuiApplication,
     QHelpEvent,
     QMouseEvent,
@@ -20,10 +21,181 @@ from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
 
 from app.theme.theme import Theme
 from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
-from app.widgets.bars_layout import BarRow, BarsLayout
-from app.widgets.bars_painting import paint_bars, paint_marked_row
 from app.widgets.plain_text import show_tooltip
 from resources.language import tr
+
+MIN_BAR_WIDTH = 40
+"""Pixels at 100 % that a track must have to stand beside its label."""
+
+
+@dataclass(frozen=True, slots=True)
+class BarRow:
+    """One row. `lengths` are shares of the track: the upper bar grey, the lower one in the accent colour."""
+
+    label: str
+    lengths: tuple[float, ...]
+    figures: tuple[str, ...]
+    strong: bool = False
+    faint: bool = False
+    tip: str = ""
+    bar_colors: tuple[str, ...] = field(default=())
+    """Colour names of the bars, where they differ from the usual ones."""
+    key: int | None = None
+    """What `Bars.rowPicked` says when the row is clicked; None: it cannot be."""
+    hints: tuple[float, ...] = ()
+    """Shares of the track that faint strokes reach, on a scale of their own, where the bars would be too short."""
+
+    @property
+    def colors(self) -> tuple[str, ...]:
+        """Names of the colours of its bars."""
+        return self.bar_colors or (("faint", "accent") if len(self.lengths) == 2 else ("accent",))
+
+
+@dataclass(frozen=True)
+class BarsLayout:
+    """Rows below a head, `width` pixels wide: a label at the left, bars, columns of figures flush right.
+
+    `widest_figure`: the longest figure there can be; `fits_labels`: the column of labels is as wide as its longest one.
+    What has to measure words does so once.
+    """
+
+    theme: Theme
+    width: int
+    rows: tuple[BarRow, ...] = ()
+    head: tuple[str, ...] = ()
+    widest_figure: str = ""
+    fits_labels: bool = False
+
+    @cached_property
+    def columns(self) -> list[tuple[float, float]]:
+        """(left, width) of each column of figures, set flush right; the same for every set of rows."""
+        theme = self.theme
+        count = max((len(row.figures) for row in self.rows), default=0)
+        least = QFontMetricsF(theme.font(13, 600, tabular=True)).horizontalAdvance(self.widest_figure)
+        small = QFontMetricsF(theme.font(11))
+        heads = [small.horizontalAdvance(text) + theme.px(10) for text in self.head]
+        widths = [max(least, heads[n] if n < len(heads) else 0.0) for n in range(count)]
+        gap, edge, columns = theme.px(10), float(self.width), []
+        for width in reversed(widths):
+            columns.append((edge - width, width))
+            edge -= width + gap
+        return columns[::-1]
+
+    @cached_property
+    def label_width(self) -> float:
+        """Width of the column of labels."""
+        if not self.fits_labels:
+            return min(self.theme.px(88), self.width * 0.3)
+        metrics = QFontMetricsF(self.theme.font(13, 600))
+        longest = max((metrics.horizontalAdvance(row.label) for row in self.rows), default=0.0)
+        return min(longest + self.theme.px(12), self.width * 0.45)
+
+    @cached_property
+    def bar_width(self) -> float:
+        """Width that labels and figures leave for bars."""
+        columns = self.columns
+        return (columns[0][0] if columns else self.width) - self.theme.px(12) - self.label_width
+
+    @cached_property
+    def is_stacked(self) -> bool:
+        """Whether the bars lie below the words, because the figures leave no room beside them."""
+        is_narrow = bool(self.rows) and self.bar_width < self.theme.px(MIN_BAR_WIDTH)
+        return is_narrow or any(len(row.figures) > 2 for row in self.rows)
+
+    @property
+    def row_height(self) -> int:
+        """Pixels from row to row."""
+        return self.theme.px(36 if self.is_stacked else 23)
+
+    @property
+    def head_height(self) -> int:
+        """Pixels above the first row."""
+        return self.theme.px(18) if self.head else 0
+
+    @property
+    def height(self) -> int:
+        """Pixels of everything."""
+        return self.head_height + self.row_height * len(self.rows)
+
+    def row_at(self, y: int) -> BarRow | None:
+        """The row at that height; None where none is."""
+        number = (y - self.head_height) // self.row_height
+        return self.rows[number] if 0 <= number < len(self.rows) else None
+
+
+_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+
+
+def paint_bars(painter: QPainter, layout: BarsLayout) -> None:
+    """Head, then the rows."""
+    if layout.head:
+        _paint_head(painter, layout)
+    height, columns, label_width = layout.row_height, layout.columns, layout.label_width
+    stacked, room = layout.is_stacked, layout.bar_width
+    line, theme = layout.theme.px(23), layout.theme
+    for number, row in enumerate(layout.rows):
+        top = layout.head_height + number * height
+        _paint_words(painter, theme, row, QRectF(0, top, label_width, line), columns)
+        if stacked:
+            track = QRectF(0, top + line - theme.px(3), layout.width, theme.px(12))
+        else:
+            track = QRectF(label_width, top, room, line)
+        _paint_track(painter, theme, row, track)
+
+
+def paint_marked_row(painter: QPainter, layout: BarsLayout, number: int) -> None:
+    """The ground of a row that is picked, and a stroke at its left edge."""
+    theme, top = layout.theme, layout.head_height + number * layout.row_height
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(theme.color("tint"))
+    painter.drawRoundedRect(QRectF(-theme.px(6), top, layout.width + theme.px(12), layout.row_height), 4, 4)
+
+
+def _paint_head(painter: QPainter, layout: BarsLayout) -> None:
+    """Names of the columns, each with a swatch of the bar it belongs to."""
+    theme, height, rows = layout.theme, layout.theme.px(16), layout.rows
+    painter.setFont(theme.font(11))
+    colors = rows[0].colors if rows and len(rows[0].lengths) > 1 else ()
+    for n, (text, (left, width)) in enumerate(zip(layout.head, layout.columns, strict=False)):
+        painter.setPen(theme.color("muted"))
+        painter.drawText(QRectF(left, 0, width, height), _RIGHT, text)
+        if n < len(colors):
+            x = left + width - QFontMetricsF(painter.font()).horizontalAdvance(text) - theme.px(9)
+            swatch = QRectF(x, height / 2 - theme.px(2), theme.px(5), theme.px(5))
+            painter.fillRect(swatch, theme.color(colors[n]))
+
+
+def _paint_words(
+    painter: QPainter, theme: Theme, row: BarRow, cell: QRectF, columns: list[tuple[float, float]]
+) -> None:
+    """The label in its cell, cut short where it is too long, and the figures in their columns."""
+    font = theme.font(13, 600 if row.strong else 400, tabular=True)
+    painter.setFont(font)
+    painter.setPen(theme.color("accent" if row.strong else "muted" if row.faint else "text"))
+    shown = QFontMetricsF(font).elidedText(row.label, Qt.TextElideMode.ElideRight, cell.width() - theme.px(6))
+    painter.setLayoutDirection(Qt.LayoutDirection.LayoutDirectionAuto)  # a token is read in its own direction
+    painter.drawText(cell, Qt.AlignmentFlag.AlignVCenter, shown)
+    for text, (left, width) in zip(row.figures, columns, strict=False):
+        painter.drawText(QRectF(left, cell.top(), width, cell.height()), _RIGHT, text)
+
+
+def _paint_track(painter: QPainter, theme: Theme, row: BarRow, cell: QRectF) -> None:
+    """The track, the hints on it, and the bars."""
+    thick, count = theme.px(5), max(1, len(row.lengths))
+    block = thick * count + (count - 1)
+    top = cell.top() + (cell.height() - block) / 2
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(theme.color("line", 0.5))
+    painter.drawRoundedRect(QRectF(cell.left(), top, cell.width(), block), 2, 2)
+    for n, (length, color) in enumerate(zip(row.hints, row.colors, strict=False)):
+        stroke = theme.px(1)
+        middle = top + n * (thick + 1) + (thick - stroke) / 2
+        painter.fillRect(QRectF(cell.left(), middle, cell.width() * length, stroke), theme.color(color))
+    for n, (length, color) in enumerate(zip(row.lengths, row.colors, strict=False)):
+        width = cell.width() * min(max(length, 0.0), 1.0)
+        if width > 0:
+            painter.setBrush(theme.color(color))
+            painter.drawRoundedRect(QRectF(cell.left(), top + n * (thick + 1), max(width, 1.5), thick), 2, 2)
 
 
 class BarList(QWidget, AccessibleWidget):

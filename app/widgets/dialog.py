@@ -1,10 +1,10 @@
-"""A dialog that fits on its screen, and through which Tab goes as it is read, whatever order its parts were made in."""
+"""Base classes of dialogs: they fit on the screen, have a Tab order by position, and can scroll their contents."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QDialog, QWidget
+from PySide6.QtWidgets import QDialog, QScrollArea, QVBoxLayout, QWidget
 
 from app.widgets.screen import available_rect
 from app.widgets.tab_order import TabOrder
@@ -32,3 +32,56 @@ class BaseDialog(QDialog):
     def focusNextPrevChild(self, forwards: bool) -> bool:
         """Tab and Shift+Tab."""
         return self._order.move_focus(forwards)
+
+
+WIDTH_IN_DIGITS = 54
+"""Digits of its own type side by side."""
+RESERVED_HEIGHT, MIN_HEIGHT = 160, 120
+"""Pixels of the screen's height for the dialog's frame and foot; and what it takes at least."""
+
+
+class FittedScrollArea(QScrollArea):
+    """As large as what is in it, where the screen has room for that."""
+
+    def __init__(self) -> None:
+        super().__init__(widgetResizable=True)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+
+    def sizeHint(self) -> QSize:
+        content = self.widget()
+        if content is None:
+            return super().sizeHint()
+        room = available_rect(self).height() - RESERVED_HEIGHT
+        width = max(
+            content.minimumSizeHint().width(), round(WIDTH_IN_DIGITS * self.fontMetrics().horizontalAdvance("0"))
+        )
+        height = max(content.heightForWidth(width), content.minimumSizeHint().height())
+        bar = self.verticalScrollBar().sizeHint().width() if height > room else 0
+        return QSize(width + bar, min(height, room))
+
+    def minimumSizeHint(self) -> QSize:
+        content = self.widget()
+        return QSize(content.minimumSizeHint().width() if content is not None else 0, MIN_HEIGHT)
+
+
+class ScrolledDialog(BaseDialog):
+    """What is read is scrolled; the buttons below it stay in sight."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._scroll = FittedScrollArea()
+
+    def set_content(self, content: QWidget, buttons: QWidget) -> None:
+        """Lay both out, once they are made."""
+        self._scroll.setWidget(content)
+        buttons.setContentsMargins(20, 8, 20, 16)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.setSpacing(0)
+        outer.addWidget(self._scroll, 1)
+        outer.addWidget(buttons)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """As high as there is room for: Qt alone gives a window two thirds of the screen."""
+        self.resize(self.sizeHint())
+        super().showEvent(event)

@@ -6,7 +6,12 @@ from PySide6.QtCore import QMargins, QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QLayout, QLayoutItem, QSizePolicy, QWidget
 
-from app.widgets.widget_disposal import delete_widget
+
+def delete_widget(widget: QWidget) -> None:
+    """Take it from its parent and delete it with the next event."""
+    widget.hide()  # its layout may be about to show it: without a parent it would become a window of its own
+    widget.setParent(None)
+    widget.deleteLater()
 
 
 class FlowLayout(QLayout):

@@ -12,8 +12,7 @@ from PySide6.QtWidgets import QApplication, QSizePolicy, QWidget
 
 from app.theme.theme import Theme
 from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role, announce
-from app.widgets.funnel_painting import FunnelStage, bar_fractions
-from app.widgets.funnel_places import MAX_SIDE_BY_SIDE, FunnelLayout
+from app.widgets.funnel_layout import MAX_SIDE_BY_SIDE, FunnelLayout, FunnelStage, bar_fractions
 from app.widgets.plain_text import show_tooltip
 from resources.language import tr
 

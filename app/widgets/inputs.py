@@ -5,11 +5,14 @@ Nothing in `app` uses Qt's own classes of these directly; `tests/app/test_inputs
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QComboBox, QDoubleSpinBox, QScrollArea, QSlider, QSpinBox, QTabBar
+from PySide6.QtWidgets import QComboBox, QDoubleSpinBox, QScrollArea, QSlider, QSpinBox, QTabBar, QWidget
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QAbstractItemView
 
 
 class ComboBox(QComboBox):
@@ -76,3 +79,36 @@ class ScrollArea(QScrollArea):
 def changes_text_size(event: QWheelEvent) -> bool:
     """Whether a turn of the wheel means the size of the text."""
     return bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
+
+
+class LazyComboBox(ComboBox):
+    """A list is eleven widgets of which nothing is seen at first. Qt makes them with the first style that the box gets,
+    or with its first choice; here they hear of no style, and get nothing of their own, before somebody wants them."""
+
+    _has_list = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the list is on the screen."""
+        return self._has_list and self.view().isVisible()
+
+    def prepare_list(self) -> None:
+        """What is to be set of the list before it is seen the first time."""
+
+    def view(self) -> QAbstractItemView:
+        """The list, made now if it was not there."""
+        if not self._has_list:
+            self._has_list = True
+            self.prepare_list()
+        return super().view()
+
+    def showPopup(self) -> None:
+        self.view()
+        super().showPopup()
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Of another style the list hears when it is there."""
+        if self._has_list or event.type() != QEvent.Type.StyleChange:
+            super().changeEvent(event)
+        else:
+            QWidget.changeEvent(self, event)

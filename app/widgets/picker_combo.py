@@ -22,7 +22,7 @@ from PySide6.QtWidgets import QWidget
 from app.theme.theme import Theme
 from app.widgets import icons
 from app.widgets.accessibility import AccessibleWidget
-from app.widgets.lazy_combo import LazyComboBox
+from app.widgets.inputs import LazyComboBox
 from app.widgets.painted_rows import Index, ThemedDelegate
 from app.widgets.plain_text import tooltip
 from app.widgets.screen import available_rect
@@ -143,7 +143,7 @@ class PickerCombo(LazyComboBox, AccessibleWidget):
 
     def accessible_interface(self) -> QAccessibleInterface:
         """A box with its name and its choice apart."""
-        from app.widgets.accessibility.combo_interface import ComboInterface  # many never have a screen reader
+        from app.widgets.accessibility.qt_interfaces import ComboInterface  # many never have a screen reader
 
         return ComboInterface(self)
 

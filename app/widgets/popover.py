@@ -1,15 +1,46 @@
-"""A small card beside the pointer: a title and a few figures. It never takes the focus."""
+"""A popover with figures, and the scroll area that shows it for the element under the pointer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QPoint, QRect, Qt
-from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, QPoint, QRect, Qt, Signal
+from PySide6.QtGui import QHideEvent, QWheelEvent
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme
+from app.widgets.inputs import changes_text_size
 from app.widgets.plain_text import PlainLabel
 from app.widgets.screen import available_rect
+
+
+class HoverArea(QAbstractScrollArea):
+    """Says when what the pointer was over is no longer under it."""
+
+    hoverEnded = Signal()
+    """The pointer went elsewhere, or the page moved away below it."""
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Scroll; with Ctrl the window changes the text size."""
+        if changes_text_size(event):
+            event.ignore()
+        else:
+            super().wheelEvent(event)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """The pointer went elsewhere."""
+        self.hoverEnded.emit()
+        super().leaveEvent(event)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Another page is shown in its place; its card is a window of its own and would stay."""
+        self.hoverEnded.emit()
+        super().hideEvent(event)
+
+    def scrollContentsBy(self, dx: int, dy: int) -> None:
+        """What the pointer was over has moved away."""
+        self.hoverEnded.emit()
+        self.viewport().update()
 
 
 class Popover(QFrame):

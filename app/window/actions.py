@@ -9,7 +9,7 @@ from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QWidget
 
 from app.panels.centre import Centre
-from app.panels.shortcuts import MAX_VIEW_KEYS
+from app.panels.commands import MAX_VIEW_KEYS
 
 
 class Actions(QObject):

@@ -9,57 +9,40 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QWidget
 
-from app.control.borrowed_settings import BorrowedSettings
+from app.control.audible_feedback import ScreenReaderText, SoundEffectController
+from app.control.borrowed_settings import BorrowedSettings, SettingsSources
 from app.control.chat import ChatController
-from app.control.clipboard import CopyController
-from app.control.diagnostics import Diagnostics
-from app.control.dialogs import Dialogs
-from app.control.draft_choice import DraftChoice
-from app.control.dropping import DropController
-from app.control.empty_view_action import EmptyViewAction
-from app.control.export import ExportController
-from app.control.glossary_terms import GlossaryController
+from app.control.dialogs import CodeController, Diagnostics, Dialogs
+from app.control.drag_and_drop import DropController
+from app.control.export import CopyController, ExportController, LazyDemoRecorder
 from app.control.guess import GuessController
-from app.control.history_edits import HistoryEdits
-from app.control.history_panel import HistoryPanel
+from app.control.help import GlossaryController, WelcomeController
+from app.control.history import Recovery
+from app.control.history_panel import HistoryEdits, HistoryPanel
 from app.control.labs.lab_windows import PREFERENCE, SCALE, SPEED, LabWindows
-from app.control.live_text import ScreenReaderText
-from app.control.media import MediaController
-from app.control.media_bar import MediaBarController
+from app.control.media import MediaBarController, MediaController
 from app.control.memory_fit import MemoryFitController
 from app.control.messages import Messages
-from app.control.model_choice import ModelChoice
+from app.control.model_choice import DraftChoice, ModelChoice, ModelFolders
 from app.control.model_download import ModelDownload
-from app.control.model_folders import ModelFolders
 from app.control.model_list import ModelList
-from app.control.model_loading import ModelLoadController
+from app.control.model_loading import ModelLoadController, WeightsController
 from app.control.palette.controller import PaletteController
-from app.control.prefix_marks import ReuseMarks
-from app.control.prefixes import PrefixController
-from app.control.preset_library import PresetLibrary
+from app.control.prefixes import PrefixController, ReuseMarks
 from app.control.recorded_runs import RecordedRuns
-from app.control.recovery import Recovery
 from app.control.registry_choice import CacheChoice, StrategyChoice
-from app.control.requests import ChosenSettings, RequestBuilder, RunInput
-from app.control.run_control import RunController
-from app.control.run_tree import RunTreeController
+from app.control.requests import ChosenSettings, RequestBuilder, RunInput, SettingsChangeWatcher
+from app.control.run_control import EmptyViewAction, RunController
+from app.control.run_navigation import RunTreeController
 from app.control.scoring import ScoreController
-from app.control.script_window import CodeController
-from app.control.setting_changes import SettingsChangeWatcher
-from app.control.settings_setup import SettingsController
-from app.control.settings_snapshot import SettingsSources
-from app.control.sound_effects import SoundEffectController
-from app.control.stage.demos import LazyDemoRecorder
+from app.control.settings_controller import PresetLibrary, SettingsController
 from app.control.tours.tours import Tours
-from app.control.weights import WeightsController
-from app.control.welcome import WelcomeController
 from app.panels.centre import Centre
 from app.panels.menu_bar import MenuBar
-from app.panels.setup import SetupPanel
-from app.panels.side_splitter import SideSplitter
+from app.panels.setup_panel import SetupPanel
 from app.panels.status_line import StatusLine
 from app.panels.toolbar import Toolbar
-from app.panels.window_body import WindowBody
+from app.panels.window_layout import SideSplitter, WindowBody
 from app.session.session import Session
 from app.storage import examples
 from app.storage.chat_file import separate_chat_notice
@@ -68,31 +51,36 @@ from app.views import VIEWS
 from app.views.inspector.panel import Inspector
 from app.views.timeline import Timeline
 from app.widgets.tab_order import TabOrder
-from app.window.action_table import action_table
 from app.window.actions import Actions
-from app.window.appearance import AppearanceController
+from app.window.appearance import AppearanceController, LanguageSwitch
+from app.window.command_table import action_table
 from app.window.focus_regions import FocusRegions
-from app.window.language_switch import LanguageSwitch
-from app.window.panel_layout import ClosablePanel, PanelLayout
+from app.window.panel_layout import ClosablePanel, PanelLayout, ViewOnlyMode
 from app.window.presentation_mode import PresentationMode
 from app.window.run_feed import RunFeed
-from app.window.services import AppServices, create_services
 from app.window.view_feed import ViewFeed
-from app.window.view_only_mode import ViewOnlyMode
-from app.window.window_parts import Controllers, ExportParts, HistoryParts, ImportParts, Panels, WindowParts
+from app.window.window_parts import (
+    AppServices,
+    Controllers,
+    ExportParts,
+    HistoryParts,
+    ImportParts,
+    Panels,
+    WindowParts,
+    create_services,
+)
 from app.window.wiring import connect, connect_autosave
 from core import strategies
-from core.former_name import describe_adoption
+from core.common.former_name import describe_adoption
 from resources.language import tr
 
 if TYPE_CHECKING:
-    from app.control.exports import ExportItems
-    from app.control.stage.demo import DemoRecorder
-    from app.control.stage.window_appearance import WindowAppearance
+    from app.control.export_items import ExportItems
+    from app.control.stage.demo_film import DemoRecorder
+    from app.control.stage.stage_content import WindowAppearance
+    from app.control.step_inspection import WhatIfController
     from app.control.tours.tour_player import TourPlayer
-    from app.control.what_if import WhatIfController
-    from app.panels.preference_lab import PreferenceLabDialog
-    from app.panels.speed_lab import SpeedLabDialog
+    from app.panels.lab_windows import PreferenceLabDialog, SpeedLabDialog
     from app.session.engine import Engine
     from app.views.labs.scale.window import ScaleView
     from app.window.main_window import MainWindow, Step
@@ -360,7 +348,7 @@ def _import_parts(
 
 
 def _exports(panels: Panels, session: Session) -> ExportItems:
-    from app.control.exports import ExportItems
+    from app.control.export_items import ExportItems
 
     return ExportItems(panels.centre, panels.inspector, panels.timeline, session)
 
@@ -375,7 +363,7 @@ def _changes(
 def _what_if_controller(
     session: Session, requests: RequestBuilder, setup: SettingsController, inspector: Inspector
 ) -> WhatIfController:
-    from app.control.what_if import WhatIfController
+    from app.control.step_inspection import WhatIfController
 
     return WhatIfController(session, requests, setup, inspector)
 
@@ -392,11 +380,8 @@ def _tours(
     """The way to the tours, whose panel stands at the foot of the window once there is one."""
 
     def make() -> TourPlayer:
-        from app.control.tours.tour_player import TourPlayer
-        from app.control.tours.tour_runs import TourViews
-        from app.control.tours.tour_settings import TourSettings
-        from app.control.tours.tour_targets import TourTargets
-        from app.control.tours.tour_ui import TourUi
+        from app.control.tours.tour_player import TourPlayer, TourSettings, TourViews
+        from app.control.tours.tour_ui import TourTargets, TourUi
 
         settings = TourSettings(setup, chosen, panels.setup.prompt, runs, borrowed)
         targets = TourTargets(body, panels.centre, panels.setup, panels.inspector)
@@ -407,7 +392,7 @@ def _tours(
 
 def _demos(panels: Panels, session: Session, messages: Messages, appearance: WindowAppearance) -> LazyDemoRecorder:
     def make() -> DemoRecorder:
-        from app.control.stage.demo import DemoRecorder
+        from app.control.stage.demo_film import DemoRecorder
 
         return DemoRecorder(panels.centre, session, messages, appearance)
 

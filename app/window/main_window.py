@@ -131,7 +131,7 @@ class MainWindow(QMainWindow):
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes of everything in it."""
-        from app.theme.panel_rules import panel_stylesheet
+        from app.theme.theme import panel_stylesheet
 
         self.setStyleSheet(theme.stylesheet() + panel_stylesheet(theme))
 

@@ -9,15 +9,14 @@ from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QBoxLayout
 
-from app.control.stage.steering import StepControls
+from app.control.stage.step_controls import StepControls
 from app.panels.centre import Centre
 from app.session.session import Session
 from app.window.appearance import AppearanceController
-from app.window.view_only_mode import ViewOnlyMode
+from app.window.panel_layout import ViewOnlyMode
 
 if TYPE_CHECKING:
-    from app.control.stage.presenter import Presenter
-    from app.control.stage.presenter_page import PresenterPageController
+    from app.control.stage.presenter import Presenter, PresenterPageController
 
 
 class PresentationMode(QObject):
@@ -94,7 +93,7 @@ class PresentationMode(QObject):
     def presenter_page(self) -> PresenterPageController:
         """The presenter's page; made now if nobody has wanted it yet."""
         if self._presenter_page is None:
-            from app.control.stage.presenter_page import PresenterPageController
+            from app.control.stage.presenter import PresenterPageController
 
             over, theme = self._centre.window(), self._appearance.settings_theme
             self._presenter_page = PresenterPageController(self.presenter, self.step_controls, over, theme)
@@ -118,7 +117,7 @@ class PresentationMode(QObject):
     @Slot()
     def _update_stage_theme(self) -> None:
         """Type by the size of the window: larger in a larger one."""
-        from app.theme.stage import stage_theme
+        from app.theme.theme import stage_theme
 
         self._appearance.set_stage_theme(lambda theme: stage_theme(theme, self._centre.window().size()))
 

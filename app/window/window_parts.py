@@ -2,68 +2,102 @@
 
 from __future__ import annotations
 
-from typing import dataclass_transform
+from typing import NamedTuple, dataclass_transform
 
+from app.control.audible_feedback import ScreenReaderText, SoundEffectController
 from app.control.borrowed_settings import BorrowedSettings
 from app.control.chat import ChatController
-from app.control.clipboard import CopyController
-from app.control.diagnostics import Diagnostics
-from app.control.dialogs import Dialogs
-from app.control.dropping import DropController
-from app.control.empty_view_action import EmptyViewAction
-from app.control.export import ExportController
-from app.control.glossary_terms import GlossaryController
+from app.control.dialogs import CodeController, Diagnostics, Dialogs
+from app.control.drag_and_drop import DropController
+from app.control.export import CopyController, ExportController, LazyDemoRecorder
 from app.control.guess import GuessController
-from app.control.history import History
-from app.control.history_edits import HistoryEdits
-from app.control.history_panel import HistoryPanel
-from app.control.labs.lab_windows import LabWindows
-from app.control.live_text import ScreenReaderText
-from app.control.media import MediaController
-from app.control.media_bar import MediaBarController
+from app.control.help import GlossaryController, WelcomeController
+from app.control.history import History, Recovery
+from app.control.history_panel import HistoryEdits, HistoryPanel
+from app.control.labs.lab_windows import LabJobs, LabWindows
+from app.control.media import MediaBarController, MediaController
 from app.control.memory_fit import MemoryFitController
 from app.control.messages import Messages
-from app.control.model_download import ModelDownload
-from app.control.model_folders import ModelFolders
-from app.control.model_loading import ModelLoadController
+from app.control.model_choice import ModelFolders
+from app.control.model_download import LazyDownloads, ModelDownload
+from app.control.model_list import ModelList
+from app.control.model_loading import ModelLoadController, WeightsController
 from app.control.palette.controller import PaletteController
-from app.control.persistence import SettingsSaver
-from app.control.prefix_marks import ReuseMarks
-from app.control.prefixes import PrefixController
-from app.control.preset_library import PresetLibrary
+from app.control.persistence import ChatSaver, SettingsSaver
+from app.control.prefixes import PrefixController, ReuseMarks
 from app.control.recorded_runs import RecordedRuns
-from app.control.recovery import Recovery
-from app.control.requests import ChosenSettings, RequestBuilder
-from app.control.run_control import RunController
-from app.control.run_navigation import RunNavigation
-from app.control.run_tree import RunTreeController
+from app.control.requests import ChosenSettings, RequestBuilder, SettingsChangeWatcher
+from app.control.run_control import EmptyViewAction, RunController
+from app.control.run_navigation import RunNavigation, RunTreeController
 from app.control.scoring import ScoreController
-from app.control.script_window import CodeController
-from app.control.setting_changes import SettingsChangeWatcher
-from app.control.settings_setup import SettingsController
-from app.control.sound_effects import SoundEffectController
-from app.control.stage.demos import LazyDemoRecorder
+from app.control.settings_controller import PresetLibrary, SettingsController
 from app.control.tours.tours import Tours
-from app.control.weights import WeightsController
-from app.control.welcome import WelcomeController
 from app.panels.centre import Centre
 from app.panels.menu_bar import MenuBar
-from app.panels.setup import SetupPanel
-from app.panels.side_splitter import SideSplitter
+from app.panels.setup_panel import SetupPanel
 from app.panels.status_line import StatusLine
 from app.panels.toolbar import Toolbar
+from app.panels.window_layout import SideSplitter
+from app.session.kernel_builder import KernelBuilder
+from app.session.media_cache import MediaCache
 from app.session.session import Session
+from app.state.conversation import Conversation
+from app.state.run_history import RunTrees
+from app.storage.chat_file import ChatStore, claim_chat
 from app.storage.settings import Settings
 from app.storage.settings_file import SettingsStore
 from app.views.inspector.panel import Inspector
 from app.views.timeline import Timeline
 from app.window.actions import Actions
-from app.window.appearance import AppearanceController
+from app.window.appearance import AppearanceController, LanguageSwitch
 from app.window.panel_layout import PanelLayout
 from app.window.presentation_mode import PresentationMode
 from app.window.run_feed import RunFeed
-from app.window.services import AppServices
 from app.window.view_feed import ViewFeed
+
+
+class AppServices(NamedTuple):
+    """From the window's first assembly to its end: what runs, what is known, what is kept. None of it is drawn."""
+
+    store: SettingsStore
+    session: Session
+    language_switch: LanguageSwitch
+    settings_saver: SettingsSaver
+    history: History
+    run_navigation: RunNavigation
+    chat_store: ChatStore
+    chat_saver: ChatSaver
+    conversation: Conversation
+    family: RunTrees
+    models: ModelList
+    downloads: LazyDownloads
+    media: MediaCache
+    labs: LabJobs
+    kernel_builder: KernelBuilder
+
+
+def create_services(store: SettingsStore, session: Session, switch: LanguageSwitch) -> AppServices:
+    """All of it, with the chat as it was left."""
+    keeper, chats, conversation = SettingsSaver(store), claim_chat(store.folder), Conversation()
+    chats.restore(conversation)
+    history = History(session, lambda: store.data_folder, store.settings.history, keeper)
+    return AppServices(
+        store=store,
+        session=session,
+        language_switch=switch,
+        settings_saver=keeper,
+        history=history,
+        run_navigation=RunNavigation(session, history),
+        chat_store=chats,
+        chat_saver=ChatSaver(conversation, chats, keeper),
+        conversation=conversation,
+        family=RunTrees(),
+        models=ModelList(),
+        downloads=LazyDownloads(session),
+        media=MediaCache(session),
+        labs=LabJobs(lambda: store.data_folder),
+        kernel_builder=KernelBuilder(session, lambda: store.settings.compute.quick_steps),
+    )
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)

@@ -7,15 +7,15 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING
 
+from app.control.drag_and_drop import DropTarget
 from app.storage.settings import UsageSection
 from app.window.actions import bind_view_keys
-from app.window.drag_and_drop import DropTarget
-from app.window.menu_state import WindowMenuState
+from app.window.command_table import WindowMenuState
 from app.window.window_parts import WindowParts
 
 if TYPE_CHECKING:
     from app.control.palette.entry import PaletteContext
-    from app.views.inspector.inside_section import StepInternalsPanel
+    from app.views.inspector.step_internals import StepInternalsPanel
     from app.window.main_window import MainWindow
 MAX_RECENT_FILES = 10
 
@@ -104,7 +104,7 @@ def _connect_kernel_builder(parts: WindowParts) -> None:
 
 def _connect_layer_inspection(parts: WindowParts, part: StepInternalsPanel) -> None:
     """What the inspector's last part needs, made with it."""
-    from app.control.layer_inspection import LayerInspectionController
+    from app.control.step_inspection import LayerInspectionController
 
     LayerInspectionController(parts.session, parts.inspector, part).influence.connect(parts.view_feed.on_influence)
 

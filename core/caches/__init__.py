@@ -1,11 +1,10 @@
 """All cache back ends; `registry` finds them, one a file. Importing this package does not import torch."""
 
-from core.caches.base import CacheBackend, Variant
-from core.caches.measurement import Measurement
+from core.caches.base import CacheBackend, Measurement, Variant
+from core.checks.name_suggestions import did_you_mean
 from core.errors import CacheError
 from core.parameter import quote_text
 from core.registry import Registry
-from core.suggestions import did_you_mean
 from resources.language import tr
 
 registry: Registry[CacheBackend] = Registry(__name__, "BACKEND")

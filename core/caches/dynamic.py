@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.caches.base import EDITS, CacheBackend
-from core.caches.cache_estimate import CacheEstimate, RunShape
-from core.caches.unsupported_reasons import own_cache_reason
+from core.caches.base import EDITS, CacheBackend, CacheEstimate, RunShape, own_cache_reason
 from core.parameter import Settings
 from resources.language import mark
 
@@ -19,8 +17,8 @@ if TYPE_CHECKING:
 def build(model: LoadedModel, length: int, options: Settings) -> Cache | None:
     """A DynamicCache in which every attention layer keeps all tokens, windowed ones too; a recurrent model's states
     are part of it. None for models that make a memory of their own kind."""
-    from core.caches.tensors.layouts import full_cache  # torch is loaded only when something runs
-    from core.caches.tensors.windowed import with_cross_attention
+    from core.caches.tensors.continuation_probe import full_cache  # torch is loaded only when something runs
+    from core.caches.tensors.dynamic_layers import with_cross_attention
 
     if own_cache_reason(model):
         return None
@@ -29,9 +27,8 @@ def build(model: LoadedModel, length: int, options: Settings) -> Cache | None:
 
 def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     """2 · batch · kv_heads · length · head_dim · bytes(dtype), over the layers; cross-attention and states beside."""
-    from core.caches.tensors.layer_shapes import model_layer_shapes
-    from core.caches.tensors.layouts import keeps_windows  # needs torch
-    from core.caches.tensors.size_formulas import all_tokens, cache_size, within_windows
+    from core.caches.tensors.cache_sizes import all_tokens, cache_size, model_layer_shapes, within_windows
+    from core.caches.tensors.continuation_probe import keeps_windows  # needs torch
 
     span = within_windows if keeps_windows(model) else all_tokens
     return CacheEstimate(cache_size(model_layer_shapes(model), run, span))

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.caches.base import EDITS, CacheBackend
-from core.caches.cache_estimate import CacheEstimate, RunShape
-from core.caches.unsupported_reasons import own_cache_reason
-from core.hf_generate import SAME_SETTINGS, GenerateEquivalent
+from core.caches.base import EDITS, CacheBackend, CacheEstimate, RunShape, own_cache_reason
+from core.common.hf_generation import SAME_SETTINGS, GenerateEquivalent
 from core.parameter import Parameter, Settings
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.requirements import CacheOperation
+    from core.caches.base import CacheOperation
     from core.models.loaded_model import LoadedModel
 
 SELF = Parameter(
@@ -31,7 +29,7 @@ CROSS = Parameter(
 
 def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     """An EncoderDecoderCache of the two halves. Raises CacheError when a half cannot be built here."""
-    from core.caches.tensors.windowed import pair_halves  # torch is loaded only when something runs
+    from core.caches.tensors.dynamic_layers import pair_halves  # torch is loaded only when something runs
 
     return pair_halves(
         _half_backend(options, "self").build(model, length, {}),

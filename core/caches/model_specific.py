@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.caches.base import CacheBackend
+from core.caches.base import CacheBackend, layer_types, own_cache_reason, rejected_drafts_reason
 from core.caches.sliding_window import build, describe
-from core.caches.unsupported_reasons import layer_types, own_cache_reason, rejected_drafts_reason
 from core.parameter import Settings
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.requirements import CacheOperation
+    from core.caches.base import CacheOperation
     from core.models.loaded_model import LoadedModel
 
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.caches.base import EDITS, CacheBackend
-from core.caches.cache_estimate import CacheEstimate, RunShape
-from core.caches.unsupported_reasons import extra_tensors_reason, windows_required_reason
-from core.hf_generate import GenerateEquivalent
+from core.caches.base import EDITS, CacheBackend, CacheEstimate, RunShape, extra_tensors_reason, windows_required_reason
+from core.common.hf_generation import GenerateEquivalent
 from core.parameter import Parameter, Settings
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.requirements import CacheOperation
+    from core.caches.base import CacheOperation
     from core.models.loaded_model import LoadedModel
 
 PLACE = Parameter(
@@ -32,16 +30,21 @@ FOLDER = Parameter(
 
 def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     """An empty cache whose layers wait in host memory or on disk. Raises CacheError when there is no such place."""
-    from core.caches.tensors.offload_devices import build_offloaded  # torch is loaded only when something runs
+    from core.caches.tensors.disk_cache import build_offloaded  # torch is loaded only when something runs
 
     return build_offloaded(model, options.get("place") or "auto", options.get("folder") or "")
 
 
 def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     """As dynamic; with layers on disk the first of them waits in memory besides, ready for one more token."""
-    from core.caches.tensors.layer_shapes import model_layer_shapes
-    from core.caches.tensors.offload_devices import is_on_disk  # needs torch
-    from core.caches.tensors.size_formulas import all_tokens, cache_size, prepared_tokens, resident_size
+    from core.caches.tensors.cache_sizes import (
+        all_tokens,
+        cache_size,
+        model_layer_shapes,
+        prepared_tokens,
+        resident_size,
+    )
+    from core.caches.tensors.disk_cache import is_on_disk  # needs torch
 
     shapes = model_layer_shapes(model)
     extra = prepared_tokens() if is_on_disk(model, run.options.get("place")) else ()

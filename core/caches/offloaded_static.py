@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.caches.base import EDITS, CacheBackend
-from core.caches.cache_estimate import CacheEstimate, RunShape
+from core.caches.base import (
+    EDITS,
+    CacheBackend,
+    CacheEstimate,
+    RunShape,
+    extra_tensors_reason,
+    rejected_drafts_reason,
+    windows_required_reason,
+)
 from core.caches.offloaded import FOLDER, PLACE, offloading_counterpart
-from core.caches.unsupported_reasons import extra_tensors_reason, rejected_drafts_reason, windows_required_reason
-from core.hf_generate import GenerateEquivalent
+from core.common.hf_generation import GenerateEquivalent
 from core.parameter import Settings
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.requirements import CacheOperation
+    from core.caches.base import CacheOperation
     from core.models.loaded_model import LoadedModel
 
 
 def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     """An empty cache with room for `length` tokens in host memory or on disk. Raises CacheError without room there."""
-    from core.caches.tensors.offload_devices import build_offloaded_static  # torch is loaded only when something runs
+    from core.caches.tensors.disk_cache import build_offloaded_static  # torch is loaded only when something runs
 
     return build_offloaded_static(model, length, options.get("place") or "auto", options.get("folder") or "")
 
@@ -29,17 +35,17 @@ def build(model: LoadedModel, length: int, options: Settings) -> Cache:
 def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     """All of it at once. On disk every layer has full room, and the first waits in memory besides: the tokens read so
     far, and one more."""
-    from core.caches.tensors.layer_shapes import model_layer_shapes
-    from core.caches.tensors.offload_devices import is_on_disk  # needs torch
-    from core.caches.tensors.size_formulas import (
+    from core.caches.tensors.cache_sizes import (
         allocated_span,
         cache_size,
         counters_size,
         full_span,
+        model_layer_shapes,
         prepared_tokens,
         resident_size,
         sum_terms,
     )
+    from core.caches.tensors.disk_cache import is_on_disk  # needs torch
 
     shapes, room = model_layer_shapes(model), run.capacity
     resident = resident_size(shapes, run)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.caches.base import CacheBackend, Variant
-from core.caches.cache_estimate import CacheEstimate, RunShape
-from core.caches.unsupported_reasons import plain_attention_reason
-from core.hf_generate import GenerateEquivalent
+from core.caches.base import CacheBackend, CacheEstimate, RunShape, Variant, plain_attention_reason
+from core.common.hf_generation import GenerateEquivalent
 from core.parameter import Parameter, Settings
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.requirements import CacheOperation
+    from core.caches.base import CacheOperation
     from core.caches.tensors.quantized import QuantizationSettings
     from core.models.loaded_model import LoadedModel
 
@@ -68,15 +66,15 @@ def quantization_settings(options: Settings) -> QuantizationSettings:
 
 def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     """An empty quantized cache. Raises CacheError when the quantizer is not installed or knows no such width."""
+    from core.caches.tensors.dynamic_layers import with_cross_attention
     from core.caches.tensors.quantized import build_quantized  # torch is loaded only when something runs
-    from core.caches.tensors.windowed import with_cross_attention
 
     return with_cross_attention(model, build_quantized(model, quantization_settings(options)))
 
 
 def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     """Whole blocks in few bits with two 16-bit numbers a group, the latest tokens as they are."""
-    from core.caches.tensors.layer_shapes import model_layer_shapes
+    from core.caches.tensors.cache_sizes import model_layer_shapes
     from core.caches.tensors.quantized import quantized_size  # needs torch
 
     chosen = quantization_settings(run.options)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.caches.base import CacheBackend
-from core.caches.cache_estimate import CacheEstimate, RunShape
-from core.caches.unsupported_reasons import plain_attention_reason
-from core.hf_generate import GenerateEquivalent, removed_from_transformers
+from core.caches.base import CacheBackend, CacheEstimate, RunShape, plain_attention_reason
+from core.common.hf_generation import GenerateEquivalent, removed_from_transformers
 from core.parameter import Parameter, Settings
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.requirements import CacheOperation
+    from core.caches.base import CacheOperation
     from core.models.loaded_model import LoadedModel
 
 WINDOW = Parameter(
@@ -39,8 +37,11 @@ def build(model: LoadedModel, length: int, options: Settings) -> Cache:
 
 def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     """As dynamic, for min(length, window − 1) tokens: the next token fills the window."""
-    from core.caches.tensors.layer_shapes import model_layer_shapes  # needs torch
-    from core.caches.tensors.size_formulas import cache_size, within_windows
+    from core.caches.tensors.cache_sizes import (
+        cache_size,
+        model_layer_shapes,  # needs torch
+        within_windows,
+    )
 
     window, sinks = _sizes(run.options)
     size = cache_size(model_layer_shapes(model), run, lambda _: within_windows(window))
@@ -55,7 +56,7 @@ def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settin
         )
     if reason := plain_attention_reason(model, tr("Sink")):
         return reason
-    from core.caches.tensors.rotary import rotary_functions  # a model is there, so torch is loaded
+    from core.caches.tensors.sink import rotary_functions  # a model is there, so torch is loaded
 
     if rotary_functions(model) is None:
         return tr(

@@ -4,33 +4,39 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.caches.base import CacheBackend
-from core.caches.cache_estimate import CacheEstimate, RunShape
-from core.caches.unsupported_reasons import has_windows, own_windows_reason, rejected_drafts_reason, states_reason
+from core.caches.base import (
+    CacheBackend,
+    CacheEstimate,
+    RunShape,
+    has_windows,
+    own_windows_reason,
+    rejected_drafts_reason,
+    states_reason,
+)
 from core.parameter import Settings
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.requirements import CacheOperation
+    from core.caches.base import CacheOperation
     from core.models.loaded_model import LoadedModel
 
 
 def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     """Windowed layers keep the last `sliding_window` − 1 tokens (the next one fills the window), others everything."""
-    from core.caches.tensors.windowed import (  # torch is loaded only when something runs
-        config_cache,
-        with_cross_attention,
-    )
+    from core.caches.tensors.dynamic_layers import config_cache, with_cross_attention
 
     return with_cross_attention(model, config_cache(model))
 
 
 def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     """As dynamic, with min(length, window − 1) tokens in windowed layers."""
-    from core.caches.tensors.layer_shapes import model_layer_shapes  # needs torch
-    from core.caches.tensors.size_formulas import cache_size, within_windows
+    from core.caches.tensors.cache_sizes import (
+        cache_size,
+        model_layer_shapes,  # needs torch
+        within_windows,
+    )
 
     shapes = model_layer_shapes(model)
     return CacheEstimate(cache_size(shapes, run, within_windows), window=min(shapes.windows, default=None))

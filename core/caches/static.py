@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.caches.base import EDITS, CacheBackend
-from core.caches.cache_estimate import CacheEstimate, RunShape
-from core.caches.unsupported_reasons import draft_layers_reason, rejected_drafts_reason, states_reason
-from core.hf_generate import GenerateEquivalent
-from core.models.quantized.weight_formats import PACKED
+from core.caches.base import (
+    EDITS,
+    CacheBackend,
+    CacheEstimate,
+    RunShape,
+    draft_layers_reason,
+    rejected_drafts_reason,
+    states_reason,
+)
+from core.common.hf_generation import GenerateEquivalent
+from core.models.config_validation import PACKED
 from core.parameter import Parameter, Settings
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.requirements import CacheOperation
+    from core.caches.base import CacheOperation
     from core.models.loaded_model import LoadedModel
 
 COMPILE = Parameter(
@@ -40,8 +46,7 @@ def build(model: LoadedModel, length: int, options: Settings) -> Cache:
 
 def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     """All of it at once; it never grows."""
-    from core.caches.tensors.layer_shapes import model_layer_shapes
-    from core.caches.tensors.size_formulas import allocated_span, cache_size, counters_size, sum_terms
+    from core.caches.tensors.cache_sizes import allocated_span, cache_size, counters_size, model_layer_shapes, sum_terms
     from core.caches.tensors.static_layers import allocated_length  # needs torch
 
     options, shapes = run.options, model_layer_shapes(model)

@@ -10,12 +10,11 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from core.catalog.download_progress import Progress
+    from core.catalog.download_store import Unfinished, delete, discard, unfinished
+    from core.catalog.file_download import Progress, verify
     from core.catalog.hub_model import HubFile, HubModel
     from core.catalog.model_download import download
     from core.catalog.model_search import find, judge, look, search
-    from core.catalog.partial_downloads import Unfinished, delete, discard, unfinished
-    from core.catalog.verification import verify
     from core.models.catalog import (
         BUNDLED,
         KINDS,
@@ -76,17 +75,17 @@ __all__ = [
 _HUB_MODULES = {
     "HubFile": "core.catalog.hub_model",
     "HubModel": "core.catalog.hub_model",
-    "Progress": "core.catalog.download_progress",
-    "Unfinished": "core.catalog.partial_downloads",
-    "delete": "core.catalog.partial_downloads",
-    "discard": "core.catalog.partial_downloads",
+    "Progress": "core.catalog.file_download",
+    "Unfinished": "core.catalog.download_store",
+    "delete": "core.catalog.download_store",
+    "discard": "core.catalog.download_store",
     "download": "core.catalog.model_download",
     "find": "core.catalog.model_search",
     "judge": "core.catalog.model_search",
     "look": "core.catalog.model_search",
     "search": "core.catalog.model_search",
-    "unfinished": "core.catalog.partial_downloads",
-    "verify": "core.catalog.verification",
+    "unfinished": "core.catalog.download_store",
+    "verify": "core.catalog.file_download",
 }
 """All else is what `core.models.catalog` knows of this disk."""
 

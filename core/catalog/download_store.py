@@ -14,16 +14,16 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from core.catalog import hub_errors
 from core.catalog.hub_model import HubFile, HubModel, is_digest
+from core.catalog.hub_requests import check_name
+from core.common.former_name import FORMER_NAME, NAME
 from core.errors import HubError, ModelFileError
-from core.former_name import FORMER_NAME, NAME
-from core.models.hub import hub_cache
-from core.models.json_types import Json
-from core.models.model_files import read_json, size_of
+from core.models.catalog import hub_cache
+from core.models.model_files import Json, read_json, size_of
 from resources.language import tr
 
 MANIFEST = f"{NAME}.json"
@@ -171,3 +171,69 @@ def _link_blob(blob: Path, pointer: Path) -> None:
         pointer.symlink_to(os.path.relpath(blob, pointer.parent))
     except OSError:
         shutil.copyfile(blob, pointer)
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A download that was paused, or that ended with the program."""
+
+    name: str
+    done: int
+    """Bytes that are there."""
+    total: int
+
+
+def unfinished() -> tuple[Unfinished, ...]:
+    """Every download that can be gone on with, by name; asks nothing of the hub. Never raises."""
+    return tuple(sorted(_iter_unfinished(), key=lambda one: one.name))
+
+
+def _iter_unfinished() -> Iterator[Unfinished]:
+    try:
+        notes = list(hub_cache().glob(f"models--*/{MANIFEST}"))
+    except OSError:
+        return
+    for note in notes:
+        name = note.parent.name.removeprefix("models--").replace("--", "/")
+        store = DownloadStore(name)
+        if (files := store.files_in_manifest()) is not None:
+            yield Unfinished(name, sum(map(store.bytes_present, files)), sum(file.size for file in files))
+
+
+def discard(name: str) -> int:
+    """Delete what an unfinished download has left; a whole model of that name stays. Gives back the bytes freed.
+
+    Raises FileNotWrittenError.
+    """
+    check_name(name)
+    store = DownloadStore(name)
+    if not any((store.folder / "snapshots").glob("*/*")):
+        return delete(name)
+    wanted = _linked_blobs(store.folder)
+    lost = [file for file in (store.folder / "blobs").glob("*") if file.resolve() not in wanted]
+    freed = sum(map(size_of, lost))
+    try:
+        for file in lost:
+            file.unlink()
+        store.clear()
+    except OSError as error:
+        raise hub_errors.from_disk(error, hub_cache()) from error
+    return freed
+
+
+def delete(name: str) -> int:
+    """Delete a model of the hub's cache, whole or not. Gives back the bytes freed. Raises FileNotWrittenError."""
+    check_name(name)
+    folder = DownloadStore(name).folder
+    freed = sum(size_of(file) for file in folder.rglob("*") if file.is_file() and not file.is_symlink())
+    try:
+        if folder.is_dir() and not folder.is_symlink():
+            shutil.rmtree(folder)
+    except OSError as error:
+        raise hub_errors.from_disk(error, hub_cache()) from error
+    return freed
+
+
+def _linked_blobs(folder: Path) -> set[Path]:
+    """What snapshots show."""
+    return {pointer.resolve() for pointer in (folder / "snapshots").rglob("*") if not pointer.is_dir()}

@@ -1,24 +1,102 @@
-"""One file from the hub: on from where an earlier attempt ended, through cut connections, until its digest is right."""
+"""Download one file from the hub with progress, resume and retries, and verify the digests of downloaded files."""
 
 from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from core.catalog import hub_errors, hub_requests
-from core.catalog.download_progress import DOWNLOADING, VERIFYING, WAITING, DownloadMeter
 from core.catalog.download_store import RESERVED_BYTES, DownloadStore, free_bytes
-from core.catalog.hub_model import HubFile
+from core.catalog.hub_model import HubFile, is_digest
+from core.catalog.hub_requests import check_name
 from core.errors import HubError, NoNetworkError, TransferError
-from core.models.hub import hub_cache
+from core.models.catalog import hub_cache, locate
 from core.models.model_files import size_of
 from resources.language import tr
 
 if TYPE_CHECKING:
     from httpx2 import Response
+
+WINDOW_SECONDS = 5.0
+"""Speed is that of the last so many seconds."""
+_REPORT_INTERVAL = 0.1
+
+DOWNLOADING, VERIFYING, WAITING, FINISHED = "downloading", "verifying", "waiting", "finished"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One moment of a download."""
+
+    name: str
+    """Of the model."""
+    file: str
+    """The one under way; empty when all are there."""
+    done: int
+    """Bytes that are there, of all files; what an earlier download has left counts."""
+    total: int
+    speed: float = 0.0
+    """Bytes a second, of late; 0 while that is not known."""
+    left: float | None = None
+    """Seconds until the end at that speed, or until the hub may be asked again while waiting; None if unknown."""
+    state: str = DOWNLOADING
+    """downloading, verifying, waiting (the hub asked for that) or finished."""
+
+
+class DownloadMeter:
+    """Counts bytes and tells `listener` now and then, ten times a second at most."""
+
+    def __init__(
+        self,
+        name: str,
+        total: int,
+        listener: Callable[[Progress], object] | None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._name, self._total, self._listener, self._clock = name, total, listener, clock
+        self._file = ""
+        self._done = 0
+        self._recent: deque[tuple[float, int]] = deque()
+        self._last_report = float("-inf")
+
+    def begin_file(self, file: str, existing_bytes: int) -> None:
+        """From now on it is this file; so many of its bytes are there already."""
+        self._file = file
+        self._done += existing_bytes
+        self.report(DOWNLOADING)
+
+    def add(self, count: int) -> None:
+        """So many bytes more; fewer, where a file begins anew."""
+        now = self._clock()
+        self._done += count
+        self._recent.append((now, count))
+        while self._recent and self._recent[0][0] < now - WINDOW_SECONDS:
+            self._recent.popleft()
+        if now - self._last_report >= _REPORT_INTERVAL:
+            self.report(DOWNLOADING)
+
+    def report(self, state: str, seconds_left: float | None = None) -> None:
+        """Say how it stands, whenever it was said last."""
+        self._last_report = self._clock()
+        if self._listener is None:
+            return
+        speed = self._speed() if state == DOWNLOADING else 0.0
+        if speed:
+            seconds_left = (self._total - self._done) / speed
+        file = "" if state == FINISHED else self._file
+        self._listener(Progress(self._name, file, self._done, self._total, speed, seconds_left, state))
+
+    def _speed(self) -> float:
+        """Bytes a second; 0 until there is something to measure by."""
+        took = self._last_report - self._recent[0][0] if self._recent else 0.0
+        return max(0.0, sum(count for _, count in self._recent) / took) if took > _REPORT_INTERVAL else 0.0
+
 
 RETRY_DELAYS = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Seconds before each further attempt, while not one byte comes; the count begins anew with every byte."""
@@ -169,3 +247,39 @@ def _retries_exhausted_error(file: HubFile, context: DownloadContext, received: 
         tr("Go on with it later: what is downloaded already is kept."),
         error.cause,
     )
+
+
+def verify(
+    name: str, progress: Callable[[Progress], object] | None = None, *, stop: threading.Event | None = None
+) -> tuple[str, ...]:
+    """Files of the model that are damaged, by their paths; `download(name, anew=…)` fetches them again.
+
+    The cache calls a file by its digest, so nothing is asked of the hub. Where links may not be made (some Windows)
+    files have lost that name, and are passed over. Raises ModelNotFoundError, NotOnHubError, DownloadStoppedError.
+    """
+    check_name(name)
+    files = list(_snapshot_files(locate(name)))
+    meter = DownloadMeter(name, sum(size_of(blob) for _, blob in files), progress)
+    damaged = []
+    for path, blob in files:
+        meter.report(VERIFYING)
+        if not _is_intact(blob, stop or threading.Event()):
+            damaged.append(path)
+        meter.begin_file(path, size_of(blob))
+    meter.report(FINISHED)
+    return tuple(damaged)
+
+
+def _snapshot_files(snapshot: Path) -> Iterator[tuple[str, Path]]:
+    """Path in the repository, and where its bytes are; a link to nowhere too."""
+    for pointer in sorted(snapshot.rglob("*")):
+        blob = pointer.resolve()
+        if not pointer.is_dir() and is_digest(blob.name):
+            yield pointer.relative_to(snapshot).as_posix(), blob
+
+
+def _is_intact(blob: Path, stop: threading.Event) -> bool:
+    try:
+        return digest_of(blob, blob.name, stop) == blob.name
+    except OSError:
+        return False

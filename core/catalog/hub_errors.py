@@ -18,7 +18,7 @@ from core.errors import (
     TooManyRequestsError,
 )
 from core.explain.words import size
-from core.file_writing import DISK_FULL_ERRORS
+from core.system.file_writing import DISK_FULL_ERRORS
 from resources.language import tr
 
 if TYPE_CHECKING:

@@ -6,14 +6,12 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from core.catalog.download_progress import FINISHED, DownloadMeter, Progress
 from core.catalog.download_store import DownloadStore
-from core.catalog.file_download import DownloadContext, fetch
-from core.catalog.file_selection import is_index, is_safe, select_files
-from core.catalog.hub_model import HubFile, HubModel
+from core.catalog.file_download import FINISHED, DownloadContext, DownloadMeter, Progress, fetch
+from core.catalog.hub_model import HubFile, HubModel, is_index, is_safe, select_files
 from core.catalog.model_search import look
 from core.errors import CorruptWeightsError, PickledWeightsError, TransferError
-from core.models.weights import shard_names
+from core.models.model_files import shard_names
 from resources.language import tr
 
 

@@ -10,20 +10,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from core.catalog import hub_requests
-from core.catalog.file_selection import select_files
-from core.catalog.hub_model import HubFile, HubModel, is_digest
+from core.catalog.hub_model import HubFile, HubModel, is_digest, select_files
+from core.common.text import cut_short
 from core.errors import AccessError, DecodescopeError, HubError, NoNetworkError, NotOnHubError, TransferError
-from core.file_writing import temporary_folder
-from core.models.footprint import cache_bytes
-from core.models.json_types import JsonObject
-from core.models.memory_check import BYTES, Fit, check_memory
-from core.models.model_entry import describe_shape, family_name
-from core.models.task import has_language_head
-from core.text_truncation import cut_short
+from core.models.modalities import has_language_head
+from core.models.model_entry import BYTES, Fit, cache_bytes, check_memory, describe_shape, family_name
+from core.models.model_files import JsonObject
+from core.system.file_writing import temporary_folder
 from resources.language import tr
 
 if TYPE_CHECKING:
-    from core.catalog.answers import ModelInfo, Sibling
+    from core.catalog.hub_requests import ModelInfo, Sibling
 
 RESULT_LIMIT = 12
 """Models that a search shows."""
@@ -126,9 +123,9 @@ def _unusable_files_reason(model: HubModel) -> str:
 def _blueprint(model: HubModel) -> tuple[JsonObject, int]:
     """Its configuration, and the numbers in what would be built of it. Raises HubError, ModelError,
     FileNotWrittenError."""
-    from core.models.blueprint import blueprint
+    from core.models.config_validation import MODELOPT_FILE
+    from core.models.loaded_model import blueprint
     from core.models.model_entry import read_config
-    from core.models.quantizations import MODELOPT_FILE
 
     text = hub_requests.get_text_file(model.name, model.commit, "config.json")
     with temporary_folder() as folder:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from core import caches
-from core.code.effective_settings import EffectiveSettings, changed_options, differing_settings
 from core.code.python_literals import ConfigObject, call_source, dict_literal, literal, multiline_literal
-from core.code.script_model import ScriptModel
-from core.defaults import DEFAULTS
+from core.code.script_model import EffectiveSettings, ScriptModel, changed_options, differing_settings
+from core.common.hf_generation import DEFAULTS
 from core.request import Request
 
 

@@ -10,17 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from core import caches, processors
-from core.arguments import check_drafters, check_kind
+from core.checks.arguments import check_drafters, check_kind
 from core.code import decodescope_script, transformers_script
-from core.code.effective_settings import EffectiveSettings, effective_settings
-from core.code.script_model import ScriptModel, has_different_tokenizer, script_model
-from core.defaults import DEFAULTS
+from core.code.script_model import (
+    EffectiveSettings,
+    ScriptModel,
+    effective_settings,
+    has_different_tokenizer,
+    script_model,
+)
+from core.common.hf_generation import DEFAULTS, GenerateEquivalent
 from core.errors import ParameterError
-from core.hf_generate import GenerateEquivalent
 from core.models import catalog
-from core.models.quantized.weight_formats import PACKED
+from core.models.config_validation import PACKED
 from core.parameter import display_name
-from core.processors.order import OPTION, is_default_order
+from core.processors.pipeline_stages import OPTION, is_default_order
 from core.request import Request, check_request
 from resources.language import join_sentences, tr
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from core.code.decodescope_script import is_config_object, prompt_source
-from core.code.effective_settings import EffectiveSettings, differing_settings
 from core.code.python_literals import call_source, literal, quoted
-from core.code.script_model import ScriptModel, has_different_tokenizer
-from core.defaults import DEFAULTS
+from core.code.script_model import EffectiveSettings, ScriptModel, differing_settings, has_different_tokenizer
+from core.common.hf_generation import DEFAULTS
 from core.parameter import Settings
 from core.request import Request
 from resources.language import mark, tr

@@ -8,14 +8,12 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from core.decoding.growable_tensor import GrowableTensor, growable_ids
-from core.decoding.rng_replay import StepRng
 from core.decoding.run import DecodingRun
 from core.decoding.score_cache import StepLogits, detach_storage
-from core.decoding.stage_observers import add_stage_details
 from core.decoding.step_details import StepDetails, build_alternative
-from core.decoding.step_replayer import StepReplayer
-from core.decoding.step_stats import StepStats, compute_step_stats
+from core.decoding.step_replayer import StepReplayer, StepRng
+from core.decoding.step_stats import StepStats, add_stage_details, compute_step_stats
+from core.decoding.tensor_utils import GrowableTensor, growable_ids
 from core.events import Alternative, Event, Method
 from core.models.text import TokenSpellings
 

@@ -16,7 +16,7 @@ from core.decoding.token_loop import GreedyPicker, MultinomialPicker, decode_sin
 from core.errors import ParameterError, StrategyError
 from core.events import Event, LayerChoice, Method
 from core.models.loaded_model import LoadedModel
-from core.models.quantized.weight_stats import is_tied
+from core.models.quantized.packed_layers import is_tied
 from resources.language import tr
 
 Layers = str | int | Sequence[int]

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from core.device_memory import is_out_of_memory
 from core.errors import ParameterError
 from core.events import StageKind
 from core.parameter import check, check_vocabulary
 from core.processors.base import Context, Processor
-from core.processors.order import OPTION, ordered_processors
+from core.processors.pipeline_stages import OPTION, ordered_processors
+from core.system.device_memory import is_out_of_memory
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class ProcessorPipeline:
 
 
 def build_pipeline(context: Context) -> ProcessorPipeline:
-    """The stages a run's settings switch on, in the order it gives them (`core.processors.order`). Raises
+    """The stages a run's settings switch on, in the order it gives them (`core.processors.pipeline_stages`). Raises
     ParameterError when a setting cannot be built, or the order cannot be."""
     found = (
         (processor, setting_of(processor, context)) for processor in ordered_processors(context.options.get(OPTION))

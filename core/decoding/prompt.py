@@ -2,23 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import copy
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import torch
+from jinja2.exceptions import TemplateError
 from transformers import PreTrainedTokenizerBase
 
-from core.decoding.chat_prompt import fill_chat_template
+from core.common.setting_values import is_id, to_plain_value
 from core.errors import EmptyPromptError, ParameterError, PromptError, PromptTooLongError, TokenizerMissingError
 from core.events import PromptToken
-from core.models.library_errors import full_message, readable_reason
+from core.models.chat_templates import render_chat
 from core.models.loaded_model import LoadedModel, check_model
-from core.models.templates.chat_rendering import render_chat
-from core.models.text import TokenSpellings
+from core.models.model_files import full_message, readable_reason
+from core.models.template_sandbox import TemplateLimitError
+from core.models.text import Decoder, IncrementalDecoder, TokenSpellings
 from core.models.text_decoder import media_input_of
 from core.models.tokenizers import is_library_failure
-from core.parameter import short_repr
-from core.plain_values import to_plain_value
+from core.parameter import Parameter, check, short_repr
 from resources.language import mark, tr
+
+
+def fill_chat_template(model: str, fill: Callable[[], str]) -> str:
+    """What `fill` makes of a chat for the model of that name. Raises PromptError for whatever it raises."""
+    try:
+        return fill()
+    except Exception as error:  # templates raise whatever they like
+        raise _template_error(model, error) from error
+
+
+def _template_error(model: str, error: Exception) -> PromptError:
+    """A refusal in the template's own words, a template beyond its limits, or one that fails."""
+    if isinstance(error, TemplateLimitError):
+        return PromptError(
+            tr("The chat template of {model} is not followed: {error}.").format(model=model, error=error),
+            tr("Write the prompt as plain text, or choose another model."),
+        )
+    if type(error) is TemplateError or not isinstance(error, (TemplateError, *_PYTHON_ERRORS)):
+        return PromptError(
+            tr("The chat template of {model} refuses these messages: {error}").format(model=model, error=error),
+            tr("Check that the roles alternate between user and assistant, beginning with the user."),
+        )
+    return PromptError(
+        tr("The chat template of {model} cannot be filled with these messages: {reason}.").format(
+            model=model, reason=readable_reason(error)
+        ),
+        tr(
+            "Give each message a role and a text. Where each has both, the template is at fault: write the prompt as "
+            "plain text, or copy the model's tokenizer files again."
+        ),
+        full_message(error),
+    )
+
+
+_PYTHON_ERRORS = (TypeError, AttributeError, LookupError, ArithmeticError, RecursionError, UnicodeError)
+"""Python's own, which no template means to raise."""
 
 
 def encode(model: LoadedModel, prompt: object, unbounded: bool = False, bos: object = None) -> list[int]:
@@ -167,3 +206,84 @@ def _start_tokens(model: LoadedModel, bos: object = None) -> list[int]:
             tr("Write at least one word."),
         )
     return [first]
+
+
+def encode_continuation(model: LoadedModel, before: Sequence[int], addition: object) -> list[int]:
+    """Ids of `addition` behind `before`: a text, token ids, or a sequence of both.
+
+    Raises PromptError, TokenizerMissingError, ParameterError.
+    """
+    ids = list[int]()
+    for part in _continuation_parts(addition):
+        ids += _encode_after(model, [*before, *ids], part) if isinstance(part, str) else [part]
+    check_vocabulary_ids(model, ids, "beginning")
+    return ids
+
+
+def _continuation_parts(addition: object) -> list[int | str]:
+    addition = to_plain_value(addition)
+    parts = [addition] if isinstance(addition, str) else list(addition) if isinstance(addition, Sequence) else None
+    if parts is None or isinstance(addition, bytes):
+        raise PromptError(
+            tr("The text goes on with {value}.").format(value=short_repr(addition)), tr(_CONTINUATION_REMEDY)
+        )
+    if wrong := [part for part in parts if not (isinstance(part, str) or is_id(part))]:
+        raise PromptError(
+            tr("The text goes on with {value}.").format(value=short_repr(wrong[0])), tr(_CONTINUATION_REMEDY)
+        )
+    return [part if isinstance(part, str) else int(part) for part in parts]
+
+
+_CONTINUATION_REMEDY = mark("Give words, token ids, or some of each.")
+
+
+def _encode_after(model: LoadedModel, before: Sequence[int], text: str) -> list[int]:
+    """The text's tokens as they follow others: many tokenizers write a word otherwise where a text begins.
+
+    Where the words before would be written otherwise with it, its own tokens are taken.
+    """
+    check_tokenizer(model)
+    last = Decoder(model.tokenizer)(IncrementalDecoder(model.tokenizer, model.pieces).tail(before))
+    alone = tokenize(model, last, add_special_tokens=False)
+    both = tokenize(model, last + text, add_special_tokens=False)
+    is_split = both[: len(alone)] == alone
+    return both[len(alone) :] if is_split else tokenize(model, text, add_special_tokens=False)
+
+
+SETTING = Parameter("token_healing", mark("Token healing"), "bool", False, "")
+
+
+def heal_tokens(model: LoadedModel, ids: list[int], seed: int) -> list[int]:
+    """Return the ids of the prompt with its end healed by transformers' own method.
+
+    Raises ParameterError where the tokenizer lacks what that method needs.
+    """
+    network: Any = model.model
+    tokenizer = model.tokenizer
+    if tokenizer is None or not hasattr(network, "heal_tokens"):
+        raise _healing_error(tr("Token healing needs a tokenizer, and a transformers release that has it."))
+    missing = [name for name in ("bos_token", "pad_token") if getattr(tokenizer, f"{name}_id", None) is None]
+    if missing:
+        raise _healing_error(
+            tr("Token healing needs a tokenizer with a {token}, and that of {model} has none.").format(
+                token=missing[0], model=model.name
+            )
+        )
+    with torch.random.fork_rng(devices=[model.device] if model.device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        healed: list[int] = network.heal_tokens(torch.tensor([ids], device=model.device), copy.copy(tokenizer))[
+            0
+        ].tolist()
+    return healed
+
+
+def should_heal(model: LoadedModel, setting: object) -> bool:
+    """Whether a run with this setting heals its prompt. Raises ParameterError for what is neither true nor false."""
+    if setting is None:
+        return False
+    check(SETTING, setting)
+    return bool(setting) and not model.is_encoder_decoder
+
+
+def _healing_error(cause: str) -> ParameterError:
+    return ParameterError(cause, tr("Switch token_healing off."), "token_healing")

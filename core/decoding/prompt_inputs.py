@@ -4,26 +4,95 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from transformers import GenerationConfig
 
-from core.decoding.continuation import encode_continuation
-from core.decoding.media_inputs.audio_inputs import encode_earlier_text
-from core.decoding.media_inputs.caption_prompt import continues_prompt, encode_caption_start
-from core.decoding.media_inputs.image_tokens import insert_images
-from core.decoding.media_inputs.media_inputs import MediaInputs
-from core.decoding.media_inputs.media_preparation import decoder_start_tokens, prepare_media
-from core.decoding.media_validation import check_media
-from core.decoding.prompt import encode, to_prompt_tokens
+from core import media
+from core.decoding.media_inputs import image_inputs, media_inputs
+from core.decoding.media_inputs.image_inputs import insert_images
+from core.decoding.media_inputs.media_inputs import MediaInputs, encode_earlier_text
+from core.decoding.prompt import encode, encode_continuation, heal_tokens, should_heal, to_prompt_tokens, tokenize
 from core.decoding.run_preparation import decoder_start_ids
-from core.decoding.token_healing import heal_tokens, should_heal
-from core.errors import PromptTooLongError
+from core.errors import MediaRefusedError, PromptTooLongError
 from core.events import Notice, PromptToken
-from core.media import MediaFile
+from core.media import PICTURE, SOUND, MediaFile
 from core.models.loaded_model import LoadedModel
+from core.models.modalities import Takes
 from core.models.text import TextStream
 from core.models.text_decoder import media_input_of
 from core.request import Request
+from resources.language import mark, tr
+
+_NOT_ACCEPTED = {
+    SOUND: mark("{model} takes no sound, and {file} is one."),
+    PICTURE: mark("{model} takes no pictures, and {file} is one."),
+}
+_REQUIRED = {
+    (True, False): mark("{model} writes down what it hears, and no sound was given."),
+    (False, True): mark("{model} writes about a picture, and none was given."),
+    (True, True): mark("{model} writes about a sound or a picture, and none was given."),
+}
+
+
+def check_media(name: str, modalities: Takes, paths: Sequence[str | Path]) -> tuple[MediaFile, ...]:
+    """The files of a request, each looked at; `name` is the model's.
+
+    Raises MediaRefusedError where the model does not take them, and whatever `core.media.inspect` raises.
+    """
+    if modalities.needs and not paths:
+        raise MediaRefusedError(
+            tr(_REQUIRED[modalities.sound, modalities.picture]).format(model=name),
+            tr("Add a file (Request.media, --media)."),
+        )
+    if paths and not modalities.media:
+        raise MediaRefusedError(
+            tr("{model} reads text only: neither sound nor pictures.").format(model=name),
+            tr("Remove the file, or choose a model that takes it."),
+        )
+    for path in paths:
+        kind = media.kind_of(path)
+        if not (modalities.sound if kind == SOUND else modalities.picture):
+            raise MediaRefusedError(
+                tr(_NOT_ACCEPTED[kind]).format(model=name, file=Path(path).name),
+                tr("Remove the file, or choose a model that takes it."),
+            )
+    if modalities.most is not None and len(paths) > modalities.most:
+        raise MediaRefusedError(
+            tr("{model} takes one file at a time, and {count} were given.").format(model=name, count=len(paths)),
+            tr("Leave one of them."),
+        )
+    return tuple(map(media.inspect, paths))
+
+
+def continues_prompt(model: LoadedModel) -> bool:
+    """Whether a prompt is the beginning of what it writes about a picture."""
+    return model.takes.picture and model.takes.text and media_input_of(model.model, model.takes) == "encoder"
+
+
+def encode_caption_start(model: LoadedModel, prompt: object, start: list[int]) -> list[int]:
+    """The decoder's `start` and the prompt's ids, which may have it already. Raises what `encode` does."""
+    if isinstance(prompt, str):
+        text = prompt.strip()
+        return [*start, *(tokenize(model, text, add_special_tokens=False) if text else [])]
+    ids = encode(model, prompt, unbounded=True) if prompt else []
+    return ids if ids[: len(start)] == start else [*start, *ids]
+
+
+def prepare_media(model: LoadedModel, files: Sequence[MediaFile]) -> MediaInputs | None:
+    """None where there are none. Raises MediaError."""
+    if not files:
+        return None
+    return (
+        media_inputs.prepare_audio(model, files[0])
+        if files[0].kind == SOUND
+        else image_inputs.prepare_image(model, files)
+    )
+
+
+def decoder_start_tokens(model: LoadedModel, config: GenerationConfig, perceived: MediaInputs) -> list[int] | None:
+    """What the decoder of such a model begins with, where that is more than one token. Raises ParameterError."""
+    return media_inputs.start_tokens(model, config, perceived) if media_inputs.has_start_tokens(model) else None
 
 
 @dataclass(frozen=True, slots=True)

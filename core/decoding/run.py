@@ -13,31 +13,85 @@ import torch
 from transformers import GenerationConfig
 from transformers.cache_utils import Cache
 
-from core.caches.cache_estimate import RunShape
+from core.caches.base import RunShape
 from core.caches.plan import predict_cache
 from core.caches.prefixes.prefix_store import PrefixStore
-from core.caches.tensors.cache_editing import record_past
-from core.caches.tensors.layer_shapes import remember_shapes
-from core.decoding.context import build_context
+from core.caches.tensors.cache_operations import record_past
+from core.caches.tensors.cache_sizes import remember_shapes
+from core.common.hf_generation import non_default
 from core.decoding.forward.forward_pass import Forward, ForwardOutput
-from core.decoding.prefill import ChunkSizes, PrefillStoppedError, can_read_in_chunks, prefill_prompt
-from core.decoding.prefix_reuse import PrefixReuse
+from core.decoding.prefill import ChunkSizes, PrefillStoppedError, PrefixReuse, can_read_in_chunks, prefill_prompt
 from core.decoding.processor_pipeline import ProcessorPipeline, build_pipeline
+from core.decoding.prompt import encode
 from core.decoding.prompt_inputs import prepare_prompt
-from core.decoding.run_counters import RunCounters, is_cache_measured
-from core.decoding.run_preparation import check_media_cache, check_new_token_limit, check_scores, resolve_cache
+from core.decoding.run_preparation import (
+    DecodingStrategy,
+    check_media_cache,
+    check_new_token_limit,
+    check_scores,
+    resolve_cache,
+)
 from core.decoding.score_cache import KeptScores
-from core.decoding.sequences import FinishedSequence, SequenceState, SequenceWriter, stop_sequence
-from core.decoding.stopping import StopReason, build_stopping_criteria
-from core.decoding.strategy_protocol import DecodingStrategy
-from core.defaults import non_default
+from core.decoding.sequences import (
+    FinishedSequence,
+    RunCounters,
+    SequenceState,
+    SequenceWriter,
+    is_cache_measured,
+    stop_sequence,
+)
+from core.decoding.stopping import StopReason, build_stopping_criteria, end_token_ids
 from core.events import CacheMeasured, CachePlan, Event, Metrics, Prefilled, RunStarted
 from core.models.loaded_model import LoadedModel
 from core.processors.base import Context
 from core.request import Request
 
 if TYPE_CHECKING:
+    from transformers import GenerationConfig
+
+    from core.decoding.prompt_inputs import PromptInputs
+    from core.models.loaded_model import LoadedModel
     from core.processors.base import Uniform
+    from core.request import Request
+
+
+def build_context(
+    model: LoadedModel,
+    request: Request,
+    config: GenerationConfig,
+    inputs: PromptInputs,
+    sequences: int,
+    max_length: int,
+    rng: Uniform,
+) -> Context:
+    """The context of a run that writes so many `sequences`, each of `max_length` tokens at most. Raises what `encode`
+    raises of the negative prompt."""
+    eos = sorted(token for token in end_token_ids(config) if token < model.vocabulary)
+    return Context(
+        model=model,
+        config=config,
+        start=len(inputs.decoder_start),
+        max_length=max_length,
+        encoder_ids=torch.tensor([inputs.source], device=model.device) if inputs.source else None,
+        eos=torch.tensor(eos, device=model.device) if eos else None,
+        keep=max(len(eos) + 1, 2) if (config.num_beams or 1) > 1 else 1,
+        negative_ids=_negative_ids(model, request, inputs, sequences),
+        options=request.options,
+        rng=rng,
+        before=inputs.decoder_start,
+        beginning=inputs.beginning,
+    )
+
+
+def _negative_ids(model: LoadedModel, request: Request, inputs: PromptInputs, sequences: int) -> torch.Tensor | None:
+    """What guidance steers away from, [texts, n], with the answer's beginning behind it; None where the last token of
+    the prompt is all of it."""
+    negative, beginning = request.negative_prompt, inputs.beginning
+    if negative is None and not beginning:
+        return None
+    before = inputs.decoder_start[-1:] if negative is None else encode(model, negative)
+    return torch.tensor([[*before, *beginning]], device=model.device).repeat(sequences, 1)
+
 
 _DRAFT_CAPACITY = 128
 """Tokens a fixed cache can hold beyond the run's limit: a draft is read before it is known how much of it stays."""

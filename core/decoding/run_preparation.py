@@ -4,24 +4,43 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Protocol
 
 import torch
 from transformers import GenerationConfig
 
 from core import caches
-from core.caches.base import CacheBackend
-from core.decoding.fast_argmax import row_max
+from core.caches.base import CacheBackend, CacheOperation
+from core.checks.name_suggestions import unknown_name_error
+from core.common.setting_values import is_id
 from core.decoding.media_inputs.media_inputs import MediaInputs
 from core.decoding.processor_pipeline import ActiveStage
 from core.decoding.stopping import StoppingCriteria
-from core.decoding.strategy_protocol import DecodingStrategy
+from core.decoding.tensor_utils import row_max
 from core.errors import CacheError, NumericError, ParameterError, PromptError
 from core.models.loaded_model import LoadedModel
 from core.parameter import Settings, check, short_repr
 from core.request import Request
-from core.suggestions import unknown_name_error
-from core.token_values import is_id
 from resources.language import tr
+
+
+class DecodingStrategy(Protocol):
+    """A way to decode, as `core.strategies.base.Strategy` declares it."""
+
+    @property
+    def name(self) -> str:
+        """As in the registry."""
+
+    @property
+    def needs(self) -> frozenset[CacheOperation]:
+        """What it asks of a cache."""
+
+    @property
+    def speculates(self) -> bool:
+        """Whether it drafts."""
+
+    def rows(self, config: GenerationConfig, vocabulary: int, /) -> int:
+        """Rows of the cache."""
 
 
 def resolve_cache(request: Request, model: LoadedModel, strategy: DecodingStrategy) -> CacheBackend:

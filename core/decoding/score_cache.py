@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import torch
 
-from core.arguments import check_bytes, check_kind
+from core.checks.arguments import check_bytes, check_kind
 from core.events import LayerChoice
 from resources.language import tr
 

@@ -5,16 +5,52 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from core.decoding.native_step_stats import compute_native_stats, has_native_stats
 from core.decoding.processor_pipeline import StageHeading
-from core.decoding.stats_row import FIXED_COLUMNS
-from core.decoding.step_details import LazyStepDetails, StepDetails
+from core.decoding.step_details import FIXED_COLUMNS, LazyStepDetails, StepDetails, row_length
 from core.events.tokens import StepDetailSource
 from core.models.text import TokenSpellings
+from core.native.native_library import library
+
+if TYPE_CHECKING:
+    import torch
+
+    from core.processors.base import StageObserver
+
+_FLOAT32_BYTES = 4
+"""Bytes."""
+
+
+def has_native_stats(scores: Sequence[torch.Tensor]) -> bool:
+    """Whether scores like these can be."""
+    return library() is not None and all(
+        stage.dtype is torch.float32 and stage.device.type == "cpu" for stage in scores
+    )
+
+
+def compute_native_stats(scores: Sequence[torch.Tensor], chosen: torch.Tensor, top_n: int) -> list[array[float]] | None:
+    """A row of figures for each text (`core.decoding.step_details.row_length`); None where nothing is built, or the scores
+    lie
+    elsewhere.
+
+    `scores`: [B, V], raw and after every stage; `chosen`: [B].
+    """
+    found = library()
+    if found is None or not has_native_stats(scores):
+        return None
+    rows, vocabulary = scores[0].shape
+    if top_n > vocabulary:
+        return None
+    kept = [stage.contiguous() for stage in scores]
+    width, picked = row_length(len(scores) - 1, top_n), chosen.to(torch.int64).contiguous()
+    read = array("f", bytes(_FLOAT32_BYTES * rows * width))
+    place, _ = read.buffer_info()
+    found.compute_stats([stage.data_ptr() for stage in kept], rows, vocabulary, picked.data_ptr(), top_n, place)
+    return [read] if rows == 1 else [read[row * width : (row + 1) * width] for row in range(rows)]
+
 
 _NO_DETAILS = StepDetails()
 
@@ -72,7 +108,7 @@ def compute_steps_stats(
 
 
 def _compute_with_torch(scores: Sequence[torch.Tensor], chosen: torch.Tensor, top_n: int) -> list[array[float]]:
-    """A row of figures for each text (`core.decoding.stats_row.row_length`)."""
+    """A row of figures for each text (`core.decoding.step_details.row_length`)."""
     raw = torch.log_softmax(scores[0], -1)
     final = torch.log_softmax(scores[-1], -1) if len(scores) > 1 else raw
     probabilities = raw.exp()
@@ -149,3 +185,23 @@ def _stats_with_banned(logits: torch.Tensor) -> tuple[float, float, int]:
     entropy = torch.special.entr(shares).sum()
     spread = shares * (shares.log() + entropy).square()
     return float(entropy), float(spread[shares > 0].sum()), int((logits > -math.inf).sum())
+
+
+def add_stage_details(
+    stats: StepStats, scores: Sequence[torch.Tensor], row: int, observers: Sequence[StageObserver | None]
+) -> StepStats:
+    """The reading, which was made just now and is nobody else's yet, with the details of its last stages.
+
+    `scores`: before the first stage and after each, [B, V]; `row`: whose reading it is; `observers`: of the last
+    stages, one each.
+    """
+    look = stats.details
+    if not isinstance(look, LazyStepDetails):
+        return stats
+    if any(observers):
+        look.detail_factories = tuple(
+            (place, witness(row, scores[place - 1][row], scores[place][row], stats.token))
+            for place, witness in enumerate(observers, len(scores) - len(observers))
+            if witness is not None
+        )
+    return stats

@@ -6,19 +6,9 @@ Probabilities are shares of 1, log-probabilities natural logarithms, times secon
 
 # Annotations are types here, not strings: dataclasses are made of them sooner.
 
-from core.events.beams import BeamCandidate, BeamFate, BeamsRanked, BeamStep, Hypothesis, Overruled
-from core.events.caches import CacheMeasured, CachePlan
-from core.events.drafts import (
-    ChoiceReason,
-    CostCurve,
-    DrafterChoice,
-    DraftFate,
-    DraftNode,
-    DraftRound,
-    ExtraKind,
-    NgramPool,
-)
 from core.events.run import (
+    CacheMeasured,
+    CachePlan,
     Ending,
     Event,
     Finished,
@@ -35,8 +25,28 @@ from core.events.run import (
     RunStarted,
     SequenceFinished,
 )
-from core.events.stages import (
+from core.events.search import (
+    BeamCandidate,
+    BeamFate,
+    BeamsRanked,
+    BeamStep,
+    ChoiceReason,
+    CostCurve,
+    DrafterChoice,
+    DraftFate,
+    DraftNode,
+    DraftRound,
+    ExtraKind,
+    Hypothesis,
+    NgramPool,
+    Overruled,
+)
+from core.events.tokens import (
+    Alternative,
+    LayerChoice,
     Likely,
+    Method,
+    Origin,
     Repeat,
     Repeats,
     ScoreSpread,
@@ -45,10 +55,11 @@ from core.events.stages import (
     StageKind,
     StepTemperature,
     SurpriseAim,
+    TokenChosen,
+    TokenCompared,
     TopCut,
     WatermarkSign,
 )
-from core.events.tokens import Alternative, LayerChoice, Method, Origin, TokenChosen, TokenCompared
 
 __all__ = [
     "EVENTS",

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from core.explain.number_formats import format_score, share
 from core.explain.sentence import Saying, Sentence, together
-from core.explain.words import decimal, ending, ordinal, quote
+from core.explain.words import decimal, ending, format_score, ordinal, quote, share
 from resources.language import mark
 
 if TYPE_CHECKING:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.explain.number_formats import format_share_pair, share
 from core.explain.sentence import Saying, Sentence, SentenceNumber, together
-from core.explain.words import quote, quote_both
+from core.explain.words import format_share_pair, quote, quote_both, share
 from resources.language import mark
 
 if TYPE_CHECKING:

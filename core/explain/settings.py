@@ -5,14 +5,88 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from core.explain.number_formats import format_full, format_share_pair, share
-from core.explain.sentence import Saying, Sentence, SentenceNumber
-from core.explain.stages import stage_name
-from core.explain.words import quote, quote_both
+from core import processors
+from core.explain import words
+from core.explain.sentence import Saying, Sentence, SentenceNumber, capitalize, fill
+from core.explain.words import decimal, format_full, format_share_pair, quote, quote_both, share
+from core.processors.pipeline_stages import stage_label, stage_phrase
+from resources import depth
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from core.events import Alternative, Stage, TokenChosen
+    from core.events import (
+        Alternative,
+        Repeats,
+        ScoreSpread,
+        Stage,
+        StageDetail,
+        StepTemperature,
+        SurpriseAim,
+        TokenChosen,
+        TopCut,
+    )
+
+_PLAIN_NAMES = {
+    "temperature": mark("the heat of {v}"),
+    "top_k": mark("the rule “only the best {v}”"),
+    "top_p": mark("the rule “only the best, until they hold enough”"),
+    "min_p": mark("the rule “nothing far behind the best”"),
+    "top_h": mark("the rule “only so much doubt”"),
+    "typical_p": mark("the rule “nothing too obvious or too odd”"),
+    "epsilon_cutoff": mark("the rule “nothing without a real chance”"),
+    "eta_cutoff": mark("the rule “nothing without a real chance at this place”"),
+    "repetition_penalty": mark("the brake on repeated words"),
+    "encoder_repetition_penalty": mark("the pull to the words of the source"),
+    "no_repeat_ngram_size": mark("the rule “no words in a row twice”"),
+    "encoder_no_repeat_ngram_size": mark("the rule “nothing copied from the source”"),
+    "bad_words_ids": mark("the list of forbidden words"),
+    "suppress_tokens": mark("the list of what may never be written"),
+    "begin_suppress_tokens": mark("the list of what may not come first"),
+    "forced_bos_token_id": mark("the fixed beginning"),
+    "forced_eos_token_id": mark("the fixed ending"),
+    "min_length": mark("the demand for a longer text"),
+    "min_new_tokens": mark("the demand for a longer answer"),
+    "exponential_decay_length_penalty": mark("the hurry to the end"),
+    "guidance_scale": mark("the pull to the prompt"),
+    "sequence_bias": mark("the list of wanted and unwanted words"),
+    "remove_invalid_values": mark("the repair of broken numbers"),
+    "renormalize_logits": mark("the new sharing out"),
+    "watermarking_config": mark("the hidden mark"),
+    "grammar": mark("the form that was asked for"),
+    "dola_layers": mark("the look at the early guess"),
+    "dry_multiplier": mark("the brake on repeated passages"),
+    "xtc_probability": mark("the dice that take the likeliest away"),
+    "top_n_sigma": mark("the rule “only scores close to the best”"),
+    "mirostat_tau": mark("the aim of a steady surprise"),
+    "dynatemp_high": mark("the heat that follows the doubt"),
+    "watermark_bias": mark("the hidden mark"),
+    "synthid_length": mark("the hidden mark by contest"),
+}
+
+
+def stage_name(stage: Stage) -> str:
+    """Its name within a sentence, at the depth and in the language of now; a stranger's is as it says itself."""
+    if depth.current_depth() == depth.EXACT:
+        return (
+            f"{stage.name} = {_format_value(stage.value)}"
+            if stage.value is not None and _has_numeric_setting(stage)
+            else stage.name
+        )
+    if depth.current_depth() == depth.PLAIN and stage.name in _PLAIN_NAMES:
+        return fill(tr(_PLAIN_NAMES[stage.name]), v="" if stage.value is None else _format_value(stage.value))
+    return stage_phrase(stage)
+
+
+def _has_numeric_setting(stage: Stage) -> bool:
+    """Whether its value is the setting's own; that of a list is how many it holds."""
+    known = processors.registry.get(stage.name)
+    parameter = known.parameter if known is not None else None
+    return parameter is None or parameter.kind in ("int", "float")
+
+
+def _format_value(value: float) -> str:
+    return f"{int(value)}" if value == int(value) else f"{value:g}"
+
 
 _NOTABLE_FACTOR = 1.5
 """A share that a setting made so many times greater or smaller is worth a sentence, …"""
@@ -212,3 +286,165 @@ def _explain_survivors(event: TokenChosen, before: Stage, stage: Stage) -> Sente
         return _KEPT.say(**facts)
     saying = _AND_FINALLY_ONE if last == 1 else _AND_FINALLY_LEFT
     return saying.say(**facts, left=f"{last:,}")
+
+
+_BEGIN = Saying(
+    mark("Here the model has given each of its {left} words and word pieces a chance."),
+    mark("The model's own distribution over {left} tokens."),
+    mark("Raw p of {left} tokens: softmax of the model's own logits."),
+)
+_SHIFT = Saying(
+    mark("{stage} changes the chances and takes nothing away."),
+    mark("{stage}: changes the probabilities and cuts no token."),
+    mark("{stage}: logits changed, 0 of {before} tokens cut; those left hold {raw} of raw p."),
+)
+_CUT = Saying(
+    mark("{stage} takes away {cut} of {before}. What is left, {left}, held {mass} of the chances before that."),
+    mark("{stage}: cuts {cut} of {before} tokens. The {left} left hold {mass} of what came in, {raw} of the model's "
+         "own distribution."),
+    mark("{stage}: {cut} of {before} tokens cut, {left} left; they hold {mass} of the p that entered, {raw} of raw p."),
+)  # fmt: skip
+
+
+def explain_cut(stage: Stage, before: Stage | None) -> Sentence:
+    """How many tokens the stage cut of those that the one before had left, and what share the others hold; None: it is
+    the first, the model's own distribution."""
+    if before is None:
+        return _BEGIN.words(left=f"{stage.survivors:,}")
+    cut = before.survivors - stage.survivors
+    sentence = (_CUT if cut > 0 else _SHIFT).words(
+        stage=stage_label(stage) if depth.current_depth() == depth.USUAL else stage_name(stage),
+        cut=f"{cut:,}",
+        before=f"{before.survivors:,}",
+        left=f"{stage.survivors:,}",
+        mass=share(stage.mass),
+        raw=share(stage.raw_mass),
+    )
+    return capitalize(sentence) if depth.current_depth() == depth.PLAIN else sentence  # a setting's own name is small
+
+
+_NO_REPEAT = Saying(
+    mark("The text does not end like any earlier passage, so nothing was held back."),
+    mark("No token would go on repeating an earlier passage here, so nothing was held back."),
+    mark("No token follows a repeated passage of the allowed length: no logit was changed."),
+)
+_ONE_REPEAT = Saying(
+    mark("The last words stood in the text before, and then came {name}: so it was held back."),
+    mark("The text has ended like this before, over {tokens}, and {name} followed {ago} ago: it lost {penalty} of its "
+         "score."),
+    mark("n = {length}, {ago} back: logit of {name} − {penalty}."),
+)  # fmt: skip
+_REPEATS = Saying(
+    mark("The last words stood in the text before, and then came {name}: so it was held back, and {others} more with "
+         "it."),
+    mark("The text has ended like this before, over {tokens}, and {name} followed {ago} ago: it lost {penalty} of its "
+         "score. Held back in all: {count}."),
+    mark("n = {length}, {ago} back: logit of {name} − {penalty}; {count} logits were lowered."),
+)  # fmt: skip
+_FEW_LIKELY = Saying(
+    mark("No two words were likely enough for the likeliest to be taken away."),
+    mark("Fewer than two tokens had {threshold} or more, so there was nothing to take away."),
+    mark("Fewer than two tokens with p ≥ {threshold}: no cut, whatever the die (u = {die}, chance {chance})."),
+)
+_NO_CUT = Saying(
+    mark("The dice said no: the likeliest words stayed."),
+    mark("The die did not fall for a cut ({die}, where less than {chance} cuts): all {count} tokens with {threshold} "
+         "or more stayed."),
+    mark("u = {die} ≥ {chance}: the {count} tokens with p ≥ {threshold} stay."),
+)  # fmt: skip
+_CUT_PREVENTED = Saying(
+    mark("The dice said yes, but the end of the text or a line break would have gone too, so all stayed."),
+    mark("The die fell for a cut ({die}, less than {chance}), but it would have taken the end token or a line break, "
+         "so all {count} stayed."),
+    mark("u = {die} < {chance}, but the end token or a line break is among the {count} with p ≥ {threshold}: no cut."),
+)  # fmt: skip
+_TOP_CUT = Saying(
+    mark("The dice said yes: the likeliest words were taken away, {name} first, which had {share}."),
+    mark("The die fell for a cut ({die}, less than {chance}): of {count} tokens with {threshold} or more only the "
+         "least likely stayed. Taken away: {removed}, {name} with {share} first."),
+    mark("u = {die} < {chance}: of {count} tokens with p ≥ {threshold} only the least likely stays; logits at −∞: "
+         "{removed}, {name} with p = {share} first."),
+)  # fmt: skip
+_SPREAD = Saying(
+    mark("Only words whose score comes close to the best one stayed."),
+    mark("The best score is {best}; what lies below {floor} was cut (σ is {deviation})."),
+    mark("max z = {best}, σ = {deviation}: z < {floor} was cut."),
+)
+_TOO_MUCH = Saying(
+    mark("It surprised more than was asked for, so the next choice is held tighter."),
+    mark("It surprised by {surprise} bits, more than the {target} asked for: the limit of {limit} bits falls."),
+    mark("−log₂ p = {surprise} > τ = {target}: μ falls from {limit}."),
+)
+_TOO_LITTLE = Saying(
+    mark("It did not surprise more than was asked for, so the next choice is not held tighter."),
+    mark("It surprised by {surprise} bits, where {target} were asked for: the limit of {limit} bits does not fall."),
+    mark("−log₂ p = {surprise} ≤ τ = {target}: μ does not fall from {limit}."),
+)
+_TEMPERATURE = Saying(
+    mark("The heat of this choice was {heat}: it is {low} where the model is sure, and {high} where it has no idea."),
+    mark("The temperature of this step was {heat}: it goes from {low} where one token is certain to {high} where all "
+         "are equally likely."),
+    mark("T = {heat}, from T_min = {low} at H = 0 to T_max = {high} at H = ln n."),
+)  # fmt: skip
+
+
+def explain_stage(stage: Stage) -> Sentence:
+    """What it did at its step, at the depth and in the language of now; empty where it tells no more than others."""
+    return _explain_detail(stage.detail) if stage.detail is not None else Sentence()
+
+
+def _explain_detail(detail: StageDetail) -> Sentence:
+    if detail.repeats is not None:
+        return _explain_repeats(detail.repeats)
+    if detail.top_cut is not None:
+        return _explain_top_cut(detail.top_cut)
+    if detail.spread is not None:
+        return _explain_spread(detail.spread)
+    if detail.aim is not None:
+        return _explain_surprise(detail.aim)
+    return _explain_temperature(detail.heat) if detail.heat is not None else Sentence()
+
+
+def _number(value: float) -> SentenceNumber:
+    """Two digits, four where everything is told."""
+    return SentenceNumber(decimal(value, 4 if depth.current_depth() == depth.EXACT else 2))
+
+
+def _explain_repeats(detail: Repeats) -> Sentence:
+    if not detail.found:
+        return _NO_REPEAT.say()
+    first = detail.found[0]
+    return (_ONE_REPEAT if detail.count == 1 else _REPEATS).say(
+        name=quote(first.text, first.special), length=f"{first.length:,}",
+        tokens=words.count(first.length, "token"), ago=words.count(first.back, "token"),
+        penalty=SentenceNumber(format_full(first.penalty) if depth.current_depth() == depth.EXACT else decimal(first.penalty)),
+        count=SentenceNumber(f"{detail.count:,}"), others=f"{detail.count - 1:,}",
+    )  # fmt: skip
+
+
+def _explain_top_cut(detail: TopCut) -> Sentence:
+    facts = {"die": _number(detail.die), "chance": f"{detail.chance:g}", "threshold": share(detail.threshold),
+             "count": f"{detail.count:,}", "removed": f"{detail.removed:,}"}  # fmt: skip
+    if detail.count < 2:
+        return _FEW_LIKELY.say(**facts)
+    if detail.die >= detail.chance:
+        return _NO_CUT.say(**facts)
+    if not detail.removed:
+        return _CUT_PREVENTED.say(**facts)
+    first = detail.likely[0]
+    return _TOP_CUT.say(**facts, name=quote(first.text, first.special), share=share(first.probability))
+
+
+def _explain_spread(detail: ScoreSpread) -> Sentence:
+    return _SPREAD.say(
+        best=_number(detail.best), floor=_number(detail.floor), deviation=_number(detail.deviation)
+    )  # fmt: skip
+
+
+def _explain_surprise(detail: SurpriseAim) -> Sentence:
+    saying = _TOO_MUCH if detail.surprise > detail.target else _TOO_LITTLE
+    return saying.say(surprise=_number(detail.surprise), target=f"{detail.target:g}", limit=_number(detail.limit))
+
+
+def _explain_temperature(detail: StepTemperature) -> Sentence:
+    return _TEMPERATURE.say(heat=_number(detail.temperature), low=f"{detail.low:g}", high=f"{detail.high:g}")

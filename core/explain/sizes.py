@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from core.size_terms import (
+from core.common.size_terms import (
     DifferenceOf,
     Length,
     MinimumOf,

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from core.explain.sentence import SentenceNumber
 from resources import depth
-from resources.language import mark, tr, trn
+from resources.language import mark, tr, trc, trn
 
 if TYPE_CHECKING:
-    from core.events import Ending, SequenceFinished
+    from core.events import Ending, MediumRead, SequenceFinished
+    from core.events.run import MediumPlace
 
 _ORDINALS = (
     "",
@@ -263,3 +266,109 @@ def quote_both(
     if name == rival and piece != other:
         name, rival = f"“{label(piece, special)}”", f"“{label(other, other_special)}”"
     return {"name": name, "other": rival}
+
+
+_BASES = (10, 100, 1000)
+_MIN_COUNT = 0.95
+"""Of how many at least a share is told in tenths, in hundredths, in thousandths."""
+_ABOUT = mark("about {count} in {base}")
+_ALMOST_ALL = 0.995
+
+
+def share(value: float) -> SentenceNumber:
+    """A share as a figure of a sentence."""
+    if math.isnan(value):
+        return SentenceNumber(UNKNOWN)
+    how = {depth.PLAIN: _approximate_fraction, depth.EXACT: format_full}.get(depth.current_depth())
+    return SentenceNumber(how(value) if how else percent(value, trc("share", "under"), trc("share", "over")))
+
+
+def format_share_pair(one: float, other: float) -> tuple[SentenceNumber, SentenceNumber]:
+    """Two that are held against each other: where tenths would say the same of both, hundredths may not."""
+    first, second = share(one), share(other)
+    if first != second or max(one, other) >= _ALMOST_ALL or depth.current_depth() != depth.PLAIN:
+        return first, second
+    return SentenceNumber(_count_in_base(one, 100)), SentenceNumber(_count_in_base(other, 100))
+
+
+def format_full(value: float) -> str:
+    """Four significant digits, more where they would say 0 or 1 of what is neither."""
+    digits = 4
+    while digits < 12 and value != float(f"{value:.{digits}g}") in (0.0, 1.0):
+        digits += 1
+    return f"{value:.{digits}g}".replace("-", "−")
+
+
+def format_log(value: float) -> str:
+    """A log-probability, or an entropy: `−1.158`."""
+    return format_full(value + 0.0)  # no minus before a zero
+
+
+def format_score(value: float) -> str:
+    """A score of a search: two digits, four where everything is told."""
+    return decimal(value, 4 if depth.current_depth() == depth.EXACT else 2)
+
+
+def _approximate_fraction(value: float) -> str:
+    if value >= 1:
+        return tr("10 in 10")
+    if value >= _ALMOST_ALL:
+        return tr("more than 99 in 100")
+    for base in _BASES:
+        if value * base >= _MIN_COUNT:
+            if round(value * base) < base:
+                return _count_in_base(value, base)
+    return tr("less than 1 in 1,000") if value > 0 else trc("share", "none")
+
+
+def _count_in_base(value: float, base: int) -> str:
+    return tr(_ABOUT).format(count=math.floor(value * base + 0.5), base=f"{base:,}")
+
+
+def medium_label(medium: MediumRead) -> str:
+    """`picture 3 × 3 patches`, `sound 0.0–4.0 s`."""
+    if medium.kind == "sound":
+        return tr("sound {begin:.1f}–{end:.1f} s").format(begin=0.0, end=medium.seconds)
+    if medium.rows:
+        return tr("picture {rows} × {columns} patches").format(rows=medium.rows, columns=medium.columns)
+    count = medium.last - medium.first + 1
+    return trn("picture, {count:,} position", "picture, {count:,} positions", count).format(count=count)
+
+
+_PLACES: dict[MediumPlace, str] = {
+    "prompt": mark("It stands in the prompt, as {count:,} of its tokens."),
+    "before": mark("It is read before the prompt's first token, as {count:,} positions that the text follows on."),
+    "encoder": mark(
+        "An encoder makes {count:,} positions of it, once; every token that is written looks at all of them."
+    ),
+}
+
+
+def medium_sentence(medium: MediumRead) -> str:
+    """How the model reads it, and as how many positions."""
+    return tr(_PLACES[medium.place]).format(count=medium.last - medium.first + 1)
+
+
+def medium_part(medium: MediumRead, position: int) -> str:
+    """What one of its positions stands for: `row 2, column 3 of girl.png`, `0.04–0.06 s of hello.wav`."""
+    name = Path(medium.path).name
+    match medium_place(medium, position):
+        case ("patch", row, column):
+            return tr("row {row}, column {column} of {file}").format(row=row + 1, column=column + 1, file=name)
+        case ("seconds", begin, end):
+            return tr("{begin:.2f}–{end:.2f} s of {file}").format(begin=begin, end=end, file=name)
+    return tr("a part of {file}").format(file=name)
+
+
+def medium_place(
+    medium: MediumRead, position: int
+) -> tuple[Literal["patch"], int, int] | tuple[Literal["seconds"], float, float] | None:
+    """Row and column of the patch, counted from 0, or the seconds that a position stands for; None where it stands for
+    the whole (a summary, a mark between patches) or that is not known."""
+    offset, count = position - medium.first, medium.last - medium.first + 1
+    if not 0 <= offset < count:
+        return None
+    if medium.kind == "sound" and medium.heard:
+        return ("seconds", medium.heard * offset / count, medium.heard * (offset + 1) / count)
+    patch = offset - (count - medium.rows * medium.columns)  # what is more than patches stands before them
+    return ("patch", *divmod(patch, medium.columns)) if medium.columns and patch >= 0 else None

@@ -16,10 +16,10 @@ import torch
 from torch.nn import functional as F
 from transformers import DynamicCache
 
+from core.decoding.forward.fused_layers import NativeGatedMlp, NativeLinear
 from core.decoding.forward.fused_llama import FusedLayerWeights, FusedLlama
-from core.decoding.forward.native_linear import NativeGatedMlp, NativeLinear
 from core.models.loaded_model import LoadedModel
-from core.native import structs
+from core.native import native_library
 from core.native.native_library import NativeLibrary, library
 
 log = logging.getLogger(__name__)
@@ -44,12 +44,12 @@ class TextRemainder(NamedTuple):
 class _NativeLayerWeights(NamedTuple):
     """What a layer is made of. The lean pass holds what norms are addresses of."""
 
-    norm: structs.NormStruct
+    norm: native_library.NormStruct
     qkv: NativeLinear
-    q_norm: structs.NormStruct
-    k_norm: structs.NormStruct
+    q_norm: native_library.NormStruct
+    k_norm: native_library.NormStruct
     out: NativeLinear
-    norm_mlp: structs.NormStruct
+    norm_mlp: native_library.NormStruct
     gate_up: NativeGatedMlp
     down: NativeLinear
 
@@ -111,7 +111,7 @@ class NativeTextPass:
         embedded = F.embedding(layout.unique_ids, self._fused.embed)
         return F.embedding(layout.unique_index, layer.qkv(self._normed(embedded, layer.norm)))
 
-    def _normed(self, hidden: torch.Tensor, norm: structs.NormStruct) -> torch.Tensor:
+    def _normed(self, hidden: torch.Tensor, norm: native_library.NormStruct) -> torch.Tensor:
         normed = torch.empty_like(hidden)
         self._library.norm(hidden.data_ptr(), norm, hidden.shape, normed.data_ptr())
         return normed
@@ -122,7 +122,7 @@ class NativeTextPass:
         cos, sin = lean.rotary_tables(layout.max_length)
         read = joined.new_empty(len(layout.remainders) if last_only else len(joined), lean.heads * lean.width)
         keys, values, places = layout.prefix_addresses(index)
-        self._library.ragged_attention(structs.RaggedAttentionStruct(
+        self._library.ragged_attention(native_library.RaggedAttentionStruct(
             heads=lean.heads, kv_heads=lean.kv_heads, width=lean.width, scaling=lean.width**-0.5,
             q_norm=layer.q_norm, k_norm=layer.k_norm, cos=cos.data_ptr(), sin=sin.data_ptr(), texts=len(layout.remainders),
             last_only=int(last_only), threads=torch.get_num_threads(), places=places,
@@ -168,10 +168,10 @@ def _layer(layer: FusedLayerWeights, eps: float, found: NativeLibrary) -> _Nativ
     )  # fmt: skip
 
 
-def _norm(weight: torch.Tensor | None, eps: float) -> structs.NormStruct:
+def _norm(weight: torch.Tensor | None, eps: float) -> native_library.NormStruct:
     if weight is None:
-        return structs.NormStruct()
-    return structs.NormStruct(structs.NORMS["root_mean_square"], weight.data_ptr(), None, eps)
+        return native_library.NormStruct()
+    return native_library.NormStruct(native_library.NORMS["root_mean_square"], weight.data_ptr(), None, eps)
 
 
 def native_text_pass(model: LoadedModel, fused: FusedLlama) -> NativeTextPass | None:

@@ -1,4 +1,4 @@
-"""Which step of which text is looked into, checked before anything is computed."""
+"""The step of a text to inspect, validated before anything is computed, and the forward pass that reads it."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from core import caches
+from core.common.setting_values import is_id, to_plain_value
+from core.decoding.forward.forward_pass import Forward
 from core.decoding.media_inputs.media_inputs import MediaInputs
-from core.decoding.media_validation import check_media
 from core.decoding.prompt import check_vocabulary_ids
-from core.decoding.prompt_inputs import prepare_media_with_ids
+from core.decoding.prompt_inputs import check_media, prepare_media_with_ids
 from core.decoding.run_preparation import decoder_start_ids
 from core.errors import EmptyPromptError, ParameterError, PromptError, TextTooLongError
 from core.models.loaded_model import LoadedModel, check_model
 from core.parameter import short_repr
-from core.plain_values import to_plain_value
-from core.request_fields import check_paths
-from core.token_values import is_id
+from core.strategies.request_checks import check_paths
 from resources.language import mark, tr
 
 
@@ -144,3 +146,25 @@ def _checked_source(model: LoadedModel, source: object, step: int) -> int:
             "source",
         )
     return source
+
+
+CACHE = "dynamic"
+"""What a text is read into: it keeps everything, so that nothing read later changes what was read."""
+
+
+def new_forward(
+    model: LoadedModel, length: int, encoded: Sequence[Sequence[int]] = (), media_inputs: MediaInputs | None = None
+) -> Forward:
+    """A model that has read nothing yet but its source, or what it hears and sees, with room for `length` tokens; a row
+    for each of `encoded`."""
+    forward = Forward(model, caches.registry[CACHE].build(model, length, {}))
+    if media_inputs is not None:
+        forward.set_media(media_inputs)
+    elif encoded:
+        forward.encode(token_rows(model, encoded))
+    return forward
+
+
+def token_rows(model: LoadedModel, texts: Sequence[Sequence[int]]) -> torch.Tensor:
+    """Token ids [B, n] of texts of one length."""
+    return torch.tensor([list(text) for text in texts], device=model.device)

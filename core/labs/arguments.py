@@ -1,4 +1,4 @@
-"""What the labs' public functions are handed, checked for its kind before anything begins. Imports no torch."""
+"""Type checks of the arguments of the labs' public functions. Imports no torch."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from core.arguments import check_kind, checked_list
-from core.plain_values import to_plain_value
+from core.checks.arguments import check_kind, checked_list
+from core.common.setting_values import to_plain_value
+from core.errors import ParameterError
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -37,3 +38,12 @@ def with_plain_fields(settings: Settings) -> Settings:
 def _public_name(kind: type) -> str:
     """`core.labs.scale.Shape`, wherever in the lab it is written down."""
     return ".".join((*kind.__module__.split(".")[:3], kind.__name__))
+
+
+def positive_integer(name: str, value: object) -> int:
+    """`value` as a count; 7.5e9 is one. Raises ParameterError for what is no whole number of at least 1."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and 1 <= value < float("inf"):
+        count = int(value)
+        if count == value:
+            return count
+    raise ParameterError(tr("{name} has to be a whole number of at least 1.").format(name=name), parameter=name)

@@ -12,9 +12,18 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.media.file import PICTURE, SOUND, Kind, MediaFile
-from core.media.limits import MOST_BYTES, MOST_PIXELS, MOST_SECONDS
-from core.media.opening import checked_path, kind_of, read_bytes
+from core.media.media_files import (
+    MOST_BYTES,
+    MOST_PIXELS,
+    MOST_SECONDS,
+    PICTURE,
+    SOUND,
+    Kind,
+    MediaFile,
+    checked_path,
+    kind_of,
+    read_bytes,
+)
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,25 +1,164 @@
-"""Pictures: decoded by Pillow, turned upright, and brought to eight bits of red, green and blue."""
+"""Decode images with Pillow, after an estimate of their cost from the file structure."""
 
 from __future__ import annotations
 
+import io
+import re
+import struct
+import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from core.errors import MediaError, MediaTooLargeError
-from core.media.file import PICTURE, MediaFile
-from core.media.limits import MOST_PIXELS
-from core.media.opening import checked_path, damaged_error, read_bytes
-from core.media.picture_limits import (
-    DecodeTimeoutError,
-    TimeLimitedBytes,
-    count_frames,
-    size_refusal,
-    structure_refusal,
-)
+from core.media.media_files import MOST_PIXELS, PICTURE, MediaFile, checked_path, damaged_error, read_bytes
 from resources.language import tr
+
+MAX_SIDE = 65_535
+"""Pixels; JPEG has no longer ones. Decoders pay for each row, however narrow."""
+MAX_DECODE_SECONDS = 20.0
+"""Processor time to decode one picture; the largest ones take two or three."""
+MAX_SCANS = 500
+MAX_SCANNED_PIXELS = 2_000_000_000
+"""Pixels times the scans of a progressive JPEG, each of which goes over all of them. Cameras write about ten scans."""
+MAX_CHUNKS = 100_000
+"""Of a PNG."""
+MAX_TIFF_VALUES = 1_000_000
+"""Values of one field of a TIFF: offsets of its strips or tiles."""
+MAX_FRAMES = 10_000
+"""Pictures of an animation that are counted."""
+
+_JPEG_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
+_START_OF_SCAN, _END_OF_IMAGE = 0xDA, 0xD9
+_MARKERS_WITHOUT_LENGTH = {0x01, 0xD8, 0xD9}
+"""Markers of a JPEG without a length."""
+
+
+class DecodeTimeoutError(Exception):
+    """A picture takes more processor time to decode than any should."""
+
+
+class TimeLimitedBytes(io.BytesIO):
+    """The content of a file; decoders that read it piece by piece are interrupted when their time is over."""
+
+    def __init__(self, content: bytes, seconds: float = MAX_DECODE_SECONDS) -> None:
+        super().__init__(content)
+        self._end = time.thread_time() + seconds
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """As of any file. Raises TooSlowError."""
+        if time.thread_time() > self._end:
+            raise DecodeTimeoutError
+        return super().read(size)
+
+
+def size_refusal(content: bytes, width: int, height: int) -> str:
+    """Why a picture of this size is not decoded; empty where it can be."""
+    if max(width, height) > MAX_SIDE:
+        return f"{width} × {height}"
+    if content.startswith(b"\xff\xd8"):
+        scans = count_scans(content)
+        if scans > MAX_SCANS or scans * width * height > MAX_SCANNED_PIXELS:
+            return tr("{scans:,} scans of {width} × {height}").format(scans=scans, width=width, height=height)
+    return ""
+
+
+def structure_refusal(content: bytes) -> str:
+    """Why a file is not even opened; empty where it can be."""
+    if content.startswith(b"\x89PNG") and (chunks := count_chunks(content)) > MAX_CHUNKS:
+        return tr("{count:,} chunks").format(count=chunks)
+    if content[:4] in (b"II*\0", b"MM\0*"):
+        most = max((count for _tag, count in _tiff_fields(content)), default=0)
+        if most > MAX_TIFF_VALUES:
+            return tr("{count:,} entries").format(count=most)
+    return ""
+
+
+def count_scans(content: bytes) -> int:
+    """Scans of a JPEG, counted up to one more than are decoded."""
+    scans, offset = 0, 2
+    while scans <= MAX_SCANS and (found := _JPEG_MARKER.search(content, offset)) is not None:
+        marker, offset = content[found.start() + 1], found.end()
+        if marker == _END_OF_IMAGE:
+            break
+        scans += marker == _START_OF_SCAN
+        if marker not in _MARKERS_WITHOUT_LENGTH:
+            offset += max(2, int.from_bytes(content[offset : offset + 2], "big"))
+    return scans
+
+
+def count_chunks(content: bytes) -> int:
+    """Chunks of a PNG, counted up to one more than are read."""
+    chunks, offset = 0, 8
+    while offset + 8 <= len(content) and chunks <= MAX_CHUNKS:
+        chunks += 1
+        offset += 12 + int.from_bytes(content[offset : offset + 4], "big")
+    return chunks
+
+
+def count_frames(content: bytes) -> int | None:
+    """Pictures of a GIF or a TIFF, up to a limit; None for other formats, which say it in their header."""
+    if content.startswith(b"GIF8"):
+        return max(1, sum(1 for _ in zip(range(MAX_FRAMES), _gif_frames(content), strict=False)))
+    if content[:4] in (b"II*\0", b"MM\0*"):
+        return max(1, sum(1 for _ in zip(range(MAX_FRAMES), _tiff_directories(content), strict=False)))
+    return None
+
+
+def _gif_frames(content: bytes) -> Iterator[int]:
+    """Where the pictures of a GIF begin."""
+    offset = 13 + _colour_table_bytes(content, 10)
+    while offset < len(content):
+        kind = content[offset]
+        if kind == 0x2C:  # a picture
+            yield offset
+            offset += 11 + _colour_table_bytes(content, offset + 9)
+        elif kind == 0x21:  # an extension
+            offset += 2
+        else:
+            return
+        while offset < len(content) and content[offset]:  # blocks, each with its length in front
+            offset += 1 + content[offset]
+        offset += 1
+
+
+def _colour_table_bytes(content: bytes, offset: int) -> int:
+    """Bytes of a colour table whose flags stand at `offset`."""
+    flags = content[offset] if offset < len(content) else 0
+    return 3 * 2 ** ((flags & 7) + 1) if flags & 0x80 else 0
+
+
+def _tiff_directories(content: bytes) -> Iterator[int]:
+    """Where the directories of a TIFF begin, each once."""
+    order = "<" if content[:2] == b"II" else ">"
+    seen: set[int] = set()
+    link = 4
+    while link + 4 <= len(content):
+        (offset,) = struct.unpack_from(f"{order}I", content, link)
+        if offset == 0 or offset in seen or offset + 2 > len(content):
+            return
+        seen.add(offset)
+        yield offset
+        (entries,) = struct.unpack_from(f"{order}H", content, offset)
+        link = offset + 2 + 12 * entries
+
+
+def _tiff_fields(content: bytes) -> Iterator[tuple[int, int]]:
+    """(tag, count of values) of the first directory."""
+    order = "<" if content[:2] == b"II" else ">"
+    for place in _tiff_directories(content):
+        (entries,) = struct.unpack_from(f"{order}H", content, place)
+        for number in range(entries):
+            start = place + 2 + 12 * number
+            if start + 12 > len(content):
+                return
+            tag, _kind, count = struct.unpack_from(f"{order}HHI", content, start)
+            yield tag, count
+        return
+
 
 _FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF")
 _WIDE_MODES = ("I", "F", "I;16", "I;16B", "I;16L", "I;16N")

@@ -9,9 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from core.errors import MediaDamagedError, MediaError, MediaTooLargeError
-from core.media.file import SOUND, MediaFile
-from core.media.limits import MAX_CHANNELS, MAX_SAMPLE_RATE, MAX_SAMPLES, MOST_SECONDS
-from core.media.opening import checked_path, damaged_error, read_bytes
+from core.media.media_files import (
+    MAX_CHANNELS,
+    MAX_SAMPLE_RATE,
+    MAX_SAMPLES,
+    MOST_SECONDS,
+    SOUND,
+    MediaFile,
+    checked_path,
+    damaged_error,
+    read_bytes,
+)
 from resources.language import tr
 
 if TYPE_CHECKING:

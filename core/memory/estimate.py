@@ -9,22 +9,20 @@ import torch
 from transformers import GenerationConfig
 
 from core import caches
-from core.arguments import check_bytes, check_drafters
-from core.caches.base import CacheBackend
-from core.caches.cache_estimate import RunShape
-from core.decoding.continuation import encode_continuation
-from core.decoding.media_inputs.media_lengths import estimate_media_positions
-from core.decoding.prompt import encode
+from core.caches.base import CacheBackend, RunShape
+from core.checks.arguments import check_bytes, check_drafters
+from core.common.size_terms import evaluate
+from core.decoding.media_inputs.media_inputs import estimate_media_positions
+from core.decoding.prompt import encode, encode_continuation
 from core.decoding.stopping import new_token_limit
 from core.errors import DecodescopeError, TokenizerMissingError, UnpredictableError
 from core.explain.words import size
-from core.models.disk_offload.offloaded_layers import min_resident_bytes
+from core.models.config_validation import PACKED
+from core.models.layer_offload import min_resident_bytes
 from core.models.loaded_model import LoadedModel, check_model
-from core.models.memory_check import BYTES, counted_tokens, free_memory, has_room
-from core.models.quantized.weight_formats import PACKED
+from core.models.model_entry import BYTES, counted_tokens, free_memory, has_room
 from core.request import Request, check_request
 from core.settings import resolve_settings
-from core.size_terms import evaluate
 from resources.language import tr, trn
 
 _CHARACTERS_PER_TOKEN = 3

@@ -13,13 +13,13 @@ import torch
 from core import caches
 from core.caches.base import CacheBackend
 from core.caches.prefixes.prefix_store import PrefixStore
-from core.device_memory import is_out_of_memory
 from core.errors import OutOfMemoryError
 from core.events import CacheMeasured, CachePlan, Event, Notice, TokenChosen
 from core.explain import words
 from core.models.loaded_model import LoadedModel
 from core.request import Request
 from core.settings import resolve_settings
+from core.system.device_memory import is_out_of_memory
 from resources.language import join_sentences, mark, tr, trn
 
 Decode = Callable[[LoadedModel, Request, threading.Event], Iterator[Event]]

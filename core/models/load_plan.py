@@ -34,26 +34,40 @@ from core.errors import (
     UnknownArchitectureError,
 )
 from core.explain.words import size
-from core.models.config_validation import external_attention_repository, impossible_value_reason, invalid_names_reason
-from core.models.library_errors import full_message, readable_reason
-from core.models.memory_check import free_memory
-from core.models.modalities import TEXT, Takes, modalities_of
-from core.models.model_entry import read_config
-from core.models.model_files import check_folder, read_json
-from core.models.quantizations import (
+from core.models.config_validation import (
     MODELOPT_FILE,
+    external_attention_repository,
+    impossible_value_reason,
+    invalid_names_reason,
     missing_requirement,
     modelopt_quantization,
     unloadable_quantization,
 )
-from core.models.task import OTHER_DRAFTS, is_draft_head, non_text_modality, not_text_reason
-from core.models.weights import WeightFiles, count_stored, find_weights
+from core.models.modalities import (
+    OTHER_DRAFTS,
+    TEXT,
+    Takes,
+    is_draft_head,
+    modalities_of,
+    non_text_modality,
+    not_text_reason,
+)
+from core.models.model_entry import free_memory, read_config
+from core.models.model_files import (
+    WeightFiles,
+    check_folder,
+    count_stored,
+    find_weights,
+    full_message,
+    read_json,
+    readable_reason,
+)
 from resources.language import tr
 
 if TYPE_CHECKING:
     from transformers.models.auto.auto_factory import _BaseAutoModelClass
 
-    from core.models.hf_protocols import Network
+    from core.models.text import Network
 
 _LANGUAGE_CLASSES = {
     *MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values(),

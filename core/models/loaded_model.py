@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
-from collections.abc import Sequence
+import json
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,28 +16,89 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers import GenerationConfig, PreTrainedConfig
 
-from core.errors import ParameterError, UnknownArchitectureError
+from core.errors import CorruptWeightsError, ModelError, ParameterError, UnknownArchitectureError
 from core.events import ModelIdentity
 from core.models import catalog, token_bytes
-from core.models.cache_name import cache_name
-from core.models.captioner import as_encoder_decoder
+from core.models.config_validation import stays_quantized
 from core.models.devices import choose_device, choose_weights
-from core.models.disk_offload.offloaded_layers import DiskOffload
-from core.models.disk_offload.offloaded_loading import MemoryLimit, plan_disk_offload
-from core.models.identity import identify
+from core.models.layer_offload import DiskOffload, MemoryLimit, plan_disk_offload
 from core.models.load_plan import check_reads_text, plan_model
 from core.models.modalities import TEXT, Takes, modalities_of
+from core.models.model_files import CONFIG_BYTES, INDEX_BYTES, find_weights, read_bytes
 from core.models.model_loading import load_network
-from core.models.processing import load_processor
-from core.models.quantized.weight_stats import count_weights, packed_kind, weight_bytes
+from core.models.quantized.packed_layers import count_weights, packed_kind, weight_bytes
+from core.models.quantized.packed_loading import outline_packed
 from core.models.text import TokenSpellings
-from core.models.tokenizers import load_tokenizer
-from core.models.word_spellings import word_spellings
+from core.models.text_decoder import as_encoder_decoder, cache_name
+from core.models.token_bytes import word_spellings
+from core.models.tokenizers import load_processor, load_tokenizer
 from core.parameter import short_repr
 from resources.language import tr
 
 if TYPE_CHECKING:
-    from core.models.hf_protocols import Network
+    from core.models.text import Network
+
+_LENGTH = struct.Struct("<Q")
+_MACHINE_KEYS = {"_name_or_path", "transformers_version"}
+"""What a configuration says of where it was loaded, and with what."""
+
+
+def identify(network: Network, name: str, path: Path | None) -> ModelIdentity:
+    """By the files of its folder where there is one, else by the network itself."""
+    return ModelIdentity(
+        name,
+        type(network).__name__,
+        _hash_of([_read_optional(path, "config.json", CONFIG_BYTES) or _network_config(network)]),
+        _hash_of(_weight_listing(path) or [_network_weights(network)]),
+        packed_kind(network) or "",
+    )
+
+
+def _hash_of(parts: list[bytes]) -> str:
+    total = hashlib.sha256()
+    for part in parts:
+        total.update(part)
+    return total.hexdigest()
+
+
+def _read_optional(path: Path | None, name: str, limit: int) -> bytes:
+    """The bytes of a file of the folder; none where it is not there."""
+    if path is None:
+        return b""
+    try:
+        return read_bytes(path / name, limit)
+    except (FileNotFoundError, ModelError):
+        return b""
+
+
+def _weight_listing(path: Path | None) -> list[bytes]:
+    """The index of the weights, or the headers of the files that hold them; none where a folder has neither."""
+    if index := _read_optional(path, "model.safetensors.index.json", INDEX_BYTES):
+        return [index]
+    return list(_headers(path)) if path is not None else []
+
+
+def _headers(path: Path) -> Iterator[bytes]:
+    """What each safetensors file says it holds: names, types, shapes."""
+    try:
+        for file in sorted(path.glob("*.safetensors")):
+            with file.open("rb") as weights:
+                start = weights.read(_LENGTH.size)
+                if len(start) == _LENGTH.size and (length := _LENGTH.unpack(start)[0]) <= INDEX_BYTES:
+                    yield weights.read(length)
+    except OSError:
+        return
+
+
+def _network_config(network: Network) -> bytes:
+    held = {name: value for name, value in network.config.to_dict().items() if name not in _MACHINE_KEYS}
+    return json.dumps(held, sort_keys=True, default=str).encode()
+
+
+def _network_weights(network: Network) -> bytes:
+    held = [(name, str(weight.dtype), list(weight.shape)) for name, weight in network.named_parameters()]
+    return json.dumps(sorted(held)).encode()
+
 
 _LENGTH_KEYS = ("max_decoder_position_embeddings", "max_target_positions", "max_position_embeddings", "max_seq_len")
 """Fields that hold the decoder's longest text, in the order they are asked."""
@@ -252,3 +317,48 @@ def has_state_only(model: LoadedModel) -> bool:
     """Whether its memory is a state in a cache, without keys and values: Mamba's, xLSTM's."""
     has_heads = getattr(model.config, "num_attention_heads", None) is not None
     return model.is_recurrent and not has_heads and model.cache_name in model.forward_parameters
+
+
+class Blueprint(LoadedModel):
+    """Takes no memory to speak of and cannot be run; `device` is where the model would be."""
+
+    planned = torch.device("cpu")
+    stored_bytes: int | None = None
+    """Size of quantized weights that stay as they are stored; None for plain ones."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights would be."""
+        return self.planned
+
+    @cached_property
+    def weight_bytes(self) -> int:
+        """Bytes that the weights would take in memory."""
+        return super().weight_bytes if self.stored_bytes is None else self.stored_bytes
+
+
+def blueprint(
+    name: str | Path, *, device: str = "auto", dtype: str = "auto", weights: str = "auto",
+    allow_remote_code: bool = False, memory_limit: MemoryLimit | None = None,
+) -> Blueprint:  # fmt: skip
+    """What `core.load` of the same arguments would give, as a module on torch's meta device.
+
+    Raises ModelError subclasses, DeviceError, ParameterError, or OutOfMemoryError for a limit that is too low.
+    """
+    path = catalog.locate(name)
+    where = choose_device(device)
+    plan = plan_model(path, allow_remote_code)
+    kept = choose_weights(weights, dtype, where, plan.config)
+    shelf = plan_disk_offload(plan, kept.dtype, where, kept.packed, memory_limit)
+    network = plan.outline(kept.dtype)
+    if kept.packed is not None:
+        outline_packed(plan, network, kept.packed)
+    model = Blueprint(
+        network, load_tokenizer(path, allow_remote_code), catalog.display_name(str(name), path), path,
+        takes=plan.takes, disk_offload=shelf,
+    )  # fmt: skip
+    model.planned = where
+    if kept.packed is None and shelf is None and stays_quantized(plan.config):
+        with suppress(CorruptWeightsError):  # reported when the weights are read
+            model.stored_bytes = find_weights(path).bytes or None
+    return model

@@ -10,7 +10,6 @@ import torch
 from safetensors import SafetensorError, safe_open
 from transformers import GenerationConfig
 
-from core.device_memory import is_out_of_memory
 from core.errors import (
     ConfigInvalidError,
     CorruptWeightsError,
@@ -19,18 +18,24 @@ from core.errors import (
     PickledWeightsError,
     UnpackableError,
 )
-from core.models.disk_offload.offloaded_layers import DiskOffload
-from core.models.disk_offload.offloaded_loading import load_offloaded
-from core.models.library_errors import full_message, readable_reason
+from core.models.layer_offload import DiskOffload, load_offloaded
 from core.models.load_plan import BUILD_LOCK, ModelPlan
-from core.models.model_files import is_file, read_json
+from core.models.model_files import (
+    WeightFiles,
+    damage_description,
+    find_weights,
+    full_message,
+    is_file,
+    read_json,
+    readable_reason,
+)
 from core.models.quantized.packed_loading import LoadingReport, is_already_quantized, load_converted, load_packed
 from core.models.quantized.tensor_files import is_conversion
-from core.models.weights import WeightFiles, damage_description, find_weights
+from core.system.device_memory import is_out_of_memory
 from resources.language import tr
 
 if TYPE_CHECKING:
-    from core.models.hf_protocols import Network
+    from core.models.text import Network
 
 log = logging.getLogger(__name__)
 

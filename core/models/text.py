@@ -7,10 +7,34 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from core.models.hf_protocols import Tokenizer
 from core.models.token_scheme import BYTE_TOKEN, added_ids, byte_alphabet, detect_scheme, special_ids
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    import torch
+    from transformers import PreTrainedModel
+
+    class Network(PreTrainedModel):
+        """A model with a language-model head, and what is used here of transformers' `GenerationMixin`."""
+
+        @classmethod
+        def _supports_default_dynamic_cache(cls) -> bool: ...
+
+        def eval(self) -> Self: ...
+
+        def get_output_embeddings(self) -> torch.nn.Linear: ...
+
+        def get_decoder(self) -> torch.nn.Module: ...
+
+        def prepare_inputs_for_generation(self, ids: torch.Tensor, /, **kwargs: object) -> dict[str, object]: ...
+
+        def _update_model_kwargs_for_generation(
+            self, outputs: object, kwargs: dict[str, object], is_encoder_decoder: bool
+        ) -> dict[str, object]: ...
+
 
 __all__ = [
     "BYTE_TOKEN",
@@ -22,7 +46,19 @@ __all__ = [
     "TokenSpellings",
     "byte_alphabet",
     "shown_bytes",
-]  # fmt: skip
+]
+
+
+class Tokenizer(Protocol):
+    """What spelling asks of a tokenizer."""
+
+    @property
+    def all_special_ids(self) -> list[int]: ...
+
+    def decode(self, ids: list[int], *, skip_special_tokens: bool, clean_up_tokenization_spaces: bool) -> str: ...
+
+    def convert_ids_to_tokens(self, ids: int, /) -> str | bytes | None: ...
+
 
 INCOMPLETE = "\ufffd"
 _WINDOW = 6

@@ -14,9 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from core.arguments import check_cancel
-from core.native.build_paths import FLAGS, MAIN_SOURCE, find_compiler, library_folder, library_path
-from core.native.native_library import is_switched_on, library
+from core.checks.arguments import check_cancel
+from core.native.native_library import (
+    FLAGS,
+    MAIN_SOURCE,
+    find_compiler,
+    is_switched_on,
+    library,
+    library_folder,
+    library_path,
+)
 from resources.language import tr
 
 State = Literal["ready", "missing", "built", "off", "no_compiler", "failed", "cancelled"]

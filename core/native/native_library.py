@@ -3,12 +3,152 @@
 from __future__ import annotations
 
 import ctypes
+import functools
+import hashlib
 import logging
+import os
+import platform
+import shutil
+import stat
+import sys
 from ctypes import POINTER, c_double, c_int64, c_void_p
 from pathlib import Path
 
-from core.native.build_paths import is_private, library_path
-from core.native.structs import MatrixStruct, ModelStruct, NormStruct, PassStruct, RaggedAttentionStruct
+from core.common.former_name import read_variable
+
+SOURCE = Path(__file__).parent / "source"
+MAIN_SOURCE = SOURCE / "decodescope.cpp"
+FLAGS = (
+    "-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math",
+    "-fvisibility=hidden", "-shared", "-fPIC",
+)  # fmt: skip
+SWITCH_VARIABLE = "DECODESCOPE_QUICK_STEP"
+"""In the environment: 0 leaves what is built unused, and builds nothing."""
+_COMPILERS = ("g++", "clang++", "c++")
+
+
+def library_folder() -> Path:
+    """In the folder for what can be found out again."""
+    base = os.environ.get("XDG_CACHE_HOME") or (os.environ.get("LOCALAPPDATA") if os.name == "nt" else None)
+    return (Path(base) if base else Path.home() / ".cache") / "decodescope" / "native"
+
+
+def find_compiler() -> str | None:
+    """The C++ compiler of this machine that knows the vectors which the source is written with."""
+    return next((found for name in _COMPILERS if (found := shutil.which(name))), None)
+
+
+def library_path() -> Path | None:
+    """The library for this program on this processor, whether it is there or not; None where it is switched off."""
+    if read_variable(SWITCH_VARIABLE) == "0" or os.name == "nt":
+        return None
+    return library_folder() / f"step-{_digest()}.so"
+
+
+@functools.cache
+def _digest() -> str:
+    digest = hashlib.sha256(" ".join((*FLAGS, platform.machine(), _processor())).encode())
+    for file in sorted(SOURCE.iterdir()):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:24]
+
+
+def _processor() -> str:
+    """What its code may use: a home folder may be shared by machines that differ."""
+    if sys.platform != "linux":
+        return platform.processor()
+    with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as cpuinfo:
+        lines = (line.partition(":") for line in cpuinfo)
+        known = {name.strip(): value.strip() for name, _, value in lines}
+    return " ".join(known.get(name, "") for name in ("model name", "flags", "Features", "CPU part"))
+
+
+def is_private(path: Path) -> bool:
+    """Whether file and folder belong to this user and nobody else may write to them: it is going to be executed."""
+    if os.name != "posix":
+        return True
+    kept = (path.parent.stat(), path.stat())
+    return all(one.st_uid == os.getuid() and not one.st_mode & (stat.S_IWGRP | stat.S_IWOTH) for one in kept)
+
+
+NORMS = {"none": 0, "root_mean_square": 1, "layer_norm": 2}
+WEIGHTS = {"float32": 0, "bfloat16": 1, "int8": 2, "float16": 3, "int4": 4}
+ACTIVATIONS = {"silu": 0, "gelu_tanh": 1, "gelu_erf": 2, "relu": 3}
+
+
+class NormStruct(ctypes.Structure):
+    """Weight and bias [width] in float32."""
+
+    _fields_ = (("kind", c_int64), ("weight", c_void_p), ("bias", c_void_p), ("eps", c_double))
+
+
+class MatrixStruct(ctypes.Structure):
+    """Weights [outputs, inputs] of a kind of WEIGHTS, row behind row; float32 bias [outputs]; scales
+    of int8, float32 [outputs], or of int4, bfloat16 [outputs, 2, groups], offsets among them. Of floats `in_panels`:
+    weights [panels, inputs, rows of a panel]."""
+
+    _fields_ = (
+        ("kind", c_int64), ("outputs", c_int64), ("inputs", c_int64), ("weights", c_void_p), ("bias", c_void_p),
+        ("scales", c_void_p), ("sums", c_void_p), ("in_panels", c_int64),
+    )  # fmt: skip
+
+
+class LayerStruct(ctypes.Structure):
+    """One layer."""
+
+    _fields_ = (
+        ("norm", NormStruct),
+        ("q_norm", NormStruct),
+        ("k_norm", NormStruct),
+        ("norm_out", NormStruct),
+        ("norm_mlp", NormStruct),
+        ("norm_mlp_out", NormStruct),
+        ("projections", c_int64),
+        ("project", MatrixStruct * 3),
+        ("out", MatrixStruct),
+        ("ups", c_int64),
+        ("up", MatrixStruct * 2),
+        ("down", MatrixStruct),
+        ("gated", c_int64),
+        ("parallel", c_int64),
+        ("window", c_int64),
+        ("turned", c_int64),
+        ("cos", c_void_p),
+        ("sin", c_void_p),
+    )
+
+
+class ModelStruct(ctypes.Structure):
+    """A whole decoder behind its embedding."""
+
+    _fields_ = (
+        ("layers", c_int64), ("hidden", c_int64), ("heads", c_int64), ("kv_heads", c_int64), ("width", c_int64),
+        ("act", c_int64), ("rounds", c_int64), ("scaling", c_double), ("logit_cap", c_double),
+        ("layer", POINTER(LayerStruct)), ("norm", NormStruct), ("head", MatrixStruct),
+    )  # fmt: skip
+
+
+class PassStruct(ctypes.Structure):
+    """One pass over a few tokens: sizes, what goes in, what comes out, where keys and values lie."""
+
+    _fields_ = (
+        ("texts", c_int64), ("count", c_int64), ("past", c_int64), ("keep", c_int64), ("threads", c_int64),
+        ("hidden", c_void_p), ("logits", c_void_p), ("old_keys", c_void_p), ("old_values", c_void_p),
+        ("new_keys", c_void_p), ("new_values", c_void_p), ("old_places", c_void_p), ("new_places", c_void_p),
+        ("mask", c_void_p), ("positions", c_void_p),
+    )  # fmt: skip
+
+
+class RaggedAttentionStruct(ctypes.Structure):
+    """What the heads of a layer read in a pass over many tokens of several texts, each behind what it keeps of one."""
+
+    _fields_ = (
+        ("heads", c_int64), ("kv_heads", c_int64), ("width", c_int64), ("scaling", c_double), ("q_norm", NormStruct),
+        ("k_norm", NormStruct), ("cos", c_void_p), ("sin", c_void_p), ("texts", c_int64), ("last_only", c_int64),
+        ("threads", c_int64), ("places", c_int64), ("kept", c_void_p), ("counts", c_void_p), ("keys", c_void_p),
+        ("values", c_void_p), ("joined", c_void_p), ("read", c_void_p),
+    )  # fmt: skip
+
 
 log = logging.getLogger(__name__)
 

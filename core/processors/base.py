@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
+from core.common.lightweight_dataclass import plain
 from core.grammar.grammar_setting import GrammarProgress
-from core.lightweight_dataclass import plain
 from core.parameter import Parameter, Settings
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from transformers import GenerationConfig
 
     from core.events import StageDetail, StageKind
-    from core.watermarks import WatermarkScorer
+    from core.processors.watermarking.scores import WatermarkScorer
 
     Transform = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
     """(ids [B, T], scores [B, V]) → scores [B, V]; what came in stays as it is."""
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     StageObserver = Callable[[int, torch.Tensor, torch.Tensor, int], DetailFactory]
     """(row, its scores [V] before and behind the stage, chosen token) → who tells of the step. It has kept what it
     tells of: the stage itself has gone on to later steps by then."""
+    import torch
 
 Panel = Literal["sampling", "sampling_advanced", "penalties", "length", "more"]
 """Where a panel shows the setting, and which strategies have it: the first two those that sample."""
@@ -202,3 +204,26 @@ def is_inside_unit(value: float) -> bool:
 def is_given(value: object) -> bool:
     """Any value switches it on."""
     return True
+
+
+class MinLengthBan:
+    """(ids [B, T], scores [B, V]) → scores: the end tokens are ruled out until T is `length`."""
+
+    def __init__(self, length: int, ends: torch.Tensor | None) -> None:
+        """`ends`: ids; those that the scores have no place for are never chosen anyway."""
+        import torch
+
+        self._length, self._ends = length, torch.as_tensor([] if ends is None else ends, dtype=torch.long).reshape(-1)
+        self._known = self._ends[:0]
+        """Those that scores of `_width` have a place for, where the scores are."""
+        self._width = 0
+
+    def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """What came in stays as it is; behind that length it is what comes out."""
+        if ids.shape[-1] >= self._length:
+            return scores
+        if self._width != scores.shape[-1] or self._known.device != scores.device:
+            self._width = scores.shape[-1]
+            there = (self._ends >= 0) & (self._ends < self._width)  # an index of -1 would be the last token
+            self._known = self._ends[there].to(scores.device)
+        return scores.index_fill(-1, self._known, -math.inf)

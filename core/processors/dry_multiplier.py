@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from core.parameter import Parameter
 from core.processors.base import MAX_DETAIL_TOKENS, Context, Processor
-from core.processors.measures import add_at_tokens, find_passages
+from core.processors.score_stats import add_at_tokens, find_passages
 from resources.language import mark
 
 if TYPE_CHECKING:

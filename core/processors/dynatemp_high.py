@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from core.parameter import Parameter
 from core.processors.base import Context, Processor, is_given
-from core.processors.measures import entropies
+from core.processors.score_stats import entropies
 from resources.language import mark, tr
 
 if TYPE_CHECKING:

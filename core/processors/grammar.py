@@ -52,9 +52,8 @@ class GrammarProcessor:
 
 def make(value: Mapping[str, object], context: Context) -> GrammarProcessor:
     """The grammar, compiled for the model's tokens. Raises ParameterError."""
-    from core.grammar.compilation import grammar_error, matcher_for
+    from core.grammar.compilation import GrammarVocabulary, grammar_error, matcher_for
     from core.grammar.grammar_matcher import GrammarMatcher
-    from core.grammar.vocabulary import GrammarVocabulary
 
     model = context.model
     if model.token_bytes is None:
@@ -73,7 +72,7 @@ def make(value: Mapping[str, object], context: Context) -> GrammarProcessor:
 def _check_length(value: Mapping[str, object], context: Context, forced: bool) -> None:
     """Raises ParameterError where no text of the grammar fits into the run."""
     from core.grammar.compilation import grammar_error
-    from core.grammar.shortest import min_tokens
+    from core.grammar.shortest_text import min_tokens
 
     room = context.max_length - context.start - forced
     model = context.model

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from core.parameter import Parameter
-from core.processors.base import Processor, has_end
-from core.processors.no_end_before import MinLengthBan
+from core.processors.base import MinLengthBan, Processor, has_end
 from resources.language import mark
 
 PROCESSOR = Processor(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from core.parameter import Parameter
 from core.processors.base import Context, Processor
-from core.processors.measures import cut_below, last_token_scores, max_and_logsumexp
+from core.processors.score_stats import cut_below, last_token_scores, max_and_logsumexp
 from resources.language import mark
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from core.parameter import Settings
     from core.processors.base import ProcessorModel, StageObserver
-    from core.watermarks import SynthIdScorer
+    from core.processors.watermarking.scores import SynthIdScorer
 
 KEYS = Parameter(
     "synthid_keys", mark("SynthID's keys"), "text",
@@ -55,7 +55,7 @@ def create_processor(length: int, options: Settings, device: torch.device) -> Sy
 
 def create_detector(length: int, options: Settings, model: ProcessorModel) -> SynthIdScorer:
     """Who knows the g-values by these settings. Raises ValueError for keys that are none."""
-    from core.watermarks import SynthIdScorer
+    from core.processors.watermarking.scores import SynthIdScorer
 
     return SynthIdScorer(create_processor(length, options, model.device))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from core.parameter import Parameter
 from core.processors.base import Context, Processor, no_detail
-from core.processors.measures import cut_below, max_and_deviation, score_histogram
+from core.processors.score_stats import cut_below, max_and_deviation, score_histogram
 from resources.language import mark
 
 if TYPE_CHECKING:

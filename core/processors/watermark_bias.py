@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from core.parameter import Settings
     from core.processors.base import ProcessorModel, StageObserver
-    from core.watermarks import GreenListScorer
+    from core.processors.watermarking.scores import GreenListScorer
 
 RATIO = Parameter(
     "watermark_ratio", mark("Green share"), "float", 0.25,
@@ -42,7 +42,7 @@ def create_detector(bias: float, options: Settings, model: ProcessorModel) -> Gr
     """Who knows green from red by these settings, whatever the bias."""
     from transformers import WatermarkLogitsProcessor
 
-    from core.watermarks import GreenListScorer
+    from core.processors.watermarking.scores import GreenListScorer
 
     ratio, key, scheme, width = (options.get(p.name, p.default) for p in (RATIO, KEY, SCHEME, WIDTH))
     processor = WatermarkLogitsProcessor(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from core.parameter import Parameter
 from core.processors.base import MAX_DETAIL_TOKENS, Context, Processor
-from core.processors.measures import LikelyTokens, add_at_tokens, likely_tokens
+from core.processors.score_stats import LikelyTokens, add_at_tokens, likely_tokens
 from resources.language import mark
 
 if TYPE_CHECKING:

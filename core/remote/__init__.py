@@ -5,17 +5,24 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from core.arguments import check_cancel
-from core.remote.address import Address, is_address, parse
-from core.remote.api_keys import find_key, forget_key, has_keyring, has_keyring_package, keep_key
+from core.checks.arguments import check_cancel
+from core.remote.address import (
+    Address,
+    find_key,
+    forget_key,
+    has_keyring,
+    has_keyring_package,
+    is_address,
+    keep_key,
+    parse,
+)
 from core.remote.backends import KINDS, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from core.events import Event
-    from core.remote.engine_probe import EngineInfo
-    from core.remote.remote_model import RemoteModel
+    from core.remote.remote_model import EngineInfo, RemoteModel
     from core.request import Request
 
 __all__ = [
@@ -26,10 +33,10 @@ __all__ = [
 
 def probe(address: Address, cancel: threading.Event | None = None) -> EngineInfo:
     """Ask an engine what it is (`kind`) and which `models` it has. Raises EngineError."""
-    from core.remote import engine_probe  # brings http and ssl
+    from core.remote import remote_model  # brings http and ssl
 
     check_cancel(cancel)
-    return engine_probe.probe(address, cancel)
+    return remote_model.probe(address, cancel)
 
 
 def connect(name: str, *, allow_plain: bool = False) -> RemoteModel:
@@ -51,7 +58,7 @@ def score_stream(
     model: RemoteModel, text: object, top_n: int = 10, cancel: threading.Event | None = None
 ) -> Iterator[Event]:
     """As `core.score_stream`, without torch. Raises what that raises."""
-    from core.remote import remote_scoring
+    from core.remote import remote_run
 
     check_cancel(cancel)
-    return remote_scoring.score_stream(model, text, top_n, cancel=cancel)
+    return remote_run.score_stream(model, text, top_n, cancel=cancel)

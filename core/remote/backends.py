@@ -11,7 +11,7 @@ _COMMON = {
 }  # fmt: skip
 _MULTIPLE = {"num_return_sequences": "n"}
 _GRAMMAR = {"grammar": "grammar"}
-"""What an engine calls it hangs on its kind: `core.remote.grammar_formats`."""
+"""What an engine calls it hangs on its kind: `core.remote.request_builder`."""
 _SERVER_SETTINGS = {"top_k": "top_k", "min_p": "min_p", "repetition_penalty": "repetition_penalty",
             "min_new_tokens": "min_tokens", "eos_token_id": "stop_token_ids"}  # fmt: skip
 _LLAMA_SETTINGS = {

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 
 from core.errors import EngineError
-from core.remote import engine_errors
-from core.remote.address import Address
-from core.remote.api_keys import find_key
+from core.remote import http_stream
+from core.remote.address import Address, find_key
 from core.remote.http_stream import (
     BrokenConnectionError,
     CancelledError,
@@ -20,7 +20,104 @@ from core.remote.http_stream import (
     ResponseHead,
     Timeouts,
 )
-from core.remote.sse import parse_messages
+
+_END_MARK = "[DONE]"
+_MAX_LINE_BYTES = 16 * 2**20
+
+
+def parse_messages(body: Iterable[bytes], place: str) -> Iterator[dict[str, object]]:
+    """Each message as JSON, up to the end mark or the end: not every engine has such a mark. Raises EngineCutError
+    where the engine says that it failed, EngineReplyError for what cannot be read."""
+    for data in _data_lines(body, place):
+        if data == _END_MARK:
+            return
+        message = _parse_message(data, place)
+        if (words := _failure_message(message)) is not None:
+            raise http_stream.failed_error(words, place)
+        yield message
+
+
+def _data_lines(body: Iterable[bytes], place: str) -> Iterator[str]:
+    """What stands behind `data:` on each line. Bytes that are no UTF-8 stay as lone surrogates: the next message may
+    complete them."""
+    rest = bytearray()  # grows in place: a line of many pieces is never copied for each of them
+    for piece in body:
+        first, *lines = piece.split(b"\n")
+        rest += first
+        if len(rest) > _MAX_LINE_BYTES:
+            raise http_stream.unreadable_error(place, rest[:200].decode("utf-8", "replace"))
+        for line in lines:
+            if (data := _line_data(bytes(rest), place)) is not None:
+                yield data
+            rest = bytearray(line)
+    if (data := _line_data(bytes(rest), place)) is not None:
+        yield data
+
+
+def _line_data(line: bytes, place: str) -> str | None:
+    text = line.decode("utf-8", "surrogateescape").strip()
+    name, colon, value = text.partition(":")
+    if not text or text.startswith(":") or name in ("event", "id", "retry"):
+        return None
+    if name == "error" and colon:  # as llama.cpp's server says it
+        return f'{{"error": {value}}}'
+    if name != "data" or not colon:
+        raise http_stream.unreadable_error(place, text.encode("utf-8", "replace").decode("utf-8"))
+    return value.strip() or None
+
+
+def _parse_message(data: str, place: str) -> dict[str, object]:
+    try:
+        message = json.loads(data)
+    except (ValueError, RecursionError):
+        message = None
+    if not isinstance(message, dict):
+        raise http_stream.unreadable_error(place, data.encode("utf-8", "replace").decode("utf-8"))
+    return message
+
+
+def _failure_message(message: dict[str, object]) -> str | None:
+    """What the engine says of its failing in the middle; None where it does not fail."""
+    if not message.get("error"):
+        return None
+    return http_stream.error_message(json.dumps(message).encode())
+
+
+class Utf8Joiner:
+    """Texts that follow each other, as whole characters: half of one waits for the other half."""
+
+    def __init__(self) -> None:
+        self._bytes = codecs.getincrementaldecoder("utf-8")("replace")
+        self._high = ""
+
+    def push(self, text: str) -> str:
+        """The whole characters that `text` completes."""
+        text = self._high + text
+        self._high = text[-1] if text and "\ud800" <= text[-1] <= "\udbff" else ""
+        text = text[: len(text) - len(self._high)]
+        paired = (
+            text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass") if _has_surrogates(text) else text
+        )
+        return self._bytes.decode(
+            b"".join(map(_surrogate_bytes, paired)) if _has_surrogates(paired) else paired.encode()
+        )
+
+    def flush(self) -> str:
+        """What is still half, as the mark of a broken character."""
+        high, self._high = self._high, ""
+        return self._bytes.decode(b"", final=True) + ("\ufffd" if high else "")
+
+
+def _has_surrogates(text: str) -> bool:
+    return not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def _surrogate_bytes(char: str) -> bytes:
+    """A byte that was no UTF-8 as itself, any other lone surrogate as the mark of a broken character."""
+    if "\udc80" <= char <= "\udcff":
+        return bytes([ord(char) - 0xDC00])
+    return "\ufffd".encode() if "\ud800" <= char <= "\udfff" else char.encode()
+
 
 _MAX_ERROR_BYTES = 65_536
 """Bytes of a refusal that are read."""
@@ -62,9 +159,9 @@ class EngineClient:
             try:
                 yield from parse_messages(exchange.body(), self.address.place)
             except (BrokenConnectionError, ReadTimeoutError) as error:
-                raise engine_errors.interrupted_error(error, self.address.place) from error
+                raise http_stream.interrupted_error(error, self.address.place) from error
             except EngineError as error:
-                raise engine_errors.redacted_error(error, find_key(self.address)) from None
+                raise http_stream.redacted_error(error, find_key(self.address)) from None
 
     def _request_json(
         self, path: str, body: Mapping[str, object] | None, cancel: threading.Event
@@ -75,12 +172,12 @@ class EngineClient:
             try:
                 data = _read_body(exchange, _MAX_RESPONSE_BYTES)
             except (BrokenConnectionError, ReadTimeoutError) as error:
-                raise engine_errors.unreachable_error(error, place) from error
+                raise http_stream.unreachable_error(error, place) from error
         try:
             return json.loads(data), head
         except (ValueError, RecursionError):
-            unreadable = engine_errors.unreadable_error(place, data.decode("utf-8", "replace"))
-            raise engine_errors.redacted_error(unreadable, find_key(self.address)) from None
+            unreadable = http_stream.unreadable_error(place, data.decode("utf-8", "replace"))
+            raise http_stream.redacted_error(unreadable, find_key(self.address)) from None
 
     def _open(
         self, path: str, body: Mapping[str, object] | None, cancel: threading.Event, is_trial: bool = False
@@ -94,7 +191,7 @@ class EngineClient:
             error = self._read_error(exchange, head)
             if is_trial and head.status == _INTERNAL_SERVER_ERROR:
                 raise InternalServerError(error)
-            if head.status not in engine_errors.RETRY_STATUSES or attempt == self.timeouts.max_attempts:
+            if head.status not in http_stream.RETRY_STATUSES or attempt == self.timeouts.max_attempts:
                 raise error
             if cancel.wait(min(_retry_after(head) or pause, self.timeouts.max_pause)):
                 raise CancelledError
@@ -109,7 +206,7 @@ class EngineClient:
             return exchange, exchange.head()
         except (BrokenConnectionError, ReadTimeoutError) as error:
             exchange.close()
-            raise engine_errors.unreachable_error(error, self.address.place) from error
+            raise http_stream.unreachable_error(error, self.address.place) from error
 
     def _build_request(self, path: str, body: Mapping[str, object] | None) -> HttpRequest:
         headers = {"Accept": "text/event-stream, application/json", "User-Agent": "decodescope", "Connection": "close"}
@@ -126,7 +223,7 @@ class EngineClient:
                 data = _read_body(exchange, _MAX_ERROR_BYTES)
             except (BrokenConnectionError, ReadTimeoutError):
                 data = b""
-        return engine_errors.status_error(head.status, data, self.address.place, find_key(self.address))
+        return http_stream.status_error(head.status, data, self.address.place, find_key(self.address))
 
 
 def _read_body(exchange: HttpStream, max_bytes: int) -> bytes:

@@ -2,23 +2,249 @@
 
 from __future__ import annotations
 
+import difflib
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from core import caches, strategies
-from core.errors import ParameterError
+from core.errors import (
+    CacheError,
+    EngineBusyError,
+    EngineRefusedError,
+    EngineUnreachableError,
+    MediaRefusedError,
+    ModelNotFoundError,
+    ParameterError,
+    StrategyError,
+)
 from core.events import ModelIdentity
 from core.models.modalities import TEXT, Takes
-from core.remote.address import Address, parse
-from core.remote.api_keys import keep_key
-from core.remote.backends import Kind
+from core.parameter import Parameter, check
+from core.remote.address import Address, keep_key, parse
+from core.remote.backends import LLAMA_CPP, LLAMA_CPP_PYTHON, OFF_VALUES, OTHER, SERVE, SGLANG, VLLM, Kind
 from core.remote.client import EngineClient
-from core.remote.engine_probe import ServedModel, identify_engine, select_model
-from core.remote.http_stream import Timeouts
-from core.remote.token_table import TokenTable
-from core.remote.validation import cache_unsupported_reason, setting_unsupported_reason, strategy_unsupported_reason
-from resources.language import tr
+from core.remote.http_stream import ResponseHead, Timeouts
+from core.remote.responses import TokenTable
+from core.request import Request
+from core.strategies.base import Flags, Strategy, beam_rows, flags_of
+from resources.language import mark, tr
+
+DEFAULT_CACHE = "dynamic"
+"""What a request names that says nothing of its cache; the engine keeps its own."""
+LOCAL_SETTINGS = frozenset({"max_time"})
+"""Settings that are minded on this side of the line."""
+_IGNORED_SETTINGS = frozenset({
+    "do_sample", "num_beams", "num_beam_groups", "use_cache", "max_length", "pad_token_id", "bos_token_id",
+    "transformers_version", "early_stopping", "length_penalty", "diversity_penalty", "penalty_alpha",
+    "decoder_start_token_id", "_from_model_config", "return_dict_in_generate", "output_scores", "output_logits",
+    "output_attentions", "output_hidden_states", "cache_implementation", "num_assistant_tokens",
+    "num_assistant_tokens_schedule", "assistant_confidence_threshold",
+})  # fmt: skip
+"""What decides the strategy, or has no effect on greedy decoding and sampling."""
+_NO_DRAFTS = mark("{engine} says one token at a time, and lets no draft of ours be checked. It may draft by itself, if it "
+               "was started so.")  # fmt: skip
+_NO_BEAMS = mark("{engine} tells whole texts of a beam search, not how its beams grew.")
+_NO_INTERNALS = mark("It needs what happens inside the model, and {engine} tells tokens only.")
+_NO_CACHE = mark("{engine} keeps its own cache on its machine.")
+_NO_SETTING = mark("{engine} has no such setting.")
+
+
+def is_plain_decoding(strategy: Strategy) -> bool:
+    """Whether it takes one token after the other by the model's scores alone: what every engine does."""
+    return strategy in (strategies.selected_by(Flags()), strategies.selected_by(Flags(samples=True)))
+
+
+def strategy_unsupported_reason(strategy: Strategy, kind: Kind) -> str | None:
+    """Sentence on why it cannot be asked of that engine; None where it can."""
+    if is_plain_decoding(strategy):
+        return None
+    reason = _NO_DRAFTS if strategy.speculates else _NO_BEAMS if strategy.rows is beam_rows else _NO_INTERNALS
+    return tr(reason).format(engine=kind.title)
+
+
+def cache_unsupported_reason(name: str, kind: Kind) -> str | None:
+    """Sentence on why that cache cannot be asked for; None for the one that is nothing in particular."""
+    return tr(_NO_CACHE).format(engine=kind.title) if name != DEFAULT_CACHE else None
+
+
+def setting_unsupported_reason(parameter: Parameter, kind: Kind) -> str | None:
+    """Sentence on why it has no effect there; None where it has."""
+    if parameter.name in kind.settings or parameter.name in LOCAL_SETTINGS:
+        return None
+    return tr(_NO_SETTING).format(engine=kind.title)
+
+
+def check_request(request: Request, given: Mapping[str, object], kind: Kind) -> Strategy:
+    """The strategy, where the engine can do all that is asked. Raises StrategyError, CacheError, ParameterError,
+    MediaRefusedError."""
+    flags = flags_of(given, bool(request.drafters))
+    strategy = strategies.named(request.strategy) if request.strategy else strategies.selected_by(flags)
+    if reason := strategy_unsupported_reason(strategy, kind):
+        raise StrategyError(
+            tr("{strategy} cannot run: {reason}").format(strategy=tr(strategy.title), reason=reason),
+            tr("Choose greedy decoding or sampling, or a model in this machine's memory."),
+        )
+    if reason := cache_unsupported_reason(request.cache, kind):
+        raise CacheError(reason, tr("Choose the dynamic cache, which asks for nothing in particular."))
+    _check_settings(strategy, {**given, **request.options}, kind)
+    if request.media:
+        raise MediaRefusedError(
+            tr("Sound and pictures are not sent to an engine on another machine: {engine} is asked in text.").format(
+                engine=kind.title
+            ),
+            tr("Remove the file, or choose a model in this machine's memory."),
+        )
+    if request.negative_prompt is not None:
+        raise ParameterError(tr(_NO_SETTING).format(engine=kind.title), tr("Leave it out."), "negative_prompt")
+    return strategy
+
+
+def _check_settings(strategy: Strategy, given: Mapping[str, object], kind: Kind) -> None:
+    known = {parameter.name: parameter for one in strategies.registry.values() for parameter in one.parameters}
+    own = {parameter.name: parameter for parameter in strategy.parameters}
+    for name, value in given.items():
+        parameter = own.get(name) or known.get(name)
+        if value is None or name in _IGNORED_SETTINGS:
+            continue
+        if parameter is not None:
+            check(parameter, value)
+        usual = parameter is not None and value in (parameter.default, parameter.unset) and name != "top_k"
+        if usual or name in kind.settings or name in LOCAL_SETTINGS or value == OFF_VALUES.get(name, ...):
+            continue
+        raise ParameterError(
+            tr("{engine} has no setting “{name}”, and {value} of it was asked for.").format(
+                engine=kind.title, name=name, value=value
+            ),
+            tr("Leave it out. It knows: {names}.").format(names=", ".join(sorted(kind.settings))),
+            name,
+        )
+
+
+_KIND_BY_OWNER = {"vllm": VLLM, "sglang": SGLANG, "llamacpp": LLAMA_CPP}
+"""`owned_by` in an engine's list of models."""
+_KIND_BY_PATHS = {
+    frozenset({"/load_model", "/reset"}): SERVE,
+    frozenset({"/extras/tokenize", "/extras/detokenize"}): LLAMA_CPP_PYTHON,
+}
+"""Paths that it alone has."""
+
+
+_MAX_MODELS = 10_000
+_MAX_NAME_LENGTH = 512
+_MAX_COUNT = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """One model of an engine."""
+
+    name: str
+    context: int | None = None
+    """Longest text in tokens; None where the engine does not tell."""
+    vocabulary: int = 0
+    """Tokens it knows; 0 where the engine does not tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineInfo:
+    """What answers at an address."""
+
+    kind: Kind
+    models: tuple[ServedModel, ...] = ()
+
+
+def probe(address: Address, cancel: threading.Event | None = None) -> EngineInfo:
+    """Ask the engine what it is and has. Raises EngineError."""
+    return identify_engine(EngineClient(address), cancel or threading.Event())
+
+
+def identify_engine(client: EngineClient, cancel: threading.Event) -> EngineInfo:
+    """The same with a client that is there. Raises EngineError, StoppedError."""
+    try:
+        listed, head = client.get(f"{client.address.path}/models", cancel)
+    except EngineRefusedError:  # some have no list: they may still answer
+        return EngineInfo(_kind_from_paths(client, cancel))
+    except EngineBusyError:
+        if _kind_from_paths(client, cancel) is SERVE:  # its list fails where nothing was ever downloaded
+            return EngineInfo(SERVE)
+        raise
+    cards = [card for card in _model_cards(listed)[:_MAX_MODELS] if _is_name(card.get("id"))]
+    return EngineInfo(_detect_kind(client, cards, head, cancel), tuple(map(_served_model, cards)))
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= _MAX_NAME_LENGTH
+
+
+def _model_cards(listed: object) -> Sequence[dict[str, object]]:
+    found = listed.get("data") if isinstance(listed, dict) else None
+    return [card for card in found if isinstance(card, dict)] if isinstance(found, list) else []
+
+
+def _detect_kind(
+    client: EngineClient, cards: Sequence[dict[str, object]], head: ResponseHead, cancel: threading.Event
+) -> Kind:
+    owners = {str(card.get("owned_by", "")).lower() for card in cards}
+    for owner, kind in _KIND_BY_OWNER.items():
+        if owner in owners:
+            return kind
+    server = head.headers.get("server", "").lower()
+    if "llama.cpp" in server:
+        return LLAMA_CPP
+    return _kind_from_paths(client, cancel) if "uvicorn" in server else OTHER
+
+
+def _kind_from_paths(client: EngineClient, cancel: threading.Event) -> Kind:
+    """Some sign nothing, but describe their own paths, of which some are theirs alone."""
+    try:
+        described, _head = client.get(f"{client.address.root}/openapi.json", cancel)
+    except (EngineRefusedError, EngineUnreachableError):
+        return OTHER
+    paths = described.get("paths") if isinstance(described, dict) else None
+    has = set(paths) if isinstance(paths, dict) else set()
+    return next((kind for own, kind in _KIND_BY_PATHS.items() if own <= has), OTHER)
+
+
+def _served_model(card: dict[str, object]) -> ServedModel:
+    meta = card.get("meta")
+    meta = meta if isinstance(meta, dict) else {}
+    sizes = (card.get("max_model_len"), meta.get("n_ctx"), meta.get("n_ctx_train"), card.get("context_length"))
+    context = next((size for size in sizes if _is_count(size)), None)
+    vocabulary = meta.get("n_vocab")
+    return ServedModel(str(card["id"]), context, vocabulary if _is_count(vocabulary) else 0)
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < _MAX_COUNT
+
+
+def select_model(engine: EngineInfo, address: Address) -> ServedModel:
+    """The model that the address means. Raises ModelNotFoundError."""
+    names = [model.name for model in engine.models]
+    if not address.model and len(names) == 1:
+        return engine.models[0]
+    known = next((model for model in engine.models if model.name == address.model), None)
+    if known is not None:
+        return known
+    if address.model and (not names or engine.kind is SERVE or engine.kind is LLAMA_CPP):
+        return ServedModel(address.model)  # it loads what it is asked for, or answers to any name
+    raise _unknown_model_error(address, names)
+
+
+def _unknown_model_error(address: Address, names: Sequence[str]) -> ModelNotFoundError:
+    if not address.model:
+        several = tr("The address names no model, and {place} has several.")
+        cause = (several if names else tr("The address names no model, and {place} lists none.")).format(
+            place=address.place
+        )
+    else:
+        cause = tr("{place} has no model “{name}”.").format(place=address.place, name=address.model)
+    near = difflib.get_close_matches(address.model, names, 3, 0.3) or names[:5]
+    listed = ", ".join(near)
+    remedy = tr("Write its name behind #. It has: {names}.") if listed else tr("Write its name behind #.")
+    return ModelNotFoundError(cause, remedy.format(names=listed))
 
 
 @dataclass(eq=False, slots=True)

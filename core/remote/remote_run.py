@@ -2,39 +2,112 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from core.defaults import DEFAULTS
-from core.errors import EngineCutError
+from core.common.hf_generation import DEFAULTS
+from core.errors import EngineCutError, EngineRefusedError, PromptError
 from core.events import (
+    Alternative,
     Ending,
     Event,
     Finished,
+    Method,
     Metrics,
     Notice,
     Prefilled,
     PromptToken,
     RunStarted,
     SequenceFinished,
+    TokenChosen,
 )
-from core.remote import engine_errors
+from core.remote import http_stream
 from core.remote.backends import LLAMA_CPP
-from core.remote.endpoints import stream_messages
-from core.remote.event_builder import TokenEventBuilder
+from core.remote.client import Utf8Joiner
+from core.remote.endpoints import GenerateResponse, is_native_response, stream_messages
 from core.remote.http_stream import CancelledError
-from core.remote.prompt_tokens import PromptTokens, tokenize_prompt
 from core.remote.remote_model import RemoteModel
 from core.remote.request_builder import EngineRequest, build_request
-from core.remote.responses import ResponseUsage, StreamedToken, TextDelta, read_choices, split_text
-from core.remote.sglang import GenerateResponse, is_native_response
-from core.remote.sse import Utf8Joiner
-from core.remote.token_table import AnswerText, display_piece
-from core.remote.withheld_tokens import WithheldTokenRecovery
+from core.remote.responses import (
+    AnswerText,
+    ResponseUsage,
+    StreamedToken,
+    TextDelta,
+    TokenLogprob,
+    as_mapping,
+    choice_tokens,
+    display_piece,
+    read_choices,
+    split_text,
+)
+from core.remote.tokenization import PromptTokens, WithheldTokenRecovery, tokenize_prompt
 from core.request import Request
+from core.strategies.request_checks import check_top_n
 from resources.language import tr
+
+
+class TokenEventBuilder:
+    """Makes the events of one run. `requested`: how many alternatives of a step were asked for; `active_settings`: the settings that
+    stand between the model's distribution and the choice."""
+
+    def __init__(self, model: RemoteModel, requested: int, active_settings: frozenset[str], method: Method) -> None:
+        self._model, self._requested, self._active_settings, self._method = model, requested, active_settings, method
+
+    def token_id(self, token: StreamedToken) -> int:
+        """Its id, or the number that stands for it."""
+        return self._model.words.id_of(token.piece, token.id, token.token_bytes)
+
+    def build(self, token: StreamedToken, text: str, step: int, sequence: int, seconds: float) -> TokenChosen:
+        """The event. `text`: what the token adds to the text."""
+        number = self.token_id(token)
+        others, rank = self._alternatives(token, number)
+        raw, final = self._log_probabilities(token.log_probability)
+        return TokenChosen(
+            step=step, sequence=sequence, id=number, piece=token.piece, text=text, raw_probability=math.exp(raw),
+            probability=math.exp(final), raw_log_probability=raw, log_probability=final, rank=rank, entropy=math.nan,
+            seconds=seconds, alternatives=others, method=self._method,
+        )  # fmt: skip
+
+    def _alternatives(self, token: StreamedToken, number: int) -> tuple[tuple[Alternative, ...], int]:
+        """The likeliest of a step, the chosen one among them, and its rank; 0 where it is not one of them."""
+        found, own, has_own = list[Alternative](), 0, False
+        for place, one in enumerate(token.top, 1):
+            is_asked = place <= self._requested
+            is_own = not has_own and _is_same_token(one, token)
+            if not (is_asked or is_own):
+                continue  # more than was asked for
+            rank = place if is_asked else 0  # one more is the chosen one, from anywhere behind them
+            own = rank if is_own else own
+            told = number if is_own else self._model.words.id_of(one.piece, one.id, one.token_bytes)
+            has_own = has_own or told == number
+            found.append(self._alternative(told, one.piece, one.log_probability, rank))
+        if found and not has_own:
+            found.append(self._alternative(number, token.piece, token.log_probability, 0))
+        return tuple(found), own
+
+    def _alternative(self, number: int, piece: str, told: float, rank: int) -> Alternative:
+        raw, final = self._log_probabilities(told)
+        return Alternative(number, piece, math.exp(raw), math.exp(final), raw, final, rank)
+
+    def _log_probabilities(self, told: float) -> tuple[float, float]:
+        """Log-probabilities by the model alone and after the settings, of which an engine tells one: they are the same
+        where no setting acts."""
+        if self._model.kind.after_temperature and "temperature" in self._active_settings:
+            return math.nan, told if self._active_settings == {"temperature"} else math.nan
+        return told, math.nan if self._active_settings else told
+
+
+def _is_same_token(one: TokenLogprob, token: StreamedToken) -> bool:
+    """Compare by id: several ids can have the same text. Where ids are missing or contradict each other, the text and
+    the log-probability decide."""
+    if one.id is not None and token.id is not None:
+        is_named_twice = one.piece == token.piece and one.log_probability == token.log_probability
+        return one.id == token.id or is_named_twice
+    return one.piece == token.piece
+
 
 _ENDINGS: dict[str, Ending] = {"length": "length", "model_length": "context", "abort": "stopped"}
 """`finish_reason`: everything else is an end of the text's own."""
@@ -110,7 +183,7 @@ class _RemoteRun:
             if not all(text.is_finished for text in self._texts):  # figures behind a whole text may be missing
                 raise
         if not all(text.is_finished for text in self._texts):
-            raise engine_errors.interrupted_error(None, self._model.place)
+            raise http_stream.interrupted_error(None, self._model.place)
         if self._withheld is not None and self._withheld.missing_count:
             yield Notice("not_told", tr(
                 "The tokens are not complete: {engine} sends whole characters only, and does not report every token of "
@@ -157,7 +230,7 @@ class _RemoteRun:
         return (PromptToken(self._model.words.id_of(text), text),) if text else ()
 
     def _handle_message(self, message: dict[str, object]) -> Iterator[Event]:
-        with engine_errors.parsing_message(message, self._model.place):
+        with http_stream.parsing_message(message, self._model.place):
             self._counts.update(message)
         for part in read_deltas(message, self._model.place, self._generated):
             if 0 <= part.sequence < len(self._texts):
@@ -268,9 +341,99 @@ class _RemoteRun:
 
 def read_deltas(message: dict[str, object], place: str, native_response: GenerateResponse) -> tuple[TextDelta, ...]:
     """The parts of a message. Raises EngineReplyError where it is JSON of another shape."""
-    with engine_errors.parsing_message(message, place):
+    with http_stream.parsing_message(message, place):
         return (native_response.delta(message),) if is_native_response(message) else tuple(read_choices(message))
 
 
 def _plain(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
+
+
+SCORE = "score"
+
+
+def score_stream(
+    model: RemoteModel, text: object, top_n: int, given: object = None, cancel: threading.Event | None = None
+) -> Iterator[Event]:
+    """As `core.score_stream` of a text or its parts. Raises EngineErrors, PromptError, ParameterError."""
+    check_top_n(top_n)
+    if not model.kind.scores:
+        raise EngineRefusedError(
+            tr("{engine} does not tell what it holds of a text that is given.").format(engine=model.kind.title),
+            tr("vLLM and SGLang do; so does every model in this machine's memory."),
+        )
+    before, whole = _text_of(model, given), _text_of(model, text)
+    yield from _scoring_events(model, before, before + whole, top_n, cancel or threading.Event())
+
+
+def _text_of(model: RemoteModel, text: object) -> str:
+    if text is None:
+        return ""
+    parts = [text] if isinstance(text, str) else text
+    if not isinstance(parts, (list, tuple)) or not all(isinstance(part, (str, int)) for part in parts):
+        raise PromptError(
+            tr("An engine scores texts, and this is none."), tr("Give a text, or texts and tokens that it has told.")
+        )
+    return model.spell(parts)
+
+
+def _scoring_events(model: RemoteModel, before: str, text: str, top_n: int, cancel: threading.Event) -> Iterator[Event]:
+    begun = time.perf_counter()
+    count = max(1, min(top_n, model.kind.alternatives))
+    body = {"model": model.name, "prompt": text, "max_tokens": 1, "temperature": 0.0, "echo": True, "logprobs": count}
+    try:
+        told, counts = _read_reply(model, model.client.post(f"{model.address.path}/completions", body, cancel), text)
+    except CancelledError:
+        told, counts = (), ResponseUsage()
+    seconds = time.perf_counter() - begun
+    known = _token_count(told, before)
+    teller = TokenEventBuilder(model, count, frozenset(), "scored")
+    yield _run_started(model, teller, told[:known], before or text)
+    yield Prefilled(len(told), seconds)
+    scored = told[known:]
+    for step, token in enumerate(scored):
+        yield teller.build(token, token.piece, step, 0, seconds / len(told))
+    yield SequenceFinished(0, "given" if told else "stopped")
+    yield Finished(
+        "completed" if told else "stopped",
+        (tuple(teller.token_id(token) for token in scored),),
+        ("".join(token.piece for token in scored),),
+        Metrics(counts.prompt or len(told), len(scored), seconds),
+        order=(0,),
+    )
+
+
+def _read_reply(model: RemoteModel, reply: object, text: str) -> tuple[tuple[StreamedToken, ...], ResponseUsage]:
+    """The tokens of the text itself: one more was written behind it, for not every engine writes none."""
+    counts = ResponseUsage()
+    with http_stream.parsing_message(reply, model.place):
+        message = as_mapping(reply)
+        counts.update(message)
+        found = tuple(choice_tokens(as_mapping(message["choices"][0])))
+    if not found:
+        raise EngineRefusedError(
+            tr("{place} has not told what it holds of the text.").format(place=model.place),
+            tr("Look whether the engine was started without log-probabilities."),
+        )
+    return found[: counts.prompt or _token_count(found, text)], counts
+
+
+def _token_count(told: tuple[StreamedToken, ...], text: str) -> int:
+    """How many tokens spell `text`; at least the first, of which no engine tells how likely it was."""
+    length = 0
+    for place, token in enumerate(told):
+        if length >= len(text) and not math.isnan(token.log_probability):
+            return place
+        length += len(token.piece)
+    return len(told)
+
+
+def _run_started(
+    model: RemoteModel, teller: TokenEventBuilder, told: tuple[StreamedToken, ...], text: str
+) -> RunStarted:
+    asked = tuple(PromptToken(teller.token_id(token), token.piece) for token in told)
+    return RunStarted(
+        strategy=SCORE, model=model.name, device=model.place, dtype="", cache="", seed=0,
+        prompt=asked or (PromptToken(model.words.id_of(text), text),), settings=(), vocabulary=model.vocabulary,
+        context=model.context, identity=model.identity, engine=model.kind.title,
+    )  # fmt: skip

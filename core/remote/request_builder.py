@@ -3,20 +3,85 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.defaults import DEFAULTS
+from core.common.hf_generation import DEFAULTS
 from core.errors import EmptyPromptError, ParameterError, PromptError
-from core.remote import grammar_formats
-from core.remote.backends import LLAMA_CPP, OFF_VALUES
-from core.remote.remote_model import RemoteModel
-from core.remote.validation import check_request
+from core.grammar.grammar_setting import KINDS, TITLES, kind_of, schema_of
+from core.remote.backends import LLAMA_CPP, OFF_VALUES, Kind
+from core.remote.remote_model import RemoteModel, check_request
 from core.request import Request
-from core.request_fields import check_request_fields
 from core.strategies.base import Strategy
+from core.strategies.request_checks import check_request_fields
 from resources.language import tr
+
+Body = dict[str, object]
+_FormatGrammar = Callable[[Any], Body]
+
+
+def grammar_fields(grammar: Mapping[str, object], kind: Kind, is_chat: bool) -> Body:
+    """The fields of a request that ask for it. Raises ParameterError where that engine knows no such grammar."""
+    wordings = _formats_of(kind, is_chat)
+    form = kind_of(grammar)
+    if form not in wordings:
+        raise _unsupported_error(kind, TITLES[form], [tr(TITLES[name]) for name in KINDS if name in wordings])
+    return wordings[form](grammar[form])
+
+
+def _unsupported_error(kind: Kind, title: str, known: Sequence[str]) -> ParameterError:
+    remedy = (
+        tr("It knows: {names}.").format(names=", ".join(known)) if known else tr("Ask it in a chat, or leave it out.")
+    )
+    return ParameterError(
+        tr("{engine} keeps to no grammar of this kind: {kind}.").format(engine=kind.title, kind=tr(title)),
+        remedy,
+        "grammar",
+    )
+
+
+def _formats_of(kind: Kind, is_chat: bool) -> Mapping[str, _FormatGrammar]:
+    if kind.name == "other":
+        return _OPENAI if is_chat else {}
+    return _FORMATS.get(kind.name, {})
+
+
+def _structured(name: str) -> _FormatGrammar:
+    return lambda content: {"structured_outputs": {name: schema_of(content) if name == "json" else content}}
+
+
+def _response_format(content: object) -> Body:
+    schema = {"name": "text", "schema": schema_of(content), "strict": True}
+    return {"response_format": {"type": "json_schema", "json_schema": schema}}
+
+
+def _choice_regex(words: Sequence[str]) -> str:
+    """One of several texts, as a regular expression."""
+    return f"({'|'.join(map(re.escape, words))})"
+
+
+def _choice_gbnf(words: Sequence[str]) -> str:
+    """The same as llama.cpp's grammar, whose strings are written as JSON's."""
+    return "root ::= " + " | ".join(json.dumps(word, ensure_ascii=False) for word in words)
+
+
+_FORMATS: Mapping[str, Mapping[str, _FormatGrammar]] = {
+    "vllm": {"json_schema": _structured("json"), "regex": _structured("regex"), "choice": _structured("choice")},
+    "sglang": {
+        "json_schema": lambda content: {"json_schema": json.dumps(schema_of(content))},
+        "regex": lambda content: {"regex": content},
+        "choice": lambda content: {"regex": _choice_regex(content)},
+    },
+    "llama.cpp": {
+        "json_schema": lambda content: {"json_schema": schema_of(content)},
+        "choice": lambda content: {"grammar": _choice_gbnf(content)},
+    },
+    "llama-cpp-python": {"choice": lambda content: {"grammar": _choice_gbnf(content)}},
+}
+_OPENAI: Mapping[str, _FormatGrammar] = {"json_schema": _response_format}
+
 
 _DEFAULT_MAX_NEW_TOKENS = 20
 """Where nothing is said: as many as `generate` writes."""
@@ -139,7 +204,7 @@ def _build_body(
         return {**common, **stops, **seed, "generation_config": json.dumps(told)}
     quiet = {"repetition_penalty": OFF_VALUES["repetition_penalty"], "dry_multiplier": 0.0}
     wanted = {**{name: value for name, value in quiet.items() if name in kind.settings}, **settings}
-    formed = grammar_formats.grammar_fields(wanted.pop("grammar"), kind, is_chat) if "grammar" in wanted else {}
+    formed = grammar_fields(wanted.pop("grammar"), kind, is_chat) if "grammar" in wanted else {}
     if not samples:
         wanted["temperature"] = 0.0
     theirs = {kind.settings[name]: _engine_value(model, name, value) for name, value in wanted.items()}

@@ -1,11 +1,10 @@
 """All ways to decode; `registry` finds them, one a file. Importing this package does not import torch."""
 
+from core.checks.name_suggestions import did_you_mean
 from core.errors import StrategyError
 from core.parameter import Parameter, quote_text
 from core.registry import Registry
-from core.strategies.base import Strategy
-from core.strategies.flags import Flags, flags_of
-from core.suggestions import did_you_mean
+from core.strategies.base import Flags, Strategy, flags_of
 from resources.language import tr
 
 registry: Registry[Strategy] = Registry(__name__, "STRATEGY")

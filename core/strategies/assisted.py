@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.hf_generate import GenerateEquivalent
+from core.common.hf_generation import GenerateEquivalent
 from core.parameter import Parameter
 from core.strategies import speculative as shared
 from core.strategies.speculative import drafters_unsupported_reason, make_speculative, text_draft_source

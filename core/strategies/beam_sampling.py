@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def decode(run: DecodingRun) -> Iterator[Event]:
     """Continuations drawn without replacement from softmax of the accumulated, processed scores of all beams."""
     from core.decoding.beams.beam_search import BeamPlan, decode_beams  # torch is loaded only when something runs
-    from core.decoding.beams.candidate_selection import SamplingSelector
+    from core.decoding.beams.candidates import SamplingSelector
 
     yield from decode_beams(run, BeamPlan(selector=SamplingSelector(run.generator)))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from core.hf_generate import removed_from_transformers
+from core.common.hf_generation import removed_from_transformers
 from core.parameter import Parameter
 from core.strategies.base import Strategy, beam_rows
 from core.strategies.beam_search import refuse
@@ -38,7 +38,9 @@ POOL = Parameter(
 def decode(run: DecodingRun) -> Iterator[Event]:
     """Beams in banks by how much of the constraints they have met."""
     from core.decoding.beams.beam_search import decode_beams
-    from core.decoding.beams.constrained import plan_constrained_search  # torch is loaded only when something runs
+    from core.decoding.beams.constrained_search import (
+        plan_constrained_search,  # torch is loaded only when something runs
+    )
 
     yield from decode_beams(run, plan_constrained_search(run))
 

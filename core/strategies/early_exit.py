@@ -21,9 +21,7 @@ LAYERS = Parameter(
 
 def layers_unsupported_reason(model: LoadedModel, request: Request | None) -> str | None:
     """A list of layers that can be left half-way, and fewer layers than it has."""
-    from core.decoding.speculation.drafters.early_exit import (
-        supports_early_exit,  # a model is there, so torch is loaded
-    )
+    from core.decoding.speculation.drafters.model_drafter import supports_early_exit
 
     if not supports_early_exit(model):
         return tr("{model} has no single stack of layers that its head could read half-way up.").format(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.hf_generate import GenerateEquivalent
+from core.common.hf_generation import GenerateEquivalent
 from core.parameter import Parameter
 from core.strategies.speculative import CHAINS, make_speculative
 from core.strategies.token_tree import trees_unsupported_reason

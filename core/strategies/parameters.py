@@ -5,7 +5,7 @@ from __future__ import annotations
 from core import processors
 from core.parameter import Parameter
 from core.processors.base import Panel
-from core.processors.order import OPTION
+from core.processors.pipeline_stages import OPTION
 from resources.language import mark
 
 NEW_TOKENS = Parameter(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.hf_generate import GenerateEquivalent
+from core.common.hf_generation import GenerateEquivalent
 from core.parameter import Parameter
 from core.strategies import speculative as shared
 from core.strategies.speculative import CHAINS, make_speculative
@@ -27,7 +27,7 @@ HEAD = Parameter(
 def heads_unsupported_reason(model: LoadedModel, request: Request | None) -> str | None:
     """Return why no head can draft: without a request, there is neither one in its checkpoint nor one on this disk that
     was made for it."""
-    from core.models.heads.head_detection import has_fitting_head, heads_unsupported_reason
+    from core.models.head_detection import has_fitting_head, heads_unsupported_reason
 
     folder = request.options.get("draft_head") if request is not None else None
     if request is None and not model.is_encoder_decoder and has_fitting_head(model):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from core.hf_generate import SAME_SETTINGS, GenerateEquivalent
+from core.common.hf_generation import SAME_SETTINGS, GenerateEquivalent
 from core.parameter import Parameter
 from core.strategies.base import Strategy
 from core.strategies.parameters import (
@@ -35,11 +35,7 @@ SEED_EACH = Parameter(
 
 def decode(run: DecodingRun) -> Iterator[Event]:
     """One draw from the processed distribution at every step, for all sequences as one batch."""
-    from core.decoding.token_loop import (  # torch is loaded only when something runs
-        MultinomialPicker,
-        SeededMultinomialPicker,
-        decode_single,
-    )
+    from core.decoding.token_loop import MultinomialPicker, SeededMultinomialPicker, decode_single
 
     if not run.request.options.get(SEED_EACH.name, SEED_EACH.default):
         yield from decode_single(run, MultinomialPicker())

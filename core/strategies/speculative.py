@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from core.caches.requirements import CacheOperation
-from core.hf_generate import GenerateEquivalent
+from core.caches.base import CacheOperation
+from core.common.hf_generation import GenerateEquivalent
 from core.parameter import Parameter, Settings
 from core.strategies.base import Strategy
 from core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES, SAMPLING, SAMPLING_ADVANCED

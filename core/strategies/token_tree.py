@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.hf_generate import GenerateEquivalent
+from core.common.hf_generation import GenerateEquivalent
 from core.parameter import Parameter
 from core.strategies.speculative import CHAINS, drafters_unsupported_reason, make_speculative
 from resources.language import mark, tr

@@ -2,20 +2,59 @@
 
 from __future__ import annotations
 
+import sys
+from array import array
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain, repeat
 from operator import not_
 from types import MemberDescriptorType
-from typing import Any
+from typing import Any, TypeVar
 
 from core.events import Event
-from core.trace import number_lists
-from core.trace.file_layout import FileLayout
 from core.trace.packing import is_of_kind, unpack
-from core.trace.ranges import ANY_LENGTH, MAX_TEXT_LENGTH, NumberRange, Ranges, check_value, range_of
-from core.trace.schema import TypeSpec, file_name, record_schemas
+from core.trace.schema import FileLayout, TypeSpec, file_name, record_schemas
+from core.trace.validation import ANY_LENGTH, MAX_TEXT_LENGTH, NumberRange, Ranges, check_value, range_of
 from resources.language import tr
+
+Number = TypeVar("Number", int, float)
+_CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
+
+
+def unpack_ints(base: int, width: int, data: bytes) -> list[int]:
+    """What `planes.pack_ints` was given. Raises ValueError."""
+    if width not in _CODES:
+        raise ValueError(tr("whole numbers have no width of {width}").format(width=width))
+    empty: array[int] = array(_CODES[width])
+    values = _join_byte_planes(empty, data).tolist()
+    return [value + base for value in values] if base else values
+
+
+def accumulate_differences(first: int, differences: Sequence[int]) -> list[int]:
+    """The numbers that have these differences."""
+    return list(accumulate(differences, initial=first))
+
+
+def unpack_floats(code: str, data: bytes) -> list[float]:
+    """Numbers of 32 bits (`f`) or 64 (`d`). Raises ValueError."""
+    empty: array[float] = array(code)
+    return _join_byte_planes(empty, data).tolist()
+
+
+def _join_byte_planes(empty: array[Number], data: bytes) -> array[Number]:
+    """`empty`, filled with the numbers whose bytes were taken apart."""
+    width = empty.itemsize
+    count, rest = divmod(len(data), width)
+    if rest:
+        raise ValueError(tr("a column of numbers ends within one of them"))
+    mixed = bytearray(len(data))
+    for place in range(width):
+        mixed[place::width] = data[place * count : (place + 1) * count]
+    empty.frombytes(mixed)
+    if sys.byteorder == "big":
+        empty.byteswap()
+    return empty
+
 
 _MIN_VALUES = 2**21
 _VALUES_PER_BYTE = 32
@@ -56,7 +95,7 @@ class BlockReader:
             case [int(count), list(texts), bytes(doubles), order, list(tables)] if count > 0:
                 self._count_towards_limits(len(texts))
                 self._texts += _check_types("str", texts)
-                self._doubles = number_lists.unpack_floats("d", doubles)
+                self._doubles = unpack_floats("d", doubles)
                 return self._events_in_order(self._read_column("int", order, count), tables)
         raise ValueError(tr("a block is no list of five parts"))
 
@@ -202,13 +241,13 @@ class BlockReader:
                 return _select(_check_types(kind, values), self._read_column("int", order, count))
         match kind, column:
             case "int", ["ints", int(base), int(width), bytes(data)]:
-                return number_lists.unpack_ints(base, width, data)
+                return unpack_ints(base, width, data)
             case "int", ["steps", int(first), int(base), int(width), bytes(data)]:
-                return number_lists.accumulate_differences(first, number_lists.unpack_ints(base, width, data))
+                return accumulate_differences(first, unpack_ints(base, width, data))
             case "bool", ["bools", bytes(data)]:
                 return [byte == 1 for byte in data]
             case "float", ["floats", bytes(data)]:
-                return number_lists.unpack_floats("f", data)
+                return unpack_floats("f", data)
             case "float", ["doubles", flags, bytes(data), places]:
                 return self._read_floats(self._read_column("bool", flags, count), data, places)
             case "str" | ("choice", *_), ["texts", places]:
@@ -217,7 +256,7 @@ class BlockReader:
 
     def _read_floats(self, exact: list[bool], data: bytes, places: object) -> list[float]:
         wide = sum(map(not_, exact))
-        short = number_lists.unpack_floats("f", data)
+        short = unpack_floats("f", data)
         if len(short) + wide != len(exact):
             raise ValueError(tr("a column of numbers has too many or too few"))
         doubles = _select(self._doubles, list(accumulate(self._read_column("int", places, wide))))

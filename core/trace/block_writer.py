@@ -13,11 +13,63 @@ import msgspec
 import numpy as np
 
 from core.events import EVENTS, Event, TokenChosen
-from core.events.laid import Columns
+from core.events.columns import Columns
 from core.events.tokens import details_to_columns
-from core.trace import byte_planes
 from core.trace.packing import to_packable
 from core.trace.schema import RecordSchema, TypeSpec, file_name, record_schemas
+
+PackedInts: TypeAlias = tuple[int, int, bytes]
+"""What is added to each number, bytes of a number, and the numbers."""
+Int64Array: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int64]]
+Float64Array: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float64]]
+Float32Array: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float32]]
+BoolArray: TypeAlias = np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+_WIDTHS = (1, 2, 4, 8)
+_PROBE_LENGTH = 16
+_MAX_STEP = 100
+_LIMIT = 2**61
+
+
+def pack_ints(values: Int64Array) -> PackedInts:
+    """One number or more."""
+    low, high = int(values.min()), int(values.max())
+    base = min(low, 0)
+    width = next(width for width in _WIDTHS if high - base < 1 << 8 * width)
+    return base, width, _byte_planes((values - base if base else values).astype(f"<u{width}"))
+
+
+def small_differences(values: Int64Array) -> Int64Array | None:
+    """The differences, where the numbers climb or fall by little and are too many for a byte; else None."""
+    first, last = int(values[0]), int(values[-1])
+    if (
+        len(values) < _PROBE_LENGTH
+        or abs(last - first) < 256
+        or np.abs(np.diff(values[:_PROBE_LENGTH])).max() >= _MAX_STEP
+    ):
+        return None
+    if max(-int(values.min()), int(values.max())) > _LIMIT:  # differences that do not fit would come round again
+        return None
+    found: Int64Array = np.diff(values)
+    return found if found.max() - found.min() < 256 else None
+
+
+def to_float32(values: Float64Array) -> tuple[Float32Array, BoolArray]:
+    """The numbers in 32 bits, and which of them are the same there; one that is not a number never is."""
+    with np.errstate(over="ignore"):
+        short: Float32Array = values.astype(np.float32)
+    return short, short == values
+
+
+def pack_floats(values: Float32Array | Float64Array) -> bytes:
+    """Numbers of 32 or 64 bits."""
+    return _byte_planes(values.astype(values.dtype.newbyteorder("<")))
+
+
+def _byte_planes(values: np.ndarray[Any, Any]) -> bytes:
+    """All first bytes of little-endian numbers, then all second ones …"""
+    return values.view(np.uint8).reshape(-1, values.itemsize).T.tobytes()
+
 
 Column: TypeAlias = object
 """A list that MessagePack can write: a word that says how, and what that needs; None for no values at all."""
@@ -51,7 +103,7 @@ class BlockWriter:
         for cls, number in self._kinds.items():
             if rows := [event for event in events if type(event) is cls]:
                 tables.append([number, self._write_column(("record", file_name(cls)), rows)])
-        doubles = byte_planes.pack_floats(np.fromiter(self._doubles, np.float64, len(self._doubles)))
+        doubles = pack_floats(np.fromiter(self._doubles, np.float64, len(self._doubles)))
         texts = [to_packable(text) for text in self._new_texts]
         return _encode([len(events), texts, doubles, self._write_ints(order), tables])
 
@@ -115,18 +167,18 @@ class BlockWriter:
 
     def _write_ints(self, values: Any) -> Column:
         try:
-            whole: byte_planes.Int64Array = np.asarray(values, dtype=np.int64)
+            whole: Int64Array = np.asarray(values, dtype=np.int64)
         except OverflowError:
             return ["each", list(map(to_packable, values))]
         if (whole == whole[0]).all():
             return ["same", int(whole[0])]
-        differences = byte_planes.small_differences(whole)
+        differences = small_differences(whole)
         if differences is not None:
-            return ["steps", int(whole[0]), *byte_planes.pack_ints(differences)]
-        return ["ints", *byte_planes.pack_ints(whole)]
+            return ["steps", int(whole[0]), *pack_ints(differences)]
+        return ["ints", *pack_ints(whole)]
 
     def _write_bools(self, values: Any) -> Column:
-        truths: byte_planes.BoolArray = np.asarray(values, dtype=np.bool_)
+        truths: BoolArray = np.asarray(values, dtype=np.bool_)
         return ["same", bool(truths[0])] if (truths == truths[0]).all() else ["bools", truths.tobytes()]
 
     def _write_strings(self, values: Sequence[str]) -> Column:
@@ -141,18 +193,18 @@ class BlockWriter:
 
     def _write_floats(self, values: Any) -> Column:
         """In 32 bits those that are the same there; the others as places among the block's doubles, each kept once."""
-        wide: byte_planes.Float64Array = np.asarray(values, dtype=np.float64)
-        short, exact = byte_planes.to_float32(wide)
+        wide: Float64Array = np.asarray(values, dtype=np.float64)
+        short, exact = to_float32(wide)
         if exact.all():
             bits = short.view(np.uint32)
-            return ["same", float(wide[0])] if (bits == bits[0]).all() else ["floats", byte_planes.pack_floats(short)]
+            return ["same", float(wide[0])] if (bits == bits[0]).all() else ["floats", pack_floats(short)]
         others = wide[~exact]
         listed = map(_canonical_nan, others.tolist()) if np.isnan(others).any() else others.tolist()
         places = np.fromiter(map(self._doubles.__getitem__, listed), np.int64, len(others))
         return [
             "doubles",
             self._write_bools(exact),
-            byte_planes.pack_floats(short[exact]),
+            pack_floats(short[exact]),
             self._write_ints(np.diff(places, prepend=0)),
         ]
 

@@ -5,21 +5,64 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from functools import partial
 from os import PathLike
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
-from core.arguments import check_events, check_path
+from core.checks.arguments import check_events, check_path
 from core.errors import TraceError
 from core.events import Event, ModelIdentity, RunStarted
 from core.request import Request, check_request
-from core.request_fields import settings_by_name
-from core.trace.blocks import END, EVENTS, HEADER, BlockFile
-from core.trace.file_ending import Failure, FileEnding, failure_of, write_ending
-from core.trace.file_header import write_header
-from core.trace.request_values import request_to_plain
+from core.strategies.request_checks import settings_by_name
+from core.trace.block_file import END, EVENTS, HEADER, BlockFile
+from core.trace.file_metadata import Failure, FileEnding, failure_of, write_ending, write_header
 from resources.language import tr
+
+if TYPE_CHECKING:
+    from transformers import GenerationConfig
+
+_NOT_SETTINGS = {"transformers_version", "_from_model_config"}
+
+
+def request_to_plain(request: Request) -> dict[str, object]:
+    """The fields of `core.Request` by name: settings as mappings, draft models by their names."""
+    held = {field.name: _plain_value(getattr(request, field.name)) for field in fields(Request)}
+    return {
+        **held,
+        "config": _plain_settings(request.config),
+        "drafters": [model.name for model in request.drafters],
+    }
+
+
+def _plain_settings(config: GenerationConfig | Mapping[str, object] | None) -> object:
+    """Settings by name; of transformers' own class those that differ from what it begins with."""
+    if config is None or isinstance(config, Mapping):
+        return _plain_value(config)
+    usual = type(config)().to_dict()
+    held = config.to_dict().items()
+    return {
+        name: _plain_value(value)
+        for name, value in held
+        if name not in _NOT_SETTINGS and (name not in usual or usual[name] != value)
+    }
+
+
+def _plain_value(value: object) -> object:
+    """Lists for whatever is a sequence, dicts for whatever is a mapping."""
+    match value:
+        case str() | bytes():
+            return value
+        case PurePath():
+            return str(value)
+        case Mapping():
+            return {key: _plain_value(item) for key, item in value.items()}
+        case Sequence():
+            return [_plain_value(item) for item in value]
+    return value
+
 
 _FLUSH_SECONDS = 0.5
 """Seconds between two blocks: a program that is killed loses what came since the last."""

@@ -9,16 +9,15 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
+from core.common.text import cut_short as shorten
 from core.errors import TraceError
 from core.events import Event
 from core.parameter import short_repr
-from core.text_truncation import cut_short as shorten
+from core.trace.block_file import END, EVENTS, HEADER, TraceBlock, damaged_error, read_blocks, truncated_error
 from core.trace.block_reader import BlockReader
-from core.trace.blocks import END, EVENTS, HEADER, TraceBlock, damaged_error, read_blocks, truncated_error
-from core.trace.consistency import EventChecker
-from core.trace.file_ending import Failure, read_ending
-from core.trace.file_header import Header, read_header
-from core.trace.file_layout import FileLayout
+from core.trace.file_metadata import Failure, Header, read_ending, read_header
+from core.trace.schema import FileLayout
+from core.trace.validation import EventChecker
 from resources.language import tr
 
 

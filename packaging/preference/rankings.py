@@ -1,7 +1,7 @@
 """Make resources/preference/rankings.jsonl: ``python packaging/preference/rankings.py``.
 
 Beginnings from the story grammar of the bundled models, endings by storyteller itself (half of them at temperature 1,
-half at 1.4, so that good and bad ones come), put in order by `core.labs.preference.ranking_rule`. Seeded: the same
+half at 1.4, so that good and bad ones come), put in order by `core.labs.preference.rankings`. Seeded: the same
 everywhere
 up to the rounding of the hardware.
 """
@@ -47,8 +47,8 @@ def endings(model: Any, prompt: str) -> list[str]:
 def main() -> None:
     """Write the file."""
     import core
-    from core.labs.preference.ranking_files import BUNDLED_RANKINGS, write_rankings
-    from core.labs.preference.ranking_rule import rank_by_rule
+    from core.labs.preference.dataset_files import BUNDLED_RANKINGS, write_rankings
+    from core.labs.preference.rankings import rank_by_rule
 
     model = core.load("storyteller")
     made = [rank_by_rule(prompt, endings(model, prompt)) for prompt in beginnings()]

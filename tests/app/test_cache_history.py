@@ -9,14 +9,13 @@ import pytest
 
 from app.state.cache_history import CacheHistory
 from app.state.comparison.candidates import cache_candidates, strategy_candidates
-from app.state.comparison.results import Comparison, ComparisonEntry
-from app.state.comparison.text_diff import first_difference
+from app.state.comparison.results import Comparison, ComparisonEntry, first_difference
 from app.state.run import Run
 from app.state.worker_messages import LoadRequest, RunRequest
 from app.views.memory import cached_tokens as memory_tokens
 from app.views.memory.report import cache_report, formula_line, formula_lines
+from core.common.size_terms import NOTHING, DifferenceOf, Length, MinimumOf, NamedNumber, ProductOf
 from core.events import CacheMeasured, CachePlan, Event, Notice, TokenChosen
-from core.size_terms import NOTHING, DifferenceOf, Length, MinimumOf, NamedNumber, ProductOf
 from tests.ui.scripted import PROMPT, make_run, story
 
 EACH = 96

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from app.state.conversation import DROP, RESTART, AnswerCost, Conversation, ConversationTurn
-from app.storage import chat_file, folder_locks
+from app.storage import chat_file, json_files
 from app.storage.chat_file import ChatStore, claim_chat, separate_chat_notice
 
 ROOT = Path(__file__).parents[2]
@@ -204,5 +204,5 @@ def test_a_folder_without_locks_still_has_a_chat(config_dir: Path, monkeypatch: 
     def refuse(_handle: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(folder_locks, "_try_lock", refuse)
+    monkeypatch.setattr(json_files, "_try_lock", refuse)
     assert [claim_chat(config_dir).path.name for _ in range(2)] == ["chat.json", "chat.json"]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from app.start import display
-from app.start.cli import CommandLineOptions, argparse_words, parse
+from app.start.cli import CommandLineOptions, parse, parser
 from app.state.suggestions import unknown_name_message
 from resources.language import set_language, tr
 
@@ -76,7 +76,7 @@ class Chinese:
 @pytest.fixture
 def chinese(monkeypatch: pytest.MonkeyPatch) -> Iterator[Chinese]:
     spy = Chinese()
-    monkeypatch.setattr(argparse_words, "tr", spy.tr)
+    monkeypatch.setattr(parser, "tr", spy.tr)
     set_language("zh_CN")
     yield spy
     set_language("en")
@@ -89,8 +89,8 @@ def test_argparse_speaks_the_language_too(chinese: Chinese, capsys: pytest.Captu
             parse(line.split())
         said.append("".join(capsys.readouterr()))
     since_3_13 = {"%(heading)s:"}
-    assert chinese.asked <= set(argparse_words.ARGPARSE_MESSAGES) <= chinese.asked | since_3_13
-    assert all(tr(words) != words for words in argparse_words.ARGPARSE_MESSAGES)
+    assert chinese.asked <= set(parser.ARGPARSE_MESSAGES) <= chinese.asked | since_3_13
+    assert all(tr(words) != words for words in parser.ARGPARSE_MESSAGES)
     assert [text.splitlines()[-1] for text in said[1:]] == [
         "decodescope：错误：参数 --seed：需要一个值",
         "decodescope：错误：参数 --run：不接受值 '5'",
@@ -109,7 +109,7 @@ def test_lines_of_chinese_help_are_no_wider_than_the_terminal(
         parse(["--help"])
     lines = capsys.readouterr().out.split("--pictures 的")[0].splitlines()
     assert any("然后退出" in line for line in lines)
-    assert [line for line in lines if argparse_words.display_width(line) > 82] == []
+    assert [line for line in lines if parser.display_width(line) > 82] == []
     assert [line for line in lines if line.lstrip().startswith(tuple("，。；：、）”"))] == []
 
 

@@ -10,12 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.state.comparison import candidates as choose
-from app.state.comparison import sweep as sweeps
-from app.state.comparison.comparison_table import comparison_rows
-from app.state.comparison.results import start_comparison
-from app.state.comparison.run_figures import compute_run_metrics, distinct, mean_entropy, mean_log_probability, repeated
-from app.state.comparison.sweep import Sweep, default_range, make_range, parse_values, with_setting
-from app.state.comparison.text_diff import DiffSpan, first_difference, split_words, word_diff
+from app.state.comparison import candidates as sweeps
+from app.state.comparison.candidates import Sweep, default_range, make_range, parse_values, with_setting
+from app.state.comparison.results import (
+    DiffSpan,
+    comparison_rows,
+    first_difference,
+    split_words,
+    start_comparison,
+    word_diff,
+)
+from app.state.comparison.run_metrics import compute_run_metrics, distinct, mean_entropy, mean_log_probability, repeated
 from app.state.run import Run
 from app.state.setting_values import InvalidValueError
 from app.state.worker_messages import ErrorReport, LoadRequest, Outcome, RunRequest

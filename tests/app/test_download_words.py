@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.panels.download import download_wording
+from app.panels.download import model_page
 from core.catalog import HubModel
 
 FOUND = HubModel("a/b", "0" * 40, "", 1, "Llama", 1, False, False, (), (), False, judged=True, needed=2**30, free=2**31)
@@ -24,5 +24,5 @@ FOUND = HubModel("a/b", "0" * 40, "", 1, "Llama", 1, False, False, (), (), False
 )
 def test_in_which_weights_it_fits(fits: bool, fits_as: str, told: str) -> None:
     found = replace(FOUND, fits=fits, fits_as=fits_as, figures="needs 1.0 GiB of 2.0 GiB free")
-    assert download_wording.short_fit_text(found) == told
-    assert ("Weights…" in download_wording.fit_text(found)) == bool(fits_as)
+    assert model_page.short_fit_text(found) == told
+    assert ("Weights…" in model_page.fit_text(found)) == bool(fits_as)

@@ -14,8 +14,8 @@ from transformers import GenerationConfig
 import core
 from app.session.engine import CoreEngine, default_threads
 from app.session.mailbox import WorkerJob
-from app.session.phrase_tokens import with_phrase_ids
 from app.session.worker import Worker
+from app.session.worker_jobs import with_phrase_ids
 from app.state.worker_messages import LoadRequest, RunRequest
 from core.errors import CacheError, ModelNotFoundError, ParameterError
 from core.events import Finished, RunStarted
@@ -153,7 +153,7 @@ def test_libraries_open_before_the_import_and_only_then() -> None:
     import sys
 
     code = (
-        "import sys; from app.session.preload import open_libraries as o; first = o(); import torch;"
+        "import sys; from app.session.engine import open_libraries as o; first = o(); import torch;"
         "print(first == (sys.platform == 'linux'), o(), torch.ones(2).sum().item())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240, check=True)

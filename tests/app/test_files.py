@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from app.storage import folder_locks, json_files
+from app.storage import json_files
 from app.storage.json_files import StorageError, UnreadableError, read_json, remove_stale_parts, write_json
-from app.storage.settings_file import SettingsStore
-from app.storage.settings_merge import merge_settings
+from app.storage.settings_file import SettingsStore, merge_settings
 
 HAMMER = """
 import sys
@@ -49,7 +48,7 @@ def test_two_programs_at_once_lose_nothing(tmp_path: Path) -> None:
     assert settings.choices.values == {name: {"top_k": rounds - 1} for name in ("one", "two")}
     turns = json.loads((tmp_path / "chat.json").read_text(encoding="utf-8"))["turns"]
     assert sorted(turn["content"] for turn in turns) == sorted(name.replace("-", " ") for name in expected)
-    assert {path.name for path in tmp_path.iterdir()} == {"settings.json", "chat.json", folder_locks.LOCK_NAME}
+    assert {path.name for path in tmp_path.iterdir()} == {"settings.json", "chat.json", json_files.LOCK_NAME}
 
 
 def test_whoever_reads_finds_the_old_file_or_the_new(tmp_path: Path) -> None:
@@ -125,16 +124,16 @@ def test_what_killed_saves_left_is_removed(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_lock_is_written_all_the_same(tmp_path: Path) -> None:
-    (tmp_path / folder_locks.LOCK_NAME).mkdir()
+    (tmp_path / json_files.LOCK_NAME).mkdir()
     SettingsStore(tmp_path).save()
     assert (tmp_path / "settings.json").exists()
 
 
 def test_a_lock_that_is_held_for_long_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folder_locks, "TIMEOUT_SECONDS", 0.02)
-    with folder_locks.locked(tmp_path) as first, folder_locks.locked(tmp_path) as second:
+    monkeypatch.setattr(json_files, "TIMEOUT_SECONDS", 0.02)
+    with json_files.locked(tmp_path) as first, json_files.locked(tmp_path) as second:
         assert (first, second) == (True, False)
-    with folder_locks.locked(tmp_path) as third:
+    with json_files.locked(tmp_path) as third:
         assert third
 
 

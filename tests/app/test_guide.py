@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QFont, QImage, QPainter
 from PySide6.QtWidgets import QApplication
 
 import core
-from app.panels.shortcuts import SHORTCUTS, key_of
+from app.panels.commands import SHORTCUTS, key_of
 from app.state.run import Run
 from app.storage import examples
 from app.storage.settings import HistorySection

@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.storage.history import search
-from app.storage.history.database import HistoryUnavailable
+from app.storage.history import history_tables
+from app.storage.history.database import MIGRATIONS, HistoryUnavailable
 from app.storage.history.history_record import HistoryRecord, SavedRunData, preview_line
-from app.storage.history.schema import MIGRATIONS
 from app.storage.history.store import FILE_NAME, HistoryStore
 from app.storage.json_files import StorageError
 from tests.app.history_files import all_ids, keeping, program_that_keeps, recording, run_id
@@ -79,7 +78,7 @@ def test_a_run_is_found_by_parts_of_any_of_its_words(
 ) -> None:
     """With SQLite's index and without: the same runs."""
     if not has_index:
-        monkeypatch.setattr(search.SearchIndex, "_create", lambda _self: False)
+        monkeypatch.setattr(history_tables.SearchIndex, "_create", lambda _self: False)
         reopened(store)
     text = 'Two dragons breathe fire and say “Grüße”. "b\0c" 猫咪喝茶 🐉'
     store.save(keeping(1, text=text, title="My Title"))
@@ -102,7 +101,7 @@ def test_runs_kept_without_an_index_are_found_with_one(store: HistoryStore, monk
     """A program whose SQLite has no full-text search has kept them."""
     store.save(keeping(1, text=" dragons"))
     with monkeypatch.context() as patched:
-        patched.setattr(search.SearchIndex, "_create", lambda _self: False)
+        patched.setattr(history_tables.SearchIndex, "_create", lambda _self: False)
         reopened(store).save(keeping(2, text=" more dragons"))
     assert reopened(store).ids("dragons") == [run_id(2), run_id(1)]
 
@@ -312,7 +311,7 @@ def test_a_new_file_that_is_no_better_is_told(tmp_path: Path, monkeypatch: pytes
         opened.append(connection)
         raise sqlite3.DatabaseError("database disk image is malformed")
 
-    monkeypatch.setattr("app.storage.history.database_file.HistoryTables", unreadable)
+    monkeypatch.setattr("app.storage.history.store.HistoryTables", unreadable)
     with pytest.raises(StorageError, match="cannot be used: database disk image is malformed"):
         HistoryStore(tmp_path)
     assert [path.name for path in tmp_path.glob("*.bad-*")] == [f"{FILE_NAME}.bad-1"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.control.model_list import ModelList
-from app.state.model_purpose import BUNDLED, describe_model
+from app.state.model_description import BUNDLED, describe_model
 from core import ModelEntry, Takes
 from core.models import catalog
 

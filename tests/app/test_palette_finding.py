@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.control.palette.entry import PaletteEntry
-from app.control.palette.finding import match
-from app.control.palette.ranking import rank_entries
+from app.control.palette.search import match, rank_entries
 
 TITLES = ("Temperature", "Go to the prompt", "Top-p", "Typical", "Beam search", "Diverse beam search", "Speculation",
           "Split the views", "Settings…", "Text at 150 %")  # fmt: skip

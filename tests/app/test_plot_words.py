@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.widgets.plots import BYTES, PlotArea, PlotAxis, PlotBars, PlotLine, PlotSpec
-from app.widgets.plots.axis_ticks import round_step, tick_text, tick_values
-from app.widgets.plots.plot_words import describe_plot, describe_position, plot_table
+from app.widgets.plots.plot_axes import round_step, tick_text, tick_values
+from app.widgets.plots.plot_descriptions import describe_plot, describe_position, plot_table
 from core import words
 
 WRITTEN, HELD = PlotAxis("tokens written", integers_only=True), PlotAxis("bytes held", words.size, BYTES)

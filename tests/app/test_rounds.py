@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from app.state.rounds import DraftRounds, written_count
+from app.state.draft_rounds import DraftRounds, written_count
 from app.state.worker_messages import RunRequest
-from app.views.speculation.plots import acceptance_by_position, length_by_round, verification_cost
+from app.views.speculation.cards import acceptance_by_position, length_by_round, verification_cost
 from app.views.speculation.round_report import (
     EXTRA_NODE,
     describe_round,
@@ -18,7 +18,7 @@ from app.views.speculation.round_report import (
     round_tree,
     speed_rows,
 )
-from app.widgets.plots.plot_words import describe_plot, describe_position
+from app.widgets.plots.plot_descriptions import describe_plot, describe_position
 from core.events import CostCurve, DrafterChoice, DraftNode, DraftRound, Finished, Metrics
 
 

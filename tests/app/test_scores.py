@@ -7,7 +7,14 @@ import math
 import pytest
 
 from app.state.branching import make_score_request, strip_for_scoring
-from app.state.scores import band, bands_text, compute_score_stats, largest_divergences, mean_divergence, summary_text
+from app.state.token_stats import (
+    band,
+    bands_text,
+    compute_score_stats,
+    largest_divergences,
+    mean_divergence,
+    summary_text,
+)
 from app.state.worker_messages import RunRequest
 from core.events import TokenCompared
 from tests.ui.scripted import make_run, token

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.panels.shortcuts import SHORTCUTS, key_of
+from app.panels.commands import SHORTCUTS, key_of
 from app.start import cli
 from app.state import conversation
 from app.state.worker_messages import make_error_report

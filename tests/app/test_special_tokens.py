@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 import core
-from app.session.phrase_tokens import with_phrase_ids
+from app.session.worker_jobs import with_phrase_ids
 from app.state.branching import forbidden_ids, forbidden_reason
 from app.state.prompt_reuse import estimate_reuse
 from app.state.run import Run
 from app.state.worker_messages import RunRequest
 from app.theme.theme import theme_for
 from app.views.text.column import TokenColumn
-from app.views.text.markup import coloured_html
 from app.views.text.row_painting import PaintOptions
 from app.views.text.token_text import TokenText, control_token_text
+from app.views.tokens.excerpt import coloured_html
 from app.views.tree.tree_content import prompt_end
 from core import words
 from core.events import Event, RunStarted, TokenChosen

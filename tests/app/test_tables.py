@@ -9,7 +9,7 @@ import math
 from pathlib import Path
 
 from app.state.cache_history import CacheHistory
-from app.storage.table_files import as_json, to_csv, write_table
+from app.storage.exported_files import as_json, to_csv, write_table
 from app.views.base import Table
 from app.views.shared.table_export import cache_table, candidate_table, draft_round_table, token_table
 from core.events import CacheMeasured

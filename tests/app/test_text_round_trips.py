@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import core
-from app.state import request_json, setting_values, text_lines
-from app.state.grammar_text import from_text, to_text
+from app.state import request_json, setting_values, text_formats
+from app.state.text_formats import from_text, to_text
 from app.state.worker_messages import RunRequest
 from app.storage import presets
 from core.code.python_literals import literal, multiline_literal
@@ -78,7 +78,7 @@ def test_a_text_on_the_command_line(parameter: Parameter, text: str) -> None:
 
 @pytest.mark.parametrize("texts", [[text] for text in NASTY] + [list(NASTY), ["", "a"], ["a", ""]], ids=repr)
 def test_lines(texts: list[str]) -> None:
-    assert text_lines.read_lines(text_lines.write_lines(texts)) == texts
+    assert text_formats.read_lines(text_formats.write_lines(texts)) == texts
     assert setting_values.parse_lines(setting_values.format_text(texts)) == texts
     assert setting_values.parse_tokens(setting_values.format_text(texts)) == texts
     if all(texts):

@@ -106,7 +106,7 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=1, help="how often everything is measured (default 1)")
     options = parser.parse_args()
     if importlib.util.find_spec("PySide6") is not None:
-        from app.start.qt_messages import ignore_window_manager_warnings
+        from app.start.display import ignore_window_manager_warnings
 
         ignore_window_manager_warnings()
     standing = core.quicken()  # as the window has it built: figures are not to depend on whether it was there already

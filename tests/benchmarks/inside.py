@@ -7,7 +7,7 @@ import math
 import torch
 
 import core
-from core.interpretability.text_units import split_units
+from core.interpretability.occlusion import split_units
 from tests.benchmarks.timing import speed_ratio
 
 PROMPT = "Once upon a time, there was a little fox named Mia."

@@ -22,7 +22,7 @@ from tests.benchmarks.timing import speed_ratio
 
 _PEAK = """
 import sys, core
-from core.device_memory import PeakMemory
+from core.system.device_memory import PeakMemory
 import torch
 core.load("storyteller", weights=sys.argv[2])      # libraries and kernels are in memory now
 before = int(open("/proc/self/statm").read().split()[1]) * 4096

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import core
-from core.native import build_paths, kernel_build, native_library
+from core.native import kernel_build, native_library
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     native_library._HOLDER = native_library._LibraryHolder()  # another module may have opened its own
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(path))
-        patch.delenv(build_paths.SWITCH_VARIABLE, raising=False)
+        patch.delenv(native_library.SWITCH_VARIABLE, raising=False)
         patch.setattr(kernel_build, "FLAGS", tuple("-O0" if flag == "-O3" else flag for flag in kernel_build.FLAGS))
         assert core.quicken().state == "built"
         yield path
@@ -29,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def built(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The built step, found by this test alone."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
-    monkeypatch.delenv(build_paths.SWITCH_VARIABLE, raising=False)
+    monkeypatch.delenv(native_library.SWITCH_VARIABLE, raising=False)
     monkeypatch.setattr(native_library, "_HOLDER", native_library._LibraryHolder())
 
 

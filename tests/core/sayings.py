@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from core.explain import beams, choice, contrastive, dola, filters, rounds, settings, tokens
+from core.explain import beams, choice, draft_rounds, settings, tokens
 from core.explain.sentence import Saying, Sentence
 from resources import depth, language
 
@@ -47,7 +47,7 @@ def know(*modules: ModuleType) -> None:
             NAMES.setdefault(id(saying), name)
 
 
-know(tokens, settings, choice, contrastive, dola, beams, rounds, filters)
+know(tokens, settings, choice, choice, choice, beams, draft_rounds, settings)
 
 
 @contextmanager

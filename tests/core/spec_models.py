@@ -10,7 +10,7 @@ import torch
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
 
 import core
-from core.decoding.speculation.length_schedule import RoundResult
+from core.decoding.speculation.round_plan import RoundResult
 from core.decoding.speculation.tree import Branch, merge_branches
 from core.decoding.speculation.verification import VerifiedPath
 from core.events import DraftRound, TokenChosen

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from core.decoding.speculation.drafters.base import SpeculationText
 from core.decoding.speculation.drafters.model_drafter import ModelDrafter
-from core.decoding.speculation.node_processors import NodePipeline
-from core.decoding.speculation.speculation_text import SpeculationText
-from core.decoding.speculation.tree import DraftTree
+from core.decoding.speculation.tree import DraftTree, NodePipeline
 
 SIZE = 6
 Path = tuple[int, ...]

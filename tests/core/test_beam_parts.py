@@ -13,10 +13,9 @@ import torch
 from transformers import DynamicCache, GenerationConfig
 
 import core
-from core.caches.tensors.cache_editing import reorder
-from core.decoding.beams.beam_node import BeamNode
-from core.decoding.beams.hypotheses import Hypotheses
-from core.decoding.beams.path_text import PathDecoder, PathText
+from core.caches.tensors.cache_operations import reorder
+from core.decoding.beams.beam_group import Hypotheses
+from core.decoding.beams.beam_node import BeamNode, PathDecoder, PathText
 from core.events import BeamStep
 from core.explain.beams import explain_candidate
 from tests.core import tiny

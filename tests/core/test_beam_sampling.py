@@ -11,7 +11,7 @@ import torch
 from scipy import stats
 from transformers import GenerationConfig
 
-from core.decoding.beams.candidate_selection import SamplingSelector
+from core.decoding.beams.candidates import SamplingSelector
 from core.events import BeamStep, SequenceFinished
 from tests.core import tiny
 from tests.core.beam_reference import log_probabilities, run

@@ -13,8 +13,7 @@ import torch
 from transformers import GenerationConfig
 
 import core
-from core.caches.tensors.disk import build_disk_cache
-from core.caches.tensors.disk_files import DiskFiles
+from core.caches.tensors.disk_cache import DiskFiles, build_disk_cache
 from core.errors import CacheError
 from core.events import CacheMeasured
 from tests.core import tiny

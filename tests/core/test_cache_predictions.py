@@ -10,8 +10,8 @@ from transformers import GenerationConfig
 from transformers.cache_utils import DYNAMIC_LAYER_TYPE_MAPPING
 
 import core
+from core.caches.tensors.cache_sizes import MetaValueMode
 from core.caches.tensors.continuation_probe import KNOWN_RESULTS, memory_kind
-from core.caches.tensors.meta_numbers import MetaValueMode
 from core.errors import DecodescopeError, UnpredictableError
 from core.events import CacheMeasured, CachePlan
 from core.explain.sizes import format_names, format_numbers

@@ -10,8 +10,15 @@ import torch
 from transformers import GenerationConfig
 
 import core
-from core.caches.tensors.quantized import QuantizationSettings, QuantizedLayer, QuantizedStorage
-from core.caches.tensors.quantizers import is_installed, pack_codes, quantizer_for, unpack_codes
+from core.caches.tensors.quantized import (
+    QuantizationSettings,
+    QuantizedLayer,
+    QuantizedStorage,
+    is_installed,
+    pack_codes,
+    quantizer_for,
+    unpack_codes,
+)
 from core.errors import CacheError
 from core.events import CacheMeasured
 from tests.core import tiny

@@ -10,8 +10,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import GenerationConfig
 
 import core
-from core.caches.tensors.rotary import KeyRotation
-from core.caches.tensors.sink import SinkLayer
+from core.caches.tensors.sink import KeyRotation, SinkLayer
 from core.errors import CacheError
 from core.events import CacheMeasured, Prefilled, SequenceFinished
 from tests.core import tiny

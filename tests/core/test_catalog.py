@@ -21,9 +21,8 @@ import pytest
 import core
 from core import errors
 from core.catalog import Progress, download_store, file_download, hub_requests, model_search
-from core.catalog.download_progress import DownloadMeter
-from core.catalog.file_selection import is_safe, select_files
-from core.catalog.hub_model import HubFile
+from core.catalog.file_download import DownloadMeter
+from core.catalog.hub_model import HubFile, is_safe, select_files
 from tests import fake_hub
 from tests.core import tiny
 from tests.fake_hub import Hub
@@ -59,7 +58,7 @@ def here(server: Hub, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(file_download, "RETRY_DELAYS", (0.0, 0.0, 0.0))
     monkeypatch.setattr(hub_requests, "DEFAULT_WAIT_SECONDS", 0.0)
-    monkeypatch.setattr("core.catalog.download_progress._REPORT_INTERVAL", 0.0)
+    monkeypatch.setattr("core.catalog.file_download._REPORT_INTERVAL", 0.0)
     return server
 
 
@@ -89,7 +88,7 @@ def test_a_model_that_fits_in_fewer_bits_says_in_which(
 ) -> None:
     parameters = core.load(folder).parameters
     monkeypatch.setattr(model_search, "cache_bytes", lambda *_sizes: 0)
-    monkeypatch.setattr("core.models.memory_check.free_memory", lambda: int(4 * share * 1.1 * parameters))
+    monkeypatch.setattr("core.models.model_entry.free_memory", lambda: int(4 * share * 1.1 * parameters))
     found = core.catalog.search("stories")[0]
     assert (found.fits, found.fits_as, bool(found.why_not)) == (False, kind, not kind)
 

@@ -16,7 +16,7 @@ from transformers import GenerationConfig
 
 import core
 from core import errors
-from core.device_memory import is_out_of_memory
+from core.system.device_memory import is_out_of_memory
 from tests.core import tiny
 
 

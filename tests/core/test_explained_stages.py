@@ -18,9 +18,9 @@ from core.events import (
     SurpriseAim,
     TopCut,
 )  # fmt: skip
-from core.explain import stage_details
+from core.explain import settings
 from core.explain.sentence import Saying
-from core.trace.page.collected_run import collect_page_data
+from core.trace.page.page_data import collect_page_data
 from resources import depth
 from tests.core.sayings import WAYS, speaking
 
@@ -52,7 +52,7 @@ def test_it_says_what_the_event_holds(case: str, monkeypatch: pytest.MonkeyPatch
     for each, code in WAYS:
         with speaking(each, code):
             told = core.explain_stage(Stage("x", "x", 5, 1.0, 1.0, detail=detail))
-        assert said_by.pop() is vars(stage_details)[wanted]
+        assert said_by.pop() is vars(settings)[wanted]
         assert "{" not in told
         if each != depth.PLAIN:
             known = {float(number) for number in re.findall(r"\d+(?:\.\d+)?", told.replace("−log₂", ""))}

@@ -8,8 +8,8 @@ import pytest
 import torch
 from transformers import MinLengthLogitsProcessor, MinNewTokensLengthLogitsProcessor
 
-from core.decoding.fast_argmax import argmax, row_max
-from core.processors.no_end_before import MinLengthBan
+from core.decoding.tensor_utils import argmax, row_max
+from core.processors.base import MinLengthBan
 
 INFINITE = math.inf
 

@@ -13,7 +13,7 @@ from transformers import GenerationConfig
 import core
 from core.errors import OutOfMemoryError
 from core.events import BeamStep, CachePlan, Event, Finished, Notice, RunStarted, TokenChosen
-from core.models.cache_name import cache_name
+from core.models.text_decoder import cache_name
 from tests.core import tiny
 
 

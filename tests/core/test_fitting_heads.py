@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import core
-from core.models.heads import head_detection
+from core.models import head_detection
 from tests.core import heads_made, tiny
 
 STRATEGY = core.strategies.registry["prediction_heads"]

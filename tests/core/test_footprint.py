@@ -6,7 +6,7 @@ import pytest
 
 import core
 from core.models import catalog
-from core.models.footprint import cache_bytes
+from core.models.model_entry import cache_bytes
 
 
 def test_it_is_what_the_loaded_model_predicts() -> None:

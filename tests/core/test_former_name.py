@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import core
-from core import former_name
-from core.former_name import adopt_folders, adopt_variables, describe_adoption, read_variable, user_folder
+from core.common import former_name
+from core.common.former_name import adopt_folders, adopt_variables, describe_adoption, read_variable, user_folder
 from tests.core import tiny as models
 
 

@@ -11,9 +11,9 @@ import pytest
 import core
 from core import labs
 from core.errors import CacheError, DecodescopeError, FileNotWrittenError, TraceError
-from core.file_writing import temporary_folder
 from core.labs.preference import Kept, ranked
 from core.models.loaded_model import LoadedModel
+from core.system.file_writing import temporary_folder
 from tests.core import tiny as models
 from tests.disks import full_disk
 

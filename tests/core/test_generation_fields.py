@@ -11,8 +11,8 @@ import torch
 import transformers as t
 
 import core
-from core import generation_fields as fields
 from core import processors, strategies
+from core.common import hf_generation as fields
 from core.errors import CacheError, ParameterError, StrategyError
 from tests.core import tiny
 
@@ -35,7 +35,7 @@ def notices(request: core.Request, model: core.LoadedModel | None = None) -> lis
 
 def test_every_field_of_the_installed_release_belongs_to_one_class() -> None:
     installed = set(vars(t.GenerationConfig()))
-    assert not installed - fields.KNOWN_FIELDS, "say in core/generation_fields.py what a run does with these"
+    assert not installed - fields.KNOWN_FIELDS, "say in core/common/hf_generation.py what a run does with these"
     assert sum(map(len, WAYS)) == len(fields.KNOWN_FIELDS)
 
 

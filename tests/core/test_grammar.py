@@ -17,10 +17,9 @@ from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 import core
 from core.errors import ParameterError
 from core.events import BeamsRanked, BeamStep, DraftRound, SequenceFinished, TokenChosen
-from core.explain.number_formats import share
-from core.explain.words import quote
-from core.grammar.regex_length import min_match_length
-from core.grammar.shortest import min_tokens
+from core.explain.words import quote, share
+from core.grammar.length_bounds import min_match_length
+from core.grammar.shortest_text import min_tokens
 from core.models.token_bytes import token_bytes
 from tests.core import spelled, tiny
 
@@ -271,7 +270,7 @@ def test_a_model_without_words_says_so() -> None:
 
 
 def test_without_the_package_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.optional_deps.find_spec", lambda name: None)
+    monkeypatch.setattr("core.system.optional_deps.find_spec", lambda name: None)
     with pytest.raises(ParameterError, match=r"llguidance is not installed; pip install llguidance"):
         write(spelled.model(), {"choice": ["a"]})
 

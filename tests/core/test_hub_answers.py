@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 import pytest
 from huggingface_hub import constants
 
-from app.panels.download import download_wording
+from app.panels.download import model_page
 from core import catalog
-from core.catalog import answers, hub_errors
-from core.catalog.answers import InvalidResponseError, read_limited
+from core.catalog import hub_errors, hub_requests
+from core.catalog.hub_requests import InvalidResponseError, read_limited
 from core.errors import DecodescopeError, HubError
 from tests.local_server import serving
 
@@ -84,9 +84,9 @@ def check(call: Any) -> None:
         return
     for model in found if isinstance(found, tuple) else (found,):
         assert isinstance(model, catalog.HubModel)
-        assert download_wording.facts_text(model)
-        assert download_wording.short_facts_text(model)
-        assert answers.is_valid_model_name(model.name)
+        assert model_page.facts_text(model)
+        assert model_page.short_facts_text(model)
+        assert hub_requests.is_valid_model_name(model.name)
 
 
 @pytest.mark.parametrize("field", FIELDS)
@@ -120,10 +120,10 @@ def test_a_body_that_is_no_answer_of_a_hub_is_told(body: bytes, hub: type[Answer
 
 def test_one_wrong_entry_of_a_search_hides_no_other(hub: type[Answers]) -> None:
     entries = [{"id": 5}, GOOD, {"id": "../x"}]
-    assert [answer.id for answer in answers.read_models(json.dumps(entries).encode())] == ["o/m"]
-    assert answers.read_models(b"[]") == []
+    assert [answer.id for answer in hub_requests.read_models(json.dumps(entries).encode())] == ["o/m"]
+    assert hub_requests.read_models(b"[]") == []
     with pytest.raises(InvalidResponseError):
-        answers.read_models(b'[{"id": 5}]')
+        hub_requests.read_models(b'[{"id": 5}]')
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_a_model_that_was_given_another_name_keeps_the_asked_one(hub: type[Answe
 @pytest.mark.parametrize("status", [200, 404, 500])
 def test_a_body_without_end_is_given_up(status: int, hub: type[Answers], monkeypatch: pytest.MonkeyPatch) -> None:
     for limit in ("SEARCH_BYTES", "MODEL_BYTES", "ERROR_BYTES"):
-        monkeypatch.setattr(answers, limit, 200_000)
+        monkeypatch.setattr(hub_requests, limit, 200_000)
     hub.endless, hub.status = True, status
     for call in (lambda: catalog.find("m"), lambda: catalog.look("o/m")):
         with pytest.raises(HubError):
@@ -154,7 +154,7 @@ def test_a_body_without_end_is_given_up(status: int, hub: type[Answers], monkeyp
 
 def test_an_answer_that_comes_too_slowly_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 10_000, 10))
-    monkeypatch.setattr(answers.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(hub_requests.time, "monotonic", lambda: float(next(clock)))
     read = 0
 
     def pieces() -> Iterator[bytes]:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from app.control.model_list import ModelList
-from core.models import catalog, hub
-from core.models.weights import WeightFiles, count_stored, read_header
+from core.models import catalog
+from core.models.model_files import WeightFiles, count_stored, read_header
 
 CONFIG = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 8, "num_hidden_layers": 2,
@@ -84,7 +84,7 @@ def test_a_model_of_the_list_costs_a_few_file_operations(
 def test_one_model_is_found_without_a_look_at_the_others(tmp_path: Path, counts: Counter[str]) -> None:
     fill(tmp_path, 30)
     counts.clear()
-    assert hub.cached_model("owner/model7") is not None
+    assert catalog.cached_model("owner/model7") is not None
     assert sum(counts.values()) <= _MOST_CALLS, counts
 
 

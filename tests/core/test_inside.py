@@ -18,8 +18,8 @@ from core.errors import (
     TextTooLongError,
     TokenizerMissingError,
 )
-from core.interpretability.layer_states import LayerReader
-from core.interpretability.text_units import split_units
+from core.interpretability.lens import LayerReader
+from core.interpretability.occlusion import split_units
 from tests.core import tiny, zoo
 
 KINDS = ("llama", "gpt2", "gemma2", "t5", "bart", "mamba")

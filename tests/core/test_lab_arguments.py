@@ -18,7 +18,7 @@ from core.errors import ParameterError
 from core.labs import preference as p
 from core.labs import scale as s
 from core.labs import speed as v
-from core.labs.preference import checkpoint
+from core.labs.preference import training_loop
 from core.labs.preference.model_saving import save_model
 from core.labs.preference.reward_model import new_reward_model
 from core.labs.processes import lab_processes
@@ -252,7 +252,7 @@ def test_a_training_that_finds_no_room_any_more_says_so(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(checkpoint, "save_file", full)
+    monkeypatch.setattr(training_loop, "save_file", full)
     function, right = training["sft"]
     with pytest.raises(core.errors.FileNotWrittenError, match="No space left"):
         used_up(function(**{**right, "folder": tmp_path / "kept"}))

@@ -13,8 +13,8 @@ import core
 from core.decoding import step_details
 from core.events import Event, TokenChosen
 from core.events.tokens import details_to_columns
-from core.native import build_paths
-from core.trace import byte_planes
+from core.native import native_library
+from core.trace import block_writer
 from core.trace.block_writer import BlockWriter
 from tests.core import tiny
 
@@ -42,7 +42,7 @@ def tokens_of(asked: dict[str, Any]) -> list[TokenChosen]:
 def way(request: pytest.FixtureRequest) -> None:
     """Both that read a step's figures; a test has torch alone unless it asks for what is built."""
     if request.param == "built":
-        if build_paths.find_compiler() is None:
+        if native_library.find_compiler() is None:
             pytest.skip("no C++ compiler")
         request.getfixturevalue("built")
 
@@ -118,19 +118,19 @@ def test_what_is_not_alike_is_read_one_by_one(tokens: Callable[[], list[TokenCho
     ],
 )
 def test_whole_numbers_are_as_narrow_as_they_can_be(values: list[int], found: tuple[int, int, bytes]) -> None:
-    assert byte_planes.pack_ints(np.array(values)) == found
+    assert block_writer.pack_ints(np.array(values)) == found
 
 
 def test_differences_are_not_taken_where_they_would_not_fit() -> None:
     climbing = np.arange(0, 3000, 7)
-    differences = byte_planes.small_differences(climbing)
+    differences = block_writer.small_differences(climbing)
     assert differences is not None
     assert set(differences.tolist()) == {7}
     climbing[20:22] = 2**63 - 1, -(2**63)  # their difference, -2^64 + 1, is 1 in 64 bits
-    assert byte_planes.small_differences(climbing) is None
+    assert block_writer.small_differences(climbing) is None
 
 
 def test_numbers_that_are_none_are_kept_once() -> None:
-    short, exact = byte_planes.to_float32(np.array([0.5, 0.1, float("nan"), float("inf"), 1e300]))
+    short, exact = block_writer.to_float32(np.array([0.5, 0.1, float("nan"), float("inf"), 1e300]))
     assert exact.tolist() == [True, False, False, True, False]
     assert short[0] == 0.5

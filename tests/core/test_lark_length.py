@@ -9,10 +9,8 @@ import pytest
 
 import core
 from core.errors import ParameterError
-from core.grammar.compilation import matcher_for
-from core.grammar.shortest import min_tokens
-from core.grammar.token_coverage import TokenCoverage
-from core.grammar.vocabulary import GrammarVocabulary
+from core.grammar.compilation import GrammarVocabulary, matcher_for
+from core.grammar.shortest_text import TokenCoverage, min_tokens
 from core.models.token_bytes import token_bytes
 from tests.core import spelled
 

@@ -17,8 +17,8 @@ from core.errors import ParameterError
 from core.processors import Context, registry
 from core.processors.dry_multiplier import MIN_FOLLOWED, find_repeats
 from core.processors.dynatemp_high import temperatures
-from core.processors.measures import likely_tokens
 from core.processors.mirostat_tau import Mirostat
+from core.processors.score_stats import likely_tokens
 from core.processors.xtc_probability import tokens_to_remove
 from tests.core import tiny
 

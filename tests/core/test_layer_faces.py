@@ -18,10 +18,10 @@ from transformers.cache_utils import (
 )
 
 from core.caches.tensors.adapted_layer import NEVER, RowMove
-from core.caches.tensors.disk import DiskLayer
+from core.caches.tensors.disk_cache import DiskLayer
+from core.caches.tensors.dynamic_layers import WindowLayer
 from core.caches.tensors.layer_adapters import adapt_layer
 from core.caches.tensors.static_layers import FixedSizeLayer
-from core.caches.tensors.windowed import WindowLayer
 from core.errors import CacheError
 
 LENGTH = 6

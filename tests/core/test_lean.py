@@ -12,9 +12,8 @@ from transformers import DynamicCache, GenerationConfig, LlamaForCausalLM, Qwen2
 
 import core
 from core.decoding.forward import fused_llama as lean_module
-from core.decoding.forward.fused_decoder import FusedDecoder
 from core.decoding.forward.fused_llama import get_fused_llama, has_growing_layers
-from core.decoding.forward.fused_selection import get_fused_decoder, select_fused_pass
+from core.decoding.forward.fused_passes import FusedDecoder, get_fused_decoder, select_fused_pass
 from tests.core import tiny
 
 

@@ -14,9 +14,8 @@ from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
 import core
 from core import errors
 from core.events import RunStarted, TokenChosen
-from core.models.cache_name import cache_name
-from core.models.modalities import _FAMILIES
-from core.models.task import _LIBRARIES
+from core.models.modalities import _FAMILIES, _LIBRARIES
+from core.models.text_decoder import cache_name
 from tests.core import media_families, tiny_media
 from tests.core.test_media_models import BEAMS, WAYS, ours, texts
 from tests.core.tiny_media import PROMPTS, given, reference, shared

@@ -18,7 +18,7 @@ from PIL import Image
 import core
 from core import errors, media
 from core.events import MediumRead
-from core.media import limits
+from core.media import media_files
 
 
 @pytest.fixture(scope="module")
@@ -140,10 +140,10 @@ def test_what_is_wrong_with_a_file_is_said_with_a_remedy(folder: Path, monkeypat
     monkeypatch.setattr("core.media.sounds.MOST_SECONDS", 0.4)
     with pytest.raises(errors.MediaTooLargeError, match="longer"):
         media.inspect(folder / "whole.wav")
-    monkeypatch.setattr("core.media.opening.MOST_BYTES", 100)
+    monkeypatch.setattr("core.media.media_files.MOST_BYTES", 100)
     with pytest.raises(errors.MediaTooLargeError, match="bytes"):
         media.inspect(folder / "whole.wav")
-    assert limits.MOST_SECONDS == 600
+    assert media_files.MOST_SECONDS == 600
 
 
 def test_positions_are_named_by_what_they_stand_for() -> None:

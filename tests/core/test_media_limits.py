@@ -17,8 +17,8 @@ from PIL import Image
 
 from core import media
 from core.errors import MediaDamagedError, MediaTooLargeError
-from core.media import limits, picture_limits, pictures, sounds
-from core.media.picture_limits import DecodeTimeoutError, TimeLimitedBytes, count_chunks, count_frames, count_scans
+from core.media import media_files, pictures, sounds
+from core.media.pictures import DecodeTimeoutError, TimeLimitedBytes, count_chunks, count_frames, count_scans
 
 
 def jpeg(width: int, height: int, **options: Any) -> bytes:
@@ -90,7 +90,7 @@ def test_usual_jpegs_are_read(progressive: bool, tmp_path: Path) -> None:
 
 def test_scans_and_chunks_are_counted_up_to_the_limit() -> None:
     assert 1 < count_scans(jpeg(64, 64, progressive=True)) < 20
-    assert count_scans(with_scans(jpeg(8, 8, progressive=True), 10**5)) == picture_limits.MAX_SCANS + 1
+    assert count_scans(with_scans(jpeg(8, 8, progressive=True), 10**5)) == pictures.MAX_SCANS + 1
     assert count_chunks(png(4, 4)) == 3
     assert count_chunks(png(4, 4, chunk(b"prVt", b"") * 10)) == 13
 
@@ -109,7 +109,7 @@ def test_frames_are_counted_as_pillow_counts_them(kind: str, count: int, tmp_pat
 def test_frames_without_end_are_counted_up_to_the_limit() -> None:
     head = b"GIF89a" + struct.pack("<HHBBB", 4, 4, 0, 0, 0)
     frame = b"\x2c" + struct.pack("<HHHHB", 0, 0, 4, 4, 0) + b"\x02\x02\x44\x01\x00"
-    assert count_frames(head + frame * 50_000 + b";") == picture_limits.MAX_FRAMES
+    assert count_frames(head + frame * 50_000 + b";") == pictures.MAX_FRAMES
     assert count_frames(tiff([], following=8)) == 1  # a directory that follows itself
 
 
@@ -157,4 +157,4 @@ def test_blocks_of_many_channels_take_no_more_memory(tmp_path: Path, monkeypatch
 
 
 def test_the_limits_let_ten_minutes_of_a_studio_pass() -> None:
-    assert limits.MAX_SAMPLES >= 600 * 192_000 * 2
+    assert media_files.MAX_SAMPLES >= 600 * 192_000 * 2

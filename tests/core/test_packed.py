@@ -19,10 +19,10 @@ from transformers import GenerationConfig
 import core
 from core.decoding.forward.fused_llama import matches_module
 from core.errors import CacheError, ParameterError, UnpackableError
-from core.models import devices, dtype_benchmark
-from core.models.quantized import int4, int8
+from core.models import devices
+from core.models.quantized import packed_matrices
 from core.models.quantized.packed_layers import PackedEmbedding, PackedLinear, PackedModule
-from core.models.quantized.page_buffers import allocate_pages
+from core.models.quantized.tensor_files import allocate_pages
 from tests.core import tiny
 
 _SMALL = {**tiny._SMALL, "num_hidden_layers": 2}
@@ -76,11 +76,11 @@ def round_as(network: Any, packed: Any) -> None:
 
 def _rounded(rows: torch.Tensor, bits: int) -> torch.Tensor:
     if bits == 8:
-        numbers, scales = int8.quantize_rows(rows)
+        numbers, scales = packed_matrices.quantize_rows(rows)
         return numbers * scales[:, None]
-    numbers, beside = int4.quantize_groups(rows)
+    numbers, beside = packed_matrices.quantize_groups(rows)
     scale, offset = (part.t().float().unsqueeze(-1) for part in beside.unbind(-1))
-    return ((numbers.unflatten(-1, (-1, int4.GROUP)) - 8) * scale + offset).flatten(-2)
+    return ((numbers.unflatten(-1, (-1, packed_matrices.GROUP)) - 8) * scale + offset).flatten(-2)
 
 
 def logits(model: core.LoadedModel) -> torch.Tensor:
@@ -113,7 +113,10 @@ def test_four_bits(folders: Callable[[str], Path]) -> None:
     assert error < 0.03  # vectors go in and out in bfloat16
 
 
-KERNELS = [*([int8.BlockedInt8Matmul] if int8.has_fast_onednn() else []), int8.FloatInt8Matmul]
+KERNELS = [
+    *([packed_matrices.BlockedInt8Matmul] if packed_matrices.has_fast_onednn() else []),
+    packed_matrices.FloatInt8Matmul,
+]
 """Those that this processor can run."""
 
 
@@ -123,10 +126,12 @@ def test_a_row_does_not_depend_on_those_beside_it(kernel: Any) -> None:
     generator = torch.Generator().manual_seed(0)
     rows, vectors = torch.randn(61, 100, generator=generator), torch.randn(7, 100, generator=generator)
     vectors[:, 5] *= 300  # one large feature, as language models have them
-    numbers, scales = int8.quantize_rows(rows)
+    numbers, scales = packed_matrices.quantize_rows(rows)
     matrix = kernel(numbers, scales)
-    together = matrix.multiply_split(*int8.split_vectors(vectors))
-    assert torch.equal(together, torch.cat([matrix.multiply_split(*int8.split_vectors(row[None])) for row in vectors]))
+    together = matrix.multiply_split(*packed_matrices.split_vectors(vectors))
+    assert torch.equal(
+        together, torch.cat([matrix.multiply_split(*packed_matrices.split_vectors(row[None])) for row in vectors])
+    )
     wanted = F.linear(vectors.double(), numbers.double() * scales[:, None].double())
     assert (together - wanted).norm() / wanted.norm() < 5e-4
     assert (rows - numbers * scales[:, None]).abs().amax(-1).le(scales / 2 + 1e-6).all()
@@ -134,17 +139,17 @@ def test_a_row_does_not_depend_on_those_beside_it(kernel: Any) -> None:
 
 def test_the_reference_of_onednn_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes a thousand times as long as a kernel does."""
-    monkeypatch.setattr(int8, "_seconds", lambda matrix: 0.02)
-    assert not int8.has_fast_onednn.__wrapped__()
-    monkeypatch.setattr(int8, "_seconds", lambda matrix: 2e-5)
-    assert int8.has_fast_onednn.__wrapped__() or not int8.has_fast_onednn()
+    monkeypatch.setattr(packed_matrices, "_seconds", lambda matrix: 0.02)
+    assert not packed_matrices.has_fast_onednn.__wrapped__()
+    monkeypatch.setattr(packed_matrices, "_seconds", lambda matrix: 2e-5)
+    assert packed_matrices.has_fast_onednn.__wrapped__() or not packed_matrices.has_fast_onednn()
 
 
 def test_the_greatest_sums_are_exact() -> None:
     """By whatever kernel this machine has, also where pairs of products or long sums would overflow its numbers."""
     numbers = torch.full((5, 4099), 127, dtype=torch.int8)
     halves = torch.tensor([127, -127], dtype=torch.int8)[:, None].expand(2, 4099).contiguous()
-    found = int8.pack_int8(numbers, torch.ones(5)).multiply_split(halves, torch.ones(1, 1))
+    found = packed_matrices.pack_int8(numbers, torch.ones(5)).multiply_split(halves, torch.ones(1, 1))
     torch.testing.assert_close(found, torch.full((1, 5), 4099 * 127**2 * (1 - 1 / 254)), rtol=1e-6, atol=0)
 
 
@@ -244,7 +249,7 @@ def packed_modules(model: core.LoadedModel) -> Iterator[PackedModule]:
 
 
 def test_prefixes_tell_packed_weights_apart(packed: core.LoadedModel) -> None:
-    from core.caches.prefixes.fingerprint import model_fingerprint
+    from core.caches.prefixes.prefix_files import model_fingerprint
 
     again, floats = core.load("storyteller", weights="int8"), core.load("storyteller")
     assert model_fingerprint(packed) == model_fingerprint(again) != model_fingerprint(floats)
@@ -265,7 +270,7 @@ def test_bfloat16_stays_where_it_is_quicker_and_that_is_measured_once(
         measured.append(dtype)
         return {torch.bfloat16: 1.0, torch.float32: 2.0}[dtype]
 
-    monkeypatch.setattr(dtype_benchmark, "_best_time", seconds)
+    monkeypatch.setattr(devices, "_best_time", seconds)
     config = t.LlamaConfig(**{**_SMALL, "hidden_size": 512, "num_hidden_layers": 1})
     t.LlamaForCausalLM(config).bfloat16().save_pretrained(tmp_path / "model")
     assert core.load(tmp_path / "model").weights == "bfloat16"
@@ -287,7 +292,7 @@ def test_a_compiled_step_is_refused_and_a_static_cache_serves(packed: core.Loade
 def test_what_it_costs_is_measured(packed: core.LoadedModel) -> None:
     """Little by little, of the whole text at last; what the picker's sentences claim holds."""
     plain, text = core.load("storyteller"), _TALE + " a little fox named Fern. She liked to sing." * 6
-    reports = list(core.weights_cost(packed, plain, text))
+    reports = list(core.generation.throughput_estimate(packed, plain, text))
     assert [report.done for report in reports] == [64, reports[-1].total]
     last = reports[-1]
     assert 0.001 < last.error < 0.015
@@ -295,9 +300,9 @@ def test_what_it_costs_is_measured(packed: core.LoadedModel) -> None:
     scored = core.score(plain, text)
     mean = sum(token.raw_log_probability for token in scored) / len(scored)
     assert last.plain_perplexity == pytest.approx(math.exp(-mean), rel=0.05)
-    four = list(core.weights_cost(core.load("storyteller", weights="int4"), plain, text))[-1]
+    four = list(core.generation.throughput_estimate(core.load("storyteller", weights="int4"), plain, text))[-1]
     assert 0.02 < four.error < 0.2
     stop = threading.Event()
     stop.set()
-    assert not list(core.weights_cost(packed, plain, text, stop))
-    assert not list(core.weights_cost(plain, plain, text))[-1].error
+    assert not list(core.generation.throughput_estimate(packed, plain, text, stop))
+    assert not list(core.generation.throughput_estimate(plain, plain, text))[-1].error

@@ -11,8 +11,8 @@ import torch
 import transformers as t
 
 import core
+from core.common.setting_values import to_plain_value
 from core.errors import ParameterError
-from core.plain_values import to_plain_value
 from tests.core import tiny
 
 INTEGERS: tuple[Callable[[int], Any], ...] = (np.int64, np.int32, np.uint8, np.array, torch.tensor)

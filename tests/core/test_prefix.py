@@ -15,9 +15,8 @@ from safetensors.torch import save_file
 from transformers import GenerationConfig
 
 import core
-from core.caches.prefixes.fingerprint import prefix_digest
+from core.caches.prefixes.prefix_files import from_legacy, prefix_digest, to_legacy
 from core.caches.prefixes.prefix_store import shared_length
-from core.caches.tensors.legacy import from_legacy, to_legacy
 from core.errors import CacheError
 from core.events import Prefilled
 from tests.core import tiny

@@ -20,7 +20,7 @@ import core
 from core.decoding.processor_pipeline import build_pipeline
 from core.errors import ParameterError
 from core.processors import Context, registry
-from core.processors.no_end_before import MinLengthBan
+from core.processors.base import MinLengthBan
 from tests.core import tiny
 
 ON: dict[str, Any] = {

@@ -10,23 +10,26 @@ import pytest
 import torch
 from transformers import DynamicCache
 
-from core.caches.tensors import cache_editing
-from core.caches.tensors.layouts import draft_cache
+from core.caches.tensors import cache_operations
+from core.caches.tensors.continuation_probe import draft_cache
 from core.decoding.forward.forward_pass import Forward
+from core.decoding.speculation.drafters.base import SpeculationText
 from core.decoding.speculation.drafters.model_drafter import ModelDrafter
-from core.decoding.speculation.drafters.native_model import NativeDraftModel, build_small_draft_model
-from core.decoding.speculation.drafters.numpy_model import NumpyDraftModel, build_numpy_draft_model
-from core.decoding.speculation.node_processors import NodePipeline
+from core.decoding.speculation.drafters.small_model import (
+    NativeDraftModel,
+    NumpyDraftModel,
+    build_numpy_draft_model,
+    build_small_draft_model,
+)
 from core.decoding.speculation.round_plan import RoundPlan
-from core.decoding.speculation.speculation_text import SpeculationText
-from core.decoding.speculation.target_hidden_states import TargetHiddenStates
-from core.decoding.speculation.tree_passes import TreePasses
-from core.decoding.speculation.tree_positions import causal_visibility
-from core.native import build_paths, native_library
+from core.decoding.speculation.tree import NodePipeline
+from core.decoding.speculation.tree_passes import TargetHiddenStates, TreePasses
+from core.decoding.speculation.tree_support import causal_visibility
+from core.native import native_library
 from tests.core import tiny
 from tests.core.quick_models import step_of, wide_model
 
-pytestmark = pytest.mark.skipif(build_paths.find_compiler() is None, reason="no C++ compiler")
+pytestmark = pytest.mark.skipif(native_library.find_compiler() is None, reason="no C++ compiler")
 
 
 class Open:
@@ -128,7 +131,7 @@ def test_room_behind_a_text_is_taken_by_drafts_and_given_back() -> None:
     twin = forward.fork()
     twin(torch.tensor([[9]]))
     torch.testing.assert_close(passes.read_text(torch.tensor([ids[60:61]])), plain(torch.tensor([ids[60:61]])).last)
-    cache_editing.compact(forward.cache)
+    cache_operations.compact(forward.cache)
     for mine, theirs in zip(forward.cache.layers, plain.cache.layers, strict=True):
         assert mine.keys.untyped_storage().nbytes() == theirs.keys.untyped_storage().nbytes()
         torch.testing.assert_close(mine.keys, theirs.keys, rtol=1e-4, atol=1e-4)

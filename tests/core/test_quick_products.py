@@ -10,17 +10,17 @@ from torch.nn import functional as F
 from transformers import DynamicCache
 
 import core
-from core.decoding.forward import native_linear
+from core.decoding.forward import fused_layers
+from core.decoding.forward.fused_layers import NativeGatedMlp, NativeLinear
 from core.decoding.forward.fused_llama import get_fused_llama
-from core.decoding.forward.fused_selection import select_fused_pass
-from core.decoding.forward.native_linear import NativeGatedMlp, NativeLinear
+from core.decoding.forward.fused_passes import select_fused_pass
 from core.interpretability import lens
 from core.interpretability.native_text_pass import NativeTextPass, TextRemainder, native_text_pass
-from core.native import build_paths, native_library
+from core.native import native_library
 from tests.core import tiny
 from tests.core.quick_models import model_of, step_of, wide_model
 
-pytestmark = pytest.mark.skipif(build_paths.find_compiler() is None, reason="no C++ compiler")
+pytestmark = pytest.mark.skipif(native_library.find_compiler() is None, reason="no C++ compiler")
 
 
 def wide_of(model: core.LoadedModel) -> NativeTextPass:
@@ -104,7 +104,7 @@ def test_long_prompts(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         native_library.NativeLibrary, "matmul", lambda self, *given: calls.append(given[2]) or product(self, *given)
     )
-    monkeypatch.setattr(native_linear, "_is_native_faster", lambda found: True)
+    monkeypatch.setattr(fused_layers, "_is_native_faster", lambda found: True)
     assert lean is not None
     torch.testing.assert_close(lean(ids, DynamicCache(), 0), model.model(ids).logits, rtol=1e-4, atol=2e-4)
     assert set(calls) == {40}
@@ -118,15 +118,15 @@ def test_long_prompts(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("built")
 def test_products_that_are_slow_or_wrong_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = chain.from_iterable((now, now + 0.1, now + 0.3) for now in range(1000))
-    monkeypatch.setattr(native_linear.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(fused_layers.time, "perf_counter", lambda: next(clock))
     found = native_library.library()
     assert found is not None
-    assert native_linear._is_native_faster.__wrapped__(found)
+    assert fused_layers._is_native_faster.__wrapped__(found)
     clock = chain.from_iterable((now, now + 0.3, now + 0.4) for now in range(1000))
-    assert not native_linear._is_native_faster.__wrapped__(found)
+    assert not fused_layers._is_native_faster.__wrapped__(found)
     clock = chain.from_iterable((now, now + 0.1, now + 0.3) for now in range(1000))
     monkeypatch.setattr(native_library.NativeLibrary, "matmul", lambda self, *given: None)
-    assert not native_linear._is_native_faster.__wrapped__(found)
+    assert not fused_layers._is_native_faster.__wrapped__(found)
 
 
 @pytest.mark.usefixtures("built")

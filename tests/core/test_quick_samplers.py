@@ -11,15 +11,15 @@ import torch
 
 import core
 from core.decoding import step_stats
-from core.decoding.native_step_stats import compute_native_stats
-from core.decoding.stats_row import FIXED_COLUMNS
-from core.native import build_paths, native_library
+from core.decoding.step_details import FIXED_COLUMNS
+from core.decoding.step_stats import compute_native_stats
+from core.native import native_library
 from core.native.native_library import MAX_WITH_GIL
-from core.processors import Context, measures
+from core.processors import Context, score_stats
 from core.processors.dry_multiplier import MIN_FOLLOWED, DryPenalty, find_repeats
 from tests.core import tiny
 
-pytestmark = pytest.mark.skipif(build_paths.find_compiler() is None, reason="no C++ compiler")
+pytestmark = pytest.mark.skipif(native_library.find_compiler() is None, reason="no C++ compiler")
 INFINITY = float("inf")
 SIZES = (1, 7, 16, 61, 2048)
 
@@ -41,7 +41,7 @@ def both(ask: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> tuple[Any, 
     assert native_library.library() is not None
     quick = ask()
     with monkeypatch.context() as patch:
-        patch.setattr(measures, "get_native_library", lambda: None)
+        patch.setattr(score_stats, "get_native_library", lambda: None)
         return quick, ask()
 
 
@@ -49,10 +49,10 @@ def both(ask: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> tuple[Any, 
 @pytest.mark.parametrize("size", SIZES)
 def test_figures_of_scores(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     scores = scores_of(size)
-    for ask in (measures.entropies, measures.max_and_logsumexp):
+    for ask in (score_stats.entropies, score_stats.max_and_logsumexp):
         quick, slow = both(lambda ask=ask: ask(scores), monkeypatch)
         torch.testing.assert_close(torch.tensor(quick), torch.tensor(slow))
-    quick, slow = both(lambda: measures.max_and_deviation(scores), monkeypatch)
+    quick, slow = both(lambda: score_stats.max_and_deviation(scores), monkeypatch)
     torch.testing.assert_close(torch.tensor([row[:2] for row in quick]), torch.tensor([row[:2] for row in slow]))
     assert [row[2] for row in quick] == [float(row[row.isfinite()].amin()) for row in scores]
 
@@ -63,7 +63,9 @@ def test_figures_of_scores(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("most", [1, 16, 4096])
 def test_the_likely_tokens(size: int, threshold: float, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for row in range(3):
-        quick, slow = both(lambda row=row: measures.likely_tokens(scores_of(size), threshold, most, row), monkeypatch)
+        quick, slow = both(
+            lambda row=row: score_stats.likely_tokens(scores_of(size), threshold, most, row), monkeypatch
+        )
         assert (quick.tokens, quick.total) == (slow.tokens, slow.total)
         assert quick.shares == pytest.approx(slow.shares)
 
@@ -73,23 +75,23 @@ def test_the_likely_tokens(size: int, threshold: float, most: int, monkeypatch: 
 def test_cuts_histograms_and_what_is_added(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     scores = scores_of(size)
     for floors in ([0.5, -INFINITY, 100.0], [float("nan")] * 3):
-        quick, slow = both(lambda floors=floors: measures.cut_below(scores, floors), monkeypatch)
+        quick, slow = both(lambda floors=floors: score_stats.cut_below(scores, floors), monkeypatch)
         assert torch.equal(quick, slow)
     more = {0: {0: -1.5}, 2: {0: -INFINITY, size - 1: 2.0}}
-    quick, slow = both(lambda: measures.add_at_tokens(scores, more), monkeypatch)
+    quick, slow = both(lambda: score_stats.add_at_tokens(scores, more), monkeypatch)
     assert torch.equal(quick, slow)
-    assert measures.add_at_tokens(scores, {0: {}}) is scores
+    assert score_stats.add_at_tokens(scores, {0: {}}) is scores
     whole = scores[0].round()  # no score lies where one part ends by a hair
     ends = float(whole.amin()), float(whole.amax())
-    quick, slow = both(lambda: measures.score_histogram(whole, *ends, 32), monkeypatch)
+    quick, slow = both(lambda: score_stats.score_histogram(whole, *ends, 32), monkeypatch)
     assert sum(quick) == size
     assert quick == slow
 
 
 @pytest.mark.usefixtures("built")
 def test_the_histogram_leaves_out_what_is_forbidden() -> None:
-    assert measures.score_histogram(torch.tensor([4.0, -INFINITY, 0.0, 2.0]), 0.0, 4.0, 4) == (1, 0, 1, 1)
-    assert measures.score_histogram(torch.tensor([3.0, 3.0]), 3.0, 3.0, 4) in ((2, 0, 0, 0), (0, 0, 0, 2))
+    assert score_stats.score_histogram(torch.tensor([4.0, -INFINITY, 0.0, 2.0]), 0.0, 4.0, 4) == (1, 0, 1, 1)
+    assert score_stats.score_histogram(torch.tensor([3.0, 3.0]), 3.0, 3.0, 4) in ((2, 0, 0, 0), (0, 0, 0, 2))
 
 
 @pytest.mark.usefixtures("built")
@@ -102,7 +104,7 @@ def test_passages_are_those_that_numpy_finds(seed: int) -> None:
     breaks = np.zeros(5, np.int8)
     breaks[3], breaks[4] = seed % 2, 1
     window = int(dice.integers(1, len(text) + 1))
-    found = measures.find_passages(ids, 1, window, (int(breaks.ctypes.data), 4), (2, MIN_FOLLOWED))
+    found = score_stats.find_passages(ids, 1, window, (int(breaks.ctypes.data), 4), (2, MIN_FOLLOWED))
     end = text[-window:]
     wanted = [pair for pair in find_repeats(end, breaks[end].astype(bool), MIN_FOLLOWED) if pair[1] >= 2]
     assert found is not None
@@ -113,8 +115,8 @@ def test_passages_are_those_that_numpy_finds(seed: int) -> None:
 def test_a_token_that_nobody_has_asked_about_is_asked_about() -> None:
     breaks = np.array([0, -1, 1], np.int8)
     known = int(breaks.ctypes.data), 2
-    assert measures.find_passages(torch.tensor([[0, 1, 0]]), 0, 3, known, (1, 9)) is None
-    assert measures.find_passages(torch.tensor([[0, 1, 0]]), 0, 1, known, (1, 9)) == []
+    assert score_stats.find_passages(torch.tensor([[0, 1, 0]]), 0, 3, known, (1, 9)) is None
+    assert score_stats.find_passages(torch.tensor([[0, 1, 0]]), 0, 1, known, (1, 9)) == []
 
 
 @pytest.mark.usefixtures("built")

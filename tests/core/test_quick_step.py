@@ -11,21 +11,26 @@ import torch
 from transformers import DynamicCache, GenerationConfig
 
 import core
-from core.caches.tensors.accounting import measure_storages
+from core.caches.tensors.cache_operations import measure_storages
 from core.decoding.forward import native_step as quick_step_module
-from core.decoding.forward.fused_selection import select_fused_pass
+from core.decoding.forward.fused_passes import select_fused_pass
 from core.decoding.forward.native_step import NativeDecodeStep, get_native_step
-from core.models.quantized.int4 import GROUP, pack_int4, quantize_groups
-from core.models.quantized.int4_rows import to_int4_rows
-from core.models.quantized.int8 import FloatInt8Matmul, has_fast_onednn, split_vectors
-from core.models.quantized.int8_rows import Int8RowMatrix
-from core.models.quantized.packed_layers import PackedLinear
-from core.models.quantized.weight_stats import weight_bytes
-from core.native import build_paths, kernel_build, native_library
+from core.models.quantized.packed_layers import PackedLinear, weight_bytes
+from core.models.quantized.packed_matrices import (
+    GROUP,
+    FloatInt8Matmul,
+    Int8RowMatrix,
+    has_fast_onednn,
+    pack_int4,
+    quantize_groups,
+    split_vectors,
+    to_int4_rows,
+)
+from core.native import kernel_build, native_library
 from tests.core import tiny
 from tests.core.quick_models import model_of, step_of
 
-pytestmark = pytest.mark.skipif(build_paths.find_compiler() is None, reason="no C++ compiler")
+pytestmark = pytest.mark.skipif(native_library.find_compiler() is None, reason="no C++ compiler")
 FAMILIES = ("llama", "qwen3", "qwen2", "mistral", "gpt2", "gemma3", "opt", "gpt_neox", "phi3")
 GREEDY = GenerationConfig(max_new_tokens=24, do_sample=False)
 
@@ -272,7 +277,7 @@ def test_it_is_built_once_and_used_only_while_nobody_else_may_write_it(folder: P
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine where nothing is built."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.delenv(build_paths.SWITCH_VARIABLE, raising=False)
+    monkeypatch.delenv(native_library.SWITCH_VARIABLE, raising=False)
     monkeypatch.setattr(native_library, "_HOLDER", native_library._LibraryHolder())
     return tmp_path / "decodescope" / "native"
 
@@ -285,7 +290,7 @@ def test_what_keeps_it_from_being_built_is_said(elsewhere: Path, monkeypatch: py
     assert list(elsewhere.iterdir()) == []
     monkeypatch.setattr(kernel_build, "find_compiler", lambda: None)
     assert core.quicken().state == "no_compiler"
-    monkeypatch.setenv(build_paths.SWITCH_VARIABLE, "0")
+    monkeypatch.setenv(native_library.SWITCH_VARIABLE, "0")
     assert core.quicken().state == "off"
 
 
@@ -299,7 +304,7 @@ def test_it_can_be_broken_off(elsewhere: Path) -> None:
 
 def test_a_damaged_library_is_left_alone_and_old_ones_go(elsewhere: Path) -> None:
     elsewhere.mkdir(parents=True, mode=0o700)
-    path = build_paths.library_path()
+    path = native_library.library_path()
     assert path is not None
     path.write_bytes(b"no library")
     path.chmod(0o700)

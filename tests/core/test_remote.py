@@ -10,8 +10,8 @@ import pytest
 import core
 from core.errors import CacheError, EngineRefusedError, ParameterError, StrategyError
 from core.events import Finished, Notice, Prefilled, RunStarted, SequenceFinished
+from core.remote.client import Utf8Joiner
 from core.remote.remote_model import RemoteModel
-from core.remote.sse import Utf8Joiner
 from resources import depth
 from tests import fake_machine
 from tests.core.remote_asking import GREEDY, asked, model_of, tokens

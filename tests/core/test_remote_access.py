@@ -10,7 +10,7 @@ import pytest
 
 import core
 from core.errors import AddressError, EngineAccessError
-from core.remote import Address, api_keys, find_key, forget_key, parse
+from core.remote import Address, address, find_key, forget_key, parse
 from core.remote.remote_model import connect
 from tests import fake_machine
 from tests.core.remote_asking import asked
@@ -82,22 +82,22 @@ def ring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     (tmp_path / "keyring.py").write_text(RING, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "keyring", raising=False)
-    monkeypatch.setattr(api_keys, "_session_keys", {})
+    monkeypatch.setattr(address, "_session_keys", {})
     yield importlib.import_module("keyring")
     sys.modules.pop("keyring", None)
 
 
 def test_a_key_outlasts_the_program_in_the_keyring(ring: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     address = parse("https://engine.example:8000/v1#m")
-    assert api_keys.has_keyring()
-    assert api_keys.keep_key(address, " sk-é测 ", lasting=True)
-    monkeypatch.setattr(api_keys, "_session_keys", {})  # the program has been started anew
+    assert address.has_keyring()
+    assert address.keep_key(address, " sk-é测 ", lasting=True)
+    monkeypatch.setattr(address, "_session_keys", {})  # the program has been started anew
     assert find_key(address) == "sk-é测"
     assert find_key(parse("https://other.example/v1")) == ""
     forget_key(address)
     assert (find_key(address), ring.ring.kept) == ("", {})
-    api_keys.keep_key(address, "sk-1", lasting=True)
-    api_keys.keep_key(address, "", lasting=True)
+    address.keep_key(address, "sk-1", lasting=True)
+    address.keep_key(address, "", lasting=True)
     assert ring.ring.kept == {}
 
 
@@ -106,14 +106,14 @@ def test_a_locked_keyring_is_asked_once_and_keeps_nothing(ring: Any) -> None:
     for _ in range(3):
         assert find_key(address) == ""
     assert ring.asked == ["get"]
-    assert not api_keys.keep_key(address, "sk-1", lasting=True)
+    assert not address.keep_key(address, "sk-1", lasting=True)
     assert find_key(address) == "sk-1"
 
 
 def test_a_system_without_a_keyring_has_none(ring: Any) -> None:
     ring.ring.priority = 0
-    assert not api_keys.has_keyring()
-    assert api_keys.has_keyring_package()
+    assert not address.has_keyring()
+    assert address.has_keyring_package()
 
 
 @pytest.mark.parametrize(

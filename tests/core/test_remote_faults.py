@@ -15,10 +15,10 @@ from core.errors import (
     ModelNotFoundError,
 )
 from core.events import Finished, SequenceFinished, TokenChosen
+from core.remote.endpoints import GenerateResponse
 from core.remote.http_stream import Timeouts
 from core.remote.remote_model import connect
 from core.remote.remote_run import read_deltas
-from core.remote.sglang import GenerateResponse
 from tests import fake_machine
 from tests.core.remote_asking import GREEDY, asked, model_of, tokens
 from tests.fake_machine import Machine

@@ -10,21 +10,21 @@ from typing import Any
 import pytest
 
 from core.errors import EngineReplyError
-from core.remote import sse as messages_module
+from core.remote import client as messages_module
 from core.remote.backends import OTHER
-from core.remote.engine_probe import _served_model
-from core.remote.event_builder import TokenEventBuilder
-from core.remote.prompt_tokens import _token_after
+from core.remote.client import parse_messages
+from core.remote.remote_model import _served_model
+from core.remote.remote_run import TokenEventBuilder
 from core.remote.responses import (
     MAX_ALTERNATIVES,
     ResponseUsage,
     StreamedToken,
     TokenLogprob,
+    TokenTable,
     choice_tokens,
     split_text,
 )
-from core.remote.sse import parse_messages
-from core.remote.token_table import TokenTable
+from core.remote.tokenization import _token_after
 
 
 class Model:

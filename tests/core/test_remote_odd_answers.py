@@ -11,11 +11,11 @@ import pytest
 
 import core
 from core.errors import EngineReplyError
-from core.remote import engine_errors
+from core.remote import http_stream
+from core.remote.client import parse_messages
 from core.remote.http_stream import Timeouts
 from core.remote.remote_model import RemoteModel, connect
 from core.remote.responses import ResponseUsage, as_count, parse_log_probability
-from core.remote.sse import parse_messages
 from tests import fake_machine
 
 HASTY = Timeouts(connect=1, first_byte=5, between=5, max_attempts=1, pause=0.01)
@@ -67,7 +67,7 @@ def test_what_is_no_answer_is_told(
 
 @pytest.mark.parametrize("deep", [b'{"a":' * 100_000, b"[" * 500 + b"]" * 500], ids=["cut", "whole"])
 def test_nested_without_end(deep: bytes) -> None:
-    assert engine_errors.error_message(deep).startswith(deep[:20].decode())
+    assert http_stream.error_message(deep).startswith(deep[:20].decode())
     with pytest.raises(EngineReplyError):
         list(parse_messages([b"data: " + deep + b"\n\n"], "here"))
 

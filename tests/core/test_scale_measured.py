@@ -13,10 +13,10 @@ import pytest
 import core
 from core.errors import OutOfMemoryError, ParameterError, ScaleError
 from core.labs.scale import Measured, Progress, measure, measuring, remembering
-from core.labs.scale.ranks import rank_watcher as inside
-from core.labs.scale.ranks import tensor_parallel_load
+from core.labs.scale.ranks import expected_load
+from core.labs.scale.ranks import run_measurement as inside
+from core.labs.scale.ranks.expected_load import predicted_parts, predicted_traffic
 from core.labs.scale.ranks.model_outline import ModelOutline
-from core.labs.scale.ranks.predicted_bytes import predicted_parts, predicted_traffic
 from core.labs.scale.ranks.rank_messages import RankFailed, RankJob
 
 
@@ -132,7 +132,7 @@ def test_a_port_that_is_taken_is_named() -> None:
 
 
 def test_what_has_no_room_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.models.memory_check.free_memory", lambda: 10**6)
+    monkeypatch.setattr("core.models.model_entry.free_memory", lambda: 10**6)
     monkeypatch.setattr(inside, "LabProcesses", None)
     with pytest.raises(OutOfMemoryError, match=r"2 processes would take about 1\.1 GB; 1\.0 MB are free"):
         measure("storyteller", "ddp", 2)
@@ -191,13 +191,13 @@ def test_tensor_parallel_by_hand() -> None:
     tiny = ModelOutline(Path("tiny"), named, config | {"tie_word_embeddings": True}, frozenset(), plan | {
         "lm_head": "colwise_gather_output"
     })  # fmt: skip
-    first, last = tensor_parallel_load.rank_parts(tiny, 2)
+    first, last = expected_load.rank_parts(tiny, 2)
     assert first.parameters == 4 * (2 * (8 + 8 + 16 + 16) + 20 + 4)
     assert last.parameters == 4 * (2 * (8 + 8 + 12 + 12) + 16 + 4)
-    assert tensor_parallel_load.step_traffic(tiny, 2, 3) == 4 * (2 * (7 * 2 + 2) * 3 * 4 + 3 * 10)
-    assert tensor_parallel_load.paper_traffic(tiny, 2, 3) == 4 * 2 * 4 * 2 * 3 * 4
-    assert tensor_parallel_load.generation_traffic(tiny, 2) == 4 * (2 * (2 * 2 + 1) * 27 * 4 + 24 * 10)
+    assert expected_load.step_traffic(tiny, 2, 3) == 4 * (2 * (7 * 2 + 2) * 3 * 4 + 3 * 10)
+    assert expected_load.paper_traffic(tiny, 2, 3) == 4 * 2 * 4 * 2 * 3 * 4
+    assert expected_load.generation_traffic(tiny, 2) == 4 * (2 * (2 * 2 + 1) * 27 * 4 + 24 * 10)
     with pytest.raises(ParameterError, match="2 attention heads cannot be shared evenly by 4"):
-        tensor_parallel_load.check_divisible(tiny, 4)
+        expected_load.check_divisible(tiny, 4)
     with pytest.raises(ParameterError, match="no plan by which summarizer"):
         measure("summarizer", "tensor", 2)

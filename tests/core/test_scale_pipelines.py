@@ -11,7 +11,7 @@ from core.errors import ParameterError
 from core.labs.scale import Measured, Options, measure, schedule
 from core.labs.scale.model_shape import Shape
 from core.labs.scale.pipeline_schedule import Box, max_versions
-from core.labs.scale.ranks import activations
+from core.labs.scale.ranks import expected_load
 
 
 @pytest.fixture(scope="module")
@@ -117,12 +117,12 @@ def test_activations_by_hand() -> None:
     """Width 4, one head of 4, inner 8, 10 words, 2 tokens: a layer keeps 2 · 13 + 8 + 8 + 1 + 32 = 75 numbers a token,
     its stage 8 for positions, the last 13 + 10 more, and the sum of the loss."""
     shape = Shape("tiny", 2, 4, 1, 1, 4, 8, 10)
-    assert activations.layer_numbers_per_token(shape) == 75
-    first = activations.stage_bytes(shape, 2, 0, 2, micro_batches=3, in_flight=3, recompute=False)
+    assert expected_load.layer_numbers_per_token(shape) == 75
+    first = expected_load.stage_bytes(shape, 2, 0, 2, micro_batches=3, in_flight=3, recompute=False)
     assert first == 3 * (4 * 2 * 83) + 8 * 2 * 3
-    last = activations.stage_bytes(shape, 2, 1, 2, micro_batches=3, in_flight=1, recompute=False)
+    last = expected_load.stage_bytes(shape, 2, 1, 2, micro_batches=3, in_flight=1, recompute=False)
     assert last == 4 * 2 * 83 + 4 * (2 * 23 + 1) + 8 * 2 * 3
-    again = activations.stage_bytes(shape, 2, 0, 2, micro_batches=3, in_flight=3, recompute=True)
+    again = expected_load.stage_bytes(shape, 2, 0, 2, micro_batches=3, in_flight=3, recompute=True)
     assert again == 3 * 32 + 4 * 2 * 83 - 32 + 48
 
 

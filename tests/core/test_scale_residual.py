@@ -8,7 +8,7 @@ import pytest
 
 from core.errors import OutOfMemoryError, ParameterError, ScaleError
 from core.labs.scale import Block, Residual, arena, explain_residual, remembering
-from core.labs.scale.ranks.memory_profile import blocks_from_events
+from core.labs.scale.ranks.residual import blocks_from_events
 
 
 def test_what_stays_leaves_gaps_unless_it_is_kept_apart() -> None:
@@ -48,7 +48,7 @@ def test_no_room_and_no_port_are_said_before_anything_is_started(monkeypatch: py
         taken.listen()
         with pytest.raises(ScaleError, match="is taken"):
             next(remembering("storyteller", 2, port=taken.getsockname()[1]))
-    monkeypatch.setattr("core.models.memory_check.free_memory", lambda: 10**6)
+    monkeypatch.setattr("core.models.model_entry.free_memory", lambda: 10**6)
     with pytest.raises(OutOfMemoryError, match=r"2 processes would take about 991 MB; 1\.0 MB are free"):
         next(remembering("storyteller", 2))
 

@@ -12,7 +12,7 @@ import torch
 from transformers import GenerationConfig
 
 import core
-from core.decoding import full_text_scores
+from core.decoding import text_scoring
 from core.errors import ComparisonError, EmptyPromptError, ParameterError, PromptError, TextTooLongError
 from core.events import Event, Finished, Prefilled, RunStarted, SequenceFinished, TokenChosen, TokenCompared
 from tests.core import tiny, zoo
@@ -117,8 +117,8 @@ def test_large_vocabularies_are_read_in_pieces(kind: str, passes: int, monkeypat
     model = zoo.make(kind) if kind == "openai-gpt" else model_of(kind)
     text, given = tiny.prompt(31), [5, 6] if model.is_encoder_decoder else None
     at_once = core.score(model, text, 3, given=given)
-    monkeypatch.setattr(full_text_scores, "MAX_PASS_LOGITS", 8 * model.vocabulary)
-    monkeypatch.setattr(full_text_scores, "MAX_STATS_LOGITS", 5 * model.vocabulary)
+    monkeypatch.setattr(text_scoring, "MAX_PASS_LOGITS", 8 * model.vocabulary)
+    monkeypatch.setattr(text_scoring, "MAX_STATS_LOGITS", 5 * model.vocabulary)
     events = list(core.score_stream(model, text, 3, given=given))
     assert of_kind(Finished, events)[0].metrics.target_passes == passes
     for one, other in zip(at_once, of_kind(TokenChosen, events), strict=True):

@@ -117,7 +117,7 @@ def _stage(event: TokenChosen, claim: Claim) -> tuple[Stage, Stage]:
 
 
 def _stage_name(stage: Stage) -> str:
-    from core.explain.stages import stage_name
+    from core.explain.settings import stage_name
 
     return str(stage_name(stage))
 

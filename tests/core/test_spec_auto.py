@@ -7,14 +7,12 @@ from typing import Any
 import pytest
 
 import core
-from core.decoding.speculation.auto_length import AutoLength
-from core.decoding.speculation.cost_gate import SpeedupGate
-from core.decoding.speculation.length_schedule import RoundResult
+from core.decoding.speculation.auto_length import AutoLength, SpeedupGate
 from core.decoding.speculation.round_events import Stopwatch
-from core.decoding.speculation.round_plan import DraftGate
+from core.decoding.speculation.round_plan import DraftGate, RoundResult
 from core.decoding.speculation.tree import Branch, merge_branches
+from core.decoding.speculation.tree_passes import VerifyCost
 from core.decoding.speculation.verification import VerifiedPath
-from core.decoding.speculation.verify_cost import VerifyCost
 from tests.core import tiny
 from tests.core.spec_models import config, greedy, near, outcome, rounds
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import core
-from core.caches.tensors import cache_editing
+from core.caches.tensors import cache_operations
 from core.errors import CacheError
 from tests.core import tiny
 from tests.core.spec_models import config, greedy, near
@@ -116,16 +116,16 @@ def test_kept_rows_move_to_the_front_in_any_layer() -> None:
     model = tiny.shared("llama")
     for name in ("dynamic", *FULL):
         cache = core.caches.registry[name].build(model, 9, {})
-        cache_editing.show_text_only(cache, True)
+        cache_operations.show_text_only(cache, True)
         for layer in range(model.layers):
             cache.update(states, -states, layer)
-        cache_editing.keep_rows(cache, 4, (0, 2, 4))
+        cache_operations.keep_rows(cache, 4, (0, 2, 4))
         for layer in cache.layers:
             length = int(layer.get_seq_length())
             assert length == 7
             assert torch.equal(layer.keys[:, :, :7], states[:, :, [0, 1, 2, 3, 4, 6, 8]])
             assert torch.equal(layer.values[:, :, :7], -states[:, :, [0, 1, 2, 3, 4, 6, 8]])
-        cache_editing.crop(cache, 3)
+        cache_operations.crop(cache, 3)
         assert {int(layer.get_seq_length()) for layer in cache.layers} == {3}
 
 

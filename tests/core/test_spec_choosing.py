@@ -11,12 +11,12 @@ from transformers import GenerationConfig
 
 import core
 from core.decoding.speculation import speculation_loop as frame
-from core.decoding.speculation import verify_cost
+from core.decoding.speculation import tree_passes
 from core.decoding.speculation.drafter_selection import BestDrafterSelector
-from core.decoding.speculation.length_schedule import ConstantLength, RoundResult
+from core.decoding.speculation.round_plan import ConstantLength, RoundResult
 from core.decoding.speculation.tree import Branch, merge_branches
+from core.decoding.speculation.tree_passes import VerifyCost
 from core.decoding.speculation.verification import VerifiedPath
-from core.decoding.speculation.verify_cost import VerifyCost
 from core.events import DrafterChoice, DraftRound
 from resources import depth
 from tests.core import tiny
@@ -92,8 +92,8 @@ def test_with_dice_neither_clock_nor_earlier_runs_choose(monkeypatch: pytest.Mon
     first = _run(dice, seed=1)
     assert all(event.choice is not None and event.choice.is_counted for event in rounds(first))
     clock = itertools.count()
-    monkeypatch.setattr(verify_cost, "pricing_clock", lambda _device: lambda: float(next(clock) ** 2 % 7919))
-    monkeypatch.setattr(frame, "pricing_clock", verify_cost.pricing_clock)
+    monkeypatch.setattr(tree_passes, "pricing_clock", lambda _device: lambda: float(next(clock) ** 2 % 7919))
+    monkeypatch.setattr(frame, "pricing_clock", tree_passes.pricing_clock)
     again = _run(dice, seed=1)
     assert again.sequences == first.sequences
     assert [event.choice for event in rounds(again)] == [event.choice for event in rounds(first)]

@@ -12,11 +12,11 @@ from transformers import GenerationConfig
 
 import core
 from core.decoding.speculation import speculation_loop as frame
-from core.decoding.speculation import verify_cost
+from core.decoding.speculation import tree_passes
 from core.decoding.speculation.speculation_factory import parse_widths
 from core.errors import ParameterError
 from core.events import CacheMeasured, DraftRound, Event, Finished, SequenceFinished, TokenChosen
-from core.explain.rounds import explain_draft, explain_round
+from core.explain.draft_rounds import explain_draft, explain_round
 from tests.core import tiny
 from tests.core.spec_models import LENGTH, chosen, config, greedy, near, rounds
 
@@ -252,8 +252,8 @@ def test_the_same_seed_gives_the_same_text(way: str, monkeypatch: pytest.MonkeyP
     auto: dict[str, Any] = {"options": {}, "settings": {"do_sample": True, "temperature": 1.5}}
     texts = [_run(way, **auto, seed=seed).sequences[0] for seed in (1, 1, 2)]
     clock = itertools.count()
-    monkeypatch.setattr(verify_cost, "pricing_clock", lambda _device: lambda: float(next(clock) ** 2 % 7919))
-    monkeypatch.setattr(frame, "pricing_clock", verify_cost.pricing_clock)
+    monkeypatch.setattr(tree_passes, "pricing_clock", lambda _device: lambda: float(next(clock) ** 2 % 7919))
+    monkeypatch.setattr(frame, "pricing_clock", tree_passes.pricing_clock)
     texts.append(_run(way, **auto, seed=1).sequences[0])
     assert texts[0] == texts[1] == texts[3] != texts[2]
 

@@ -14,7 +14,7 @@ from transformers import GenerationConfig
 import core
 from core.errors import ParameterError, StrategyError
 from core.events import DraftRound
-from core.models.heads.mtp import load_mtp_heads
+from core.models.prediction_heads import load_mtp_heads
 from tests.core import heads_made, tiny
 from tests.core.spec_models import config, greedy, rounds, six_token_model
 from tests.core.spec_tables import SIZE, p_value

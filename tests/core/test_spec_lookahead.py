@@ -9,9 +9,9 @@ import torch
 from transformers import GenerationConfig
 
 import core
-from core.decoding.speculation.drafters.lookahead import LookaheadDrafter, NgramStore
+from core.decoding.speculation.drafters.base import SpeculationText
+from core.decoding.speculation.drafters.ngram_drafters import LookaheadDrafter, NgramStore
 from core.decoding.speculation.round_plan import RoundPlan
-from core.decoding.speculation.speculation_text import SpeculationText
 from core.errors import StrategyError
 from core.events import DraftRound, NgramPool
 from resources import depth
@@ -36,7 +36,7 @@ def test_every_row_of_the_window_is_read_as_if_it_were_text() -> None:
     """Each column's next guess is what the model writes behind that column's own path."""
     model = tiny.shared("llama")
     text, drafter = SpeculationText(tiny.prompt(), torch.device("cpu")), LookaheadDrafter(3, 4, 5, False)
-    from core.caches.tensors.layouts import draft_cache
+    from core.caches.tensors.continuation_probe import draft_cache
     from core.decoding.forward.forward_pass import Forward
     from core.decoding.speculation.tree_passes import TreePasses
 

@@ -12,12 +12,12 @@ from transformers import GenerationConfig
 
 import core
 from core.decoding.speculation.auto_length import AutoLength
-from core.decoding.speculation.drafters.prompt_lookup import PromptLookupDrafter
+from core.decoding.speculation.drafters.base import SpeculationText
+from core.decoding.speculation.drafters.ngram_drafters import PromptLookupDrafter
 from core.decoding.speculation.round_plan import RoundPlan
-from core.decoding.speculation.speculation_text import SpeculationText
 from core.decoding.speculation.tree import Branch, DraftTree, merge_branches
+from core.decoding.speculation.tree_passes import VerifyCost
 from core.decoding.speculation.verification import AcceptanceRng, verify_sampled
-from core.decoding.speculation.verify_cost import VerifyCost
 from tests.core.spec_models import six_token_model
 from tests.core.spec_tables import (
     SIZE,

@@ -12,22 +12,25 @@ import torch
 import transformers
 
 import core
-from core.caches.tensors.layouts import draft_cache
+from core.caches.tensors.continuation_probe import draft_cache
 from core.decoding.forward.forward_pass import Forward
 from core.decoding.speculation.auto_length import expected_speedup, expected_tokens
+from core.decoding.speculation.drafters.base import SpeculationText
 from core.decoding.speculation.drafters.compatibility import has_same_tokens, why_not_draft
-from core.decoding.speculation.drafters.early_exit import build_early_exit_model
-from core.decoding.speculation.drafters.numpy_model import build_numpy_draft_model
-from core.decoding.speculation.drafters.prompt_lookup import PromptLookupDrafter
-from core.decoding.speculation.length_schedule import ConstantLength, HeuristicLength
-from core.decoding.speculation.round_plan import RoundPlan
-from core.decoding.speculation.speculation_text import SpeculationText
+from core.decoding.speculation.drafters.model_drafter import build_early_exit_model
+from core.decoding.speculation.drafters.ngram_drafters import PromptLookupDrafter
+from core.decoding.speculation.drafters.small_model import build_numpy_draft_model
+from core.decoding.speculation.round_plan import ConstantLength, HeuristicLength, RoundPlan
 from core.decoding.speculation.tree import Branch, DraftTree, build_ancestor_mask, merge_branches
-from core.decoding.speculation.tree_passes import TreePasses
-from core.decoding.speculation.tree_positions import TreePositions, causal_visibility
-from core.decoding.speculation.tree_support import _test_chains, _test_trees, supports_trees
+from core.decoding.speculation.tree_passes import TreePasses, VerifyCost, verify_cost
+from core.decoding.speculation.tree_support import (
+    TreePositions,
+    _test_chains,
+    _test_trees,
+    causal_visibility,
+    supports_trees,
+)
 from core.decoding.speculation.verification import verify_greedy
-from core.decoding.speculation.verify_cost import VerifyCost, verify_cost
 from core.errors import StrategyError
 from tests.core import tiny
 from tests.core.spec_models import config, greedy, near, outcome, rounds
@@ -318,7 +321,7 @@ def test_padded_vocabularies_are_brought_into_line() -> None:
 
 def _drafter_for(model: core.LoadedModel) -> Any:
     from core.decoding.speculation.drafters.model_drafter import ModelDrafter
-    from core.decoding.speculation.node_processors import NodePipeline
+    from core.decoding.speculation.tree import NodePipeline
 
     reader = TreePasses(Forward(model, draft_cache(model)))
     return ModelDrafter("draft", reader, NodePipeline([]), torch.Generator(), 0, lambda: False, tiny.VOCABULARY, None)

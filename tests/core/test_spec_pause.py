@@ -12,13 +12,12 @@ import core
 from core.decoding.speculation import speculation_factory
 from core.decoding.speculation.auto_length import AutoLength
 from core.decoding.speculation.drafter_selection import BestDrafterSelector, MergeAllDrafters
-from core.decoding.speculation.drafters.prompt_lookup import PromptLookupDrafter
-from core.decoding.speculation.length_schedule import ConstantLength, DraftLengthSchedule, RoundResult
-from core.decoding.speculation.round_plan import RoundPlan
-from core.decoding.speculation.speculation_text import SpeculationText
+from core.decoding.speculation.drafters.base import SpeculationText
+from core.decoding.speculation.drafters.ngram_drafters import PromptLookupDrafter
+from core.decoding.speculation.round_plan import ConstantLength, DraftLengthSchedule, RoundPlan, RoundResult
 from core.decoding.speculation.tree import Branch, merge_branches
+from core.decoding.speculation.tree_passes import VerifyCost
 from core.decoding.speculation.verification import VerifiedPath
-from core.decoding.speculation.verify_cost import VerifyCost
 from core.events import TokenChosen
 from tests.core import tiny
 from tests.core.spec_models import chosen, config, greedy, near, rounds

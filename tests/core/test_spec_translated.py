@@ -18,17 +18,18 @@ from tokenizers.decoders import ByteLevel
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 import core
+from core.decoding.speculation.drafters.base import SpeculationText
 from core.decoding.speculation.drafters.compatibility import why_not_draft
-from core.decoding.speculation.drafters.retokenization import (
+from core.decoding.speculation.drafters.retokenizing_drafter import (
+    ModelVocabulary,
     OffsetTokenizer,
     RetokenizedText,
+    RetokenizingDrafter,
     complete_length,
     retokenize,
     tokenize_continuation,
 )
-from core.decoding.speculation.drafters.translated import ModelVocabulary, RetokenizingDrafter
 from core.decoding.speculation.round_plan import RoundPlan
-from core.decoding.speculation.speculation_text import SpeculationText
 from core.models.text import TokenSpellings
 from tests.core import tiny
 from tests.core.spec_models import rounds, six_token_model

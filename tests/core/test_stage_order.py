@@ -13,7 +13,7 @@ import core
 from core.decoding.processor_pipeline import build_pipeline
 from core.errors import ParameterError
 from core.processors import Context, registry
-from core.processors.order import is_default_order, ordered_processors
+from core.processors.pipeline_stages import is_default_order, ordered_processors
 from tests.core import tiny
 from tests.core.spec_models import chosen, six_token_model
 from tests.core.spec_tables import SIZE, p_value

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import core
-from core.decoding.speculation import verify_cost
+from core.decoding.speculation import tree_passes
 from core.events import CostCurve
 from tests.core import tiny
 from tests.core.spec_models import config, near, rounds
@@ -24,7 +24,7 @@ def test_rounds_are_the_same_whatever_the_clock_says(way: str, monkeypatch: pyte
     model, drafters, seen = tiny.shared("llama"), [near("llama")], []
     for ticks in (1e-6, 3.0):
         now = iter(range(1_000_000))
-        monkeypatch.setattr(verify_cost.time, "thread_time", lambda ticks=ticks, now=now: next(now) * ticks)
+        monkeypatch.setattr(tree_passes.time, "thread_time", lambda ticks=ticks, now=now: next(now) * ticks)
         request = core.Request(tiny.prompt(), config(), drafters=drafters, top_n=0, steady=True, **WAYS[way])
         result = core.run(model, request)
         assert not any(isinstance(event, CostCurve) for event in result.events)

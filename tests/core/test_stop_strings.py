@@ -12,7 +12,7 @@ import torch
 import transformers
 
 import core
-from core.decoding.stop_strings import StopStringMatcher
+from core.decoding.stopping import StopStringMatcher
 from core.models.text import TokenSpellings
 from tests.core.tokenizer_families import FAMILIES, SPECIAL
 

@@ -9,8 +9,8 @@ from transformers import PreTrainedTokenizerBase
 
 import core
 from core.errors import PromptError
-from core.models.templates.chat_rendering import render_chat
-from core.models.templates.template_budget import TemplateLimitError
+from core.models.chat_templates import render_chat
+from core.models.template_sandbox import TemplateLimitError
 from tests.core import tiny
 from tests.core.test_text import byte_level
 from tests.long import every

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 import resources
+from core.common.text import EscapingStream, escape_streams, printable
 from core.errors import ModelError
-from core.terminal import EscapingStream, escape_streams, printable
 
 HOSTILE = "\x1b]0;PWNED\x07\x1b[2J\x9b31m\x08\x7f\u202eevil\u2066\u2028\x00"
 FORBIDDEN = set(HOSTILE) - set("]0;PWNED[2J31mevil")

@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GenerationConfig, PreTrainedTokenizerFast
 
 import core
-from core.decoding.beams.path_text import PathDecoder
+from core.decoding.beams.beam_node import PathDecoder
 from core.decoding.prompt import to_prompt_tokens
 from core.events import SequenceFinished, TokenChosen
 from core.models.text import Decoder, TextStream, TokenSpellings

@@ -11,8 +11,8 @@ from transformers import GenerationConfig
 
 import core
 from core.models.text import TextStream, TokenSpellings
+from core.models.token_bytes import word_spellings
 from core.models.token_scheme import special_ids
-from core.models.word_spellings import word_spellings
 from tests.core import tiny
 from tests.core.tokenizer_families import FAMILIES, ORDINARY, SPECIAL, decoded
 

@@ -23,13 +23,13 @@ import core
 from core import trace
 from core.errors import NumericError, TraceError
 from core.events import EVENTS, Event, Finished, SequenceFinished, Stage, TokenChosen
-from core.models.identity import identify
-from core.trace import blocks, recorder, schema
+from core.models.loaded_model import identify
+from core.trace import block_file, recorder, schema
 from core.trace import trace_file as trace_module
 from core.trace.block_reader import BlockReader
 from core.trace.block_writer import BlockWriter
-from core.trace.file_layout import layout_of, schema_description
 from core.trace.packing import is_of_kind, pack, unpack
+from core.trace.schema import layout_of, schema_description
 from tests.core import events_made, heads_made, tiny
 from tests.core.spec_models import near
 
@@ -196,14 +196,14 @@ def test_a_run_that_is_closed_early_is_whole_and_closes_its_source(tmp_path: Pat
 def test_a_disk_that_fills_up_stops_the_record_and_not_the_run(
     tmp_path: Path, sampled: list[Event], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = blocks.BlockFile.write
+    whole = block_file.BlockFile.write
 
-    def full(self: blocks.BlockFile, kind: bytes, data: bytes) -> None:
-        if kind != blocks.HEADER:
+    def full(self: block_file.BlockFile, kind: bytes, data: bytes) -> None:
+        if kind != block_file.HEADER:
             raise OSError(28, "No space left on device")
         whole(self, kind, data)
 
-    monkeypatch.setattr(blocks.BlockFile, "write", full)
+    monkeypatch.setattr(block_file.BlockFile, "write", full)
     seen = list[Event]()
     with pytest.raises(TraceError, match="No space left"):
         seen.extend(core.record(tmp_path / "run", sampled, REQUEST))
@@ -215,12 +215,12 @@ def test_a_disk_that_takes_a_part_is_given_the_rest(tmp_path: Path) -> None:
         def write(self, data: Any, /) -> int:
             return super().write(bytes(data)[:50])
 
-    file = blocks.BlockFile(tmp_path / "run")
+    file = block_file.BlockFile(tmp_path / "run")
     file.close()
     file._file = Slow(tmp_path / "run", "ab")
     file.write(b"E", bytes(range(200)) * 9)
     file.close()
-    (block,) = blocks.read_blocks(tmp_path / "run")
+    (block,) = block_file.read_blocks(tmp_path / "run")
     assert block.data == bytes(range(200)) * 9
 
 
@@ -328,7 +328,7 @@ def test_blocks_that_change_places_are_noticed(
 ) -> None:
     monkeypatch.setattr(recorder, "_MAX_BLOCK_EVENTS", 10)
     data = written(tmp_path / "run", sampled).read_bytes()
-    start, frames = len(blocks.MARK) + 4, list[bytes]()
+    start, frames = len(block_file.MARK) + 4, list[bytes]()
     while start < len(data):
         end = start + 13 + int.from_bytes(data[start + 1 : start + 5], "little")
         frames.append(data[start:end])
@@ -349,12 +349,12 @@ def test_a_forged_file_gives_an_error_or_events_of_the_right_kinds(
     """Its checksums are right and what it says is not: bytes within the unfolded blocks are changed."""
     source, forged = tmp_path_factory.getbasetemp() / "whole", tmp_path_factory.getbasetemp() / "forged"
     source.write_bytes(whole)
-    found = list(blocks.read_blocks(source))
+    found = list(block_file.read_blocks(source))
     spoiled = data.draw(st.integers(0, len(found) - 1))
     content = bytearray(found[spoiled].data)
     for _ in range(data.draw(st.integers(1, 3))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    with closing(blocks.BlockFile(forged)) as file:
+    with closing(block_file.BlockFile(forged)) as file:
         for number, block in enumerate(found):
             file.write(block.kind, bytes(content) if number == spoiled else block.data)
     try:
@@ -389,7 +389,7 @@ def test_a_folder_that_is_not_there_is_told_before_the_run(tmp_path: Path) -> No
 
 
 def _with_version(whole: bytes, major: int, minor: int) -> bytes:
-    start = len(blocks.MARK)
+    start = len(block_file.MARK)
     return whole[:start] + major.to_bytes(2, "little") + minor.to_bytes(2, "little") + whole[start + 4 :]
 
 
@@ -401,9 +401,9 @@ def test_a_later_major_version_says_so(whole: bytes, tmp_path: Path) -> None:
 
 def test_a_bomb_is_not_unfolded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """96 MiB of zeros take 96 KiB; and three bytes that say they are a billion values take none at all."""
-    monkeypatch.setattr(blocks, "LEVEL", 9)
-    file = blocks.BlockFile(tmp_path / "bomb")
-    file.write(blocks.HEADER, bytes(blocks.MIN_EXPANDED_BYTES * 3 // 2))
+    monkeypatch.setattr(block_file, "LEVEL", 9)
+    file = block_file.BlockFile(tmp_path / "bomb")
+    file.write(block_file.HEADER, bytes(block_file.MIN_EXPANDED_BYTES * 3 // 2))
     file.close()
     with pytest.raises(TraceError, match="more than a run"):
         trace.read(tmp_path / "bomb")
@@ -449,15 +449,15 @@ def test_a_later_minor_version_opens(
 ) -> None:
     """What it knows and this version does not is left out, and told; what it lacks is at its default."""
     (tmp_path / "run").write_bytes(whole)
-    header, events, end = blocks.read_blocks(tmp_path / "run")
+    header, events, end = block_file.read_blocks(tmp_path / "run")
     with monkeypatch.context() as patched:
-        patched.setattr(blocks, "VERSION", (1, 7))
-        file = blocks.BlockFile(tmp_path / "later")
-    file.write(blocks.HEADER, _later_header(header.data))
-    file.write(blocks.EVENTS, _later_events(events.data, sampled))
+        patched.setattr(block_file, "VERSION", (1, 7))
+        file = block_file.BlockFile(tmp_path / "later")
+    file.write(block_file.HEADER, _later_header(header.data))
+    file.write(block_file.EVENTS, _later_events(events.data, sampled))
     file.write(b"?", b"a block of a kind that comes later")
     ending: Any = unpack(end.data)
-    file.write(blocks.END, pack({**ending, "events": ending["events"] + 1}))
+    file.write(block_file.END, pack({**ending, "events": ending["events"] + 1}))
     file.close()
     found = trace.read(tmp_path / "later")
     assert found.is_whole

@@ -13,6 +13,7 @@ import pytest
 
 import core
 from core import trace
+from core.common.size_terms import Length, NamedNumber, ProductOf, QuotientOf, RemainderOf, SumOf
 from core.errors import TraceError
 from core.events import (
     Alternative,
@@ -37,11 +38,10 @@ from core.events import (
     TokenChosen,
     TokenCompared,
 )
-from core.size_terms import Length, NamedNumber, ProductOf, QuotientOf, RemainderOf, SumOf
-from core.trace import blocks, schema
+from core.trace import block_file, schema
 from core.trace.block_writer import BlockWriter
 from core.trace.packing import pack, unpack
-from core.trace.ranges import holds_numbers, range_of
+from core.trace.validation import holds_numbers, range_of
 
 STARTED = RunStarted("greedy", "m", "cpu", "float32", "dynamic", 0, (PromptToken(1, "Once"),), (("top_k", 5),))
 TOKEN = TokenChosen(0, 0, 7, "a", "a", 0.5, 0.5, -0.75, -0.75, 1, 0.125, 0.0)
@@ -159,10 +159,10 @@ def test_every_number_of_an_event_has_a_range() -> None:
 
 def with_events_block(path: Path, data: bytes) -> Path:
     """A recording whose block of events has this content."""
-    header = next(iter(blocks.read_blocks(recorded(path, [STARTED]))))
-    with closing(blocks.BlockFile(path)) as file:
-        file.write(blocks.HEADER, header.data)
-        file.write(blocks.EVENTS, data)
+    header = next(iter(block_file.read_blocks(recorded(path, [STARTED]))))
+    with closing(block_file.BlockFile(path)) as file:
+        file.write(block_file.HEADER, header.data)
+        file.write(block_file.EVENTS, data)
     return path
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import core
 from core.events import EVENTS, Event
 from core.trace import schema
-from core.trace.file_layout import layout_of, schema_description
+from core.trace.schema import layout_of, schema_description
 from tests.core import events_made
 
 PACKAGING = Path(__file__).parents[2] / "packaging"

@@ -12,7 +12,7 @@ from transformers import SynthIDTextWatermarkingConfig, WatermarkDetector, Water
 import core
 from core.errors import ParameterError
 from core.events import TokenChosen, WatermarkSign
-from core.explain import watermarks
+from core.explain import text_statistics
 from core.processors.synthid_length import KEYS, parse_keys
 from tests.core import tiny
 from tests.core.sayings import WAYS, speaking
@@ -57,7 +57,7 @@ def test_the_text_is_that_of_transformers(name: str) -> None:
 @pytest.mark.parametrize("name", ["green", "selfhash"])
 def test_the_statistic_is_that_of_transformers_detector(name: str) -> None:
     events = run(OURS[name])
-    found = watermarks.watermark_found(signs(events))
+    found = text_statistics.watermark_found(signs(events))
     model = tiny.shared("llama").model
     detector = WatermarkDetector(model.config, "cpu", THEIRS[name])
     for place in (5, 17, 29):
@@ -74,7 +74,7 @@ def test_the_mean_score_is_that_of_synthids_g_values() -> None:
     processor = THEIRS["synthid"].construct_processor(61, "cpu")
     values = processor.compute_g_values(ids)[0].double()
     kept = processor.compute_context_repetition_mask(ids)[0]
-    last = watermarks.watermark_found(signs(events))[-1]
+    last = text_statistics.watermark_found(signs(events))[-1]
     assert last.tokens == int(kept.sum())
     assert last.mean == pytest.approx(float(values[kept].mean()))
     weights = torch.linspace(10, 1, values.shape[1], dtype=torch.double)
@@ -105,8 +105,10 @@ def test_most_texts_without_a_watermark_stay_below_the_threshold(name: str) -> N
         request = core.Request(PROMPT, settings, "sampling", OURS[name] if marked else {}, seed=1, top_n=0)
         texts = [core.score_stream(model, [*PROMPT, *text], 1, given=None, watermark=OURS[name])
                  for text in core.run(model, request).sequences]  # fmt: skip
-        last = [watermarks.watermark_found(signs(e for e in text if isinstance(e, TokenChosen)))[-1] for text in texts]
-        above[marked] = sum(found.z >= watermarks.THRESHOLD for found in last)
+        last = [
+            text_statistics.watermark_found(signs(e for e in text if isinstance(e, TokenChosen)))[-1] for text in texts
+        ]
+        above[marked] = sum(found.z >= text_statistics.THRESHOLD for found in last)
     assert above[False] <= 1
     assert above[True] >= 10
 
@@ -133,13 +135,13 @@ def test_the_sentence_says_what_the_statistic_says() -> None:
     few = [WatermarkSign(0.0, 0.0, 0.25, 0.433)] * 12
     for each, code in WAYS:
         with speaking(each, code):
-            said = [core.explain_watermark(watermarks.watermark_found(s)[-1]) for s in (many, few)]
+            said = [core.explain_watermark(text_statistics.watermark_found(s)[-1]) for s in (many, few)]
             assert said[0] != said[1]
             assert all("{" not in text for text in said)
     assert "over 12 tokens its sign reaches 100 %, where chance gives 25 %" in core.explain_watermark(
-        watermarks.watermark_found(many)[-1]
+        text_statistics.watermark_found(many)[-1]
     )
-    chance = watermarks.watermark_found([WatermarkSign(share, share, 0.25, 0.433) for share in (1.0, 0.0, 0.0)])
+    chance = text_statistics.watermark_found([WatermarkSign(share, share, 0.25, 0.433) for share in (1.0, 0.0, 0.0)])
     assert "z = 0.33, p = 0.37" in core.explain_watermark(chance[-1])
-    uncounted = watermarks.watermark_found([WatermarkSign(0.0, 0.0, 0.25, 0.4, counts=False)])
+    uncounted = text_statistics.watermark_found([WatermarkSign(0.0, 0.0, 0.25, 0.4, counts=False)])
     assert core.explain_watermark(uncounted[0]) == "Too few tokens yet to look for the watermark."

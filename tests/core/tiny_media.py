@@ -14,7 +14,7 @@ from PIL import Image
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import core
-from core.models.processing import text_image_processor
+from core.models.tokenizers import text_image_processor
 from tests.core import media_families
 
 VOCABULARY = 61

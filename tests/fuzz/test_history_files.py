@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.control.labs import saved_rankings
+from app.control.labs import preference
 from app.panels.history import history_wording
 from app.state.request_json import RequestFormatError, request_from_json
 from app.storage.history.store import FILE_NAME, HistoryStore
@@ -111,7 +111,7 @@ def _use(store: HistoryStore) -> None:
             store.latest(record.made)
             store.trace_path(record.id)
     store.totals()
-    store.rankings.all(saved_rankings.parse_ranking)
+    store.rankings.all(preference.parse_ranking)
     store.rename(run_id(7), "Another name")
     store.save(keeping(1000, "The new one"))
     assert run_id(1000) in store.ids()

@@ -13,7 +13,7 @@ import pytest
 import core
 from app.state.recorded_run import load_run
 from core.errors import DecodescopeError
-from core.trace import blocks, schema
+from core.trace import block_file, schema
 from core.trace.packing import is_of_kind, pack, unpack
 from tests.core import tiny
 from tests.core.spec_models import config, near
@@ -54,7 +54,7 @@ def spoiled(data: bytes, dice: random.Random) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> list[list[blocks.TraceBlock]]:
+def sources(tmp_path_factory: pytest.TempPathFactory) -> list[list[block_file.TraceBlock]]:
     found = []
     for number, strategy in enumerate(("sampling", "beam_search", "token_tree", "contrastive")):
         drafters = [near("llama")] if strategy == "token_tree" else []
@@ -62,19 +62,21 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> list[list[blocks.TraceB
         path = tmp_path_factory.mktemp("sources") / str(number)
         for _ in core.record(path, core.stream(tiny.shared("llama"), request), request):
             pass
-        found.append(list(blocks.read_blocks(path)))
+        found.append(list(block_file.read_blocks(path)))
     return found
 
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize("seed", range(40))
-def test_a_forged_file_is_refused_or_read(seed: int, sources: list[list[blocks.TraceBlock]], tmp_path: Path) -> None:
+def test_a_forged_file_is_refused_or_read(
+    seed: int, sources: list[list[block_file.TraceBlock]], tmp_path: Path
+) -> None:
     dice, path = random.Random(seed), tmp_path / "forged"
     known = {record.cls: record for record in schema.record_schemas().values()}
     for _ in range(100):
         source = dice.choice(sources)
         chosen = dice.randrange(len(source))
-        with closing(blocks.BlockFile(path)) as file:
+        with closing(block_file.BlockFile(path)) as file:
             for place, block in enumerate(source):
                 file.write(block.kind, spoiled(block.data, dice) if place == chosen else block.data)
         try:

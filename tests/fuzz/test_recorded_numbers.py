@@ -11,13 +11,13 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 import core
-from app.control.exports import ExportItems
+from app.control.export_items import ExportItems
 from app.state.recorded_run import load_run
 from app.state.run import Run
-from app.storage.table_files import as_json, to_csv
+from app.storage.exported_files import as_json, to_csv
 from app.views.memory.report import cache_report
 from app.views.shared.table_export import cache_table, candidate_table, draft_round_table, timeline_table, token_table
-from app.views.shared.view_picture import PictureOptions
+from app.widgets.widget_pictures import PictureOptions
 from core.errors import DecodescopeError
 from core.events import Event
 from tests.core import tiny

@@ -21,7 +21,7 @@ def python(code: str, folder: Path, *path: Path) -> subprocess.CompletedProcess[
 def test_public_names_come_lazily(tmp_path):
     answer = python(
         "import sys, decodescope\n"
-        "assert 'torch' not in sys.modules and 'core.loading' not in sys.modules\n"
+        "assert 'torch' not in sys.modules and 'core.generation.loading' not in sys.modules\n"
         "import core\n"
         "assert all(hasattr(decodescope, name) for name in core.__all__), 'public names'\n"
         "assert decodescope.load is core.load and set(core.__all__) == set(dir(decodescope))\n",

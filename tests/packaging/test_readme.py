@@ -38,7 +38,7 @@ def test_command_line_it_shows_is_understood(readme):
 
 
 def test_keys_it_lists_are_those_of_the_program(readme):
-    shortcuts = pytest.importorskip("app.panels.shortcuts", exc_type=ImportError)
+    shortcuts = pytest.importorskip("app.panels.commands", exc_type=ImportError)
     table = readme[readme.index("| key | does |") : readme.index("## From the command line")]
     listed = re.findall(r"^\| (.+?) \|", table, re.MULTILINE)[2:]
     assert len(listed) > 5

@@ -9,9 +9,16 @@ from dataclasses import dataclass, field, replace
 
 from app.session.layer_jobs import PartialResult
 from app.state import conversation
-from app.state.decode_backend import BackendRequest
 from app.state.layer_queries import LayerAttention, LayerView, ModelQuery, PositionWeight
-from app.state.worker_messages import LoadRequest, MemoryEstimate, ModelInfo, PrefixRequest, PrefixResult, RunRequest
+from app.state.worker_messages import (
+    BackendRequest,
+    LoadRequest,
+    MemoryEstimate,
+    ModelInfo,
+    PrefixRequest,
+    PrefixResult,
+    RunRequest,
+)
 from core.errors import CacheError, DecodescopeError
 from core.events import (
     Alternative,

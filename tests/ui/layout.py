@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.widgets.elided_label import ElidedLabel
+from app.widgets.labels import ElidedLabel
 
 
 def faults(root: QWidget) -> list[str]:

@@ -17,7 +17,7 @@ from app.state.run import Run
 from app.state.worker_messages import LoadRequest, RunRequest
 from app.views import VIEWS
 from app.views.branches.view import BranchesView
-from app.views.tokens.look_choice import BRANCH_HINT
+from app.views.tokens.colouring import BRANCH_HINT
 from app.views.tokens.view import TokenView
 from app.views.tree.view import TreeView
 from app.window.main_window import MainWindow

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app.panels.value_slider import ValueSlider
+from app.panels.parameter_row import ValueSlider
 from app.window.main_window import MainWindow
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import settle

@@ -14,7 +14,7 @@ from app.session.engine import CoreEngine
 from app.views.memory.view import MemoryView
 from app.window.main_window import MainWindow
 from core import caches
-from core.models.cache_name import cache_name
+from core.models.text_decoder import cache_name
 from tests.ui.windows import WAIT_MS, find
 
 LONG_MS = 6 * WAIT_MS

@@ -10,10 +10,15 @@ from PySide6.QtGui import QFont, QFontMetricsF, QImage, QTextDocument, QTextTabl
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.theme.tabs import tab_distance
-from app.theme.theme import theme_for
-from app.views.chat import markdown
-from app.views.chat.markdown import SplitAnswer, has_formatting, markdown_document, split_thinking, thinking_document
+from app.theme.theme import tab_distance, theme_for
+from app.views.chat import formatted_answer
+from app.views.chat.formatted_answer import (
+    SplitAnswer,
+    has_formatting,
+    markdown_document,
+    split_thinking,
+    thinking_document,
+)
 from app.views.chat.view import ChatView
 from app.window.main_window import MainWindow
 from tests.ui.fake_engine import ScriptedEngine
@@ -88,7 +93,7 @@ def test_nothing_is_loaded_and_no_html_is_read(qtbot: QtBot, monkeypatch: pytest
         asked.append(address.toString())
         return b""
 
-    monkeypatch.setattr(markdown.OfflineDocument, "loadResource", load)
+    monkeypatch.setattr(formatted_answer.OfflineDocument, "loadResource", load)
     made = markdown_document(HOSTILE, theme_for("light"), 300)
     picture = QImage(300, 600, QImage.Format.Format_RGB32)
     from PySide6.QtGui import QPainter

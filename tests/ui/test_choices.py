@@ -10,16 +10,22 @@ import pytest
 from PySide6.QtCore import QVariantAnimation
 from pytestqt.qtbot import QtBot
 
-from app.control.stage import choice_display
-from app.panels.stage.stage_settings import StageSettings
+from app.control.stage import stage_content
+from app.panels.settings.settings_dialog import StageSettings
 from app.storage.settings import AppearanceSection
 from app.theme.theme import theme_for
 from app.widgets import sound_player
-from app.widgets.animation import allowed
-from app.widgets.animation.choice_bar import FALL_HEIGHT, ChoiceBar, ChoiceDistribution
-from app.widgets.animation.ladder import BeamLadder, BeamRow
+from app.widgets.animation import motion
+from app.widgets.animation.choice_animations import (
+    FALL_HEIGHT,
+    BeamLadder,
+    BeamRow,
+    ChoiceBar,
+    ChoiceDistribution,
+    DraftChip,
+    DraftStamps,
+)
 from app.widgets.animation.motion import DURATION, AnimatedWidget
-from app.widgets.animation.stamps import DraftChip, DraftStamps
 from app.widgets.sound_player import CUES, CuePlayer, player_command, sound_unsupported_reason
 from app.window.main_window import MainWindow
 from tests.ui.scripted import token
@@ -33,8 +39,8 @@ THREE = ChoiceDistribution(
 @pytest.fixture(autouse=True)
 def _asked_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the desktop of this machine says."""
-    allowed.prefers_reduced_motion.cache_clear()
-    monkeypatch.setenv(allowed.REDUCED_MOTION_VARIABLE, "0")
+    motion.prefers_reduced_motion.cache_clear()
+    monkeypatch.setenv(motion.REDUCED_MOTION_VARIABLE, "0")
 
 
 def shown(qtbot: QtBot, widget: AnimatedWidget) -> AnimatedWidget:
@@ -120,12 +126,12 @@ def test_stamps_come_down_one_after_another(qtbot: QtBot) -> None:
 
 def test_the_bars_shares_are_the_tokens_own() -> None:
     chosen = token(3, " fox", 0.3, 2)
-    told = choice_display.choice_distribution(chosen)
+    told = stage_content.choice_distribution(chosen)
     own = {item.id: item for item in chosen.alternatives}
     assert told.stages[0][told.chosen] == own[chosen.id].raw_probability
     assert told.stages[-1][told.chosen] == own[chosen.id].probability
     assert told.is_sampled
-    assert not choice_display.choice_distribution(token(3, " fox", method="greedy")).is_sampled
+    assert not stage_content.choice_distribution(token(3, " fox", method="greedy")).is_sampled
 
 
 @pytest.fixture
@@ -162,15 +168,15 @@ def test_only_the_next_step_moves_and_only_where_there_is_time(window: MainWindo
 
 
 def test_the_desktop_can_ask_for_stillness(monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> None:
-    monkeypatch.delenv(allowed.REDUCED_MOTION_VARIABLE)
+    monkeypatch.delenv(motion.REDUCED_MOTION_VARIABLE)
     monkeypatch.setattr(sys, "platform", "linux")
     for answer, reduces in (("false", True), ("true", False), ("", False)):
-        allowed.prefers_reduced_motion.cache_clear()
-        monkeypatch.setattr(allowed, "_command_output", lambda command, answer=answer: answer)
-        assert allowed.prefers_reduced_motion() is reduces
-    monkeypatch.setenv(allowed.REDUCED_MOTION_VARIABLE, "1")
-    allowed.prefers_reduced_motion.cache_clear()
-    assert allowed.prefers_reduced_motion()
+        motion.prefers_reduced_motion.cache_clear()
+        monkeypatch.setattr(motion, "_command_output", lambda command, answer=answer: answer)
+        assert motion.prefers_reduced_motion() is reduces
+    monkeypatch.setenv(motion.REDUCED_MOTION_VARIABLE, "1")
+    motion.prefers_reduced_motion.cache_clear()
+    assert motion.prefers_reduced_motion()
     settings = StageSettings(AppearanceSection())
     qtbot.addWidget(settings)
     assert not settings.animated.isEnabled()

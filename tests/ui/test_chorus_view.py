@@ -15,7 +15,7 @@ from app.state.worker_messages import Outcome, RunRequest
 from app.theme.theme import theme_for
 from app.views.compare.view import CompareView
 from app.views.node_reports import NodeReport
-from app.views.tree.samples import LENGTH, NUMBER, TEXT
+from app.views.tree.sample_content import LENGTH, NUMBER, TEXT
 from app.views.tree.view import TreeView
 from app.window.main_window import MainWindow
 from core.events import Finished, Metrics, SequenceFinished

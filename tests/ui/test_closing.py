@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.session import worker_thread
+from app.session import worker
 from app.state.worker_messages import RunRequest
 from app.window import run_feed
 from core.events import Event
@@ -37,7 +37,7 @@ class HangingEngine(ScriptedEngine):
 def test_a_worker_that_hangs_does_not_keep_the_window_open(
     qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker_thread, "MAX_WAIT_MS", 50)
+    monkeypatch.setattr(worker, "MAX_WAIT_MS", 50)
     engine = HangingEngine()
     window = open_window(qtbot, config_dir, engine)
     window.parts.runs.run()
@@ -45,11 +45,11 @@ def test_a_worker_that_hangs_does_not_keep_the_window_open(
     with qtbot.waitSignals([window.closed, window.session.finished], timeout=WAIT_MS):
         window.close()
     assert window.session.run.outcome.kind == "stopped"
-    assert worker_thread.is_any_stuck()
+    assert worker.is_any_stuck()
     assert not gc.isenabled(), "it would destroy widgets from the thread that hangs"
     engine.release.set()
-    assert worker_thread._stuck.pop()[0].wait(WAIT_MS)
-    assert not worker_thread.is_any_stuck()
+    assert worker._stuck.pop()[0].wait(WAIT_MS)
+    assert not worker.is_any_stuck()
     whole(open_window(qtbot, config_dir, ScriptedEngine())).close()
     assert gc.isenabled()
 
@@ -73,7 +73,7 @@ SCRIPT = """
 import sys, threading
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
-import app.session.worker_thread as thread
+import app.session.worker as thread
 from app.__main__ import main
 from tests.ui.fake_engine import ScriptedEngine
 

@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 import core
-from app.control.script_window import run_scripts
-from app.panels.code_dialog import CodeDialog
+from app.control.dialogs import run_scripts
+from app.panels.info_dialogs import CodeDialog
 from app.state.run import Run
 from app.state.worker_messages import LoadRequest, RunRequest
 from app.window.main_window import MainWindow

@@ -16,8 +16,8 @@ from app.state.comparison.results import ComparisonEntry
 from app.state.run import Run
 from app.state.worker_messages import ErrorReport, LoadRequest, ModelInfo, Outcome, RunRequest
 from app.theme.theme import theme_for
-from app.views.compare.columns import METRIC_COLUMNS
-from app.views.compare.results_model import NAME, SUMMARY
+from app.views.compare.plots import METRIC_COLUMNS
+from app.views.compare.results import NAME, SUMMARY
 from app.views.compare.view import CompareView
 from app.window.main_window import MainWindow
 from core import catalog

@@ -7,9 +7,8 @@ from itertools import combinations
 import pytest
 from PySide6.QtGui import QColor
 
-from app.theme.contrast import MIN_MARK_CONTRAST, MIN_TEXT_CONTRAST, blend, contrast
 from app.theme.palettes import DRAFTERS
-from app.theme.theme import Theme, theme_for
+from app.theme.theme import MIN_MARK_CONTRAST, MIN_TEXT_CONTRAST, Theme, blend, contrast, theme_for
 from app.views.chat.bubbles import DROPPED_OPACITY
 from app.widgets.tree_canvas.tree_style import DIMMED_OPACITY, TreeStyle
 from tests.ui.eyes import EYES, apart, seen

@@ -11,12 +11,11 @@ from PySide6.QtCore import QObject, QSize
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.control.stage.filming import FilmJob, FilmSettings, render_film
-from app.control.stage.offscreen_stage import FIRST_MS, LAST_MS, OffscreenStage
+from app.control.stage.demo_film import FIRST_MS, LAST_MS, FilmJob, FilmSettings, OffscreenStage, render_film
 from app.panels.stage.demo_dialog import DemoDialog, DemoOptions
 from app.start.cli import parse
-from app.storage.film import webm
-from app.storage.film.frame import FilmError
+from app.storage.film import film_formats
+from app.storage.film.film_formats import FilmError
 from app.theme.theme import theme_for
 from tests.disks import full_disk
 from tests.ui.layout import faults, settle
@@ -124,7 +123,7 @@ def test_the_window_films_what_it_shows(qtbot: QtBot, config_dir: Path, tmp_path
 
 
 def test_a_film_without_ffmpeg_says_so_before_it_is_begun(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(webm.shutil, "which", lambda name: None)
+    monkeypatch.setattr(film_formats.shutil, "which", lambda name: None)
     dialog = DemoDialog(40)
     qtbot.addWidget(dialog)
     dialog.kind.setCurrentIndex(dialog.kind.findData("webm"))

@@ -11,9 +11,9 @@ from pytestqt.qtbot import QtBot
 from transformers import GenerationConfig
 
 import core
-from app.panels.settings_dialog import SettingsDialog
+from app.panels.settings.settings_dialog import SettingsDialog
 from app.views.inspector import inspector_rows
-from app.widgets.text_block import TextBlock
+from app.widgets.labels import TextBlock
 from core import explain_token
 from resources import depth
 from tests.ui.windows import open_window, run

@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
-from app.panels.draft_picker import MAX_DRAFTERS, DraftPicker
+from app.panels.toolbar import MAX_DRAFTERS, DraftPicker
 from app.start.cli import parse
 from app.start.launch import LaunchProblem, apply_options
 from app.storage import presets

@@ -17,8 +17,7 @@ from pytestqt.qtbot import QtBot
 
 import core
 from app.control import persistence
-from app.start.ending import run_until_exit
-from app.start.termination import SIGNAL_NAMES, TerminationSignals
+from app.start.termination import SIGNAL_NAMES, TerminationSignals, run_until_exit
 from app.window.main_window import MainWindow
 from core.events import TokenChosen
 from tests.ui.fake_engine import ScriptedEngine

@@ -12,8 +12,8 @@ from pytestqt.qtbot import QtBot
 
 from app.panels.editors import make_editor
 from app.panels.grammar_editor import GrammarEditor
-from app.panels.prompt import PromptPanel
-from app.widgets.exact_text import ExactTextEdit
+from app.panels.prompt_panel import PromptPanel
+from app.widgets.text_documents import ExactTextEdit
 from core import strategies
 
 HOSTILE = {

@@ -20,14 +20,14 @@ from pytestqt.qtbot import QtBot
 
 import core
 from app.panels.export_dialog import HTML, PNG, SVG, TRACE, ExportDialog, ExportTarget
-from app.storage.table_files import CSV, JSON
+from app.storage.exported_files import CSV, JSON
 from app.theme.theme import theme_for
 from app.views import VIEWS
 from app.views.base import View
-from app.views.shared.view_picture import PictureOptions
-from app.views.text.markup import coloured_html
 from app.views.text.row_painting import COLOURINGS, PaintOptions
+from app.views.tokens.excerpt import coloured_html
 from app.views.tree.view import TreeView
+from app.widgets.widget_pictures import PictureOptions
 from app.window.main_window import MainWindow
 from tests.disks import full_disk
 from tests.ui.beams import beam_run, beam_steps

@@ -16,9 +16,9 @@ from pytestqt.qtbot import QtBot
 
 from app.panels.download.download_dialog import DownloadDialog
 from app.state.worker_messages import ModelInfo, Outcome
-from app.widgets.lazy_tooltip import LazyTooltip
+from app.views.shared.glossary_tooltip import LazyTooltip
+from app.widgets.file_dialogs import show_save_error
 from app.widgets.plain_text import from_plain_text
-from app.widgets.save_error import show_save_error
 from app.widgets.widget_pictures import save_picture
 from app.window.main_window import MainWindow
 from core import catalog

@@ -12,10 +12,10 @@ from PySide6.QtWidgets import QApplication, QDialog, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.panels.side_splitter import MIN_WIDTHS, PREFERRED_WIDTHS
+from app.panels.window_layout import MIN_WIDTHS, PREFERRED_WIDTHS
 from app.widgets.banner import Banner
+from app.widgets.labels import WrappedLabel
 from app.widgets.screen import available_rect
-from app.widgets.wrapped_label import WrappedLabel
 from app.window.main_window import MainWindow
 from core import strategies
 from tests.long import every

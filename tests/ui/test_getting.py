@@ -12,13 +12,10 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QLineEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.control.model_list import HUB_ITEM
-from app.panels.download.download_dialog import DownloadDialog
-from app.panels.download.model_rows import ROW_ROLE
-from app.session.download_statuses import DownloadStatuses
-from app.session.downloads import Downloads
-from app.state.hub_models import DownloadStatus
-from app.theme.panel_rules import panel_stylesheet
-from app.theme.theme import theme_for
+from app.panels.download.download_dialog import ROW_ROLE, DownloadDialog
+from app.session.downloads import Downloads, DownloadStatuses
+from app.state.worker_messages import DownloadStatus
+from app.theme.theme import panel_stylesheet, theme_for
 from app.window.main_window import MainWindow
 from core import catalog
 from core.catalog import Unfinished, file_download

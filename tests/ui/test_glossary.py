@@ -11,12 +11,11 @@ from PySide6.QtGui import QDesktopServices, QHelpEvent
 from PySide6.QtWidgets import QApplication, QToolTip, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.panels.glossary import GlossaryDialog
+from app.panels.glossary_dialog import GlossaryDialog
 from app.panels.parameter_row import ParameterRow
-from app.theme.panel_rules import panel_stylesheet
-from app.theme.theme import theme_for
+from app.theme.theme import panel_stylesheet, theme_for
 from app.views import VIEWS
-from app.widgets.lazy_tooltip import LazyTooltip
+from app.views.shared.glossary_tooltip import LazyTooltip
 from core import caches, glossary, strategies
 from resources import depth
 from tests.ui import layout

@@ -6,12 +6,10 @@ import pytest
 from PySide6.QtWidgets import QDialogButtonBox, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.panels.grammar_editor import GrammarEditor
-from app.panels.schema_form import SchemaForm
+from app.panels.grammar_editor import GrammarEditor, SchemaForm
 from app.state import setting_values
 from app.state.comparison.candidates import grammar_candidates
-from app.state.grammar_text import from_text, to_text
-from app.state.simple_schema import SchemaField, from_schema, to_schema
+from app.state.text_formats import SchemaField, from_schema, from_text, to_schema, to_text
 from app.state.worker_messages import RunRequest
 from app.views.compare.comparison_kinds import GRAMMAR, comparison_unsupported_reason
 from core.processors import registry
@@ -136,10 +134,10 @@ def test_a_run_is_compared_with_the_same_without_its_grammar() -> None:
 
 
 def test_without_the_package_the_setting_is_greyed(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
-    from app.panels.parameters import ParameterPanel
+    from app.panels.parameter_panel import ParameterPanel
     from core.strategies import registry as strategies
 
-    monkeypatch.setattr("core.optional_deps.find_spec", lambda name: None)
+    monkeypatch.setattr("core.system.optional_deps.find_spec", lambda name: None)
     panel = ParameterPanel()
     qtbot.addWidget(panel)
     panel.show_parameters(strategies["greedy"].parameters)

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QStackedWidget
 from pytestqt.qtbot import QtBot
 
 from app.views.base import View
-from app.window.view_event_buffer import ViewEventBuffer
+from app.window.view_feed import ViewEventBuffer
 
 
 class Run:

@@ -15,9 +15,9 @@ from pytestqt.qtbot import QtBot
 
 from app.panels.lens_page import LensDialog
 from app.state.layer_queries import LayerQuery, LayerResult, LayerView, PositionWeight, deciding_layer, make_model_query
-from app.state.uncertainty import MEASURES, most_uncertain, uncertain_unavailable_reason
-from app.views.inspector.inside_rows import influence_sentence, layer_rows
-from app.views.inspector.inside_section import StepInternalsPanel
+from app.state.token_stats import MEASURES, most_uncertain, uncertain_unavailable_reason
+from app.views.inspector.layer_rows import influence_sentence, layer_rows
+from app.views.inspector.step_internals import StepInternalsPanel
 from app.views.tokens.view import TokenView
 from app.window.main_window import MainWindow
 from core import words

@@ -11,12 +11,11 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.panels.grammar_editor import GrammarEditor
+from app.panels.grammar_editor import GrammarEditor, SchemaForm
 from app.panels.lens_page import LensDialog
-from app.panels.schema_form import SchemaForm
 from app.theme.language import set_language
-from app.views.inspector.inside_section import StepInternalsPanel
-from app.views.inspector.what_if import WhatIfContent
+from app.views.inspector.step_internals import StepInternalsPanel
+from app.views.inspector.what_if_card import WhatIfContent
 from app.window.main_window import MainWindow
 from resources.language import ENGLISH
 from tests.fonts import SCRIPTS

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QComboBox, QDialog
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.panels.settings_dialog import SettingsDialog
+from app.panels.settings.settings_dialog import SettingsDialog
 from app.theme.language import set_language
 from app.window.main_window import MainWindow
 from resources.language import ENGLISH, current_language

@@ -13,8 +13,7 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.theme.theme import theme_for
-from app.views.tokens.media_strip import MediaStrip
-from app.views.tokens.score_strip import ScoreStrip
+from app.views.tokens.token_strips import MediaStrip, ScoreStrip
 from app.widgets.icons import IconButton
 from app.widgets.picker_combo import TwoLineDelegate
 from app.window.main_window import MainWindow
@@ -26,11 +25,9 @@ LATE = {
     "app.session.engine",
     "app.views.tokens.branches",
     "app.views.tokens.excerpt",
-    "app.views.tokens.media_strip",
+    "app.views.tokens.token_strips",
     "app.views.tokens.accessible_text",
-    "app.views.tokens.score_strip",
-    "app.widgets.accessibility.combo_interface",
-    "app.widgets.accessibility.widget_interface",
+    "app.widgets.accessibility.qt_interfaces",
 }
 """Modules of which nothing is seen in a window that has just been opened."""
 

@@ -50,7 +50,7 @@ def cards(window: MainWindow) -> list[Any]:
 
 
 def type_of_bar() -> type:
-    from app.panels.media.bar import MediaBar
+    from app.panels.media.media_bar import MediaBar
 
     return MediaBar
 

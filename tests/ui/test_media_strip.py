@@ -9,7 +9,7 @@ from PySide6.QtCore import QPoint
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.views.tokens.media_strip import MediaStrip
+from app.views.tokens.token_strips import MediaStrip
 from app.window.main_window import MainWindow
 from core import Takes
 from tests.media_files import picture, sound

@@ -13,9 +13,8 @@ from PySide6.QtWidgets import QApplication, QDialog, QMenu, QPlainTextEdit, QPus
 from pytestqt.qtbot import QtBot
 
 from app.control.palette.sources.actions import EXCLUDED
-from app.panels.commands import COMMANDS, MENUS
+from app.panels.commands import COMMANDS, MENUS, SHORTCUTS
 from app.panels.menu_bar import MenuBar
-from app.panels.shortcuts import SHORTCUTS
 from app.window.main_window import MainWindow
 from resources import language
 from tests.ui.menus import menu_faults

@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from app.control.palette.entry import PaletteEntry
 from app.control.palette.sources.actions import EXCLUDED
-from app.panels.shortcuts import SHORTCUTS
+from app.panels.commands import SHORTCUTS
 from app.state.tours.tour_file import names_and_titles
 from app.views.tokens.view import TokenView
 from app.views.tree.view import TreeView

@@ -10,8 +10,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.control.palette.entry import PaletteEntry
-from app.control.palette.ranking import rank_entries
-from app.control.palette.synonyms import table
+from app.control.palette.search import rank_entries, table
 from app.window.main_window import MainWindow
 from resources import language
 from tests.ui.windows import open_window, whole

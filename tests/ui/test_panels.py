@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QDialog, QDoubleSpinBox, QLabel, QPlainTextEdit, Q
 from pytestqt.qtbot import QtBot
 
 from app.control.model_list import FOLDER_ITEM
-from app.panels.prompt import PromptEdit
-from app.panels.settings_dialog import SettingsDialog
+from app.panels.prompt_panel import PromptEdit
+from app.panels.settings.settings_dialog import SettingsDialog
 from app.state.worker_messages import ModelInfo
 from app.storage.examples import ExamplePrompt, load_examples
 from app.widgets.picker_combo import SUBTITLE
@@ -185,7 +185,7 @@ def test_lists(qtbot: QtBot, window: MainWindow, action: str, name: str, words: 
 
 
 def test_every_shortcut_has_something_to_do(window: MainWindow) -> None:
-    from app.panels.shortcuts import SHORTCUTS
+    from app.panels.commands import SHORTCUTS
 
     table = window.parts.actions.table
     assert {shortcut.action for shortcut in SHORTCUTS if shortcut.action} <= set(table)

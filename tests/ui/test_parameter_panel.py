@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.panels.editors import make_editor
+from app.panels.parameter_panel import ParameterPanel
 from app.panels.parameter_row import ParameterRow
-from app.panels.parameters import ParameterPanel
 from app.theme.theme import theme_for
 from app.window.main_window import MainWindow
 from core import strategies

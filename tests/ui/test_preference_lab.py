@@ -11,10 +11,10 @@ from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.control.labs.preference import PreferenceController
-from app.session import labs as lab_session
+from app.session import lab_jobs as lab_session
 from app.state.labs import CompletionsToRank, LabRequest, ScoredTokens
 from app.views.labs.preference.view import PreferenceView
-from app.widgets.lazy_tooltip import LazyTooltip
+from app.views.shared.glossary_tooltip import LazyTooltip
 from app.window.main_window import MainWindow
 from core.labs.preference import (
     Begun,
@@ -28,7 +28,7 @@ from core.labs.preference import (
     SftStep,
     Stopped,
 )
-from core.labs.preference.reward import train_reward  # imports torch, which takes longer than a test waits
+from core.labs.preference.reward_model import train_reward  # imports torch, which takes longer than a test waits
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import faults, settle
 from tests.ui.windows import WAIT_MS, open_window

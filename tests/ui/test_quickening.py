@@ -11,13 +11,12 @@ from pytestqt.qtbot import QtBot
 
 import core
 from app import build_window
-from app.panels.settings_dialog import SettingsDialog
+from app.panels.settings.settings_dialog import SettingsDialog
 from app.session import kernel_builder
-from app.state.decode_backend import DecodeBackend
-from app.state.worker_messages import ModelInfo
+from app.state.worker_messages import DecodeBackend, ModelInfo
 from app.storage.settings_file import SettingsStore
 from app.window.main_window import MainWindow
-from core.native import build_paths, kernel_build, native_library
+from core.native import kernel_build, native_library
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import faults, settle
 from tests.ui.windows import WAIT_MS, find, open_window, run
@@ -168,13 +167,13 @@ def test_a_window_that_only_leaves_a_picture_builds_nothing(qtbot: QtBot, config
 def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """This machine's own compiler, in a hurry; nothing of it stays."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.delenv(build_paths.SWITCH_VARIABLE, raising=False)
+    monkeypatch.delenv(native_library.SWITCH_VARIABLE, raising=False)
     monkeypatch.setattr(kernel_build, "FLAGS", tuple("-O0" if flag == "-O3" else flag for flag in kernel_build.FLAGS))
     monkeypatch.setattr(native_library, "_HOLDER", native_library._LibraryHolder())
     monkeypatch.setattr(kernel_builder, "IDLE_MS", 0)
 
 
-@pytest.mark.skipif(build_paths.find_compiler() is None, reason="no C++ compiler")
+@pytest.mark.skipif(native_library.find_compiler() is None, reason="no C++ compiler")
 @pytest.mark.usefixtures("real")
 def test_for_real(qtbot: QtBot, config_dir: Path) -> None:
     """The storyteller's text is the same before and after."""

@@ -17,7 +17,7 @@ from pytestqt.qtbot import QtBot
 
 import core
 from app import build_window
-from app.session.recording_engine import RecordingEngine
+from app.session.engine_proxy import RecordingEngine
 from app.start import launch
 from app.start.cli import parse
 from app.state.request_json import request_to_json

@@ -11,7 +11,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 import core
-from app.control import recovery
+from app.control import history
 from app.window.main_window import MainWindow
 from tests.ui.fake_engine import STORY
 from tests.ui.windows import open_window, run
@@ -68,7 +68,7 @@ def offered(qtbot: QtBot, folder: Path) -> MainWindow:
     """A window that has found something."""
     window = open_window(qtbot, folder)
     qtbot.waitUntil(window.parts.centre.notice_banner.isVisible)
-    assert window.parts.centre.notice_banner.title.text() == recovery.TITLE
+    assert window.parts.centre.notice_banner.title.text() == history.TITLE
     return window
 
 
@@ -90,7 +90,7 @@ def test_what_a_killed_run_had_written_is_shown_and_kept(qtbot: QtBot, killed: P
     window.parts.messages.dismiss()
     window.close()
     window = offered(qtbot, config_dir)  # until it is decided, it is offered again
-    press(window, recovery.SHOW)
+    press(window, history.SHOW)
     shown = window.session.run
     assert shown is not None
     assert shown.outcome is not None
@@ -112,7 +112,7 @@ def test_what_somebody_has_removed_meanwhile_is_told_and_the_rest_is_shown(
 ) -> None:
     window = offered(qtbot, config_dir)
     recordings(config_dir)[0].unlink()
-    press(window, recovery.SHOW)
+    press(window, history.SHOW)
     assert "There is no file" in window.parts.centre.error_banner.accessibleDescription()
     assert window.parts.centre.error_banner.isVisible()
     assert window.session.run is not None
@@ -126,7 +126,7 @@ def test_it_can_be_forgotten(qtbot: QtBot, killed: Path, config_dir: Path) -> No
     other = open_window(qtbot, config_dir)
     assert other.history.store is not None
     assert other.parts.centre.notice_banner.last_title == "Another window is open", "one window has the runs"
-    press(window, recovery.FORGET)
+    press(window, history.FORGET)
     assert recordings(config_dir) == []
     assert window.history.store is not None
     assert window.history.store.ids() == []

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication, QPushButton, QSpinBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.control.labs.scale import ScaleController
-from app.session.scale import ScaleJobs
+from app.session.lab_jobs import ScaleJobs
 from app.theme.language import set_language
 from app.theme.theme import theme_for
 from app.views.labs.scale.window import ScaleView

@@ -11,9 +11,9 @@ from pytestqt.qtbot import QtBot
 
 import core
 from app import build_window
-from app.state import scores
+from app.state import token_stats
 from app.state.run import Run
-from app.views.tokens.score_strip import ScoreStrip
+from app.views.tokens.token_strips import ScoreStrip
 from app.views.tokens.view import TokenView
 from app.window.main_window import MainWindow
 from tests.ui.layout import remaining, settle
@@ -50,7 +50,7 @@ def test_the_button_scores_the_prompt_and_every_view_has_it(qtbot: QtBot, window
     assert shown.outcome.message == f"{len(wanted)} tokens scored"
     view, strip = find(window, TokenView, "tokenView"), find(window, ScoreStrip, "scoreStrip")
     assert view.area.paint_options.colouring == "band"
-    assert strip.summary.text().startswith(scores.summary_text(scores.compute_score_stats(wanted)))
+    assert strip.summary.text().startswith(token_stats.summary_text(token_stats.compute_score_stats(wanted)))
     assert not strip.chip_row.isVisible()
     window.session.select_token(3)
     assert "was given by the text" in window.parts.inspector.page.sentence.text()
@@ -64,7 +64,7 @@ def test_two_models_part_and_one_click_goes_there(qtbot: QtBot, window: MainWind
     view, strip = find(window, TokenView, "tokenView"), find(window, ScoreStrip, "scoreStrip")
     assert view.area.paint_options.colouring == "difference"
     assert len(shown.comparisons) == len(shown.tokens)
-    worst = scores.largest_divergences(shown.comparisons, 1)[0]
+    worst = token_stats.largest_divergences(shown.comparisons, 1)[0]
     assert "storyteller-draft" in strip.comparison.text()
     chips = [chip for chip in strip.findChildren(QPushButton) if chip.isVisible()]
     qtbot.mouseClick(chips[0], Qt.MouseButton.LeftButton)

@@ -14,7 +14,7 @@ from app.theme.theme import theme_for
 from app.views.chat.bubbles import Bubble, plain_document
 from app.views.text.column import TokenColumn
 from app.views.text.line_flow import LineFlow, ShapedLine
-from app.views.tree.path_line import PathLine
+from app.views.tree.displayed_tree import PathLine
 from app.widgets.tree_canvas.geometry import TreeMetrics as TreeMetrics
 from app.widgets.tree_canvas.node_painting import NodePainter
 from app.widgets.tree_canvas.tree_model import TreeNode

@@ -14,9 +14,9 @@ from pytestqt.qtbot import QtBot
 
 from app.state.beam_tree import HypothesisRow
 from app.theme.theme import theme_for
-from app.views.tree.differing import elide_around, first_unique_indices
-from app.views.tree.hypotheses import TEXT, HypothesesTable
-from app.widgets import ask_file
+from app.views.tree.beam_content import TEXT, HypothesesTable
+from app.views.tree.rows_table import elide_around, first_unique_indices
+from app.widgets import file_dialogs
 from app.window.main_window import MainWindow
 from tests.ui.menus import menu_faults
 from tests.ui.windows import find, open_window, run, whole
@@ -107,14 +107,14 @@ def test_file_dialogs_begin_where_the_user_keeps_things(
     documents, used = tmp_path / "Documents", tmp_path / "used"
     documents.mkdir()
     used.mkdir()
-    monkeypatch.setattr(ask_file, "_last_folder", "")
+    monkeypatch.setattr(file_dialogs, "_last_folder", "")
     monkeypatch.setattr(QStandardPaths, "writableLocation", lambda _place: str(documents))
     run(qtbot, window)
     DIALOGS[name](window)
     (dialog,) = window.findChildren(QFileDialog)
     assert Path(dialog.directory().absolutePath()) == documents
     assert Path(dialog.directory().absolutePath()) != Path.cwd()
-    ask_file.remember_folder(str(used / "a.decodescope"))
+    file_dialogs.remember_folder(str(used / "a.decodescope"))
     dialog.close()
     QApplication.sendPostedEvents(None, 0)
     DIALOGS[name](window)
@@ -124,10 +124,10 @@ def test_file_dialogs_begin_where_the_user_keeps_things(
 
 
 def test_a_folder_that_is_gone_is_no_place_to_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ask_file, "_last_folder", str(tmp_path / "gone"))
+    monkeypatch.setattr(file_dialogs, "_last_folder", str(tmp_path / "gone"))
     monkeypatch.setattr(QStandardPaths, "writableLocation", lambda _place: "")
-    assert ask_file.initial_folder() == "/"
-    assert os.path.isdir(ask_file.initial_folder())
+    assert file_dialogs.initial_folder() == "/"
+    assert os.path.isdir(file_dialogs.initial_folder())
 
 
 BEAMS = (

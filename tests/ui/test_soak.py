@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.session.engines import EngineRouter
+from app.session.engine_router import EngineRouter
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS
 

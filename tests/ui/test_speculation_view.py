@@ -10,12 +10,11 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
-from app.state.rounds import DraftRounds
+from app.state.draft_rounds import DraftRounds
 from app.state.run import Run
 from app.state.worker_messages import LoadRequest, Outcome, RunRequest
 from app.theme.theme import theme_for
-from app.views.speculation.legend import SpeculationLegend
-from app.views.speculation.page import MIN_READABLE_ZOOM
+from app.views.speculation.round_page import MIN_READABLE_ZOOM, SpeculationLegend
 from app.views.speculation.round_report import EXTRA_NODE
 from app.views.speculation.round_strip import MAX_CELLS, _cell_colours
 from app.views.speculation.view import SpeculationView

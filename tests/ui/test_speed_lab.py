@@ -13,14 +13,14 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.panels.export_dialog import ExportDialog
-from app.panels.speed_lab import SpeedLabDialog
-from app.session.speed import SpeedJobs
-from app.storage.table_files import as_json
+from app.panels.lab_windows import SpeedLabDialog
+from app.session.lab_jobs import SpeedJobs
+from app.storage.exported_files import as_json
 from app.theme.language import set_language
 from app.theme.theme import theme_for
-from app.views.labs.speed.figures import technique_plots
+from app.views.labs.speed.speed_plots import technique_plots
 from app.views.labs.speed.view import SpeedView
-from app.views.shared.view_picture import PictureOptions
+from app.widgets.widget_pictures import PictureOptions
 from app.window.main_window import MainWindow
 from core.errors import ScaleError
 from core.labs import speed

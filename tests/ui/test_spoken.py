@@ -11,8 +11,8 @@ from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QAccessible
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.control.live_text import complete_prefix
-from app.widgets.accessibility import AccessibleText, announcements
+from app.control.audible_feedback import complete_prefix
+from app.widgets.accessibility import AccessibleText, accessible_widget
 from app.widgets.accessibility.qt_interfaces import TextInterface
 from app.window.main_window import MainWindow
 from tests.app.history_files import keeping
@@ -138,7 +138,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, bool]]]:
         if isinstance(event, QAccessibleAnnouncementEvent):
             heard.append((event.message(), event.politeness() == QAccessible.AnnouncementPoliteness.Assertive))
 
-    monkeypatch.setattr(announcements, "send_accessibility_event", listen)
+    monkeypatch.setattr(accessible_widget, "send_accessibility_event", listen)
     QAccessible.setActive(True)
     yield heard
     QAccessible.setActive(False)

@@ -15,16 +15,15 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.control.stage.playback import PACES
-from app.panels.stage.presenter_page import PresenterWindow
+from app.control.stage.presenter import PACES
+from app.panels.stage.presenter_window import PresenterWindow
 from app.state.tours import find_tour as find_tour
-from app.theme.stage import MIN_FONT_PIXELS, stage_theme
-from app.theme.theme import Theme, theme_for
-from app.widgets.spotlight import DIM_OPACITY
+from app.theme.theme import MIN_FONT_PIXELS, Theme, stage_theme, theme_for
+from app.widgets.overlays import DIM_OPACITY
 from app.widgets.tree_canvas import TreeCanvas
 from app.widgets.widget_pictures import save_picture
 from app.window.main_window import MainWindow
-from app.window.view_only_mode import audience_screen
+from app.window.panel_layout import audience_screen
 from core import explain_token
 from tests.ui.beams import beam_run, beam_steps
 from tests.ui.fake_engine import STORY, ScriptedEngine

@@ -12,7 +12,7 @@ from app.state.run import Run
 from app.theme.theme import theme_for
 from app.views.inspector import inspector_rows, stage_values
 from app.views.inspector.panel import Inspector
-from app.views.inspector.stage_parts import RepetitionPicture, ScoreHistogramPicture, TopCutPicture
+from app.views.inspector.stage_pictures import RepetitionPicture, ScoreHistogramPicture, TopCutPicture
 from app.views.timeline import Timeline
 from app.views.tokens.view import TokenView
 from app.widgets.scale import NumberScale

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.session.deterministic_engine import strip_times
+from app.session.engine_proxy import strip_times
 from core import events
 from core.events import CostCurve, Finished, Metrics, Prefilled
 

@@ -10,8 +10,8 @@ from pytestqt.qtbot import QtBot
 
 from app.theme.theme import theme_for
 from app.views.shared.empty_page import button_top, title_and_hint_rects
-from app.views.text.drafter_underlines import paint_origin_underline
 from app.views.text.row_painting import COLOURINGS, SCORES, underline_thickness
+from app.views.text.token_decorations import paint_origin_underline
 from app.views.tokens.token_headings import empty_title_and_hint
 from app.views.tokens.view import TokenView
 from tests.ui.scripted import make_run, story, token

@@ -16,8 +16,8 @@ from app.theme.theme import theme_for
 from app.views import VIEWS
 from app.views.inspector.node_card import NodeCard
 from app.views.node_reports import NodeReport
-from app.views.tree.beam_report import beam_node_report, score_formula
-from app.views.tree.hypotheses import SCORE, TEXT, shared_prefix_length
+from app.views.tree.beam_content import SCORE, TEXT, shared_prefix_length
+from app.views.tree.beam_nodes import beam_node_report, score_formula
 from app.views.tree.view import TreeView
 from app.widgets.tree_canvas.geometry import READABLE_ZOOM
 from tests.ui.beams import FakeSearch, beam_run, beam_steps, ranking

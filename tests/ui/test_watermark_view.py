@@ -11,7 +11,7 @@ from app.state.branching import strip_for_scoring
 from app.state.run import Run
 from app.theme.theme import theme_for
 from app.views.inspector.panel import Inspector
-from app.views.inspector.stage_parts import WatermarkPicture
+from app.views.inspector.stage_pictures import WatermarkPicture
 from app.views.timeline import Timeline
 from app.views.tokens.view import TokenView
 from core.events import Stage, StageDetail, WatermarkSign

@@ -9,9 +9,9 @@ from PySide6.QtWidgets import QPushButton, QRadioButton
 from pytestqt.qtbot import QtBot
 
 from app import build_window
+from app.control.dialogs import run_scripts
 from app.control.messages import DISK_OFFER
 from app.control.model_list import WEIGHTS_ITEM
-from app.control.script_window import run_scripts
 from app.panels.weights_dialog import WeightsDialog
 from app.start.cli import parse
 from app.state.worker_messages import ALL_IN_MEMORY, AS_FITS

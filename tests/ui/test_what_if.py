@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.state.what_if import move_stage, order_setting
-from app.views.inspector.what_if import WhatIfCard, WhatIfContent
+from app.state.setting_changes import move_stage, order_setting
+from app.views.inspector.what_if_card import WhatIfCard, WhatIfContent
 from app.widgets.bars import BarList
 from app.widgets.funnel import FunnelWidget
 from app.window.main_window import MainWindow

@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.session.worker_thread import SWITCH_INTERVAL
+from app.session.worker import SWITCH_INTERVAL
 from app.storage.settings_file import SettingsStore
 from app.window.main_window import MainWindow
 from core import strategies

@@ -13,11 +13,8 @@ from PySide6.QtWidgets import QWidget
 from app.theme.theme import Theme
 
 if TYPE_CHECKING:
-    from app.panels.preference_lab import PreferenceLabDialog
-    from app.panels.speed_lab import SpeedLabDialog
-    from app.session.labs import PreferenceJobs
-    from app.session.scale import ScaleJobs
-    from app.session.speed import SpeedJobs
+    from app.panels.lab_windows import PreferenceLabDialog, SpeedLabDialog
+    from app.session.lab_jobs import PreferenceJobs, ScaleJobs, SpeedJobs
     from app.views.labs.scale.window import ScaleView
 
     Room = PreferenceLabDialog | ScaleView | SpeedLabDialog
@@ -39,7 +36,7 @@ class LabJobs:
     def preference(self) -> PreferenceJobs:
         """That of the preference lab."""
         if self._preference is None:
-            from app.session.labs import PreferenceJobs
+            from app.session.lab_jobs import PreferenceJobs
 
             self._preference = PreferenceJobs(self._data)
         return self._preference
@@ -47,7 +44,7 @@ class LabJobs:
     def scale(self) -> ScaleJobs:
         """That of the Scale lab."""
         if self._scale is None:
-            from app.session.scale import ScaleJobs
+            from app.session.lab_jobs import ScaleJobs
 
             self._scale = ScaleJobs()
         return self._scale
@@ -55,7 +52,7 @@ class LabJobs:
     def speed(self) -> SpeedJobs:
         """That of the Speed lab."""
         if self._speed is None:
-            from app.session.speed import SpeedJobs
+            from app.session.lab_jobs import SpeedJobs
 
             self._speed = SpeedJobs()
         return self._speed

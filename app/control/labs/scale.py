@@ -7,8 +7,8 @@ from functools import partial
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.session.scale import ScaleJobs
-from app.views.labs.scale.running_page import ProcessPage
+from app.session.lab_jobs import ScaleJobs
+from app.views.labs.scale.run_page import ProcessPage
 from app.views.labs.scale.window import ScaleView
 
 

@@ -10,9 +10,9 @@ from PySide6.QtWidgets import QWidget
 from app.control.export import ExportController
 from app.control.model_choice import ModelChoice
 from app.control.model_loading import ModelLoadController
-from app.panels.speed_lab import SpeedLabDialog
-from app.session.speed import SpeedJobs
-from app.widgets.accessibility.announcements import announce
+from app.panels.lab_windows import SpeedLabDialog
+from app.session.lab_jobs import SpeedJobs
+from app.widgets.accessibility.accessible_widget import announce
 from app.widgets.clipboard import copy_text_and_html
 from core import ModelEntry
 from core.labs import speed

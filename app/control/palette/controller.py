@@ -16,9 +16,8 @@ from app.theme.theme import Theme
 
 if TYPE_CHECKING:
     from app.control.palette.entry import PaletteContext, PaletteEntry
-    from app.control.palette.ranking import RankedEntry
-    from app.panels.palette.command_palette import CommandPalette
-    from app.panels.palette.palette_rows import PaletteRow
+    from app.control.palette.search import RankedEntry
+    from app.panels.palette.command_palette import CommandPalette, PaletteRow
 
 MAX_RECENT = 12
 """Entries that are remembered as used lately."""
@@ -57,8 +56,8 @@ class PaletteController(QObject):
 
     def gather(self) -> list[PaletteEntry]:
         """Every entry there is now, from all sources."""
+        from app.control.palette.search import with_synonyms
         from app.control.palette.sources import sources
-        from app.control.palette.synonyms import with_synonyms
 
         if self._context is None and self._make_context is not None:
             self._context = self._make_context()
@@ -85,7 +84,7 @@ class PaletteController(QObject):
 
     @Slot(str)
     def _search(self, query: str) -> None:
-        from app.control.palette.ranking import rank_entries
+        from app.control.palette.search import rank_entries
 
         self._results = rank_entries(self._entries, query, self._habits.recent)
         if self.panel is not None:
@@ -119,7 +118,7 @@ class PaletteController(QObject):
 
 
 def _row(result: RankedEntry) -> PaletteRow:
-    from app.panels.palette.palette_rows import PaletteRow
+    from app.panels.palette.command_palette import PaletteRow
 
     entry = result.entry
     return PaletteRow(entry.title, entry.kind, entry.shortcut, entry.about, entry.reason, result.positions)

@@ -4,23 +4,69 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QObject, QRect, QTimer, Signal, Slot
+from PySide6.QtCore import QDateTime, QElapsedTimer, QLocale, QObject, QRect, QTimer, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.control.sound_effects import sound_name
-from app.control.stage.choice_display import ChoiceDisplay
-from app.control.stage.playback import Playback, is_growing
-from app.control.stage.stage_words import caption_text, caption_title
-from app.control.stage.window_appearance import WindowAppearance
+from app.control.audible_feedback import sound_name
+from app.control.stage.stage_content import ChoiceDisplay, WindowAppearance, caption_text, caption_title
+from app.control.stage.step_controls import StepControls
 from app.panels.centre import Centre
-from app.panels.stage.stage_caption import StageCaption
+from app.panels.stage.presenter_window import SIZE, PresenterContent, PresenterWindow, StageCaption
 from app.session.session import Session
 from app.state.run import Run
 from app.state.token_caption import TokenCaption, current_caption, next_caption
 from app.theme.theme import Theme
+from app.views.replay import TOKENS_PER_SECOND, Replay
 from app.widgets.animation.motion import DURATION
-from app.widgets.spotlight import SpotlightOverlay
+from app.widgets.overlays import SpotlightOverlay
 from core.events import TokenChosen
+from resources.language import tr, trn
+
+PACES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""Tokens a second."""
+DEFAULT_PACE = 1.0
+
+
+class Playback(Replay):
+    """A replay at one of `PACES` that waits for tokens which are not written yet."""
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self.pace = DEFAULT_PACE
+        self.set_pace(DEFAULT_PACE)
+
+    def set_pace(self, pace: float) -> None:
+        """So many tokens a second, one of `PACES`."""
+        self.pace = pace
+        self.set_speed(pace / TOKENS_PER_SECOND)
+
+    def change_pace(self, steps: int) -> None:
+        """So many paces faster, or slower, as far as they go."""
+        index = min(max(PACES.index(self.pace) + steps, 0), len(PACES) - 1)
+        self.set_pace(PACES[index])
+
+    @Slot()
+    def play(self) -> None:
+        """Let the cursor run to the end; from the start again where an ended run is there already."""
+        run = self.run
+        if run is None or not (run.length or is_growing(run)):
+            return
+        self._start()
+        if run.cursor >= run.length and not is_growing(run):
+            self.cursorRequested.emit(0)
+
+    @Slot()
+    def _advance(self) -> None:
+        run = self.run
+        if run is None or (run.cursor >= run.length and not is_growing(run)):
+            self.pause()
+        elif run.cursor < run.length:
+            self.cursorRequested.emit(run.cursor + 1)
+
+
+def is_growing(run: Run) -> bool:
+    """Whether more may come."""
+    return run.outcome is None and run.finished is None
 
 
 class Presenter(QObject):
@@ -217,3 +263,88 @@ class Presenter(QObject):
         lit = self._centre.columns[0].current_view.spotlight_rect()
         stack = self._centre.columns[0].stack
         return lit.translated(view.mapTo(stack, lit.topLeft()) - lit.topLeft()) if not lit.isEmpty() else lit
+
+
+_SECOND = 1000
+
+
+class PresenterPageController(QObject):
+    """One page for as long as something is presented; `leaveRequested` when it is to end; `viewRequested(by)`: the view that
+    is so many tabs further on."""
+
+    leaveRequested = Signal()
+    viewRequested = Signal(int)
+
+    def __init__(self, presenter: Presenter, steering: StepControls, over: QWidget, theme: Theme) -> None:
+        super().__init__(presenter)
+        self._presenter, self._controls = presenter, steering
+        self.page = PresenterWindow(over)
+        self.page.resize(*(theme.px(side) for side in SIZE))
+        self._stopwatch = QElapsedTimer()
+        self._clock_timer = QTimer(self, interval=_SECOND)
+        self._clock_timer.timeout.connect(self._show_time)
+        self.set_theme(theme)
+        self._connect()
+
+    def _connect(self) -> None:
+        page, presenter = self.page, self._presenter
+        presenter.updated.connect(self.update_page)
+        presenter.playback.playingChanged.connect(page.show_playing)
+        page.played.connect(self._controls.toggle)
+        page.stepped.connect(self._controls.step)
+        page.paceChanged.connect(presenter.change_pace)
+        page.viewChanged.connect(self.viewRequested)
+        page.exitRequested.connect(self.leaveRequested)
+        page.closed.connect(self._clock_timer.stop)
+
+    @Slot(object)
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self.page.set_theme(theme)
+
+    def open(self) -> None:
+        """Show the page; its watch begins with the first time."""
+        if not self._stopwatch.isValid():
+            self._stopwatch.start()
+        self._clock_timer.start()
+        self._show_time()
+        self.page.show()
+        self.update_page()
+
+    def close(self) -> None:
+        """Put it away; the watch begins anew the next time."""
+        self._clock_timer.stop()
+        self._stopwatch.invalidate()
+        self.page.close()
+
+    @Slot()
+    def update_page(self) -> None:
+        """Say what is on the stage, and what comes."""
+        if not self.page.isVisible():
+            return
+        caption, following = self._presenter.caption, self._presenter.next_caption
+        self.page.show_playing(self._presenter.playback.is_playing)
+        self.page.show_content(
+            PresenterContent(
+                current=caption.title.text(),
+                reason=caption.sentence.text(),
+                notes=self._controls.notes,
+                next_step=f"{following.title}\n{following.sentence}" if following is not None else "",
+                progress=caption.progress.text(),
+                speed=pace_text(self._presenter.playback.pace),
+                view=self._presenter.view_title,
+            )
+        )
+
+    @Slot()
+    def _show_time(self) -> None:
+        clock = QLocale().toString(QDateTime.currentDateTime().time(), QLocale.FormatType.ShortFormat)
+        minutes, seconds = divmod(self._stopwatch.elapsed() // _SECOND, 60)
+        self.page.show_time(clock, f"{minutes}:{seconds:02}")
+
+
+def pace_text(pace: float) -> str:
+    """`1 token a second`, `a token in 4 s`."""
+    if pace < 1:
+        return tr("a token in {seconds:g} s").format(seconds=1 / pace)
+    return trn("{count:g} token a second", "{count:g} tokens a second", pace).format(count=pace)

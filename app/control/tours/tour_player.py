@@ -6,14 +6,92 @@ from typing import NamedTuple
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
-from app.control.tours.tour_runs import TourViews
-from app.control.tours.tour_settings import TourSettings
+from app.control.borrowed_settings import TOUR, BorrowedSettings
+from app.control.requests import ChosenSettings
+from app.control.run_control import RunController
+from app.control.settings_controller import SettingsController
 from app.control.tours.tour_ui import TourUi
+from app.panels.centre import Centre
+from app.panels.prompt_panel import PromptPanel
 from app.session.session import Session
 from app.state.run import Run
-from app.state.tours import StepNarration, Tour, TourStep, narrate
+from app.state.tours import StepNarration, Tour, TourSetting, TourStep, narrate
 from app.state.worker_messages import Outcome
+from app.views.speculation.view import SpeculationView
+from app.views.tree.view import TreeView
 from resources.language import tr
+
+
+class TourViews(QObject):
+    """Shows runs and places; it knows of no step but the one it is told."""
+
+    def __init__(self, session: Session, centre: Centre) -> None:
+        super().__init__(centre)
+        self._session, self._centre = session, centre
+
+    def show_view(self, name: str) -> None:
+        """The view in which a run is seen."""
+        self._centre.show_view(name)
+
+    def show_run(self, run: Run) -> None:
+        """Show a run that was made before, whole."""
+        if self._session.run is not run:
+            self._session.show(run)
+        self._session.move_cursor(run.length)
+
+    def show_position(self, step: TourStep, narration: StepNarration) -> None:
+        """The view, the cursor, the token, the round and the node that a step speaks of."""
+        if step.view:
+            self._centre.show_view(step.view)
+        cursor = narration.index_of(step.cursor)
+        if cursor is not None:
+            self._session.move_cursor(cursor)
+        self._session.select_token(narration.index_of(step.token))
+        self._show_in_view(narration.index_of(step.round), narration.index_of(step.node))
+
+    def _show_in_view(self, number: int | None, node: int | None) -> None:
+        view = self._centre.columns[0].current_view
+        if isinstance(view, SpeculationView) and number is not None:
+            view.show_round(number)
+        if isinstance(view, SpeculationView | TreeView):
+            view.canvas.selection.pick(node)
+
+
+class TourSettings(QObject):
+    """Sets everything that a run begins from, and begins it. The user's own settings are borrowed for that."""
+
+    def __init__(
+        self,
+        controller: SettingsController,
+        chosen: ChosenSettings,
+        prompt: PromptPanel,
+        runs: RunController,
+        borrowed: BorrowedSettings,
+    ) -> None:
+        super().__init__(prompt)
+        self._borrowed = borrowed
+        self._controller, self._chosen, self._prompt, self._runs = controller, chosen, prompt, runs
+
+    def set(self, setting: TourSetting) -> None:
+        """Everything that the run begins from, as far as it is here."""
+        self._controller.choose(setting.model, setting.strategy, setting.cache, setting.drafts)
+        self._controller.set_values(setting.parameters)
+        self._chosen.cache.parameters.set_values(setting.cache_parameters)
+        self._chosen.seed.spin.setValue(setting.seed)
+        self._chosen.seed.lock_button.setChecked(True)
+        self._prompt.set_prompt(setting.prompt)
+
+    def borrow(self) -> None:
+        """Keep the settings as they are now for `give_back`, unless a tour has them already."""
+        self._borrowed.borrow(TOUR)
+
+    def give_back(self) -> None:
+        """Restore all settings from before the tour."""
+        self._borrowed.give_back(TOUR)
+
+    def run(self) -> bool:
+        """Begin the run that is set; False where it cannot be: the window then says why."""
+        return self._runs.run()
 
 
 class TourState(NamedTuple):

@@ -3,19 +3,130 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from PySide6.QtCore import QObject, Signal, Slot
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QObject, QRect, QTimer, Signal, Slot
+from PySide6.QtWidgets import QScrollArea, QWidget
 
-from app.control.tours.tour_targets import TourTargets
+from app.panels.centre import Centre
+from app.panels.setup_panel import SetupPanel
 from app.state.tours import Tour
 from app.theme.theme import Theme, theme_for
+from app.views.inspector.panel import Inspector
+from app.views.speculation.view import SpeculationView
+from app.views.tokens.view import TokenView
+from app.views.tree.view import TreeView
+from app.widgets.screen import visible_rect
 from resources.language import tr
 
 if TYPE_CHECKING:
-    from app.panels.tours.tour_panel import TourPanel
+    from app.panels.tours.bottom_panels import TourPanel
     from app.panels.tours.tour_spotlight import TourSpotlight
+
+LAYOUT_TIMEOUT_MS = 1000
+"""Milliseconds for what is pointed at to find its place: what tells of a token is filled and laid out in turns."""
+
+
+class TargetRect(NamedTuple):
+    """A place in the window: a stretch of a widget."""
+
+    widget: QWidget
+    rect: QRect
+    """In the widget's own pixels."""
+
+
+class TourTargets(QObject):
+    """Finds what is pointed at, and brings it into sight: `setupRequested` and `inspectorRequested` ask for a panel."""
+
+    setupRequested = Signal()
+    inspectorRequested = Signal()
+
+    def __init__(self, over: QWidget, centre: Centre, setup: SetupPanel, inspector: Inspector) -> None:
+        super().__init__(centre)
+        self._over, self._centre, self._setup, self._inspector = over, centre, setup, inspector
+        self._scroll_target = ""
+        """What has just been asked for: whatever is laid out meanwhile, it is kept in sight."""
+        self._layout_timer = QTimer(self, interval=LAYOUT_TIMEOUT_MS, singleShot=True)
+        self._layout_timer.timeout.connect(self._stop_scrolling)
+        self._special_targets: dict[str, Callable[[], TargetRect | None]] = {
+            "token": self._token,
+            "node": self._node,
+            "view": lambda: _widget_rect(self._centre.columns[0].current_view),
+        }
+
+    def scroll_into_view(self, name: str) -> None:
+        """Open the panel that it stands in, and scroll to it."""
+        self._scroll_target = name
+        self._layout_timer.start()
+        widget = self._widget(name)
+        if widget is None:
+            return
+        if self._setup.isAncestorOf(widget):
+            self.setupRequested.emit()
+            self._setup.show_inputs()
+            if not widget.isVisible():
+                self._setup.parameters.set_advanced(True)
+        if self._inspector.isAncestorOf(widget) or widget is self._inspector:
+            self.inspectorRequested.emit()
+        _scroll_to(_widget_rect(widget))
+
+    def find(self, name: str) -> TargetRect | None:
+        """Where it is now; None where it is not to be seen."""
+        named = self._special_targets.get(name)
+        spot = named() if named is not None else None
+        if spot is None and named is None and (widget := self._widget(name)) is not None:
+            spot = _widget_rect(widget)
+        if spot is None:
+            return None
+        if visible_rect(*spot, self._over).isEmpty() and self._scroll_target == name:
+            _scroll_to(spot)
+        return spot if not visible_rect(*spot, self._over).isEmpty() else None
+
+    @Slot()
+    def _stop_scrolling(self) -> None:
+        """From now on nobody's scrolling is undone."""
+        self._scroll_target = ""
+
+    def _widget(self, name: str) -> QWidget | None:
+        if name in self._special_targets or not name:
+            return None
+        found: list[QWidget] = self._over.findChildren(QWidget, name)
+        return next((widget for widget in found if widget.isVisible()), found[0] if found else None)
+
+    def _token(self) -> TargetRect | None:
+        """The selected token, where the text is in front."""
+        view = self._centre.columns[0].current_view
+        run = view.area.run if isinstance(view, TokenView) else None
+        if not isinstance(view, TokenView) or run is None or run.selected is None:
+            return _widget_rect(view)
+        return TargetRect(view.area.viewport(), view.token_rect(run.selected))
+
+    def _node(self) -> TargetRect | None:
+        """The selected node of the tree in front."""
+        view = self._centre.columns[0].current_view
+        if not isinstance(view, SpeculationView | TreeView):
+            return _widget_rect(view)
+        node = view.canvas.selection.selected
+        return (
+            TargetRect(view.canvas, view.canvas.canvas_state.positions.node_rect(node))
+            if node is not None
+            else _widget_rect(view)
+        )
+
+
+def _widget_rect(widget: QWidget) -> TargetRect:
+    return TargetRect(widget, widget.rect())
+
+
+def _scroll_to(spot: TargetRect) -> None:
+    """Let every area that it stands in show it, and of what is larger than the area its middle."""
+    above = spot.widget.parentWidget()
+    while above is not None:
+        inside = above.widget() if isinstance(above, QScrollArea) else None
+        if isinstance(above, QScrollArea) and inside is not None:
+            middle = spot.widget.mapTo(inside, spot.rect.center())
+            above.ensureVisible(middle.x(), middle.y(), spot.rect.width() // 2 + 1, spot.rect.height() // 2 + 1)
+        above = above.parentWidget()
 
 
 class TourUi(QObject):
@@ -72,7 +183,7 @@ class TourUi(QObject):
             self.spotlight.set_theme(theme)
 
     def _make_panel(self) -> TourPanel:
-        from app.panels.tours.tour_panel import TourPanel
+        from app.panels.tours.bottom_panels import TourPanel
         from app.panels.tours.tour_spotlight import TourSpotlight
 
         self.panel = TourPanel()

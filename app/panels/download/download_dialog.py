@@ -3,16 +3,164 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QDialogButtonBox, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtCore import QRect, QRectF, Qt, Signal, Slot
+from PySide6.QtGui import QFont, QFontMetrics, QPainter
+from PySide6.QtWidgets import (
+    QDialogButtonBox,
+    QHBoxLayout,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+    QPushButton,
+    QStyle,
+    QStyleOptionViewItem,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.panels.download.model_page import ModelPage
-from app.panels.download.model_rows import HubModelList, HubModelRow
 from app.theme.theme import Theme
 from app.widgets.dialog import BaseDialog
-from app.widgets.wrapped_label import WrappedLabel
+from app.widgets.labels import WrappedLabel
+from app.widgets.painted_rows import ABOVE, BETWEEN, Index, LinesDelegate, paint_line
+from app.widgets.plain_text import tooltip
 from resources.language import tr
+
+SIDE, BAR = 12, 3
+ROW_ROLE = Qt.ItemDataRole.UserRole
+
+
+@dataclass(frozen=True, slots=True)
+class HubModelRow:
+    """One model, in words."""
+
+    name: str
+    facts: str
+    status: str
+    """Whether it fits, or how far it has come."""
+    status_color: str = "muted"
+    """The colour of that: a field of the theme."""
+    progress: float | None = None
+    """Of it that is there, while it comes."""
+
+    @property
+    def sentence(self) -> str:
+        """All of it, as it is read out."""
+        return ". ".join(part for part in (self.name, self.facts, self.status) if part)
+
+
+class HubModelList(QListWidget):
+    """`picked(name)` when another is picked; empty when none is."""
+
+    picked = Signal(str)
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setObjectName("downloadList")
+        self.setAccessibleName(tr("Models"))
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setVerticalScrollMode(QListWidget.ScrollMode.ScrollPerPixel)
+        self._delegate = _HubModelDelegate(self)
+        self.setItemDelegate(self._delegate)
+        self.currentItemChanged.connect(self._on_current)
+
+    @property
+    def name(self) -> str:
+        """The picked model; empty when there is none."""
+        row = self.currentIndex().data(ROW_ROLE)
+        return row.name if isinstance(row, HubModelRow) else ""
+
+    def pick(self, name: str) -> None:
+        """Pick the model of that name, where it is listed."""
+        for place in range(self.count()):
+            if self.item(place).data(ROW_ROLE).name == name:
+                self.setCurrentRow(place)
+
+    def show_rows(self, rows: Sequence[HubModelRow]) -> None:
+        """List these; the picked one stays so, else the first is."""
+        picked = self.name
+        self.blockSignals(True)
+        self.clear()
+        for row in rows:
+            self.addItem(_item(row))
+        places = [place for place, row in enumerate(rows) if row.name == picked] or [0]
+        self.setCurrentRow(places[0] if rows else -1)
+        self.blockSignals(False)
+        if self.name != picked:
+            self.picked.emit(self.name)
+
+    def show_row(self, row: HubModelRow) -> None:
+        """Say something else of a model that is listed."""
+        for place in range(self.count()):
+            item = self.item(place)
+            if item.data(ROW_ROLE).name == row.name:
+                _fill(item, row)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Colours and sizes."""
+        self._delegate.theme = theme
+        self.scheduleDelayedItemsLayout()
+        self.viewport().update()
+
+    @Slot()
+    def _on_current(self) -> None:
+        self.picked.emit(self.name)
+
+
+def _item(row: HubModelRow) -> QListWidgetItem:
+    item = QListWidgetItem()
+    _fill(item, row)
+    return item
+
+
+def _fill(item: QListWidgetItem, row: HubModelRow) -> None:
+    item.setData(ROW_ROLE, row)
+    item.setData(Qt.ItemDataRole.AccessibleTextRole, row.sentence)
+    item.setToolTip(tooltip(row.status))
+
+
+class _HubModelDelegate(LinesDelegate):
+    """Three lines; below them, while a model comes, how much of it is there."""
+
+    def line_fonts(self, theme: Theme) -> tuple[QFont, ...]:
+        return _fonts(theme)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        row, theme = index.data(ROW_ROLE), self.theme
+        if theme is None or not isinstance(row, HubModelRow):
+            return
+        painter.save()
+        _paint_background(painter, option, theme, row.progress)
+        side = theme.space(SIDE)
+        top = option.rect.top() + theme.space(ABOVE)
+        colors = (theme.color("text"), theme.color("muted"), theme.ink(row.status_color))
+        for font, color, text in zip(_fonts(theme), colors, (row.name, row.facts, row.status), strict=True):
+            height = QFontMetrics(font).lineSpacing()
+            paint_line(painter, QRect(option.rect.left() + side, top, option.rect.width() - 2 * side, height), font, color,
+                   text)  # fmt: skip
+            top += height + theme.px(BETWEEN)
+        painter.restore()
+
+
+def _fonts(theme: Theme) -> tuple[QFont, QFont, QFont]:
+    return theme.font(13, 600), theme.font(12), theme.font(12, tabular=True)
+
+
+def _paint_background(painter: QPainter, option: QStyleOptionViewItem, theme: Theme, progress: float | None) -> None:
+    state, row = option.state, QRectF(option.rect)
+    if state & (QStyle.StateFlag.State_Selected | QStyle.StateFlag.State_MouseOver):
+        painter.fillRect(row, theme.color("tint" if state & QStyle.StateFlag.State_Selected else "hover"))
+    painter.fillRect(QRectF(row.left(), row.bottom() - 1, row.width(), 1), theme.color("line"))
+    if progress is not None:
+        height = theme.px(BAR)
+        bar = QRectF(row.left(), row.bottom() - height, row.width() * progress, height)
+        painter.fillRect(bar, theme.color("accent"))
+    if state & QStyle.StateFlag.State_HasFocus:
+        painter.setPen(theme.color("accent"))
+        painter.drawRect(row.adjusted(0.5, 0.5, -0.5, -1.5))
+
 
 _COLUMNS, _LINES = 104, 27
 """What is seen at once, in letters."""

@@ -5,19 +5,199 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, Qt, QTimer, Signal, Slot
-from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QFrame, QLineEdit, QMenu, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLineEdit,
+    QMenu,
+    QPushButton,
+    QStackedWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
-from app.panels.history.history_bars import HistoryFooter, HistoryHeader, row_of
-from app.panels.history.history_model import LoadRecords
-from app.panels.history.run_list import RunList
+from app.panels.commands import key_of
+from app.panels.history.run_list import LoadRecords, RunList
 from app.panels.parameter_row import MARGIN
+from app.storage.history.history_record import HistoryRecord
 from app.theme.theme import Theme, Themeable
-from app.widgets.empty_offer import FillButton
+from app.views.shared.empty_page import FillButton
+from app.widgets.icons import IconButton
 from app.widgets.inputs import ScrollArea
-from app.widgets.plain_text import caption
-from app.widgets.wrapped_label import WrappedLabel
-from resources.language import tr
+from app.widgets.labels import ElidedLabel, WrappedLabel
+from app.widgets.plain_text import PlainLabel, caption, tooltip
+from resources.language import mark, tr
+
+RIGHT, ABOVE = 8, 3
+ACTIONS = (
+    ("restore", "sliders", mark("Use these settings")),
+    ("compare", "compare", mark("Compare with the shown run")),
+    ("pin", "pin", mark("Pin")),
+    ("rename", "pencil", mark("Rename")),
+    ("delete", "trash", mark("Delete")),
+)
+"""(name, icon, title) of what can be done with a run."""
+
+
+class HistoryHeader(QWidget):
+    """The way back and forth through runs, a menu for the history as a whole, and its end."""
+
+    backRequested = Signal()
+    forwardRequested = Signal()
+    closeRequested = Signal()
+    keepRequested = Signal(bool)
+    forgetAllRequested = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.back = IconButton("step-back", tr("Previous run ({key})").format(key=key_of("previous_run")))
+        self.forward = IconButton("step-forward", tr("Next run ({key})").format(key=key_of("next_run")))
+        self.more = IconButton("more", tr("More about the history"))
+        self.close_button = IconButton("close", tr("Close the history ({key})").format(key=key_of("toggle_history")))
+        self.back.clicked.connect(self.backRequested)
+        self.forward.clicked.connect(self.forwardRequested)
+        self.close_button.clicked.connect(self.closeRequested)
+        self._make_menu()
+        row = row_of(self, MARGIN, RIGHT)
+        self._heading = PlainLabel(tr("HISTORY"))
+        self._heading.setProperty("role", "heading")
+        row.addWidget(self._heading, 1)
+        for button in self._buttons:
+            row.addWidget(button)
+
+    @property
+    def _buttons(self) -> tuple[IconButton, ...]:
+        return (self.back, self.forward, self.more, self.close_button)
+
+    def set_history_enabled(self, is_on: bool) -> None:
+        """Whether runs are kept."""
+        self._keep.setChecked(is_on)
+
+    @Slot(bool, bool)
+    def set_navigation(self, back: bool, forward: bool) -> None:
+        """Whether there are runs before and after the shown one."""
+        self.back.setEnabled(back)
+        self.forward.setEnabled(forward)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Colours and sizes."""
+        for button in self._buttons:
+            button.set_theme(theme)
+        self.setFixedHeight(theme.px(20) + theme.space(20))
+        self._fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        """Without room for all, the steps give way, for which there are keys."""
+        taken = self._heading.sizeHint().width() + sum(button.sizeHint().width() + 2 for button in self._buttons)
+        for button in (self.back, self.forward):
+            button.setVisible(taken + MARGIN + RIGHT <= self.width())
+
+    def _make_menu(self) -> None:
+        self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        menu = QMenu(self.more)
+        menu.setObjectName("historyActions")
+        self._keep = menu.addAction(tr("Keep a history"))
+        self._keep.setCheckable(True)
+        self._keep.triggered.connect(self.keepRequested)
+        menu.addAction(tr("Forget all…"), self.forgetAllRequested.emit)
+        self.more.setMenu(menu)
+
+
+class HistoryFooter(QFrame):
+    """How many runs there are, what can be done with the picked one, and above that the one that was deleted last.
+
+    `actionRequested(name)` with one of `ACTIONS`.
+    """
+
+    actionRequested = Signal(str)
+    undoRequested = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setProperty("role", "foot")
+        self.summary, self.deleted = PlainLabel(), ElidedLabel()
+        for label in (self.summary, self.deleted):
+            label.setProperty("role", "muted")
+        self.buttons = {name: self._button(name, icon, title) for name, icon, title in ACTIONS}
+        self.undo = QPushButton(tr("Undo"))
+        self.undo.setObjectName("historyUndo")
+        self.undo.setProperty("role", "quiet")
+        self.undo.clicked.connect(self.undoRequested)
+        self._lay_out()
+        self.show_picked(None)
+
+    def show_picked(self, record: HistoryRecord | None) -> None:
+        """This is the run that something can be done with."""
+        for button in self.buttons.values():
+            button.setEnabled(record is not None)
+        title = tr("Unpin") if record is not None and record.pinned else tr("Pin")
+        self.buttons["pin"].setToolTip(tooltip(title))
+        self.buttons["pin"].setAccessibleName(title)
+
+    def show_summary(self, text: str) -> None:
+        """How many there are."""
+        self.summary.setText(text)
+        self._fit()
+
+    def show_deleted(self, name: str) -> None:
+        """That run can be brought back; empty: none."""
+        self.deleted.setText(tr("Deleted “{name}”").format(name=name))
+        self._undo_bar.setVisible(bool(name))
+
+    def set_theme(self, theme: Theme) -> None:
+        """Colours and sizes."""
+        for button in self.buttons.values():
+            button.set_theme(theme)
+        for label in (self.summary, self.deleted):
+            label.setFont(theme.font(12, tabular=True))
+        self._fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        """What can be pressed goes before what can be read."""
+        taken = sum(button.sizeHint().width() + 2 for button in self.buttons.values()) + MARGIN + RIGHT
+        self.summary.setVisible(taken + self.summary.sizeHint().width() <= self.width())
+
+    def _button(self, name: str, icon: str, title: str) -> IconButton:
+        button = IconButton(icon, tr(title))
+        button.setObjectName(f"history.{name}")
+        button.clicked.connect(lambda: self.actionRequested.emit(name))
+        return button
+
+    def _lay_out(self) -> None:
+        self._undo_bar, acting = QWidget(), QWidget()
+        undoing = row_of(self._undo_bar, MARGIN, RIGHT, ABOVE)
+        undoing.addWidget(self.deleted, 1)
+        undoing.addWidget(self.undo)
+        self._undo_bar.hide()
+        row = row_of(acting, MARGIN, RIGHT, ABOVE, ABOVE)
+        row.addWidget(self.summary)
+        row.addStretch(1)
+        for button in self.buttons.values():
+            row.addWidget(button)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self._undo_bar)
+        column.addWidget(acting)
+
+
+def row_of(widget: QWidget, left: int, right: int, above: int = 0, below: int = 0) -> QHBoxLayout:
+    """A row that fills `widget`."""
+    row = QHBoxLayout(widget)
+    row.setContentsMargins(left, above, right, below)
+    row.setSpacing(2)
+    return row
+
 
 TYPING_MS = 120
 """After so long without another letter, the list is searched."""

@@ -8,8 +8,8 @@ from PySide6.QtWidgets import QDialogButtonBox, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme, theme_for
 from app.widgets.dialog import BaseDialog
+from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import PlainLabel
-from app.widgets.wrapped_label import WrappedLabel
 from core import words
 from resources.language import tr
 

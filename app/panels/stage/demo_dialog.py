@@ -13,11 +13,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.storage.film.film_formats import KINDS, PNGS, WEBM
-from app.storage.film.webm import webm_unsupported_reason
+from app.storage.film.film_formats import KINDS, PNGS, WEBM, webm_unsupported_reason
 from app.widgets.inputs import ComboBox, DoubleSpinBox
+from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import PlainLabel
-from app.widgets.wrapped_label import WrappedLabel
 from resources.language import mark, tr, trn
 
 SIZES = ((1280, 720), (1920, 1080), (960, 540))

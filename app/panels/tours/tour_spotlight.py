@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QWidget
 from shiboken6 import isValid
 
 from app.theme.theme import Theme, theme_for
-from app.widgets.visibility import visible_rect
+from app.widgets.screen import visible_rect
 
 MARGIN, WIDTH, CORNER_RADIUS = 5, 3, 9
 """Pixels at 100 %: between the target and the ring, of the ring, of its corners."""

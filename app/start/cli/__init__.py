@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from app.start.cli.options import CommandLineOptions
-from app.start.cli.reading import parse, peek_option
+from app.start.cli.parser import CommandLineOptions, parse, peek_option
 
 __all__ = ["CommandLineOptions", "parse", "peek_option"]

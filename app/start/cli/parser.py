@@ -3,15 +3,122 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import fill
+from unicodedata import east_asian_width
 
 from app.start.cli import values
-from app.start.cli.argparse_words import HelpFormatter
+from app.start.cli.values import DEMO_SPEED, MAX_AREA, PICTURE_SIZE
 from app.storage.settings import LANGUAGE_CHOICES, WEIGHT_FORMATS
 from app.theme.palettes import SCHEMES
-from resources.language import mark, tr
+from core.checks.name_suggestions import did_you_mean
+from resources.language import ENGLISH, current_language, mark, tr, trn
+
+ARGPARSE_MESSAGES = (
+    mark("usage: "),
+    mark("positional arguments"),
+    mark("options"),
+    mark("%(heading)s:"),
+    mark("show this help message and exit"),
+    mark("%(prog)s: error: %(message)s\n"),
+    mark("argument %(argument_name)s: %(message)s"),
+    mark("expected one argument"),
+    mark("expected at least one argument"),
+    mark("expected at most one argument"),
+    mark("ignored explicit argument %r"),
+    mark("invalid choice: %(value)r (choose from %(choices)s)"),
+)
+"""Everything that this program's options can make it look up."""
+_UNBREAKABLE = re.compile(r"\s*(?:[!-~]+|[^\s!-~])[，。；：、）”！？]*")
+"""What stays on one line: a word of Latin letters, or one character; a sign does not begin a line."""
+
+
+@contextmanager
+def translate_argparse() -> Iterator[None]:
+    """While this lasts, argparse asks this program's catalogues.
+
+    It looks its translators up in its own module whenever it says something; the one other way to them, gettext's,
+    goes by variables of the environment, and the language here is the reader's own.
+    """
+    originals = {name: vars(argparse)[name] for name in ("_", "ngettext")}
+    vars(argparse).update(_=tr, ngettext=trn)
+    try:
+        yield
+    finally:
+        vars(argparse).update(originals)
+
+
+class HelpFormatter(argparse.HelpFormatter):
+    """Breaks lines of Chinese, too: no spaces stand in it, and each character is two columns wide."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        if current_language() == ENGLISH:
+            return super()._split_lines(text, width)
+        lines = [""]
+        for piece in _UNBREAKABLE.findall(text):
+            if lines[-1] and display_width(lines[-1] + piece) > width:
+                lines.append("")
+            lines[-1] += piece if lines[-1] else piece.lstrip()
+        return lines
+
+
+def display_width(text: str) -> int:
+    """How many places of a terminal a text takes."""
+    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLineOptions:
+    """The command line, read; empty strings and None leave things as the settings have them."""
+
+    model: str = ""
+    strategy: str = ""
+    params: tuple[tuple[str, str], ...] = ()
+    preset: str = ""
+    prompt: str | None = None
+    chat: bool = False
+    media: tuple[Path, ...] = ()
+    cache: str = ""
+    weights: str = ""
+    memory: int | None = None
+    drafts: tuple[str, ...] = ()
+    seed: int | None = None
+    run: bool = False
+    present: bool = False
+    view: str = ""
+    size: tuple[int, int] | None = None
+    theme: str = ""
+    language: str = ""
+    font_scale: float | None = None
+    scale: float | None = None
+    screenshot: Path | None = None
+    export: Path | None = None
+    plain_csv: bool = False
+    record_demo: Path | None = None
+    demo_speed: float = DEMO_SPEED
+    still: bool = False
+    pictures: Path | None = None
+    allow_outside: bool = False
+    recorded: Path | None = None
+    record: Path | None = None
+    config_dir: Path | None = None
+    tour: str = ""
+
+    @property
+    def sets_more_than_appearance(self) -> bool:
+        """Whether more is said than how the window looks and where its settings are."""
+        bare = replace(self, size=None, theme="", language="", font_scale=None, scale=None, config_dir=None)
+        return bare != CommandLineOptions()
+
+    @property
+    def writes_files(self) -> bool:
+        """Whether something is to be written, and nobody to be waited for."""
+        return any(path is not None for path in (self.screenshot, self.export, self.record_demo))
+
 
 SCRIPT_EXAMPLE = mark("""\
 a script for --pictures (every key: docs/pictures.md):
@@ -143,3 +250,51 @@ def _available_names() -> str:
             "",
         )
     )
+
+
+def parse(arguments: Sequence[str]) -> CommandLineOptions:
+    """Read the command line; argparse ends the program for --help and for what it cannot read."""
+    with translate_argparse():
+        parser = make_parser()
+        namespace, unknown = parser.parse_known_args(list(arguments))
+        if unknown:
+            suggestion = did_you_mean(unknown[0].partition("=")[0], parser.options)
+            parser.error(tr("unrecognized arguments: {names}.{near}").format(names=" ".join(unknown), near=suggestion))
+        options = CommandLineOptions(**{**vars(namespace), "params": tuple(namespace.params), "drafts": tuple(namespace.drafts),
+                             "media": tuple(namespace.media)})  # fmt: skip
+        if problem := next(_conflicts(options), ""):
+            parser.error(problem)
+    return options
+
+
+def _conflicts(options: CommandLineOptions) -> Iterator[str]:
+    """What of it does not go together."""
+    if options.still and not options.writes_files and options.pictures is None:
+        yield tr("--still is for pictures: say where with --screenshot, --export, --record-demo or --pictures")
+    if options.plain_csv and (options.export is None or options.export.suffix.lower() != ".csv"):
+        yield tr("--plain-csv is for figures: add --export FILE.csv")
+    if options.allow_outside and options.pictures is None:
+        yield tr("--allow-outside is for a script of pictures: add --pictures FILE")
+    if options.record is not None and not options.run:
+        yield tr("--record is for a run: add --run")
+    if options.recorded is not None and options.run:
+        yield tr("a recorded run is shown as it was: leave --run out, or the file")
+    if options.tour and (options.run or options.recorded is not None or options.pictures is not None):
+        yield tr("a tour sets and runs everything itself: leave out --run, --pictures and the recorded run")
+    width, height = (side * (options.scale or 1.0) for side in options.size or PICTURE_SIZE)
+    if width * height > MAX_AREA:
+        message = tr("a picture of {width:.0f}x{height:.0f} pixels is too large: {most:,} are the most")
+        yield message.format(width=width, height=height, most=MAX_AREA)
+
+
+def peek_option(arguments: Sequence[str], option: str, known: Sequence[str] = ()) -> str:
+    """What an option is given, found before the line is read in full: its mistakes are told in that language already.
+
+    Empty where it is not given, or not one of those `known`.
+    """
+    given = ""
+    for argument, following in zip(arguments, (*arguments[1:], ""), strict=False):
+        name, equals, value = argument.partition("=")
+        if name == option:
+            given = value if equals else following
+    return given if not known or given in known else ""

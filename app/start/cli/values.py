@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.state.suggestions import truncate_name
-from app.state.weights_memory import parse_memory as parse_weights_memory
+from app.state.worker_messages import parse_memory as parse_weights_memory
 from app.storage.settings import MAX_SCALE, MAX_SEED, MIN_SCALE
 from resources.language import mark, tr
 

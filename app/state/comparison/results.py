@@ -2,16 +2,57 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, fields
 from typing import Literal
 
-from app.state.comparison.candidates import ComparisonCandidate
-from app.state.comparison.run_figures import RunMetrics, compute_run_metrics
-from app.state.comparison.sweep import Sweep
-from app.state.comparison.text_diff import DiffSpan, first_difference, word_diff
+from app.state.comparison.candidates import ComparisonCandidate, Sweep
+from app.state.comparison.run_metrics import RunMetrics, compute_run_metrics
 from app.state.run import Run
 from app.state.worker_messages import OutcomeKind, RunRequest
+
+SpanKind = Literal["same", "own", "missing"]
+_WORD_PATTERN = re.compile(r"\s*\S+|\s+$")
+"""A word with the white space before it: joined, they are the text again."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiffSpan:
+    """A piece of a text beside the reference: in both, here only, or there only (then it is no part of this text)."""
+
+    kind: SpanKind
+    text: str
+
+
+def split_words(text: str) -> list[str]:
+    """The text's words, each with the white space before it."""
+    return _WORD_PATTERN.findall(text)
+
+
+def word_diff(reference: str, text: str) -> list[DiffSpan]:
+    """`text` word by word beside `reference`: the spans that are not `missing`, joined, are `text`; those that are not
+    `own` are `reference`. Words are compared without the white space before them; of a pair of runs of words that
+    differ, what is missing comes first."""
+    from difflib import SequenceMatcher
+
+    ours, theirs = split_words(text), split_words(reference)
+    matcher = SequenceMatcher(None, [w.strip() for w in theirs], [w.strip() for w in ours], autojunk=False)
+    spans: list[DiffSpan] = []
+    for tag, a, b, c, d in matcher.get_opcodes():
+        if tag == "equal":
+            spans.append(DiffSpan("same", "".join(ours[c:d])))
+            continue
+        spans += [DiffSpan("missing", "".join(theirs[a:b]))] if b > a else []
+        spans += [DiffSpan("own", "".join(ours[c:d]))] if d > c else []
+    return spans
+
+
+def first_difference(one: Sequence[int], other: Sequence[int]) -> int | None:
+    """Place where two sequences of tokens part, the end of the shorter included; None when they are equal."""
+    place = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return None if place == len(one) == len(other) else place
+
 
 EntryState = Literal["waiting", "running", "done", "failed", "stopped"]
 _ENDED: dict[OutcomeKind, EntryState] = {"completed": "done", "stopped": "stopped", "failed": "failed"}
@@ -145,3 +186,42 @@ def _is_same_request(requested: RunRequest, ran: RunRequest) -> bool:
 def token_ids(run: Run) -> list[int]:
     """The first text's tokens."""
     return [token.id for token in run.sequences[0].tokens]
+
+
+_METRICS = tuple(field.name for field in fields(RunMetrics))
+HEADER = ("name", "strategy", "cache", "model", "seed", "state", *_METRICS, "first_different_token", "text")
+
+
+def comparison_rows(comparison: Comparison, unavailable: Sequence[ComparisonCandidate] = ()) -> list[list[object]]:
+    """Every entry, then what could not be compared with the reason as its state. In a sweep the swept setting is a
+    column of its own, behind the name."""
+    sweep = comparison.sweep
+    head: list[object] = list(HEADER)
+    if sweep is not None:
+        head.insert(1, sweep.parameter.name)
+    return [head, *(_entry_row(comparison, entry) for entry in comparison.entries),
+            *(_unavailable_row(candidate, sweep is not None) for candidate in unavailable)]  # fmt: skip
+
+
+def _entry_row(comparison: Comparison, entry: ComparisonEntry) -> list[object]:
+    line, sweep = _row_start(entry.candidate, entry.cause or entry.state), comparison.sweep
+    if sweep is not None:
+        line.insert(1, sweep.values[entry.candidate.index])
+    figures, run = entry.metrics, entry.result
+    if figures is None or run is None:
+        return line
+    place = comparison.first_difference(entry)
+    return [*line, *("" if value is None else value for value in astuple(figures)), "" if place is None else place + 1,
+            run.sequences[0].text]  # fmt: skip
+
+
+def _unavailable_row(candidate: ComparisonCandidate, in_sweep: bool) -> list[object]:
+    line = _row_start(candidate, candidate.reason)
+    if in_sweep:
+        line.insert(1, "")
+    return line
+
+
+def _row_start(candidate: ComparisonCandidate, state: str) -> list[object]:
+    request = candidate.request
+    return [candidate.title, request.strategy, request.cache, request.model, request.seed, state]

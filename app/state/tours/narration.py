@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from app.state.run import Run
 from app.state.tours.measures import MEASURES
+from app.state.tours.measures.measure import RELATIONS, TourNumber
 from app.state.tours.tour import MeasureRef, TourCondition, TourStep
-from app.state.tours.tour_numbers import RELATIONS, TourNumber
 from resources.language import tr
 
 

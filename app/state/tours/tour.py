@@ -64,7 +64,7 @@ class TourStep:
     notes: str = ""
     """For whoever presents."""
     points: str = ""
-    """The name of an object, or of a part of the running program (`app.control.tours.tour_targets`)."""
+    """The name of an object, or of a part of the running program (`app.control.tours.tour_ui`)."""
     run: str = ""
     """Which of the tour's runs is shown; it is made when it is first wanted. Empty: the one before."""
     figures: Mapping[str, MeasureRef] = field(default_factory=dict)

@@ -12,11 +12,11 @@ import resources
 from app.state import setting_values
 from app.state.suggestions import truncate_name, unknown_name_message
 from app.state.tours.measures import MEASURES
+from app.state.tours.measures.measure import RELATIONS
 from app.state.tours.tour import MeasureRef, Tour, TourCondition, TourError, TourSetting, TourStep, Waits
-from app.state.tours.tour_numbers import RELATIONS
 from core import caches, strategies
+from core.checks.name_suggestions import did_you_mean
 from core.strategies import Parameter
-from core.suggestions import did_you_mean
 from resources.language import tr
 
 _STEP = TourStep.__dataclass_fields__.keys()

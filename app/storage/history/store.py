@@ -5,19 +5,110 @@ Several windows may use one folder: every change is one transaction, and each se
 
 from __future__ import annotations
 
+import json
 import os
+import sqlite3
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from app.storage.history.database import as_storage_error
-from app.storage.history.database_file import HistoryDatabase
+from app.storage.history.database import (
+    MIGRATIONS,
+    DatabaseFailure,
+    Migration,
+    as_storage_error,
+    is_damage,
+    is_index_damage,
+    open_database,
+    set_database_aside,
+)
 from app.storage.history.history_record import HistoryRecord, SavedRunData, is_run_id
-from app.storage.history.rankings import RankingStore
-from app.storage.history.schema import MIGRATIONS, Migration
-from core.former_name import RUN_SUFFIX, RUN_SUFFIXES, existing_run
+from app.storage.history.history_tables import HistoryTables
+from app.storage.json_files import HeldLock, StorageError, acquire_folder
+from core.common.former_name import RUN_SUFFIX, RUN_SUFFIXES, existing_run
+from resources.language import tr
+
+T = TypeVar("T")
+
+
+class HistoryDatabase:
+    """Raises StorageError where the disk refuses; opening, HistoryClosed too."""
+
+    def __init__(self, path: Path, migrations: Sequence[Migration]) -> None:
+        self._path, self._migrations = path, migrations
+        self.notices: list[str] = []
+        try:
+            self._open()
+        except (sqlite3.Error, ValueError) as error:  # what is searched by is looked through as it is opened
+            try:
+                self._recover(error)
+            except BaseException:
+                self.close()
+                raise
+
+    def run(self, action: Callable[[HistoryTables], T]) -> T:
+        """`action`; once more over a new index or a new file, where this one turns out to be damaged."""
+        try:
+            return self._run_with_index_repair(action)
+        except (sqlite3.Error, ValueError) as error:
+            self._recover(error)
+        try:
+            return action(self._tables)
+        except (sqlite3.Error, ValueError) as error:
+            raise as_storage_error(self._path, error) from error
+
+    def close(self) -> None:
+        """Give it back."""
+        with suppress(sqlite3.Error):
+            self._connection.close()
+
+    def _open(self) -> None:
+        self._connection, notice = open_database(self._path, self._migrations)
+        self._tables = HistoryTables(self._connection)
+        self.notices += [notice] * bool(notice)
+
+    def _run_with_index_repair(self, action: Callable[[HistoryTables], T]) -> T:
+        try:
+            return action(self._tables)
+        except sqlite3.DatabaseError as error:
+            if not is_index_damage(error):
+                raise
+        self._tables.rebuild_index()
+        return action(self._tables)
+
+    def _recover(self, failure: DatabaseFailure) -> None:
+        """A new file in the place of one that is damaged. Raises StorageError where the disk is to blame, and where
+        the new one is no better."""
+        if not is_damage(failure):
+            raise as_storage_error(self._path, failure) from failure
+        self.close()
+        try:
+            told = set_database_aside(self._path)
+            self.notices.append(
+                tr("The history was damaged ({damage}), so a new one begins. {kept}").format(damage=failure, kept=told)
+            )
+            self._open()
+        except (sqlite3.Error, ValueError, OSError) as error:
+            raise as_storage_error(self._path, error) from error
+
+
+class RankingStore:
+    """Each an object of JSON, in the order in which they were kept. Raises StorageError."""
+
+    def __init__(self, file: HistoryDatabase) -> None:
+        self._file = file
+
+    def all(self, read: Callable[[dict[str, Any]], T]) -> list[T]:
+        """What `read` makes of every one; it raises ValueError for what can be none, which is damage."""
+        return self._file.run(lambda rows: [read(values) for values in rows.rankings()])
+
+    def add(self, rankings: Sequence[dict[str, Any]]) -> None:
+        """These behind the others."""
+        lines = [json.dumps(ranking, ensure_ascii=False) for ranking in rankings]
+        self._file.run(lambda rows: rows.add_rankings(lines))
+
 
 FILE_NAME = "history.sqlite"
 TRACES_FOLDER = "traces"
@@ -140,3 +231,78 @@ def _file_size(path: Path) -> int:
         return path.stat().st_size
     except OSError as error:
         raise as_storage_error(path, error) from error
+
+
+FOLDER_NAME = "under-way"
+RECORDING_SUFFIX = RUN_SUFFIX
+
+
+class ActiveRecordings:
+    """The folder of one window, made with its first recording and removed at its end."""
+
+    def __init__(self, history: Path) -> None:
+        self._root = history / FOLDER_NAME
+        self._own_folder: Path | None = None
+        self._locks: list[HeldLock] = []
+
+    def create_file(self, run: str) -> Path:
+        """Where a run is to be recorded: an empty file of this user's alone. Raises StorageError."""
+        path = self._ensure_folder() / f"{run}{RECORDING_SUFFIX}"
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as error:
+            raise _write_error(path, error) from error
+        return path
+
+    def claim_abandoned(self) -> dict[str, Path]:
+        """{run: recording} of what programs that are no longer there have left. It is this window's from now on: no
+        other one finds it before this one has ended."""
+        found: dict[str, Path] = {}
+        with suppress(OSError):
+            for folder in sorted(self._root.iterdir()):
+                if (
+                    folder != self._own_folder
+                    and not folder.name.startswith(".")
+                    and (held := acquire_folder(folder)) is not None
+                ):
+                    self._locks.append(held)
+                    paths = sorted(path for path in folder.iterdir() if path.suffix in RUN_SUFFIXES)
+                    found |= {path.stem: path for path in paths if is_run_id(path.stem) and path.is_file()}
+        return found
+
+    def close(self) -> None:
+        """Remove what is empty; what still lies there is found by the next window."""
+        for held in self._locks:
+            _remove_if_empty(held)
+            held.release()
+        self._locks, self._own_folder = [], None
+
+    def _ensure_folder(self) -> Path:
+        if self._own_folder is None:
+            name = os.urandom(8).hex()
+            own, hidden = self._root / name, self._root / f".{name}"
+            try:
+                self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+                hidden.mkdir(mode=0o700)
+                held = acquire_folder(hidden)
+                hidden.rename(own)  # nobody has seen it without its holder
+            except OSError as error:
+                raise _write_error(own, error) from error
+            self._locks += [held._replace(path=own / held.path.name)] if held is not None else []
+            self._own_folder = own
+        return self._own_folder
+
+
+def _remove_if_empty(held: HeldLock) -> None:
+    folder = held.path.parent
+    with suppress(OSError):
+        if all(path == held.path for path in folder.iterdir()):
+            held.path.unlink()
+            folder.rmdir()
+
+
+def _write_error(path: Path, error: OSError) -> StorageError:
+    return StorageError(
+        tr("{path} cannot be written ({why}), so this run is not kept.").format(path=path, why=error.strerror),
+        tr("Make room, or the folder writable."),
+    )

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from app.storage.programs import foreign_settings
-from app.storage.programs.foreign_settings import (
+from app.storage.programs import settings_io
+from app.storage.programs.settings_io import (
     UNLIMITED_RANGE,
     ForeignProgram,
     ForeignSettingsReader,
@@ -63,17 +63,17 @@ def _settings(data: Mapping[str, Any]) -> Mapping[str, Any]:
 def _read(data: Mapping[str, Any]) -> ForeignSettingsReader:
     found = ForeignSettingsReader(_settings(data), DEFAULTS)
     instead = {"top_k": 0, "top_p": 1.0, "sampler_order": [6, _TEMPERATURE_SAMPLER]}
-    mirostat = foreign_settings.read_mirostat(found, _IGNORED_WITH_MIROSTAT, instead, _MIROSTAT_NOTE)
-    foreign_settings.read_penalty(found, "rep_pen", "rep_pen_range")
-    foreign_settings.read_dry(found)
+    mirostat = settings_io.read_mirostat(found, _IGNORED_WITH_MIROSTAT, instead, _MIROSTAT_NOTE)
+    settings_io.read_penalty(found, "rep_pen", "rep_pen_range")
+    settings_io.read_dry(found)
     found.values |= {
         "top_k": max(0, found.integer("top_k")), "top_p": found.number("top_p"),
-        "min_p": foreign_settings.positive_or_none(found.number("min_p")),
-        "typical_p": found.number("typical"), "top_n_sigma": foreign_settings.positive_or_none(found.number("nsigma")),
+        "min_p": settings_io.positive_or_none(found.number("min_p")),
+        "typical_p": found.number("typical"), "top_n_sigma": settings_io.positive_or_none(found.number("nsigma")),
         "xtc_probability": found.number("xtc_probability"), "xtc_threshold": found.number("xtc_threshold"),
     }  # fmt: skip
-    order = foreign_settings.read_temperature(found, found.number("temperature"), list(_stage_order(found)))
-    foreign_settings.set_stage_order(found, [*order, *["mirostat_tau"] * mirostat])
+    order = settings_io.read_temperature(found, found.number("temperature"), list(_stage_order(found)))
+    settings_io.set_stage_order(found, [*order, *["mirostat_tau"] * mirostat])
     if (tokens := found.integer("max_length")) > 0:
         found.values["max_new_tokens"] = tokens
     if stops := found.texts("stop_sequence"):
@@ -97,19 +97,19 @@ def _stage_order(found: ForeignSettingsReader) -> Iterator[str]:
 
 
 def _write(out: ForeignSettingsWriter) -> None:
-    foreign_settings.write_temperature(out)
+    settings_io.write_temperature(out)
     out.data |= {
         "top_k": out.read("top_k", 0), "top_p": out.read("top_p", 1.0), "min_p": out.read("min_p", 0.0),
         "typical": out.read("typical_p", 1.0), "nsigma": out.read("top_n_sigma", 0.0),
         "xtc_probability": out.read("xtc_probability", 0.0), "xtc_threshold": out.read("xtc_threshold", 0.1),
         "rep_pen": out.read("repetition_penalty", 1.0), "rep_pen_range": UNLIMITED_RANGE,
     }  # fmt: skip
-    foreign_settings.write_dry(out, unlimited=UNLIMITED_RANGE)
-    foreign_settings.write_mirostat(out)
+    settings_io.write_dry(out, unlimited=UNLIMITED_RANGE)
+    settings_io.write_mirostat(out)
     if (tokens := out.read("max_new_tokens", 0)) > 0:
         out.data["max_length"] = tokens
     out.data["stop_sequence"] = list(out.read("stop_strings", []))
-    out.data["sampler_order"] = _sampler_order(out.read("stages", ()), foreign_settings.temperature_stage(out))
+    out.data["sampler_order"] = _sampler_order(out.read("stages", ()), settings_io.temperature_stage(out))
 
 
 def _sampler_order(stages: Sequence[str], heat: str) -> list[int]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from app.storage.programs import foreign_settings
-from app.storage.programs.foreign_settings import ForeignProgram, ForeignSettingsReader, ForeignSettingsWriter
+from app.storage.programs import settings_io
+from app.storage.programs.settings_io import ForeignProgram, ForeignSettingsReader, ForeignSettingsWriter
 from resources.language import mark, tr
 
 DEFAULTS: dict[str, Any] = {
@@ -40,23 +40,21 @@ _IGNORED_WITH_MIROSTAT = frozenset({
 
 def _read(data: Mapping[str, Any]) -> ForeignSettingsReader:
     found = ForeignSettingsReader(_settings(data), DEFAULTS)
-    mirostat = foreign_settings.read_mirostat(
-        found, _IGNORED_WITH_MIROSTAT, {"samplers": ["temperature"]}, _MIROSTAT_NOTE
-    )
-    foreign_settings.read_penalty(found, "repeat_penalty", "repeat_last_n")
-    foreign_settings.read_dry(found)
+    mirostat = settings_io.read_mirostat(found, _IGNORED_WITH_MIROSTAT, {"samplers": ["temperature"]}, _MIROSTAT_NOTE)
+    settings_io.read_penalty(found, "repeat_penalty", "repeat_last_n")
+    settings_io.read_dry(found)
     threshold = found.number("xtc_threshold")
     found.values |= {
         "top_k": max(0, found.integer("top_k")), "top_p": found.number("top_p"),
-        "min_p": foreign_settings.positive_or_none(found.number("min_p")),
-        "typical_p": found.number("typical_p"), "top_n_sigma": foreign_settings.positive_or_none(found.number("top_n_sigma")),
+        "min_p": settings_io.positive_or_none(found.number("min_p")),
+        "typical_p": found.number("typical_p"), "top_n_sigma": settings_io.positive_or_none(found.number("top_n_sigma")),
         "xtc_probability": found.number("xtc_probability") if threshold <= 0.5 else 0.0, "xtc_threshold": threshold,
     }  # fmt: skip
     order = _stage_order(found)
-    found.values |= {name: value for name, value in foreign_settings.OFF_VALUES.items() if name not in order}
+    found.values |= {name: value for name, value in settings_io.OFF_VALUES.items() if name not in order}
     heat = found.number("temperature") if "temperature" in order else 1.0
-    order = foreign_settings.read_temperature(found, heat, order)
-    foreign_settings.set_stage_order(found, [*order, *["mirostat_tau"] * mirostat])
+    order = settings_io.read_temperature(found, heat, order)
+    settings_io.set_stage_order(found, [*order, *["mirostat_tau"] * mirostat])
     _read_length(found)
     for name, usual in (("presence_penalty", 0), ("frequency_penalty", 0), ("grammar", ""), ("logit_bias", []),
                         ("ignore_eos", False), ("min_keep", 0), ("seed", -1)):  # fmt: skip
@@ -95,18 +93,18 @@ def _read_length(found: ForeignSettingsReader) -> None:
 
 
 def _write(out: ForeignSettingsWriter) -> None:
-    foreign_settings.write_temperature(out)
+    settings_io.write_temperature(out)
     out.data |= {
         "top_k": out.read("top_k", 0), "top_p": out.read("top_p", 1.0), "min_p": out.read("min_p", 0.0),
         "typical_p": out.read("typical_p", 1.0), "top_n_sigma": out.read("top_n_sigma", -1.0),
         "xtc_probability": out.read("xtc_probability", 0.0), "xtc_threshold": out.read("xtc_threshold", 0.1),
-        "repeat_penalty": out.read("repetition_penalty", 1.0), "repeat_last_n": foreign_settings.UNLIMITED_RANGE,
+        "repeat_penalty": out.read("repetition_penalty", 1.0), "repeat_last_n": settings_io.UNLIMITED_RANGE,
     }  # fmt: skip
-    foreign_settings.write_dry(out, unlimited=foreign_settings.UNLIMITED_RANGE)
-    foreign_settings.write_mirostat(out)
+    settings_io.write_dry(out, unlimited=settings_io.UNLIMITED_RANGE)
+    settings_io.write_mirostat(out)
     out.data |= {"n_predict": out.read("max_new_tokens", -1), "stop": list(out.read("stop_strings", []))}
     names = {stage: name for name, stage in STAGES.items() if name not in ("typical_p", "temperature")}
-    names[foreign_settings.temperature_stage(out)] = "temperature"
+    names[settings_io.temperature_stage(out)] = "temperature"
     order = [names[stage] for stage in out.read("stages", ()) if stage in names]
     out.data["samplers"] = list(dict.fromkeys(order))
 

@@ -18,8 +18,7 @@ from app.views.text.token_navigation import token_for_key
 from app.views.text.token_wording import token_rows, token_text
 from app.views.tokens.token_headings import is_waiting
 from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
-from app.widgets.hover_area import HoverArea
-from app.widgets.popover import Popover
+from app.widgets.popover import HoverArea, Popover
 from resources.language import mark, tr
 
 HOVER_MS = 250

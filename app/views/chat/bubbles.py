@@ -17,14 +17,12 @@ from PySide6.QtGui import (
 )
 
 from app.state.conversation import Conversation, ConversationTurn
-from app.theme.tabs import tab_distance
-from app.theme.theme import Theme
-from app.views.chat.markdown import has_formatting
-from app.views.chat.rich_answer import FormattedAnswer
+from app.theme.theme import Theme, tab_distance
+from app.views.chat.formatted_answer import FormattedAnswer, has_formatting
 from app.views.text.column import TokenColumn
 from app.views.text.row_painting import PaintOptions, paint_rows
 from app.views.tokens.token_columns import drawn_count
-from app.widgets.long_words import wrap_mode
+from app.widgets.text_documents import wrap_mode
 from resources.language import mark, tr
 
 MAX_WIDTH, INDENT, PAD_X, PAD_Y, COST_HEIGHT, GAP = 760, 72, 16, 10, 24, 14

@@ -2,21 +2,208 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject, Slot
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+import html
+from collections.abc import Sequence
 
-from app.state.comparison.results import Comparison, ComparisonEntry
+from PySide6.QtCore import QObject, QSize, Qt, Signal, Slot
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QFrame, QGridLayout, QPushButton, QVBoxLayout, QWidget
+
+from app.state.comparison.results import Comparison, ComparisonEntry, DiffSpan
 from app.state.run import Run
-from app.theme.theme import Theme
+from app.theme.theme import Theme, theme_for
 from app.views.base import ViewSignals
 from app.views.compare.charts import ChartGrid
-from app.views.compare.columns import CACHE_COLUMN_PRIORITY, TEXT_COLUMN_PRIORITY
-from app.views.compare.compared_texts import TextCards, displayed_entries
-from app.views.compare.comparison_kinds import CACHES
-from app.views.compare.plots import cache_plots, strategy_plots, sweep_plots
+from app.views.compare.comparison_kinds import CACHES, REFERENCE_MARK, entry_summary
+from app.views.compare.plots import (
+    CACHE_COLUMN_PRIORITY,
+    TEXT_COLUMN_PRIORITY,
+    cache_plots,
+    strategy_plots,
+    sweep_plots,
+)
 from app.views.compare.results import ResultTable
-from app.views.compare.way_back import BackToBaseRow
+from app.widgets.flow_layout import FlowRow, clear_layout
+from app.widgets.plain_text import PlainLabel, RichLabel, caption, tooltip
 from app.widgets.plots import TitledPlot
+from core import strategies
+from resources.language import tr, trc
+
+MAX_TEXTS = 12
+"""Texts side by side; the table has them all."""
+_TEXT_WIDTH, _MIN_WIDTH = 190, 130
+MISSING_MARK = "‸"
+"""Stands where words of the reference are missing."""
+
+
+class TextCards(QWidget):
+    """`referenceWanted(Entry)`: the others are to be compared with that one; `entryPicked(Entry)`: show that run."""
+
+    referenceWanted = Signal(object)
+    entryPicked = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme_for("light")
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self.cards: list[TextCard] = []
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours and sizes; texts are written anew."""
+        self._theme = theme
+        self._grid.setSpacing(theme.px(16))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """As many beside each other as there is room for."""
+        super().resizeEvent(event)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        column_count = max(1, min(len(self.cards), self.width() // self._theme.px(_TEXT_WIDTH)))
+        for number, card in enumerate(self.cards):
+            self._grid.addWidget(card, number // column_count, number % column_count)
+            card.show()  # a layout would do so a moment later, and a picture is not taken then
+        for number in range(max(self._grid.columnCount(), column_count)):
+            self._grid.setColumnStretch(number, 1 if number < column_count else 0)
+
+    def minimumSizeHint(self) -> QSize:
+        """One text wide."""
+        return QSize(self._theme.px(_MIN_WIDTH), super().minimumSizeHint().height())
+
+    def show_texts(self, comparison: Comparison, entries: Sequence[ComparisonEntry]) -> None:
+        """A column for each of these."""
+        clear_layout(self._grid)
+        self.cards = [TextCard(comparison, entry, self._theme, self) for entry in entries]
+        for card in self.cards:
+            card.compare.clicked.connect(card.request_reference)
+            card.open.clicked.connect(card.request_show)
+        self._arrange()
+
+
+class TextCard(QFrame):
+    """One text: its name, how it compares, the text itself, and what can be done with it."""
+
+    def __init__(self, comparison: Comparison, entry: ComparisonEntry, theme: Theme, cards: TextCards) -> None:
+        super().__init__(cards)
+        self.entry, self._cards = entry, cards
+        is_reference = entry is comparison.reference
+        title = entry.candidate.title
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(theme.px(4))
+        self._label(f"{REFERENCE_MARK} {title}" if is_reference else title, "heading")
+        self._label(entry_summary(comparison, entry), "muted")
+        self.text = RichLabel(diff_html(comparison.word_diff(entry), is_reference, theme), self)
+        self.text.setWordWrap(True)
+        self.text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.text.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.text.setAccessibleName(tr("Text of {title}").format(title=title))
+        self._column.addWidget(self.text, 1)
+        self.compare = self._button(
+            tr("Compare with this"), tr("Compare the others with {title}").format(title=title), not is_reference
+        )
+        self.open = self._button(tr("Show"), tr("Show {title} in the other views").format(title=title), True)
+        row = FlowRow(self, 0)
+        for button in (self.compare, self.open):
+            row.flow.addWidget(button)
+        self._column.addWidget(row)
+
+    def _label(self, text: str, role: str) -> None:
+        label = PlainLabel(text, self, wordWrap=True)
+        label.setProperty("role", role)
+        self._column.addWidget(label)
+
+    def _button(self, text: str, help_text: str, is_visible: bool) -> QPushButton:
+        button = QPushButton(caption(text), self)
+        button.setProperty("role", "quiet")
+        button.setAccessibleName(help_text)
+        button.setToolTip(tooltip(help_text))
+        button.setCursor(Qt.CursorShape.PointingHandCursor)
+        button.setVisible(is_visible)
+        return button
+
+    def request_reference(self) -> None:
+        """The others are to be compared with this one."""
+        self._cards.referenceWanted.emit(self.entry)
+
+    def request_show(self) -> None:
+        """This run is to be shown in the other views."""
+        self._cards.entryPicked.emit(self.entry)
+
+
+def diff_html(spans: Sequence[DiffSpan], is_reference: bool, theme: Theme) -> str:
+    """The text as rich text: words that the reference has too are muted, its own are underlined on a tint, and a caret
+    stands where words of the reference are missing. The reference itself is plain."""
+    style = f"font-size: {theme.px(14)}px; line-height: 140%;"
+    if is_reference:
+        return f'<p style="{style}">{_escaped("".join(span.text for span in spans))}</p>'
+    return f'<p style="{style}">{"".join(_diff_span_html(spans, n, theme) for n in range(len(spans)))}</p>'
+
+
+def _diff_span_html(spans: Sequence[DiffSpan], index: int, theme: Theme) -> str:
+    span = spans[index]
+    if span.kind == "same":
+        return f'<span style="color: {theme.muted};">{_escaped(span.text)}</span>'
+    if span.kind == "missing":
+        replaced = index + 1 < len(spans) and spans[index + 1].kind == "own"
+        return "" if replaced else f'<span style="color: {theme.refused};">{MISSING_MARK}</span>'
+    own = span.text.lstrip()
+    before = span.text[: len(span.text) - len(own)]
+    return (
+        f'{_escaped(before)}<span style="background: {theme.selection}; color: {theme.text}; '
+        f'text-decoration: underline;">{_escaped(own)}</span>'
+    )
+
+
+def _escaped(text: str) -> str:
+    return html.escape(text, quote=False).replace("\n", "<br>")
+
+
+def displayed_entries(comparison: Comparison) -> list[ComparisonEntry]:
+    """The entries whose texts are shown: all, of a large sweep those of the first seed, never more than a few; the
+    reference is always among them."""
+    entries = [entry for entry, _ in comparison.results]
+    sweep, reference = comparison.sweep, comparison.reference
+    if sweep is not None and len(entries) > MAX_TEXTS:
+        entries = [entry for entry in entries if entry.candidate.request.seed == sweep.seeds[0]]
+    shown = entries[:MAX_TEXTS]
+    if reference is not None and reference not in shown:
+        shown = [reference, *shown[: MAX_TEXTS - 1]]
+    return shown
+
+
+class BackToBaseRow(QWidget):
+    """A line with a button; hidden while the other views show the run that the comparison began from."""
+
+    clicked = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._words = PlainLabel(self, wordWrap=True)
+        self._words.setProperty("role", "muted")
+        self.button = QPushButton(trc("to the other run", "Back"), self)
+        self.button.setObjectName("compareBack")
+        self.button.setProperty("role", "quiet")
+        self.button.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.button.clicked.connect(self.clicked)
+        row = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self._words, 1)
+        row.addWidget(self.button)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other sizes."""
+        self.button.setFont(theme.font(12, 500))
+
+    def show_run(self, shown: ComparisonEntry | None, base: Run | None) -> None:
+        """`shown` is the result in the other views, if it is one; `base` is where the button leads."""
+        self.setVisible(shown is not None and base is not None and shown.result is not base)
+        if shown is not None and base is not None:
+            self._words.setText(tr("The other views show “{title}”.").format(title=shown.candidate.title))
+            strategy = strategies.registry.get(base.request.strategy)  # a recorded run's may not be here
+            title = tr(strategy.title) if strategy is not None else base.request.strategy
+            self.button.setText(caption(tr("Back to {title}, seed {seed}").format(title=title, seed=base.request.seed)))
 
 
 class ComparisonResult(QObject):

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from app.state.comparison import candidates as choose
-from app.state.comparison import sweep as sweeps
+from app.state.comparison import candidates as sweeps
 from app.state.comparison.candidates import ComparisonCandidate
 from app.state.comparison.results import Comparison, start_comparison
 from app.state.run import Run
 from app.state.worker_messages import ModelInfo, RunRequest
 from app.theme.theme import Theme
-from app.views.compare.candidate_chips import CandidateChips
 from app.views.compare.comparison_kinds import (
     KINDS_WITH_REFERENCE,
     SEEDS,
@@ -23,10 +22,67 @@ from app.views.compare.comparison_kinds import (
     comparison_unsupported_reason,
 )
 from app.views.compare.sweep_form import SweepForm
+from app.widgets.flow_layout import FlowRow, clear_layout
 from app.widgets.inputs import SpinBox
-from app.widgets.plain_text import PlainLabel
+from app.widgets.plain_text import PlainLabel, caption, tooltip
 from core import ModelEntry
 from resources.language import tr
+
+
+class CandidateChips(FlowRow):
+    """A chip for everything that can be compared; what cannot is greyed, with the reason."""
+
+    changed = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._candidates: tuple[ComparisonCandidate, ...] = ()
+        self._chips: dict[str, QPushButton] = {}
+        self._choices: dict[str, bool] = {}
+
+    def show_candidates(self, candidates: Sequence[ComparisonCandidate], first_is_reference: bool) -> None:
+        """Offer these; what the reader has chosen before stays chosen. With `first_is_reference` the first one is always compared:
+        the others are measured by it."""
+        self._candidates = tuple(candidates)
+        clear_layout(self.flow)
+        self._chips = {}
+        for number, candidate in enumerate(candidates):
+            chip = QPushButton(caption(candidate.title), self)
+            chip.setCheckable(True)
+            chip.setObjectName(f"compare.{candidate.key}")
+            chip.setProperty("role", "chip")
+            chip.setChecked(not candidate.reason and self._choices.get(candidate.key, candidate.chosen))
+            chip.setEnabled(not candidate.reason and not (first_is_reference and number == 0))
+            chip.setToolTip(tooltip(candidate.reason or candidate.summary))
+            if first_is_reference and number == 0 and not candidate.reason:
+                chip.setChecked(True)
+                chip.setToolTip(
+                    tooltip(tr("{summary}\nThe others are compared with it.").format(summary=candidate.summary))
+                )
+            chip.clicked.connect(self._on_clicked)
+            self._chips[candidate.key] = chip
+            self.flow.addWidget(chip)
+        self.updateGeometry()
+
+    def set_wanted(self, choices: Mapping[str, bool]) -> None:
+        """Have these chosen or not, by their keys, when they are offered."""
+        self._choices |= choices
+
+    @property
+    def chosen(self) -> list[ComparisonCandidate]:
+        """What is to be compared, in order."""
+        return [candidate for candidate in self._candidates if self._chips[candidate.key].isChecked()]
+
+    @property
+    def unavailable(self) -> list[ComparisonCandidate]:
+        """What cannot be."""
+        return [candidate for candidate in self._candidates if candidate.reason]
+
+    @Slot()
+    def _on_clicked(self) -> None:
+        self._choices |= {key: chip.isChecked() for key, chip in self._chips.items() if chip.isEnabled()}
+        self.changed.emit()
+
 
 _MAX_RUNS = 12
 """Runs of this window that are offered, the latest ones."""

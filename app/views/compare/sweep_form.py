@@ -8,8 +8,8 @@ from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from app.state import setting_values
-from app.state.comparison import sweep as sweeps
-from app.state.comparison.sweep import Sweep
+from app.state.comparison import candidates as sweeps
+from app.state.comparison.candidates import Sweep
 from app.state.setting_values import InvalidValueError
 from app.state.worker_messages import RunRequest
 from app.theme.theme import Theme

@@ -5,28 +5,141 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from PySide6.QtCore import Slot
+from PySide6.QtCore import QObject, Qt, QTimer, Slot
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QBoxLayout, QProgressBar, QPushButton, QVBoxLayout, QWidget
 
 from app.session.side_runs import MeasurementProgress
-from app.state.comparison.comparison_table import comparison_rows
-from app.state.comparison.results import Comparison
+from app.state.comparison.results import Comparison, comparison_rows
 from app.state.run import Run
 from app.state.worker_messages import ModelInfo
 from app.theme.theme import Theme
 from app.views.base import Table
-from app.views.compare.compare_head import CompareHead
-from app.views.compare.comparison_kinds import RUNS
+from app.views.compare.comparison_kinds import (
+    KINDS,
+    RUNS,
+    STRATEGIES,
+    SWEEP,
+    ComparisonStore,
+    kind_description,
+    plan_text,
+    progress_text,
+)
 from app.views.compare.comparison_result import ComparisonResult
-from app.views.compare.comparison_state import ComparisonStore
-from app.views.compare.first_comparison import FirstComparisonStarter
-from app.views.compare.progress import ProgressRow
-from app.views.shared.deferred_work import WorkWhenVisible
-from app.views.shared.scrolled_page import ScrolledView
+from app.views.compare.setup import CompareSetup
+from app.views.shared.empty_page import FillButton, ScrolledView
+from app.widgets.buttons import SegmentedControl
+from app.widgets.plain_text import PlainLabel, tooltip
+from app.widgets.screen import WorkWhenVisible
 from core import ModelEntry
 from core.events import Event
-from resources.language import mark, tr
+from resources.language import join_sentences, mark, tr
+
+
+class CompareHead(QObject):
+    """`top` holds choice and button; `setup` and `comparing` say what the button is for."""
+
+    def __init__(self, page: QWidget, comparing: ComparisonStore) -> None:
+        super().__init__(page)
+        self._comparing = comparing
+        self._base: Run | None = None
+        kinds = [(kind, tr(title)) for kind, title in KINDS]
+        self.kind = SegmentedControl(kinds, tr("What to compare"), page, wraps=True)
+        self.button = QPushButton(tr("Compare"), page)
+        self.button.setObjectName("compareButton")
+        self.button.setProperty("role", "primary")
+        self.button.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.description = PlainLabel(page, wordWrap=True)
+        self.description.setProperty("role", "muted")
+        self.setup = CompareSetup(page)
+        self.top = QBoxLayout(QBoxLayout.Direction.LeftToRight)
+        self.top.addWidget(self.kind, 1)
+        self.top.addWidget(self.button, 0, Qt.AlignmentFlag.AlignTop)
+        self.setup.changed.connect(self._update_button)
+
+    def set_wide(self, is_wide: bool) -> None:
+        """The button below the choice where it gets narrow."""
+        self.top.setDirection(QBoxLayout.Direction.LeftToRight if is_wide else QBoxLayout.Direction.TopToBottom)
+
+    def show_state(self, base: Run | None) -> None:
+        """Say what is chosen, and what the button does now for a comparison of `base`."""
+        self._base = base
+        self.description.setText(kind_description(self.kind.value, base))
+        self._update_button()
+
+    @Slot()
+    def _update_button(self) -> None:
+        run, count, is_own = self._base, self.setup.count, self._comparing.active is not None
+        ready = run is not None and run.outcome is not None and not self._comparing.is_measuring and count > 1
+        self.button.setEnabled(is_own or ready)
+        self.button.setText(
+            tr("Stop") if is_own else tr("Compare {count}").format(count=count) if count > 1 else tr("Compare")
+        )
+        each = run.finished.metrics.seconds if run is not None and run.finished is not None else None
+        to_run = 0 if self.kind.value == RUNS else count
+        self.button.setToolTip(tooltip("" if is_own or not to_run else plan_text(to_run, each)))
+        if self.kind.value == SWEEP or to_run:
+            plan = _as_sentence(plan_text(to_run, each)) if to_run > 1 else ""
+            self.description.setText(join_sentences(kind_description(self.kind.value, run), plan))
+
+
+def _as_sentence(words: str) -> str:
+    return tr("{sentence}.").format(sentence=f"{words[:1].upper()}{words[1:]}")
+
+
+class FirstComparisonStarter(QObject):
+    """Once the run that `offer` has begun is there, chooses the strategies and presses the button."""
+
+    def __init__(self, offer: FillButton, head: CompareHead) -> None:
+        super().__init__(head)
+        self._head = head
+        self._is_waiting = False
+        self._run: Run | None = None
+        offer.fillRequested.connect(self._on_requested)
+
+    @Slot()
+    def _on_requested(self) -> None:
+        self._is_waiting = True
+
+    def on_run_ended(self, run: Run) -> None:
+        """A run has ended; it may be the one that is waited for."""
+        if self._is_waiting:
+            self._is_waiting, self._run = False, run
+            QTimer.singleShot(0, self, self._begin)
+
+    @Slot()
+    def _begin(self) -> None:
+        run, self._run = self._run, None
+        if run is not None and run.finished is not None:
+            self._head.kind.set_value(STRATEGIES)
+            self._head.kind.chosen.emit(STRATEGIES)
+            self._head.button.click()
+
+
+class ProgressRow(QWidget):
+    """A bar with its words below it."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.bar, self.words = QProgressBar(self, textVisible=False), PlainLabel(self)
+        self.bar.setObjectName("compareProgress")
+        self.bar.setAccessibleName(tr("Runs that are done"))
+        self.words.setProperty("role", "muted")
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        for part in (self.bar, self.words):
+            self._column.addWidget(part)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other sizes."""
+        self._column.setSpacing(theme.px(4))
+
+    def show_progress(self, progress: MeasurementProgress) -> None:
+        """So far it has come."""
+        self.bar.setMaximum(max(1, progress.total))
+        self.bar.setValue(progress.done)
+        self.words.setText(progress_text(progress))
+
 
 _SPACING = 12
 """Pixels at 100 % between the parts."""

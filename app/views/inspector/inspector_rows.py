@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from app.views.text.token_wording import format_bits, is_remote_token, surprise_bits, token_text
-from app.widgets.bars_layout import BarRow
+from app.widgets.bars import BarRow
 from app.widgets.funnel import FunnelStage
 from core import Sentence, explain_cut, explain_stage, stage_label, strategies, words
 from core import share as share_told

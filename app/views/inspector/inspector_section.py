@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from PySide6.QtCore import QMargins
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.state.run import Run
 from app.theme.theme import Theme
 from app.views.inspector import inspector_rows
-from app.views.shared.glossary_link import add_glossary_tooltip
+from app.views.shared.glossary_tooltip import add_glossary_tooltip
 from app.views.text.token_wording import is_remote_token
 from app.widgets.bars import BarList
 from app.widgets.plain_text import PlainLabel
@@ -18,6 +19,12 @@ from resources.language import tr
 
 if TYPE_CHECKING:
     from core.events import TokenChosen
+
+
+def page_margins(theme: Theme, scroll_bar_width: int) -> QMargins:
+    """Around a page; the right one is narrower by the pixels that a scroll bar has `scroll_bar_width`."""
+    margin = theme.px(16)
+    return QMargins(margin, theme.px(14), margin - min(margin, scroll_bar_width), margin)
 
 
 class InspectorSection(QWidget):

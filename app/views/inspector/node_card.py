@@ -4,16 +4,109 @@ from __future__ import annotations
 
 import html
 
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme, theme_for
 from app.views.inspector.inspector_rows import with_bold_figures
-from app.views.inspector.report_table import ReportTable
-from app.views.node_reports import NodeReport
-from app.views.shared.glossary_link import add_glossary_tooltip
+from app.views.node_reports import NodeReport, ReportRow
+from app.views.shared.glossary_tooltip import add_glossary_tooltip
+from app.widgets.labels import TextBlock
 from app.widgets.plain_text import PlainLabel
-from app.widgets.text_block import TextBlock
 from resources.language import join_sentences, tr
+
+
+class ReportTable(QWidget):
+    """Columns under each other's heads; the first one is words, which wrap, the others are figures."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme_for("light")
+        self._content: tuple[tuple[str, ...], tuple[ReportRow, ...]] = ((), ())
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._cells: list[QLabel] = []
+        self._is_stacked = False
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours and sizes."""
+        self._theme = theme
+        self._grid.setVerticalSpacing(theme.px(3))
+        self.show_rows(*self._content)
+
+    def show_rows(self, columns: tuple[str, ...], rows: tuple[ReportRow, ...]) -> None:
+        """Fill it; cells are used again."""
+        self._content = (columns, rows)
+        column_count = max(1, len(columns))
+        texts = [(text, "muted", 400) for text in columns]
+        for row in rows:
+            colour = "muted" if row.faint else "text"
+            texts += [(text, colour, 600 if row.strong else 400) for text in row.cells]
+        while len(self._cells) < len(texts):
+            self._cells.append(PlainLabel(self))
+        for index, label in enumerate(self._cells):
+            label.setVisible(index < len(texts))
+            if index < len(texts):
+                self._fill(label, *texts[index], index % column_count)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Every cell in its column; stacked, the words have a line of their own, and the figures the next."""
+        column_count = max(1, len(self._content[0]))
+        self._is_stacked = column_count > 1 and self._required_width(stacked=False) > self.width()
+        self._grid.setHorizontalSpacing(self._gap(self._is_stacked))
+        used = column_count * (1 + len(self._content[1]))
+        for index, label in enumerate(self._cells[:used]):
+            row, column = divmod(index, column_count)
+            if not self._is_stacked:
+                self._grid.addWidget(label, row, column)
+            elif column == 0:
+                self._grid.addWidget(label, 2 * row, 0, 1, column_count)
+            else:
+                self._grid.addWidget(label, 2 * row + 1, column)
+        self._grid.setColumnStretch(0, 1)
+        self.updateGeometry()
+
+    def _required_width(self, stacked: bool) -> int:
+        """That no figure is cut and no word broken."""
+        column_count = max(1, len(self._content[0]))
+        used = self._cells[: column_count * (1 + len(self._content[1]))]
+        columns = [
+            max((label.minimumSizeHint().width() for label in used[n::column_count]), default=0)
+            for n in range(column_count)
+        ]
+        gap = self._gap(stacked)
+        return (
+            max(columns[0], sum(columns[1:]) + gap * (column_count - 2))
+            if stacked
+            else sum(columns) + gap * (column_count - 1)
+        )
+
+    def _gap(self, stacked: bool) -> int:
+        """Pixels between two columns: fewer where room is scarce."""
+        return self._theme.space(4 if stacked else 10)
+
+    def minimumSizeHint(self) -> QSize:
+        """Words and figures may stand below each other."""
+        return QSize(self._required_width(stacked=True), super().minimumSizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Another width, another order."""
+        super().resizeEvent(event)
+        if self._is_stacked != (self._required_width(stacked=False) > self.width()):
+            self._arrange()
+
+    def _fill(self, label: QLabel, text: str, colour: str, weight: int, column: int) -> None:
+        theme = self._theme
+        label.setWordWrap(column == 0)  # words make way for figures
+        label.setText(text)
+        side = Qt.AlignmentFlag.AlignRight if column else Qt.AlignmentFlag.AlignLeft
+        label.setAlignment(side | Qt.AlignmentFlag.AlignVCenter)
+        label.setFont(theme.font(12, weight, tabular=True))
+        label.setStyleSheet(
+            f"color: {getattr(theme, colour)}; font-size: {theme.px(12)}px; font-weight: {weight}; padding: 1px 0;"
+        )
 
 
 class NodeCard(QFrame):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from app.state.run import Run
 from app.views.text.token_wording import format_bits, token_text
-from app.widgets.bars_layout import BarRow
+from app.widgets.bars import BarRow
 from app.widgets.plots import PlotAxis, PlotBars, PlotLine, PlotSpec
 from app.widgets.repeat_arc import RepeatedPassage
 from app.widgets.scale import ScaleMark

@@ -2,14 +2,117 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from app.state.cache_history import CacheHistory, CachePart, CachePoint
 from app.state.run import Run
-from app.views.memory.cache_sentences import cache_sentence
 from app.views.memory.cached_tokens import EVICTED, EXACT, PACKED, RECENT, SINK, token_bytes, token_states
 from app.views.node_reports import NodeReport, ReportRow
 from app.views.text.token_wording import format_token_count
+from app.widgets.plots import BYTES, PlotArea, PlotAxis, PlotBars, PlotLine, PlotSpec
 from core import sizes, words
+from core.events import CachePlan
+from resources.depth import pick
 from resources.language import mark, tr, trn
+
+
+def cache_sentence(model: CacheHistory, point: CachePoint, length: int) -> str:
+    """From the run's own figures; `length`: tokens read."""
+    plan = model.plan
+    if plan is None:
+        return tr("The cache holds {size}; this model's memory has no formula.").format(size=words.size(point.bytes))
+    if not model.forecast.per_token:
+        return _recurrent_sentence(point)
+    if any(part == "cross" for _, part in model.parts):
+        return _encoder_sentence(model, point)
+    if plan.window is not None:
+        return _window_sentence(plan, length, round(model.forecast.dynamic(length) or 0))
+    if plan.block is not None:
+        return _quantized_sentence(plan, plan.block, length, round(model.forecast.dynamic(length) or 0))
+    if plan.capacity is not None:
+        return _static_sentence(plan.capacity, length)
+    if any(place == "disk" for place, _ in model.parts):
+        return _disk_sentence(sum(size for (place, _), size in point.parts if place == "disk"))
+    return _dynamic_sentence(model.forecast.per_token, length)
+
+
+def _recurrent_sentence(point: CachePoint) -> str:
+    return pick(
+        tr("All that was read is folded into {size}, which stays as large as it is."),
+        tr("Whatever was read is folded into a state of {size}; it does not grow with the text."),
+        tr("A recurrent state of {bytes:,} bytes, constant in the length of the text."),
+    ).format(size=words.size(point.bytes), bytes=point.bytes)
+
+
+def _encoder_sentence(model: CacheHistory, point: CachePoint) -> str:
+    cross = sum(size for (_, part), size in point.parts if part == "cross")
+    return pick(
+        tr("{size} hold the text that was given, and stay so; every word piece written adds {per_token:,} bytes."),
+        tr("{size} hold what the encoder read and never change; the rest grows by {per_token:,} bytes a token."),
+        tr("Cross-attention: {bytes:,} bytes, constant; self-attention: {per_token:,} bytes per token."),
+    ).format(size=words.size(cross), bytes=cross, per_token=model.forecast.per_token)
+
+
+def _window_sentence(plan: CachePlan, length: int, dynamic: int) -> str:
+    window = plan.window or 0
+    facts = {"dynamic": words.size(dynamic), "bytes": dynamic, "room": window - 1}
+    if not plan.sinks:
+        return pick(
+            tr("Only the latest {room:,} word pieces are remembered; to remember all would take {dynamic}."),
+            tr("Windowed layers hold the latest {room:,} tokens only; everything kept would be {dynamic}."),
+            tr("Windowed layers hold w − 1 = {room:,} positions; everything kept would be {bytes:,} bytes."),
+        ).format(**facts)
+    if length < window:
+        return pick(
+            tr("There is room for {room:,} word pieces; so far none had to be forgotten. Then the oldest will."),
+            tr("There is room for {tokens}; so far none had to go. Then the oldest will."),
+            tr("{length:,} of {room:,} positions are taken; nothing is evicted yet."),
+        ).format(**facts, tokens=format_token_count(window - 1), length=length)
+    return pick(
+        tr("The first {sinks} and the latest {latest:,} word pieces are remembered, what lies between is forgotten. To "
+           "remember all would take {dynamic}."),
+        tr("The first {tokens} stay as sinks; of the rest only the latest {latest:,}. Without it, the cache would hold "
+           "{dynamic} by now."),
+        tr("{sinks} sinks + the latest {latest:,} of {length:,} positions; a dynamic cache: {bytes:,} bytes."),
+    ).format(**facts, tokens=format_token_count(plan.sinks), sinks=plan.sinks, latest=window - 1 - plan.sinks,
+             length=length)  # fmt: skip
+
+
+def _quantized_sentence(plan: CachePlan, block: int, length: int, dynamic: int) -> str:
+    return pick(
+        tr("What is older is written down roughly, the latest {waiting} word pieces are still exact. All of it exact "
+           "would take {dynamic}."),
+        tr("Every {block} tokens are written in {bits} bits a number, the latest {waiting} still wait as they are. "
+           "Unharmed, all of them would take {dynamic}."),
+        tr("{packed:,} positions in {bits} bits, {waiting} in full, blocks of {block}; a dynamic cache would hold "
+           "{bytes:,} bytes."),
+    ).format(block=block, bits=plan.bits, waiting=length % block, packed=length - length % block,
+             dynamic=words.size(dynamic), bytes=dynamic)  # fmt: skip
+
+
+def _static_sentence(capacity: int, length: int) -> str:
+    return pick(
+        tr("Room for {capacity:,} word pieces was taken at once; {used} of it is in use."),
+        tr("Room for {capacity:,} tokens was taken at once; {used} of it is in use."),
+        tr("{length:,} of {capacity:,} allocated positions are in use, {used}."),
+    ).format(capacity=capacity, length=length, used=words.percent(min(1.0, length / capacity)))
+
+
+def _disk_sentence(size: int) -> str:
+    return pick(
+        tr("{size} wait on the disk, and are fetched piece by piece when they are needed."),
+        tr("{size} wait on disk; only one layer at a time is in memory between two steps."),
+        tr("{bytes:,} bytes on disk; one layer at a time is resident between two steps."),
+    ).format(size=words.size(size), bytes=size)
+
+
+def _dynamic_sentence(per_token: int, length: int) -> str:
+    return pick(
+        tr("Every word piece adds {per_token:,} bytes, and none is ever forgotten."),
+        tr("Every token adds {per_token:,} bytes, and none is ever forgotten."),
+        tr("{per_token:,} bytes per token × {length:,} tokens; nothing is evicted."),
+    ).format(per_token=per_token, length=length)
+
 
 _PART_NAMES = {
     "keys": mark("keys"),
@@ -134,3 +237,66 @@ def _evaluated_formula(model: CacheHistory, length: int) -> list[str]:
         return []
     numbers = [] if sizes.is_constant(plan.size) else [f"= {sizes.format_numbers(plan.size, length)}"]
     return [*numbers, tr("= {bytes:,} bytes").format(bytes=round(size))]
+
+
+PART_COLOURS = {"keys": "kept", "values": "finished", "scales": "best", "residual": "refused", "self": "kept",
+                "cross": "finished", "state": "best"}  # fmt: skip
+
+
+def bytes_over_run(history: CacheHistory, cursor: int, right: int) -> PlotSpec:
+    """What was held up to `cursor`, in parts that lie on each other, below what was foretold up to `right`."""
+    curve = history.curve(cursor)
+    return PlotSpec(
+        x=PlotAxis(tr("tokens written"), integers_only=True),
+        y=PlotAxis(tr("bytes held"), words.size, BYTES),
+        xs=tuple(float(point.x) for point in curve),
+        areas=tuple(_area(part, history.parts, curve) for part in history.parts),
+        lines=tuple(_forecast_lines(history, max(right, cursor))),
+        right=float(max(right, cursor)),
+    )
+
+
+def part_colour(part: CachePart) -> str:
+    """The theme's colour for it."""
+    return PART_COLOURS.get(part[1], "accent")
+
+
+def _area(part: CachePart, parts: list[CachePart], curve: Sequence[CachePoint]) -> PlotArea:
+    values = tuple(float(dict(point.parts).get(part, 0)) for point in curve)
+    return PlotArea(part_name(part, parts), part_colour(part), values, hatched=part[0] == "disk")
+
+
+def _forecast_lines(history: CacheHistory, right: int) -> Iterator[PlotLine]:
+    predicted, dynamic = history.lines(right)
+    if dynamic and not history.forecast.is_plain:
+        yield PlotLine(tr("dynamic would be"), "muted", tuple(dynamic), (5.0, 4.0))
+    if predicted:
+        yield PlotLine(tr("predicted"), "warning", tuple(predicted), (1.5, 3.0))
+
+
+def bytes_by_layer(history: CacheHistory, point: CachePoint) -> PlotSpec:
+    """A bar for each layer that holds anything."""
+    halves = any(part in ("self", "cross") for _, part in history.parts)
+    half = len(point.layers) // 2
+    labels, sizes, tips = [], [], []
+    for number, size in enumerate(point.layers):
+        if not size:  # an encoder–decoder's cache has places for layers that its decoder lacks
+            continue
+        place = number % half + 1 if halves and half else number + 1
+        template = (tr("self {place}") if number < half else tr("cross {place}")) if halves else tr("layer {place}")
+        name = template.format(place=place)
+        labels.append(name if halves else str(place))
+        sizes.append(float(size))
+        tip = tr("{layer}: {bytes:,} bytes ({size})").format(layer=name, bytes=size, size=words.size(size))
+        tips.append(tip)
+    return PlotSpec(
+        x=PlotAxis(tr("layer"), labels=tuple(labels)),
+        y=PlotAxis(tr("bytes"), words.size, BYTES, is_visible=False),
+        bars=(PlotBars("", "accent", tuple(sizes), tooltips=tuple(tips)),) if sizes else (),
+    )
+
+
+def layers_title(point: CachePoint) -> str:
+    """`Per layer`, and how much each holds where all hold the same."""
+    sizes = {size for size in point.layers if size}
+    return tr("Per layer, {size} each").format(size=words.size(min(sizes))) if len(sizes) == 1 else tr("Per layer")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Slot
+from PySide6.QtCore import Signal, Slot
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from app.state.cache_history import CacheHistory, CachePoint
 from app.state.run import Run
@@ -14,12 +14,45 @@ from app.theme.theme import Theme
 from app.views.base import Table
 from app.views.memory.charts import MemoryCharts
 from app.views.memory.report import cache_report
-from app.views.memory.tools import MemoryTools
 from app.views.node_reports import NodeReport
-from app.views.shared.scrolled_page import ScrolledView
+from app.views.shared.empty_page import ScrolledView
 from app.views.shared.table_export import cache_table
+from app.widgets.buttons import MenuButton
+from app.widgets.file_dialogs import open_file_dialog, open_save_dialog
 from core.events import Event
 from resources.language import mark, tr
+
+_FILE_FILTER = mark("Prefixes (*.safetensors)")
+
+
+class MemoryTools(QWidget):
+    """`saveWanted(path)`, `loadWanted(path)`."""
+
+    saveWanted = Signal(str)
+    loadWanted = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        words = tr("Save what this run has read, or start from what was read before")
+        actions = ((tr("Save prefix…"), self._choose_save_path), (tr("Load prefix…"), self._choose_load_path))
+        self.button = MenuButton("prefixButton", tr("Prefix"), words, actions, self)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(2)
+        row.addWidget(self.button)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other sizes."""
+        self.button.setFont(theme.font(12))
+
+    @Slot()
+    def _choose_save_path(self) -> None:
+        open_save_dialog(self, tr("Save the prefix"), "prefix.safetensors", tr(_FILE_FILTER), self.saveWanted.emit)
+
+    @Slot()
+    def _choose_load_path(self) -> None:
+        open_file_dialog(self, tr("Load a prefix"), tr(_FILE_FILTER), self.loadWanted.emit)
+
 
 _TITLE = mark("Every byte the model remembers with")
 _HINT = mark("Choose a cache above and press Ctrl+Enter: what it holds appears here, step by step, layer by layer.")

@@ -1,19 +1,81 @@
-"""A view with nothing to show yet: what it is for, and how to come by it."""
+"""Empty pages of views: title, hint, and the button that fills them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtCore import QRect, QRectF, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QEvent, QObject, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtWidgets import QFrame, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
+from app.state.empty_view import AS_SET
 from app.state.run import Run
-from app.theme.theme import Theme
+from app.theme.theme import Theme, theme_for
 from app.views.base import View
-from app.widgets.empty_offer import FillButton
+from app.widgets.labels import WrappedLabel
+from app.widgets.plain_text import caption
 from resources.language import tr
+
+TopPosition = Callable[[QRect, Theme], float]
+"""How far from the top of such an area the offer stands, in pixels."""
+
+
+class FillButton(QWidget):
+    """`fillRequested`: the page is to be filled. With a `top_position` it stands there over its parent, in the middle; without one
+    its parent's layout says where."""
+
+    fillRequested = Signal()
+
+    def __init__(self, text: str, parent: QWidget, top_position: TopPosition | None = None) -> None:
+        super().__init__(parent)
+        self._top_position, self._theme = top_position, theme_for("light")
+        self.button, self.reason_label = QPushButton(caption(text), self), WrappedLabel("", self)
+        self.button.setObjectName("fillButton")
+        self.button.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.button.clicked.connect(self.fillRequested)
+        self.reason_label.setProperty("role", "muted")
+        self.reason_label.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.button, 0, Qt.AlignmentFlag.AlignHCenter if top_position else Qt.AlignmentFlag.AlignLeft)
+        column.addWidget(self.reason_label)
+        self.hide()
+        parent.installEventFilter(self)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other sizes."""
+        self._theme = theme
+        self.reposition()
+
+    def update_state(self, is_empty: bool, disabled_reason: str = "", description: str = "") -> None:
+        """Whether there is nothing else on the page, what it is for, and why it cannot be filled, if so."""
+        self.reason_label.setText(disabled_reason)
+        self.reason_label.setVisible(bool(disabled_reason))
+        self.button.setVisible(not disabled_reason)
+        self.button.setAccessibleDescription(description)
+        self.setVisible(is_empty)
+        self.reposition()
+
+    def reposition(self) -> None:
+        """Stand where it is to stand."""
+        parent = self.parentWidget()
+        if self._top_position is None or parent is None or self.isHidden():
+            return
+        area = parent.rect()
+        width = min(area.width() - 32, 480)
+        self.setFixedWidth(max(1, width))
+        self.adjustSize()
+        top = min(self._top_position(area, self._theme), area.height() - self.height() - 4)
+        self.move((area.width() - self.width()) // 2, max(0, round(top)))
+        self.raise_()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Follow the parent's size."""
+        if event.type() in (QEvent.Type.Resize, QEvent.Type.Show):
+            self.reposition()
+        return False
+
 
 TitleAndHint = tuple[str, str]
 """Title and hint."""
@@ -73,3 +135,51 @@ def paint_empty_page(
         painter.setFont(font)
         painter.setPen(theme.color(color))
         painter.drawText(place, int(_FLAGS), text)
+
+
+class ScrolledView(View):
+    """The page `_page` with its `_column` of parts; while `is_empty`, a title and a hint stand in its place."""
+
+    def __init__(self, name: str, title: str, hint: str, offer: str, parent: QWidget | None = None) -> None:
+        """`offer`: the words of the button that runs what is set, for the page to fill."""
+        super().__init__(name, parent)
+        self._theme = theme_for("light")
+        self._title, self._hint = title, hint
+        self._page, self._scroll = QFrame(self), QScrollArea(self)
+        self._column = QVBoxLayout(self._page)
+        self._scroll.setAccessibleName(title)
+        self._scroll.setWidgetResizable(True)
+        self._scroll.setFrameShape(QFrame.Shape.NoFrame)
+        self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._scroll.setWidget(self._page)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.addWidget(self._scroll)
+        self.offer = add_fill_button(self, self, offer, AS_SET, lambda: (self._title, self._hint))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to show yet."""
+        return True
+
+    def sizeHint(self) -> QSize:
+        """Room for everything."""
+        return QSize(self._theme.px(640), self._theme.px(560))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """What this page is for, as long as it is empty."""
+        if self.is_empty:
+            painter = QPainter(self)
+            paint_empty_page(painter, self.rect(), self._theme, (self._title, self._hint))
+            painter.end()
+
+    def _show_offer(self, is_waiting: bool) -> None:
+        """Offer to fill the page while it is empty, unless a run is about to."""
+        self.offer.update_state(self.is_empty and not is_waiting, description=self._hint)
+
+    def _set_spacing(self, theme: Theme, between: int) -> None:
+        """Margins, and pixels at 100 % between the parts."""
+        self._theme = theme
+        self.offer.set_theme(theme)
+        self._column.setContentsMargins(theme.px(20), theme.px(14), theme.px(20), theme.px(14))
+        self._column.setSpacing(theme.px(between))

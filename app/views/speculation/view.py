@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QMargins, QPoint, QRect, QSize, Slot
+from PySide6.QtCore import QMargins, QObject, QPoint, QRect, QSize, Signal, Slot
 from PySide6.QtGui import QPainter, QPaintEvent
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
 from app.state.empty_view import DRAFT, fill_unsupported_reason
 from app.state.run import Run
@@ -16,15 +16,78 @@ from app.views.base import Table, View
 from app.views.node_reports import NodeReport
 from app.views.shared.empty_page import add_fill_button, paint_empty_page
 from app.views.shared.table_export import draft_round_table
-from app.views.speculation.draft_comparison import DraftComparison
-from app.views.speculation.page import RoundPage
-from app.views.speculation.picked_node import SelectedNodeReporter
-from app.views.speculation.round_report import describe_round
-from app.views.speculation.round_selection import RoundSelection
+from app.views.speculation.round_page import DraftComparison, RoundPage
+from app.views.speculation.round_report import RoundSelection, describe_round, node_report
 from app.views.speculation.round_strip import RoundStrip
-from app.views.speculation.tools import SpeculationTools
+from app.widgets.plain_text import PlainLabel, tooltip
+from app.widgets.tree_canvas import TreeCanvas
 from core.events import Event
 from resources.language import mark, tr
+
+
+class SelectedNodeReporter(QObject):
+    """Listens to the canvas on which the round of `place` is drawn."""
+
+    reported = Signal(object)
+    """What is to be said (a NodeReport); None: nothing is picked, or the word before the round."""
+
+    def __init__(self, canvas: TreeCanvas, place: RoundSelection) -> None:
+        super().__init__(canvas)
+        self._canvas, self._selection = canvas, place
+        canvas.selection.nodeSelected.connect(self._on_node)
+        canvas.selection.selectionCleared.connect(self._on_nothing)
+
+    def report_again(self) -> None:
+        """In other words, where a node is picked."""
+        if self._canvas.selection.selected is not None:
+            self._on_node(self._canvas.selection.selected)
+
+    @Slot(int)
+    def _on_node(self, node: int) -> None:
+        entry = self._selection.entry
+        self.reported.emit(
+            node_report(entry, node, self._selection.drafters) if entry is not None and node != 0 else None
+        )
+
+    @Slot()
+    def _on_nothing(self) -> None:
+        self.reported.emit(None)
+
+
+class SpeculationTools(QWidget):
+    """For the right end of the tab bar."""
+
+    stepped = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.label = PlainLabel("", self)
+        self.label.setProperty("role", "muted")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(2)
+        row.addWidget(self.label)
+        for text, name, slot in (("‹", tr("Previous round"), self._back), ("›", tr("Next round"), self._on)):
+            button = QToolButton(self)
+            button.setText(text)
+            button.setAccessibleName(name)
+            button.setToolTip(tooltip(name))
+            button.clicked.connect(slot)
+            row.addWidget(button)
+
+    @Slot()
+    def _back(self) -> None:
+        self.stepped.emit(-1)
+
+    @Slot()
+    def _on(self) -> None:
+        self.stepped.emit(1)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other sizes."""
+        for button in self.findChildren(QToolButton):
+            button.setFont(theme.font(12))
+
 
 _TITLE = mark("Small guesses, checked all at once")
 _HINT = mark(

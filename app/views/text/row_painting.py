@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPen, QPolygonF
 
-from app.state.scores import band
+from app.state.token_stats import band
 from app.theme.theme import Theme
-from app.views.text.column import TokenColumn
-from app.views.text.drafter_underlines import paint_origin_underline
-from app.views.text.influence import paint_influence
-from app.views.text.row_shaping import ShapedRow, TokenMark
-from app.views.text.watermark_underlines import paint_watermark_underline, watermark_sign
-from core.lightweight_dataclass import plain
+from app.views.text.column import ShapedRow, TokenColumn, TokenMark
+from app.views.text.token_decorations import (
+    paint_influence,
+    paint_origin_underline,
+    paint_watermark_underline,
+    watermark_sign,
+)
+from core.common.lightweight_dataclass import plain
 from resources.language import mark
 
 if TYPE_CHECKING:

@@ -9,17 +9,28 @@ from PySide6.QtGui import QFocusEvent, QKeyEvent, QPainter, QPaintEvent, QResize
 from PySide6.QtWidgets import QWidget
 
 from app.state.run import Run
-from app.theme.painting import fill_rect
-from app.theme.theme import Theme
-from app.views.text.arcs import paint_repeats
+from app.theme.theme import Theme, fill_rect
 from app.views.text.column import TokenColumn
 from app.views.text.row_painting import PaintOptions, paint_rows
-from app.views.tokens.marks import apply_run_to_options
-from app.views.tokens.text_selection import TextSelection
-from app.views.tokens.token_columns import TokenColumns
-from app.views.tokens.token_headings import paint_empty_token_page, paint_heading
+from app.views.text.token_decorations import blocked_repeats, paint_repeats
+from app.views.tokens.token_columns import TextSelection, TokenColumns
+from app.views.tokens.token_headings import is_waiting, paint_empty_token_page, paint_heading
 from app.widgets.accessibility import AccessiblePart, AccessibleText, AccessibleWidget, Role
-from app.widgets.hover_area import HoverArea
+from app.widgets.popover import HoverArea
+
+
+def apply_run_to_options(options: PaintOptions, run: Run | None) -> None:
+    """Have `options` mark what the run says; nothing without a run."""
+    options.selected = run.selected if run else None
+    lately = run is not None and (is_waiting(run) or not run.is_following)
+    options.newest = run.cursor - 1 if run and lately and run.cursor else None
+    options.hovered = None if run is None else options.hovered
+    chosen = run.tokens[run.selected] if run and run.selected is not None and run.selected < len(run.tokens) else None
+    options.repeats = blocked_repeats(chosen)
+    options.lead_changes = frozenset(run.leader_changes) if run else frozenset()
+    options.divergences = {one.step: one.divergence for one in run.comparisons} if run is not None else {}
+    options.branch_position = run.request.place if run is not None and run.request.is_branch else None
+
 
 _MIN_TEXT_HEIGHT = 24
 """Pixels at 100 % that are left for the text, however low the window is."""

@@ -7,8 +7,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QPushButton, QWidget
 
 from app.state.run import Run
-from app.theme.painting import fill_rect
-from app.theme.theme import Theme
+from app.theme.theme import Theme, fill_rect
 from app.views.shared.empty_page import TitleAndHint, paint_empty_page, title_and_hint_rects, waiting_title
 from app.views.text.column import TokenColumn
 from app.views.text.token_wording import format_token_count

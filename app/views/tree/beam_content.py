@@ -2,19 +2,174 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+from PySide6.QtCore import QModelIndex, Qt, Signal, Slot
+from PySide6.QtGui import QColor, QFont
 from PySide6.QtWidgets import QWidget
 
-from app.state.beam_tree import BeamTree
+from app.state.beam_tree import BeamTree, HypothesisRow
 from app.state.run import Run
+from app.state.sequences import SequenceStatus
+from app.theme.theme import Theme, theme_for
 from app.views.base import Table
 from app.views.node_reports import NodeReport
 from app.views.shared.table_export import candidate_table
-from app.views.tree.beam_growth import ROOT, BeamTreeBuilder, candidate_label, displayed_path, root_label
-from app.views.tree.beam_report import beam_node_report, beam_node_tooltip, beam_root_report
-from app.views.tree.hypotheses import HypothesesTable
+from app.views.tree.beam_nodes import (
+    ROOT,
+    BeamTreeBuilder,
+    beam_node_report,
+    beam_node_tooltip,
+    beam_root_report,
+    candidate_label,
+    displayed_path,
+    root_label,
+)
+from app.views.tree.rows_table import DIFFERS_AT_ROLE, Index, SortableTable, SortedRowsModel
 from app.views.tree.tree_content import TreeContent
+from app.widgets.plain_text import tooltip
 from app.widgets.tree_canvas.canvas_state import CanvasState
-from resources.language import mark
+from app.widgets.tree_canvas.tree_style import STAR
+from core import words
+from resources.language import mark, tr
+
+TEXT, SCORE, LENGTH, GROUP, STATE = range(5)
+_TITLES = (mark("Text"), mark("Score"), mark("Length"), mark("Group"), mark("State"))
+_WIDTHS = {SCORE: 74, LENGTH: 58, GROUP: 54, STATE: 88}
+STATE_TITLES: dict[SequenceStatus, str] = {
+    "running": mark("▸ running"),
+    "finished": mark("● ended"),
+    "cut": mark("◐ at limit"),
+    "stopped": mark("○ stopped"),
+}
+"""How a state is written; the sign tells it without its colour."""
+_COLOURS: dict[SequenceStatus, str] = {"running": "kept", "finished": "finished", "cut": "muted", "stopped": "pruned"}
+CONTEXT_LENGTH = 24
+"""Characters before the place where the texts part that the table still shows."""
+
+
+class HypothesesModel(SortedRowsModel):
+    """Rows in the order of the column that sorts."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        order = (SCORE, Qt.SortOrder.DescendingOrder)
+        super().__init__(_TITLES, (SCORE, LENGTH, GROUP), order, parent)
+        self.rows: list[HypothesisRow] = []
+        self._best = self._shared = 0
+        self._theme = theme_for("light")
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self._theme = theme
+        self.refresh_cells()
+
+    def show_rows(self, rows: Sequence[HypothesisRow], best: int) -> None:
+        """Other rows; `best` is the leading node."""
+        self._best, self._shared = best, shared_prefix_length([row.text for row in rows])
+        self.show_sorted(rows)
+
+    def sort_key(self, row: HypothesisRow, column: int) -> Any:
+        """What that column sorts by."""
+        return (row.text.strip().casefold(), row.score, row.length, row.group, row.state)[column]
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """A cell."""
+        row, column = self.rows[index.row()], index.column()
+        if role == Qt.ItemDataRole.DisplayRole:
+            return self._cell_text(row, column)
+        if role == DIFFERS_AT_ROLE:
+            return self.first_unique_index(index.row(), TEXT) if column == TEXT else None
+        if role == Qt.ItemDataRole.ToolTipRole and column == TEXT:
+            return tooltip(row.text.strip())
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return self.alignment(column)
+        if role == Qt.ItemDataRole.FontRole:
+            return self._font(row, column)
+        if role == Qt.ItemDataRole.ForegroundRole:
+            return self._colour(row, column)
+        return None
+
+    def _cell_text(self, row: HypothesisRow, column: int) -> str:
+        if column == TEXT:
+            rest = " ".join(row.text[self._shared :].split())
+            text = f"…{rest}" if self._shared else rest or tr("(nothing yet)")
+            return f"{STAR} {text}" if row.node == self._best else text
+        return (words.decimal(row.score, 3), f"{row.length:,}", f"{row.group + 1}", tr(STATE_TITLES[row.state]))[
+            column - 1
+        ]
+
+    def _font(self, row: HypothesisRow, column: int) -> QFont:
+        best = row.node == self._best and column <= SCORE
+        return self._theme.font(12, 600 if best else 400, tabular=column in (SCORE, LENGTH))
+
+    def _colour(self, row: HypothesisRow, column: int) -> QColor:
+        if column == STATE:
+            return self._theme.ink(_COLOURS[row.state])
+        return self._theme.color("text" if column <= SCORE else "muted")
+
+
+def shared_prefix_length(texts: Sequence[str]) -> int:
+    """How many characters that all texts begin with the table can leave out, some words before they part kept."""
+    if len(texts) < 2:
+        return 0
+    first, last = min(texts), max(texts)
+    shared = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+    return first.rfind(" ", 0, max(0, shared - CONTEXT_LENGTH)) + 1
+
+
+class HypothesesTable(SortableTable):
+    """`nodePicked(id)`: the user chose a hypothesis."""
+
+    nodePicked = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        self.rows_model = HypothesesModel()
+        super().__init__("hypotheses", self.rows_model, TEXT, _WIDTHS, parent)
+        self.rows_model.setParent(self)
+        self.setAccessibleName(tr("Hypotheses"))
+        self.sortByColumn(SCORE, Qt.SortOrder.DescendingOrder)
+        self.selectionModel().currentRowChanged.connect(self._on_current)
+        self.clicked.connect(self._on_clicked)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours and sizes."""
+        self.rows_model.set_theme(theme)
+        super().set_theme(theme)
+
+    def show_rows(self, rows: Sequence[HypothesisRow], best: int, groups: int) -> None:
+        """Other hypotheses, the same one selected where it is still there."""
+        self.selectionModel().blockSignals(True)
+        chosen = self.current_node()
+        self.rows_model.show_rows(rows, best)
+        self.setColumnHidden(GROUP, groups < 2)
+        self.select_node(chosen)
+        self.selectionModel().blockSignals(False)
+
+    def current_node(self) -> int | None:
+        """Node of the selected row."""
+        rows = self.selectionModel().selectedRows()
+        return self.rows_model.rows[rows[0].row()].node if rows else None
+
+    def select_node(self, node: int | None) -> None:
+        """Mark the row that ends in that node, without a signal; none where there is no such row."""
+        self.selectionModel().blockSignals(True)
+        place = next((n for n, row in enumerate(self.rows_model.rows) if row.node == node), None)
+        if place is None:
+            self.clearSelection()
+        else:
+            self.selectRow(place)
+        self.selectionModel().blockSignals(False)
+        self.viewport().update()
+
+    @Slot(QModelIndex, QModelIndex)
+    def _on_current(self, current: QModelIndex, before: QModelIndex) -> None:
+        if current.isValid():
+            self.nodePicked.emit(self.rows_model.rows[current.row()].node)
+
+    @Slot(QModelIndex)
+    def _on_clicked(self, index: QModelIndex) -> None:
+        self.nodePicked.emit(self.rows_model.rows[index.row()].node)
 
 
 class BeamContent(TreeContent):

@@ -2,15 +2,93 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject, Slot
+from PySide6.QtCore import QObject, QPointF, QRectF, QSize, Qt, Slot
+from PySide6.QtGui import QFont, QFontMetricsF, QGuiApplication, QPainter, QPaintEvent, QTextCharFormat, QTextLayout
 from PySide6.QtWidgets import QWidget
 
 from app.state.run import Run
 from app.state.sample_tree import has_samples
+from app.theme.theme import Theme, theme_for
+from app.views.base import View
 from app.views.tree.beam_content import BeamContent
 from app.views.tree.sample_content import SampleContent
-from app.views.tree.tree_content import TreeContent
+from app.views.tree.tree_content import TreeContent, prompt_end
+from app.widgets.accessibility import AccessibleWidget, Role
+from app.widgets.plain_text import tooltip
 from app.widgets.tree_canvas import TreeCanvas
+from resources.language import mark, tr
+
+
+class PathLine(QWidget, AccessibleWidget):
+    """The text so far on one line: what leads to the selected node, the node's own token last and strong."""
+
+    accessible_role = Role.StaticText
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("pathLine")
+        self._theme = theme_for("light")
+        self.before, self.last, self.hint = "", "", ""
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours and sizes."""
+        self._theme = theme
+        self.updateGeometry()
+        self.update()
+
+    def show_text(self, before: str, last: str, hint: str = "") -> None:
+        """`hint` is shown where there is no text."""
+        self.before, self.last, self.hint = " ".join(before.split("\n")), last, hint
+        self.setAccessibleName(
+            tr("Text so far: {before}{last}").format(before=before, last=last) if before or last else hint
+        )
+        self.setToolTip(tooltip(before + last))
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        """One line."""
+        return QSize(self._theme.px(200), self._theme.px(32))
+
+    minimumSizeHint = sizeHint
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The end of the text counts: what does not fit is left out at its beginning."""
+        theme, painter = self._theme, QPainter(self)
+        plain, strong = theme.font(14), theme.font(14, 600)
+        flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
+        room = QRectF(self.rect()).adjusted(theme.px(16), 0, -theme.px(16), 0)
+        if not self.before and not self.last:
+            painter.setFont(theme.font(12))
+            painter.setPen(theme.color("muted"))
+            painter.drawText(room, flags, self.hint)
+            return
+        tail = QFontMetricsF(strong).horizontalAdvance(self.last)
+        room_before = max(0.0, room.width() - tail)
+        before = QFontMetricsF(plain).elidedText(self.before, Qt.TextElideMode.ElideLeft, room_before)
+        self._make_layout(before, plain, strong).draw(painter, room.topLeft())
+
+    def _make_layout(self, before: str, plain: QFont, strong: QFont) -> QTextLayout:
+        """Both parts as one line, so that they join and run in the direction of the text."""
+        muted, accent = QTextCharFormat(), QTextCharFormat()
+        muted.setForeground(self._theme.color("muted"))
+        accent.setForeground(self._theme.color("accent"))
+        accent.setFont(strong)
+        layout = QTextLayout(before + self.last, plain)
+        split = len(before.encode("utf-16-le")) // 2
+        layout.setFormats(
+            [_format_range(0, split, muted), _format_range(split, len(self.last.encode("utf-16-le")) // 2, accent)]
+        )
+        layout.beginLayout()
+        line = layout.createLine()
+        line.setPosition(QPointF(0, (self.height() - line.height()) / 2))
+        layout.endLayout()
+        return layout
+
+
+def _format_range(start: int, length: int, look: QTextCharFormat) -> QTextLayout.FormatRange:
+    result = QTextLayout.FormatRange()
+    result.start, result.length, result.format = start, length, look
+    return result
 
 
 class DisplayedTree(QObject):
@@ -54,3 +132,81 @@ class DisplayedTree(QObject):
         self._canvas.canvas_state.set_pruned(mode)
         if self.content is not None:
             self.content.faint_mode = mode
+
+
+_HINT = mark("Pick a node, or walk with the arrow keys; type to find a token.")
+
+
+class NodePicker(QObject):
+    """Listens to the canvas and to the table of texts; the report on a node is that of `view`."""
+
+    def __init__(self, view: View, canvas: TreeCanvas, tree: DisplayedTree, path: PathLine) -> None:
+        super().__init__(view)
+        self._view, self._canvas, self._tree, self._path = view, canvas, tree, path
+        canvas.selection.nodeSelected.connect(self._on_node)
+        canvas.selection.selectionCleared.connect(self._on_nothing)
+        tree.beams.table.nodePicked.connect(canvas.selection.pick)
+        tree.samples.table.samplePicked.connect(self.select_sample)
+
+    @Slot(int)
+    def _on_node(self, node: int) -> None:
+        run, content, chorus = self._tree.run, self._tree.content, self._tree.samples
+        if run is None or content is None:
+            return
+        self._canvas.navigation.set_follow(False)  # what the reader looks at stays where it is
+        passing = chorus.samples_through(node) if self._tree.shows_samples else ()
+        if passing and run.shown_index not in passing:
+            self._view.signals.sequenceActivated.emit(passing[0])
+        self.report_node(node)
+        content.select_row(node)
+        place = content.token_index(run, node)
+        if place is not None:
+            self._view.signals.tokenActivated.emit(place)
+
+    @Slot(int)
+    def select_sample(self, number: int) -> None:
+        """Show that text of a chorus everywhere, and its path here."""
+        chorus = self._tree.samples
+        self._canvas.navigation.set_follow(False)
+        chorus.draw_full_path(number)
+        self._view.signals.sequenceActivated.emit(number)
+        path = chorus.path_of(number)
+        self._canvas.canvas_state.unfold(path)
+        self._canvas.selection.select(path[-1])
+        chorus.select_row(path[-1])
+        self.report_node(path[-1])
+        self._canvas.navigation.ensure_visible(chorus.branch_point(number))
+
+    @Slot()
+    def _on_nothing(self) -> None:
+        self.report_node(None)
+        if self._tree.content is not None:
+            self._tree.content.select_row(None)
+
+    def report_node(self, node: int | None) -> None:
+        """Let the inspector speak of a node, and show the text that leads to it."""
+        view, run, content = self._view, self._tree.run, self._tree.content
+        before, view.report = view.report, None
+        if run is not None and content is not None and node is not None:
+            view.report = content.report(run, node)
+        self.show_path(node)
+        if (view.report is not None or before is not None) and view.isVisible():
+            view.signals.reportSelected.emit(view.report)  # a hidden tree leaves the inspector to the view that is read
+
+    def show_path(self, node: int | None) -> None:
+        """What leads to a node, the end of the prompt first; what to do where there is none."""
+        run, content = self._tree.run, self._tree.content
+        last = content.last_text(node) if content is not None and node else ""
+        if run is None or content is None or not node or not last:
+            self._path.show_text("", "", tr(_HINT))
+            return
+        written = content.text(node)
+        own = last if written.endswith(last) else ""
+        self._path.show_text(prompt_end(run) + written[: len(written) - len(own)], last)
+
+    @Slot()
+    def copy_text(self) -> None:
+        """Copy the text that leads to the selected node."""
+        node = self._canvas.selection.selected
+        if self._tree.content is not None and node:
+            QGuiApplication.clipboard().setText(self._tree.content.text(node))

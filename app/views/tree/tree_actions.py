@@ -2,20 +2,128 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject
-from PySide6.QtWidgets import QBoxLayout
+from PySide6.QtCore import QObject, QPointF, QRect, QRectF, QSize, Qt, Signal, Slot
+from PySide6.QtGui import QPainter, QPainterPath, QPen
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QPushButton, QWidget
 
 from app.state.empty_view import TREE, fill_unsupported_reason
 from app.state.run import Run
+from app.state.sample_tree import DEFAULT_SAMPLES, MAX_SAMPLES
 from app.state.worker_messages import ModelInfo
 from app.theme.theme import Theme, theme_for
 from app.views.base import View
+from app.views.shared.empty_page import (
+    GAP,
+    FillButton,
+    TitleAndHint,
+    paint_empty_page,
+    title_and_hint_rects,
+    waiting_title,
+)
 from app.views.tree.displayed_tree import DisplayedTree
-from app.views.tree.empty_tree import empty_tree_texts, offer_top
-from app.views.tree.sample_bar import SamplesBar
 from app.views.tree.tools import TreeLegend
-from app.widgets.empty_offer import FillButton
-from resources.language import tr
+from app.widgets.inputs import SpinBox
+from app.widgets.plain_text import PlainLabel
+from resources.language import join_sentences, tr
+
+BAR_HEIGHT = 44
+"""Pixels at 100 % for the bar below the offer, which begins a chorus."""
+_EXAMPLE_EDGES = (((0, 0), (1, -1), "best"), ((0, 0), (1, 1), "kept"), ((1, -1), (2, -1.5), "best"),
+           ((1, -1), (2, -0.5), "pruned"), ((1, 1), (2, 1), "kept"))  # fmt: skip
+
+
+def paint_empty_tree(painter: QPainter, area: QRect, theme: Theme, run: Run | None) -> None:
+    """A small tree, a title and a hint."""
+    words = empty_tree_texts(run)
+    top = title_and_hint_rects(area, theme, words, theme.px(BAR_HEIGHT))[0].top() - theme.px(46)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    if top - theme.px(36) > area.top():
+        _paint_example(painter, QPointF(area.center().x() - theme.px(62), top), theme)
+    paint_empty_page(painter, area, theme, words, theme.px(BAR_HEIGHT))
+
+
+def empty_tree_texts(run: Run | None) -> TitleAndHint:
+    """What it would show, and how to come by a tree; what is waited for, where a run is under way."""
+    waiting = waiting_title(run) if run is not None and not run.tokens else ""
+    hint = tr(
+        "Choose beam search and press Ctrl+Enter: each continuation it considers appears here. Or have the same "
+        "prompt written many times at once, and see where the texts part."
+    )
+    if run is not None and run.tokens:
+        hint = join_sentences(tr("This run wrote one text, one token at a time."), hint)
+    return waiting or tr("A tree of what might have been"), "" if waiting else hint
+
+
+def offer_top(area: QRect, theme: Theme, run: Run | None) -> float:
+    """Where what is offered begins."""
+    return title_and_hint_rects(area, theme, empty_tree_texts(run), theme.px(BAR_HEIGHT))[1].bottom() + theme.px(GAP)
+
+
+def _paint_example(painter: QPainter, corner: QPointF, theme: Theme) -> None:
+    step, rise, width, height = theme.px(50), theme.px(20), theme.px(24), theme.px(11)
+    for (x0, y0), (x1, y1), colour in _EXAMPLE_EDGES:
+        start = corner + QPointF(x0 * step + width, y0 * rise)
+        end = corner + QPointF(x1 * step, y1 * rise)
+        middle = (start.x() + end.x()) / 2
+        path = QPainterPath(start)
+        path.cubicTo(QPointF(middle, start.y()), QPointF(middle, end.y()), end)
+        painter.strokePath(path, QPen(theme.color(colour), 1.6))
+        _paint_node(painter, end, width, height, theme, colour)
+    _paint_node(painter, corner, width, height, theme, "muted")
+
+
+def _paint_node(painter: QPainter, left: QPointF, width: float, height: float, theme: Theme, colour: str) -> None:
+    painter.setPen(QPen(theme.color(colour), 1.6))
+    painter.setBrush(theme.color("panel"))
+    painter.drawRoundedRect(QRectF(left.x(), left.y() - height / 2, width, height), 3, 3)
+
+
+class SamplesBar(QWidget):
+    """`samplesRequested(count)`: write what is set so many times, each text with a seed of its own."""
+
+    samplesRequested = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.count, self.button = SpinBox(self), QPushButton(tr("Chorus"), self)
+        self.count.setObjectName("chorusCount")
+        self.count.setAccessibleName(tr("How many texts"))
+        self.count.setAlignment(Qt.AlignmentFlag.AlignRight)
+        self.count.setRange(2, MAX_SAMPLES)
+        self.count.setValue(DEFAULT_SAMPLES)
+        self.count.setSuffix(tr(" times"))
+        self.button.setObjectName("chorusButton")
+        self.button.setToolTip(tr("Sample the prompt so many times at once, each with the next seed, as one tree"))
+        self.button.setCursor(Qt.CursorShape.PointingHandCursor)
+        self._label = PlainLabel(tr("The same prompt"), self)
+        self._label.setBuddy(self.count)
+        self._row = QHBoxLayout(self)
+        self._row.setSizeConstraint(QHBoxLayout.SizeConstraint.SetNoConstraint)  # it can be narrower than its words
+        for part in (self._label, self.count, self.button):
+            self._row.addWidget(part)
+        self.button.clicked.connect(self._on_clicked)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other sizes."""
+        self._row.setContentsMargins(theme.px(10), theme.px(3), theme.px(10), theme.px(3))
+        self._row.setSpacing(theme.px(8))
+
+    def minimumSizeHint(self) -> QSize:
+        """Without its words."""
+        sides = self._row.contentsMargins()
+        parts = self.count.minimumSizeHint().width() + self._row.spacing() + self.button.minimumSizeHint().width()
+        return QSize(sides.left() + parts + sides.right(), self._row.minimumSize().height())
+
+    def fit_to_width(self, width: int) -> None:
+        """Without its words where they do not fit into so many pixels."""
+        self._label.show()
+        self._label.setVisible(self._row.minimumSize().width() <= width)
+        self.updateGeometry()
+
+    @Slot()
+    def _on_clicked(self) -> None:
+        self.samplesRequested.emit(self.count.value())
+
 
 _MIN_LEGEND_WIDTH = 260
 """Pixels at 100 % that the legend has beside what begins a chorus."""

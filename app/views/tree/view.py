@@ -2,30 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
-from PySide6.QtCore import QEvent, QPoint, QRect
-from PySide6.QtGui import QKeyEvent, QKeySequence, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt
+from PySide6.QtGui import (
+    QContextMenuEvent,
+    QGuiApplication,
+    QKeyEvent,
+    QKeySequence,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
+from app.state.branching import PathContinuation, is_constrained_to
 from app.state.run import Run
 from app.state.worker_messages import ModelInfo
 from app.theme.theme import Theme, theme_for
-from app.views.base import Table, View
-from app.views.tree.beam_growth import ROOT
-from app.views.tree.displayed_tree import DisplayedTree
-from app.views.tree.empty_tree import paint_empty_tree
-from app.views.tree.finder import TreeFinder
-from app.views.tree.node_menu import NodeMenu
-from app.views.tree.node_picking import NodePicker
-from app.views.tree.path_line import PathLine
-from app.views.tree.tools import FindBar, TreeLegend, TreeTools
-from app.views.tree.tree_actions import TreeActions
-from app.views.tree.tree_content import TreeContent
-from app.views.tree.tree_split import TreeSplit
+from app.views.base import Table, View, ViewSignals
+from app.views.tree.beam_nodes import ROOT
+from app.views.tree.displayed_tree import DisplayedTree, NodePicker, PathLine
+from app.views.tree.tools import FindBar, TreeFinder, TreeLegend, TreeTools
+from app.views.tree.tree_actions import TreeActions, paint_empty_tree
+from app.views.tree.tree_content import TreeContent, TreeSplit
+from app.widgets.plain_text import caption
 from app.widgets.tree_canvas import TreeCanvas
+from core import words
 from core.events import BeamsRanked, BeamStep, Event, SequenceFinished, TokenChosen
 from resources.language import tr
+
+DisplayedContent = Callable[[], tuple[Run | None, TreeContent | None]]
+
+
+class NodeMenu(QObject):
+    """Listens to the canvas; `shown` says which run's tree stands on it, `grammar` what a new run would be held to."""
+
+    def __init__(
+        self, canvas: TreeCanvas, signals: ViewSignals, shown: DisplayedContent, grammar: Callable[[], object]
+    ) -> None:
+        super().__init__(canvas)
+        self._canvas, self._signals, self._shown, self._grammar = canvas, signals, shown, grammar
+        canvas.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Open the menu of the node that is meant: under the pointer, or the selected one."""
+        if not isinstance(event, QContextMenuEvent):
+            return False
+        by_key = event.reason() == QContextMenuEvent.Reason.Keyboard
+        node = self._canvas.selection.selected if by_key else self._canvas.canvas_state.positions.node_at(event.pos())
+        if node is None or (menu := self.create_menu(node)) is None:
+            return False
+        place = self._canvas.canvas_state.positions.node_rect(node).bottomLeft() if by_key else event.pos()
+        menu.popup(self._canvas.mapToGlobal(place))
+        return True
+
+    def create_menu(self, node: int) -> QMenu | None:
+        """What can be done with a node; it deletes itself when it closes. None where nothing can."""
+        run, content = self._shown()
+        continuation = continuation_from(run, content, node)
+        if run is None or content is None or continuation is None:
+            return None
+        menu = QMenu(self._canvas)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        name = words.quote(content.last_text(node), False)
+        continue_from_node = partial(self._signals.branchRequested.emit, continuation)
+        if _is_finished(run, node) and is_constrained_to(run, self._grammar()):
+            menu.addAction(caption(tr("{name}: the grammar lets nothing follow it").format(name=name))).setEnabled(
+                False
+            )
+        else:
+            menu.addAction(caption(tr("Continue from {name}").format(name=name)), continue_from_node)
+        menu.addAction(tr("Copy the text up to here"), partial(QGuiApplication.clipboard().setText, content.text(node)))
+        return menu
+
+
+def _is_finished(run: Run, node: int) -> bool:
+    """Whether a text of a beam search ended there by itself."""
+    return run.beams is not None and node in run.beams and run.beams.candidate(node).ended == "eos"
+
+
+def continuation_from(run: Run | None, content: TreeContent | None, node: int) -> PathContinuation | None:
+    """The path to a node as what a run can go on from; None for the prompt's end."""
+    ids = content.ids(node) if content is not None else ()
+    if run is None or not ids:
+        return None
+    shown = [token.id for token in run.tokens]
+    pairs = enumerate(zip(ids, shown, strict=False))
+    shared = next((n for n, (one, other) in pairs if one != other), min(len(ids), len(shown)))
+    return PathContinuation(ids, min(shared, len(ids) - 1))
+
 
 _GROWTH_EVENTS = BeamStep | BeamsRanked | TokenChosen | SequenceFinished
 

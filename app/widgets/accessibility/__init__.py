@@ -6,9 +6,14 @@ from PySide6.QtCore import QObject
 from PySide6.QtGui import QAccessible, QAccessibleInterface
 from PySide6.QtWidgets import QWidget
 
-from app.widgets.accessibility.accessible_part import AccessiblePart, AccessibleText, AccessibleValue, Role
-from app.widgets.accessibility.accessible_widget import AccessibleWidget
-from app.widgets.accessibility.announcements import announce
+from app.widgets.accessibility.accessible_widget import (
+    AccessiblePart,
+    AccessibleText,
+    AccessibleValue,
+    AccessibleWidget,
+    Role,
+    announce,
+)
 
 __all__ = ["AccessiblePart", "AccessibleText", "AccessibleValue", "AccessibleWidget", "Role", "announce"]
 
@@ -18,7 +23,7 @@ def _create_interface(class_name: str, owner: QObject | None) -> QAccessibleInte
     spoken: object = owner
     if not isinstance(spoken, AccessibleWidget):
         return None
-    from app.widgets.accessibility.widget_interface import AccessibleWidgetInterface  # most never have one
+    from app.widgets.accessibility.qt_interfaces import AccessibleWidgetInterface  # most never have one
 
     return spoken.accessible_interface() or AccessibleWidgetInterface(cast(QWidget, owner))
 

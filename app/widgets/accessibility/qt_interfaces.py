@@ -1,17 +1,33 @@
-"""The further faces that Qt asks an interface for by pointer: value, text, action."""
-
-# Qt's stubs leave the types of what is overridden here open.
-# mypy: disable-error-code="override"
+"""Qt accessibility interfaces of painted widgets, of their parts, and of combo boxes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, Protocol, cast
 
-from PySide6.QtCore import QPoint, QRect
-from PySide6.QtGui import QAccessibleActionInterface, QAccessibleTextInterface, QAccessibleValueInterface
+from PySide6.QtCore import QObject, QPoint, QRect
+from PySide6.QtGui import (
+    QAccessible,
+    QAccessibleActionInterface,
+    QAccessibleInterface,
+    QAccessibleTextInterface,
+    QAccessibleValueInterface,
+)
+from PySide6.QtWidgets import QAccessibleWidget, QWidget
 from shiboken6 import Shiboken, VoidPtr
 
-from app.widgets.accessibility.accessible_part import AccessibleText, AccessibleValue
+from app.widgets.accessibility.accessible_widget import (
+    AccessiblePart,
+    AccessibleText,
+    AccessibleValue,
+    AccessibleWidget,
+    Role,
+)
+from app.widgets.inputs import LazyComboBox
+
+# Qt's stubs leave the types of what is overridden here open.
+# mypy: disable-error-code="override"
+
 
 NULL_POINTER = VoidPtr(0)
 """No such face. Never None: Qt's bindings crash on it where a pointer is asked for."""
@@ -128,3 +144,249 @@ def _utf16_length(text: str) -> int:
 
 def _code_point_offset(text: str, position: int) -> int:
     return len(_utf16_bytes(text)[: 2 * position].decode("utf-16-le", "ignore"))
+
+
+# Qt takes None for "nobody there", and a state has attributes; its stubs know neither.
+# mypy: disable-error-code="override, no-any-return"
+
+
+def release_interfaces(items: dict[int, Any]) -> None:
+    """Take every item back from Qt before Python frees it; `uniqueId` finds the number it has, if it has one."""
+    for item in items.values():
+        QAccessible.deleteAccessibleInterface(QAccessible.uniqueId(item))
+    items.clear()
+
+
+class PartOwner(Protocol):
+    """The interface of the widget that draws the parts."""
+
+    def part(self, number: int) -> AccessiblePart | None:
+        """The part of that number; None where there is none any more."""
+
+    def to_screen(self, rect: QRect) -> QRect:
+        """A rectangle of the widget, on the screen."""
+
+    @property
+    def has_focus(self) -> bool:
+        """Whether the keyboard is in the widget."""
+
+    @property
+    def interface(self) -> QAccessibleInterface:
+        """Itself, as Qt knows it."""
+
+
+class PartInterface(QAccessibleInterface):
+    """The part of one number, whatever it is now."""
+
+    def __init__(self, owner: PartOwner, number: int) -> None:
+        super().__init__()
+        self._owner, self.number = owner, number
+        self._press = PressInterface(self._run_press)
+
+    @property
+    def _part(self) -> AccessiblePart | None:
+        return self._owner.part(self.number)
+
+    def _run_press(self) -> None:
+        part = self._part
+        if part is not None and part.press is not None:
+            part.press()
+
+    def isValid(self) -> bool:
+        return self._part is not None
+
+    def object(self) -> QObject | None:
+        return None
+
+    def parent(self) -> QAccessibleInterface:
+        return self._owner.interface
+
+    def child(self, index: int) -> QAccessibleInterface | None:
+        return None
+
+    def childCount(self) -> int:
+        return 0
+
+    def childAt(self, x: int, y: int) -> QAccessibleInterface | None:
+        return None
+
+    def indexOfChild(self, child: QAccessibleInterface) -> int:
+        return -1
+
+    def text(self, kind: QAccessible.Text) -> str:
+        part = self._part
+        if part is None:
+            return ""
+        return {QAccessible.Text.Name: part.name, QAccessible.Text.Value: part.value}.get(kind, "")
+
+    def setText(self, kind: QAccessible.Text, text: str) -> None:
+        """Nothing can be written here."""
+
+    def rect(self) -> QRect:
+        part = self._part
+        widget_rect = part.rect() if part is not None else QRect()
+        return self._owner.to_screen(widget_rect) if not widget_rect.isEmpty() else QRect()
+
+    def role(self) -> Role:
+        part = self._part
+        return part.role if part is not None else Role.ListItem
+
+    def state(self) -> QAccessible.State:
+        state: Any = QAccessible.State()
+        part = self._part
+        if part is None:
+            state.invalid = True
+            return state
+        state.selectable = state.focusable = part.selected is not None
+        state.selected = bool(part.selected)
+        state.focused = state.selected and self._owner.has_focus
+        return state
+
+    def interface_cast(self, kind: QAccessible.InterfaceType) -> VoidPtr:
+        part = self._part
+        pressable = part is not None and part.press is not None
+        return (
+            interface_pointer(self._press)
+            if pressable and kind == QAccessible.InterfaceType.ActionInterface
+            else NULL_POINTER
+        )
+
+    def contains(self, point: QPoint) -> bool:
+        """Whether that point of the screen lies in it."""
+        return self.rect().contains(point)
+
+
+# Qt takes None for "nobody there", and a state has attributes; its stubs know neither.
+# mypy: disable-error-code="override, no-any-return"
+
+
+Kind = QAccessible.InterfaceType
+
+
+class AccessibleWidgetInterface(QAccessibleWidget):
+    """A `AccessibleWidget` widget; its children are its parts."""
+
+    def __init__(self, widget: QWidget) -> None:
+        super().__init__(widget, Role.Graphic)
+        self._items: dict[int, PartInterface] = {}
+        self._value = ValueInterface(lambda: self.accessible_widget.accessible_value())
+        self._text = TextInterface(lambda: self.accessible_widget.accessible_text(), self.to_screen)
+        widget.destroyed.connect(self._release)
+
+    @property
+    def accessible_widget(self) -> AccessibleWidget:
+        """The widget, as what it says."""
+        return cast(AccessibleWidget, self.widget())
+
+    @property
+    def interface(self) -> QAccessibleInterface:
+        """Itself, as Qt knows it."""
+        return self
+
+    @property
+    def has_focus(self) -> bool:
+        """Whether the keyboard is in the widget."""
+        return self.widget().hasFocus()
+
+    def part(self, number: int) -> AccessiblePart | None:
+        """The part of that number; None where there is none any more."""
+        parts = self.accessible_widget.accessible_parts()
+        return parts[number] if 0 <= number < len(parts) else None
+
+    def to_screen(self, rect: QRect) -> QRect:
+        """A rectangle of the widget, on the screen."""
+        return QRect(self.widget().mapToGlobal(rect.topLeft()), rect.size())
+
+    def role(self) -> Role:
+        return self.accessible_widget.accessible_role
+
+    def text(self, kind: QAccessible.Text) -> str:
+        value = self.accessible_widget.accessible_value() if kind == QAccessible.Text.Value else None
+        return (value.text or f"{value.value:g}") if value is not None else super().text(kind)
+
+    def childCount(self) -> int:
+        return len(self.accessible_widget.accessible_parts()) + len(self.accessible_widget.child_controls())
+
+    def child(self, index: int) -> QAccessibleInterface | None:
+        if self.part(index) is None:
+            return self._control(index - len(self.accessible_widget.accessible_parts()))
+        if index not in self._items:
+            self._items[index] = PartInterface(self, index)
+        return self._items[index]
+
+    def _control(self, index: int) -> QAccessibleInterface | None:
+        controls = self.accessible_widget.child_controls()
+        return QAccessible.queryAccessibleInterface(controls[index]) if 0 <= index < len(controls) else None
+
+    def indexOfChild(self, child: QAccessibleInterface) -> int:
+        if isinstance(child, PartInterface):
+            return child.number
+        places = [n for n, widget in enumerate(self.accessible_widget.child_controls()) if widget is child.object()]
+        return len(self.accessible_widget.accessible_parts()) + places[0] if places else -1
+
+    def childAt(self, x: int, y: int) -> QAccessibleInterface | None:
+        point = self.widget().mapFromGlobal(QPoint(x, y))
+        parts = self.accessible_widget.accessible_parts()
+        return next((self.child(n) for n, part in enumerate(parts) if part.rect().contains(point)), None)
+
+    def focusChild(self) -> QAccessibleInterface | None:
+        number = self.accessible_widget.focused_part() if self.has_focus else None
+        return self.child(number) if number is not None else None
+
+    def state(self) -> QAccessible.State:
+        state: Any = super().state()
+        state.readOnly = state.selectableText = self.accessible_widget.accessible_text() is not None
+        return state
+
+    def interface_cast(self, kind: Kind) -> VoidPtr:
+        if kind == Kind.ValueInterface and self.accessible_widget.accessible_value() is not None:
+            return interface_pointer(self._value)
+        if kind == Kind.TextInterface and self.accessible_widget.accessible_text() is not None:
+            return interface_pointer(self._text)
+        inherited = super().interface_cast(kind)
+        return inherited if isinstance(inherited, VoidPtr) else NULL_POINTER
+
+    def _release(self) -> None:
+        release_interfaces(self._items)
+
+
+# Qt takes None for "nobody there"; its stubs do not.
+# mypy: disable-error-code="override, no-any-return"
+
+
+class ComboInterface(QAccessibleWidget):
+    """Its name is what is chosen, its value the choice, its child the list; pressing it opens that."""
+
+    def __init__(self, combo: LazyComboBox) -> None:
+        super().__init__(combo, Role.ComboBox)
+
+    @property
+    def _combo(self) -> LazyComboBox:
+        return cast(LazyComboBox, self.widget())
+
+    def text(self, kind: QAccessible.Text) -> str:
+        return self._combo.currentText() if kind == QAccessible.Text.Value else super().text(kind)
+
+    def childCount(self) -> int:
+        return 1
+
+    def child(self, index: int) -> QAccessibleInterface | None:
+        return QAccessible.queryAccessibleInterface(self._combo.view()) if index == 0 else None
+
+    def indexOfChild(self, child: QAccessibleInterface) -> int:
+        return 0 if child.object() is self._combo.view() else -1
+
+    def state(self) -> QAccessible.State:
+        state: Any = super().state()
+        state.expandable = state.hasPopup = True
+        state.expanded = self._combo.is_open
+        state.collapsed = not state.expanded
+        return state
+
+    def actionNames(self) -> list[str]:
+        names = QAccessibleActionInterface
+        return [names.showMenuAction(), names.pressAction()]
+
+    def doAction(self, name: str) -> None:
+        if name in self.actionNames():
+            self._combo.hidePopup() if self._combo.is_open else self._combo.showPopup()

@@ -1,24 +1,175 @@
-"""The widget that holds a plot. pyqtgraph is imported when the first one is drawn, and not before."""
+"""The widget of a plot, with its menu and overlays. pyqtgraph is imported when the first plot is drawn."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Qt, Signal, Slot
-from PySide6.QtGui import QContextMenuEvent, QCursor, QKeyEvent, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, QSize, Qt, Signal, Slot
+from PySide6.QtGui import (
+    QContextMenuEvent,
+    QCursor,
+    QFocusEvent,
+    QKeyEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QResizeEvent,
+    QShowEvent,
+)
+from PySide6.QtWidgets import QMenu, QSizePolicy, QToolButton, QWidget
 
 from app.theme.theme import Theme, theme_for
 from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
-from app.widgets.plots import plot_words
-from app.widgets.plots.plot_menu import PlotMenu
-from app.widgets.plots.plot_overlay import FocusFrame, HoverLabel, ResetZoomButton
+from app.widgets.file_dialogs import open_save_dialog, show_save_error
+from app.widgets.plain_text import PlainLabel
+from app.widgets.plots import plot_descriptions
 from app.widgets.plots.plot_spec import PlotSpec
+from core.system.file_writing import atomic_write
+from resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from app.widgets.plots.plot_canvas import PlotCanvas
-    from app.widgets.plots.plot_input import PlotInput
+    from app.widgets.plots.plot_canvas import PlotCanvas, PlotInput
+
+_FILE_TYPES = (
+    (mark("Picture (SVG)…"), "svg", mark("Pictures (*.svg)")),
+    (mark("Picture (PNG)…"), "png", mark("Pictures (*.png)")),
+    (mark("Figures (CSV)…"), "csv", mark("Tables (*.csv)")),
+)
+
+
+class PlotMenu(QObject):
+    """What can be done with the plot of `panel`; it outlives each menu that it opens."""
+
+    def __init__(self, panel: QWidget, canvas: Callable[[], PlotCanvas], show_whole: Callable[[], None]) -> None:
+        """`canvas` makes the drawing if there is none yet: it is asked for only to save."""
+        super().__init__(panel)
+        self._panel, self._canvas, self._show_whole = panel, canvas, show_whole
+
+    def create_menu(self, is_zoomed: bool) -> QMenu:
+        """A menu that deletes itself once it is closed."""
+        menu = QMenu(self._panel)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.addAction(tr("Show all"), self._show_whole).setEnabled(is_zoomed)
+        menu.addSeparator()
+        for title, suffix, kinds in _FILE_TYPES:
+            menu.addAction(tr(title), partial(self._open_save_dialog, suffix, tr(kinds)))
+        return menu
+
+    def _open_save_dialog(self, suffix: str, kinds: str) -> None:
+        name = self._panel.accessibleName().lower().replace(" ", "-").replace(",", "")
+        open_save_dialog(self._panel, tr("Save the plot"), f"{name}.{suffix}", kinds, self.save)
+
+    @Slot(str)
+    def save(self, path: str) -> None:
+        """Write the plot to a file, as its suffix says."""
+        from app.widgets.plots.plot_canvas import save_plot
+
+        canvas = self._canvas()
+        try:
+            with atomic_write(Path(path)) as part:
+                save_plot(canvas, part, canvas.backgroundBrush().color())
+        except OSError as error:
+            show_save_error(self._panel, path, error)
+
+
+_POINTER_DISTANCE = 14
+"""Pixels from the mouse to the words."""
+_KEYBOARD_REASONS = (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason)
+
+
+class HoverLabel(PlainLabel):
+    """A small label beside the mouse, always within the plot."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self._ground = parent
+        self.hide()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self.setStyleSheet(
+            f"background: {theme.panel}; color: {theme.text}; border: 1px solid {theme.line}; border-radius: 4px;"
+            f"padding: {theme.px(3)}px {theme.px(6)}px; font-size: {theme.px(12)}px;"
+        )
+
+    def show_text(self, text: str, mouse: QPoint) -> None:
+        """Say this beside the mouse: at its right where there is room, else at its left."""
+        self.setVisible(bool(text))
+        if not text:
+            return
+        self.setText(text)
+        self.adjustSize()
+        room = self._ground.rect()
+        left = mouse.x() + _POINTER_DISTANCE
+        if left + self.width() > room.right():
+            left = mouse.x() - _POINTER_DISTANCE - self.width()
+        top = min(mouse.y() + _POINTER_DISTANCE, room.bottom() - self.height())
+        self.move(max(0, left), max(0, top))
+        self.raise_()
+
+
+class ResetZoomButton(QToolButton):
+    """“Show all”, in the upper right corner while only a part is seen."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setText(tr("Show all"))
+        self._ground, self._edge = parent, 0
+        self.setToolTip(tr("See the whole plot again (double click, or 0)"))
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.hide()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other sizes."""
+        self._edge = theme.px(10)
+        self.setFont(theme.font(11))
+
+    def set_shown(self, on: bool) -> None:
+        """Stand there, or go."""
+        self.setVisible(on)
+        self.adjustSize()
+        self.move(self._ground.width() - self.width() - self._edge, 0)
+        self.raise_()
+
+
+class FocusFrame(QWidget):
+    """A frame around its parent while that has the focus by keyboard."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._theme = theme_for("light")
+        self._ground = parent
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.hide()
+        parent.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Follow the parent's size and its focus."""
+        match event.type():
+            case QEvent.Type.Resize:
+                self.setGeometry(self._ground.rect())
+            case QEvent.Type.FocusIn if isinstance(event, QFocusEvent):
+                self.setVisible(event.reason() in _KEYBOARD_REASONS)
+            case QEvent.Type.FocusOut:
+                self.hide()
+        return False
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours."""
+        self._theme = theme
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """A line all around."""
+        painter = QPainter(self)
+        painter.setPen(QPen(self._theme.color("accent"), 1))
+        painter.drawRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5))
+        painter.end()
+
 
 _ZOOM_KEYS = {Qt.Key.Key_Plus: 0.8, Qt.Key.Key_Equal: 0.8, Qt.Key.Key_Minus: 1.25}
 
@@ -39,7 +190,9 @@ class PlotPanel(QWidget, AccessibleWidget):
         self._canvas: PlotCanvas | None = None
         self._input: PlotInput | None = None
         self._cursor: int | None = None
-        self.describe_position: Callable[[int], str] = lambda place: plot_words.describe_position(self._figure, place)
+        self.describe_position: Callable[[int], str] = lambda place: plot_descriptions.describe_position(
+            self._figure, place
+        )
         """What is told of a place."""
         self._frame, self._hover_label, self._reset = FocusFrame(self), HoverLabel(self), ResetZoomButton(self)
         self._reset.clicked.connect(self.reset_zoom)
@@ -75,14 +228,14 @@ class PlotPanel(QWidget, AccessibleWidget):
         if figure == self._figure:
             return
         self._figure = figure
-        self.setAccessibleDescription(plot_words.describe_plot(figure))
+        self.setAccessibleDescription(plot_descriptions.describe_plot(figure))
         self._hover_label.hide()
         self._draw()
 
     def set_cursor(self, x: int | None, description: str = "") -> None:
         """Stand at a place; `description` says it to a screen reader, before the shape of the whole."""
         self._cursor = x
-        shape = plot_words.describe_plot(self._figure)
+        shape = plot_descriptions.describe_plot(self._figure)
         self.setAccessibleDescription(f"{description}\n{shape}" if description else shape)
         if self._canvas is not None and self._input is not None:
             self._canvas.marks.set_cursor(x)
@@ -103,7 +256,7 @@ class PlotPanel(QWidget, AccessibleWidget):
     def canvas(self) -> PlotCanvas:
         """The drawing, made when it is first asked for."""
         if self._canvas is None:
-            from app.widgets.plots.plot_input import create_canvas
+            from app.widgets.plots.plot_canvas import create_canvas
 
             self._canvas, self._input = create_canvas(self, self._theme)
             self._input.hovered.connect(self._on_hover)
@@ -143,7 +296,7 @@ class PlotPanel(QWidget, AccessibleWidget):
         """Bars or curves; where each is drawn, pyqtgraph keeps to itself."""
         return [
             AccessiblePart(f"{number}: {said}", self.rect)
-            for number, said in enumerate(plot_words.describe_parts(self._figure), 1)
+            for number, said in enumerate(plot_descriptions.describe_parts(self._figure), 1)
         ]
 
     def child_controls(self) -> list[QWidget]:

@@ -12,7 +12,7 @@ from PySide6.QtGui import QAccessible, QAccessibleEvent, QAccessibleInterface, Q
 from PySide6.QtWidgets import QWidget
 
 from app.widgets.accessibility import AccessibleWidget
-from app.widgets.accessibility.part_items import release_interfaces
+from app.widgets.accessibility.qt_interfaces import release_interfaces
 from app.widgets.tree_canvas.canvas_state import CanvasState
 from app.widgets.tree_canvas.tree_scene import TreeScene
 from resources.language import mark, tr, trn

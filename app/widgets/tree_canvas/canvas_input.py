@@ -6,7 +6,7 @@ from PySide6.QtCore import QObject, QPointF, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QInputDevice, QKeyEvent, QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QWidget
 
-from app.widgets.tree_canvas import keyboard_navigation
+from app.widgets.tree_canvas import node_selection
 from app.widgets.tree_canvas.canvas_state import CanvasState
 from app.widgets.tree_canvas.navigation import CanvasNavigation
 from app.widgets.tree_canvas.node_selection import NodeSelection
@@ -141,15 +141,15 @@ class CanvasInput(QObject):
         scene, selected = self._state.scene, self._selection.selected
         if scene.last_depth < 0:
             return
-        here = keyboard_navigation.nearest_shown_ancestor(scene, selected) if selected is not None else None
+        here = node_selection.nearest_shown_ancestor(scene, selected) if selected is not None else None
         if here is None:
             self._select(self._start_node())
         elif across:
-            self._select(keyboard_navigation.neighbour(scene, here, across))
+            self._select(node_selection.neighbour(scene, here, across))
         elif along < 0:
-            self._select(keyboard_navigation.parent_of(scene, here))
+            self._select(node_selection.parent_of(scene, here))
         else:
-            self._select(keyboard_navigation.preferred_child(scene, here, self._state.style.best_path))
+            self._select(node_selection.preferred_child(scene, here, self._state.style.best_path))
 
     def _start_node(self) -> int:
         """Where walking begins: at the end of the leading path, else at the root."""

@@ -1,4 +1,4 @@
-"""Moving about over a tree: fitting, panning, zooming, keeping the newest nodes or a path in sight."""
+"""Camera movement over a tree: fit, pan, zoom, and keep the newest nodes or a path visible."""
 
 from __future__ import annotations
 
@@ -10,9 +10,75 @@ from PySide6.QtCore import QObject, QPointF, QRectF, QSize, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
 from app.widgets.tree_canvas.canvas_state import CanvasState
-from app.widgets.tree_canvas.focus_target import focus_rect, newest_rect
 from app.widgets.tree_canvas.geometry import READABLE_ZOOM
-from app.widgets.tree_canvas.viewport import clamp_or_center, fill_view, fit_area, min_zoom, scroll_to_rect
+from app.widgets.tree_canvas.tree_style import DIMMED
+
+MAX_NEWEST_FRACTION = 0.8
+"""Share of the view that the newest boxes may take to be shown together."""
+
+
+def newest_rect(state: CanvasState, view: QRectF) -> QRectF:
+    """Around the newest boxes that live; around one of them, and some room, when they do not fit into the `view`."""
+    model, scene = state.scene.model, state.scene
+    column = scene.layout.nodes_in(scene.last_depth)
+    living = [node for node in column if model.nodes[node].state not in DIMMED] or column
+    around = scene.box(living[0]).united(scene.box(living[-1]))
+    if around.height() <= view.height() * MAX_NEWEST_FRACTION and around.width() <= view.width() * MAX_NEWEST_FRACTION:
+        return around
+    leading = set(state.style.best_path).intersection(living)
+    box = scene.box(next(iter(leading), living[len(living) // 2]))
+    room = (view.width() * 0.3, 0.0) if state.is_top_down else (0.0, view.height() * 0.3)
+    return box.adjusted(-room[0], -room[1], room[0], room[1])
+
+
+def focus_rect(state: CanvasState, view: QRectF) -> QRectF:
+    """Around the selected node, else the end of the leading path, else the newest nodes."""
+    scene, style = state.scene, state.style
+    if style.selected is not None and scene.is_shown(style.selected):
+        return scene.box(style.selected)
+    shown = [node for node in style.best_path if scene.is_shown(node)]
+    return scene.box(shown[-1]) if shown else newest_rect(state, view)
+
+
+FIT_MARGIN = 28
+"""Pixels at 100 % around a tree that is fitted."""
+EDGE_MARGIN = 40
+"""Pixels at 100 % from the edge within which a box does not count as in sight."""
+
+
+def fit_area(state: CanvasState, widget: QWidget) -> QRectF:
+    """The widget less the margins around a tree that is fitted."""
+    margin = FIT_MARGIN * state.style.theme.scale
+    return QRectF(margin, margin, max(1.0, widget.width() - 2 * margin), max(1.0, widget.height() - 2 * margin))
+
+
+def min_zoom(state: CanvasState) -> float:
+    """Zoom below which letters would be smaller than the theme allows; 0 where it does not say."""
+    return 1.0 if state.style.theme.min_font_pixels else 0.0
+
+
+def scroll_to_rect(state: CanvasState, widget: QWidget, rect: QRectF) -> bool:
+    """Move no further than needed for `rect`, of the canvas, to be in sight; whether that was anywhere."""
+    width, height = widget.width(), widget.height()
+    margin = min(EDGE_MARGIN * state.style.theme.scale, width / 6, height / 6)
+    return state.camera.reveal(rect, QRectF(widget.rect()).adjusted(margin, margin, -margin, -margin))
+
+
+def fill_view(state: CanvasState, widget: QWidget) -> None:
+    """Show no empty ground above or below (beside, where the tree grows down) that the tree could fill."""
+    camera, bounds = state.camera, state.scene.bounds()
+    margin = fit_area(state, widget).x() / camera.zoom
+    width, height = widget.width() / camera.zoom, widget.height() / camera.zoom
+    if state.is_top_down:
+        camera.x = clamp_or_center(camera.x, bounds.left() - margin, bounds.right() + margin - width)
+    else:
+        camera.y = clamp_or_center(camera.y, bounds.top() - margin, bounds.bottom() + margin - height)
+
+
+def clamp_or_center(value: float, first: float, last: float) -> float:
+    """`value` inside [first, last]; their middle where there is no inside."""
+    return (first + last) / 2 if last < first else min(max(value, first), last)
+
 
 FOLLOW_ZOOM = 0.78
 """While it follows, the camera shrinks a growing tree down to this and scrolls from then on."""

@@ -7,11 +7,9 @@ from collections.abc import Iterable
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPolygonF
 
-from app.theme.contrast import blend
-from app.theme.theme import Theme
-from app.widgets.tree_canvas.box_stamps import NodeBoxCache
+from app.theme.theme import Theme, blend
 from app.widgets.tree_canvas.geometry import READABLE_ZOOM, Camera, TreeMetrics
-from app.widgets.tree_canvas.node_painting import NodePainter
+from app.widgets.tree_canvas.node_painting import NodeBoxCache, NodePainter
 from app.widgets.tree_canvas.tree_scene import TITLE_ROWS, WEIGHT_CLASSES, TreeScene
 from app.widgets.tree_canvas.tree_style import DASHED, DIMMED, PAINT_ORDER, PILLS, TreeStyle, dashed_pen, edge_width
 from resources.language import tr

@@ -2,24 +2,117 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from transformers.cache_utils import Cache, DynamicCache
+from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
 
-from core.caches.prefixes.fingerprint import model_fingerprint, prefix_digest
-from core.caches.tensors.legacy import Legacy, from_legacy, to_legacy
+from core.caches.tensors.cache_operations import adapted_layers, cached_length, cross_layers, min_length
+from core.caches.tensors.layer_adapters import adapt_layer
+from core.common.former_name import FORMER_NAME, NAME
+from core.common.text import cut_short
 from core.errors import CacheError
-from core.file_writing import atomic_write
-from core.former_name import FORMER_NAME, NAME
 from core.models.loaded_model import LoadedModel
 from core.models.model_files import is_file
-from core.text_truncation import cut_short
+from core.models.quantized.packed_layers import content_hashes
+from core.system.file_writing import atomic_write
 from resources.language import tr
+
+_IRRELEVANT_KEYS = {"_name_or_path", "name_or_path", "transformers_version", "architectures"}
+"""Parts of a configuration that change nothing in what the model computes."""
+
+
+def model_fingerprint(model: LoadedModel) -> str:
+    """Changes with the architecture, the configuration, the precision and every number of the weights.
+
+    All weights are read once; the result is kept until one of them is changed in place.
+    """
+    key = _count_changes(model)
+    known: tuple[int, str] | None = model.remembered.get("fingerprint")
+    if known is None or known[0] != key:
+        known = (key, _hash_model(model))
+        model.remembered["fingerprint"] = known
+    return known[1]
+
+
+def prefix_digest(ids: str, tensors: Mapping[str, torch.Tensor]) -> str:
+    """Of a prefix: its ids and every tensor under its name."""
+    return _hash_tensors(hashlib.blake2b(ids.encode()), tensors)
+
+
+def _hash_model(model: LoadedModel) -> str:
+    config = {name: value for name, value in model.model.config.to_dict().items() if name not in _IRRELEVANT_KEYS}
+    about = f"{type(model.model).__name__} {json.dumps(config, sort_keys=True, default=str)} {content_hashes(model.model.modules())}"
+    return _hash_tensors(hashlib.blake2b(about.encode()), dict(_tensors(model)))
+
+
+def _tensors(model: LoadedModel) -> list[tuple[str, torch.Tensor]]:
+    return [*model.model.named_parameters(), *model.model.named_buffers()]
+
+
+def _count_changes(model: LoadedModel) -> int:
+    """How often weights were changed in place, as torch counts it."""
+    return sum(tensor._version for _, tensor in _tensors(model) if not tensor.is_inference())
+
+
+def _hash_tensors(running: hashlib.blake2b, tensors: Mapping[str, torch.Tensor]) -> str:
+    for name, tensor in tensors.items():
+        running.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        running.update(_flat_cpu(tensor).view(torch.uint8).numpy().data)
+    return str(running.hexdigest())
+
+
+def _flat_cpu(tensor: torch.Tensor) -> torch.Tensor:
+    """Its numbers in a row; the one that is there where it is shown everywhere (the placeholder of packed weights)."""
+    if tensor.numel() and not any(tensor.stride()):
+        tensor = tensor.flatten()[:1]
+    return tensor.detach().to("cpu").contiguous().flatten()
+
+
+Legacy = tuple[tuple[torch.Tensor, ...], ...]
+"""A layer each: (keys, values), or (keys, values, cross keys, cross values); every tensor [B, H, T, D]."""
+
+
+def to_legacy(cache: Cache) -> Legacy:
+    """Keys and values of every layer, cut to the tokens held. Raises CacheError for caches that keep them otherwise:
+    states, quantized blocks, windows that have moved, sinks."""
+    length = cached_length(cache)
+    if min_length(cache) > 0 or not all(layer.keeps_original_keys for layer in adapted_layers(cache)):
+        raise CacheError(
+            tr("This cache does not hold the keys and values of every token."), tr("Use the dynamic cache for this.")
+        )
+    states = (layer.states() for layer in adapted_layers(cache))
+    own = [(keys[:, :, :length], values[:, :, :length]) for keys, values in states]
+    if not isinstance(cache, EncoderDecoderCache):
+        return tuple(own)
+    cross = [adapt_layer(layer).states() for layer in cross_layers(cache)]
+    return tuple((*mine, *theirs) for mine, theirs in zip(own, cross, strict=True))
+
+
+def from_legacy(layers: Sequence[Sequence[torch.Tensor]]) -> Cache:
+    """A DynamicCache of pairs, an EncoderDecoderCache of fours; the tensors themselves, not copies.
+
+    Raises CacheError for anything else.
+    """
+    if not layers or any(len(layer) not in (2, 4) for layer in layers) or len({len(layer) for layer in layers}) > 1:
+        raise CacheError(
+            tr("This is no tuple of (keys, values) for every layer."), tr("Give a pair, or a four, for each layer.")
+        )
+    own = _dynamic([layer[:2] for layer in layers])
+    return own if len(layers[0]) == 2 else EncoderDecoderCache(own, _dynamic([layer[2:] for layer in layers]))
+
+
+def _dynamic(pairs: Sequence[Sequence[torch.Tensor]]) -> DynamicCache:
+    cache = DynamicCache()
+    for number, (keys, values) in enumerate(pairs):
+        cache.update(keys, values, number)
+    return cache
+
 
 _FORMAT = f"{NAME}-prefix-2"
 _FORMATS = {_FORMAT, f"{FORMER_NAME}-prefix-2"}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from core.arguments import check_bytes
+from core.checks.arguments import check_bytes
 from core.parameter import Settings
 from resources.language import tr
 
@@ -84,8 +84,10 @@ class PrefixStore:
 
         `make_empty` makes an empty cache for the run. None when nothing is shared.
         """
-        from core.caches.prefixes.prefix_copy import copy_prefix
-        from core.caches.tensors.cache_editing import min_length  # torch is loaded only when something runs
+        from core.caches.tensors.cache_operations import (
+            copy_prefix,
+            min_length,  # torch is loaded only when something runs
+        )
 
         self._drop_unloaded()
         best, length = None, 0
@@ -106,10 +108,7 @@ class PrefixStore:
 
         Shorter ones it can stand in for are dropped.
         """
-        from core.caches.tensors.cache_editing import (  # torch is loaded only when something runs
-            min_length,
-            release_resources,
-        )
+        from core.caches.tensors.cache_operations import min_length, release_resources
 
         release_resources(cache)
         size, kept = backend.measure(cache).bytes, tuple(ids)

@@ -13,10 +13,10 @@ from typing import Literal
 import torch
 from transformers.cache_utils import Cache, get_layer_types_and_kwargs
 
-from core.caches.tensors.windowed import config_cache, with_cross_attention, without_windows
-from core.device_memory import is_out_of_memory
+from core.caches.tensors.dynamic_layers import config_cache, with_cross_attention, without_windows
 from core.models.loaded_model import LoadedModel
 from core.models.text_decoder import dummy_encoder_outputs, reset_image_offset
+from core.system.device_memory import is_out_of_memory
 
 MemoryKind = Literal["kept", "windows", "inside", "none"]
 """kept: in the cache, whatever it keeps; windows: in a cache that forgets what its windows have passed; inside: in the
@@ -162,3 +162,20 @@ class _ContinuationProbe:
     def _logits(self, ids: torch.Tensor, **more: object) -> torch.Tensor:
         logits: torch.Tensor = self._model.model(**{self._name: ids}, **self._extra_inputs, **more).logits
         return logits
+
+
+def full_cache(model: LoadedModel) -> Cache:
+    """Every layer keeps all tokens, windowed ones too; not where a model relies on what its windows forget."""
+    return config_cache(model) if keeps_windows(model) else without_windows(model)
+
+
+def keeps_windows(model: LoadedModel) -> bool:
+    """Whether windowed layers keep no more than their window in every cache."""
+    return memory_kind(model) == "windows"
+
+
+def draft_cache(model: LoadedModel) -> Cache:
+    """An empty cache that keeps every token in every layer and the past of its states: drafts can be taken back."""
+    cache = with_cross_attention(model, full_cache(model))
+    cache.activate_past_recording()
+    return cache

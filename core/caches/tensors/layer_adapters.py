@@ -30,8 +30,7 @@ from core.caches.tensors.adapted_layer import (
     stored_tensor,
     window_moved_error,
 )
-from core.caches.tensors.preallocated import PreallocatedLayer
-from core.caches.tensors.windowed import WindowLayer
+from core.caches.tensors.dynamic_layers import PreallocatedLayer, WindowLayer
 from core.errors import CacheError
 from resources.language import tr
 

@@ -23,7 +23,7 @@ from core.caches.tensors.adapted_layer import (
     clone_layer,
     stored_tensor,
 )
-from core.caches.tensors.windowed import with_cross_attention
+from core.caches.tensors.dynamic_layers import with_cross_attention
 from core.errors import CacheError
 from core.models.loaded_model import LoadedModel
 from resources.language import tr

@@ -13,20 +13,70 @@ from dataclasses import dataclass
 
 import torch
 
-from core.decoding.beams.beam_events import build_ranking, overruled_choices, to_beam_candidate
 from core.decoding.beams.beam_group import DEAD, BeamGroup, BeamSettings
-from core.decoding.beams.beam_node import BeamNode
-from core.decoding.beams.beam_scoring import BeamScorer
-from core.decoding.beams.candidate_selection import CandidateSelector, select_best
-from core.decoding.beams.candidates import GroupScores, find_candidates
+from core.decoding.beams.beam_node import BeamNode, PathDecoder
+from core.decoding.beams.candidates import (
+    BeamScorer,
+    CandidateSelector,
+    ConstraintMask,
+    GroupScores,
+    find_candidates,
+    select_best,
+)
 from core.decoding.beams.constraint_banks import ConstraintBanks
-from core.decoding.beams.path_text import PathDecoder
 from core.decoding.run import DecodingRun
 from core.decoding.sequences import FinishedSequence
 from core.decoding.stopping import StopReason
 from core.errors import ParameterError, StrategyError
-from core.events import BeamStep, Event, Overruled, SequenceFinished
+from core.events import BeamCandidate, BeamsRanked, BeamStep, Event, Hypothesis, Overruled, SequenceFinished
+from core.models.text import TokenSpellings
 from resources.language import tr
+
+_NATURAL_ENDS = ("eos", "stop_string")
+
+
+def to_beam_candidate(node: BeamNode, pieces: TokenSpellings, tokens_met: int) -> BeamCandidate:
+    """A node as plain figures."""
+    assert node.parent is not None
+    return BeamCandidate(
+        node=node.number, parent=node.parent.number, id=node.token, piece=pieces[node.token],
+        probability=node.probability, log_probability=node.log_probability, score=node.score,
+        normalized=node.normalized, rank=node.rank, fate=node.fate, group=node.group, diversity_penalty=node.penalty,
+        raw_probability=math.exp(node.raw_log_probability), raw_log_probability=node.raw_log_probability,
+        raw_rank=node.raw_rank, entropy=node.entropy, progress=tokens_met, text=node.text,
+        ended=node.stop.reason if node.stop else None, special=node.token in pieces.special,
+    )  # fmt: skip
+
+
+def overruled_choices(
+    masks: Sequence[ConstraintMask], beams: Sequence[BeamNode], pieces: TokenSpellings
+) -> list[Overruled]:
+    """First choices that a grammar forbade behind `beams`."""
+    return [
+        Overruled(
+            beam.number,
+            one.first_choice,
+            pieces[one.first_choice],
+            math.exp(one.log_probability),
+            one.first_choice in pieces.special,
+        )
+        for one, beam in zip(masks, beams, strict=True)
+        if one.is_overruled
+    ]
+
+
+def build_ranking(
+    nodes: Sequence[BeamNode], texts: Sequence[str], length_penalty: float, diversity_penalty: float
+) -> BeamsRanked:
+    """The hypotheses, best first, and what their scores were made with."""
+    hypotheses = tuple(
+        Hypothesis(
+            node=node.number, ids=node.ids(), text=text, log_probability=node.score, length=node.length,
+            score=node.normalized, finished=node.stop is not None and node.stop.reason in _NATURAL_ENDS, group=node.group,
+        )
+        for node, text in zip(nodes, texts, strict=True)
+    )  # fmt: skip
+    return BeamsRanked(hypotheses, length_penalty, diversity_penalty)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,15 +11,14 @@ import torch
 from transformers.cache_utils import Cache
 from transformers.utils.generic import ModelOutput
 
-from core.caches.tensors.cache_editing import copy, reorder, tokens_read
+from core.caches.tensors.cache_operations import copy, reorder, tokens_read
 from core.caches.tensors.continuation_probe import memory_kind, needs_explicit_positions
 from core.caches.tensors.sink import SinkCache
 from core.caches.tensors.static_layers import is_compiled
-from core.decoding.forward.fused_compiled import get_compiled_step
 from core.decoding.forward.fused_llama import FusedLlama
-from core.decoding.forward.fused_selection import FusedForward, select_fused_pass
+from core.decoding.forward.fused_passes import FusedForward, get_compiled_step, select_fused_pass
 from core.decoding.forward.native_step import NativeDecodeStep, get_native_step
-from core.decoding.media_inputs.image_tokens import first_pass_inputs
+from core.decoding.media_inputs.image_inputs import first_pass_inputs
 from core.decoding.media_inputs.media_inputs import MediaInputs
 from core.errors import StrategyError
 from core.models.loaded_model import LoadedModel, has_state_only

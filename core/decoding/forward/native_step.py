@@ -18,17 +18,16 @@ import torch
 from torch.nn import functional as F
 from transformers.cache_utils import Cache, DynamicCache, DynamicLayer, StaticCache
 
-from core.caches.tensors.preallocated import KeyValueStorage, PreallocatedLayer, is_plain_dynamic_layer
+from core.caches.tensors.dynamic_layers import KeyValueStorage, PreallocatedLayer, is_plain_dynamic_layer
 from core.caches.tensors.static_layers import FixedSizeLayer
 from core.decoding.forward.fused_llama import MAX_JOINED_BYTES, matches_module, weight_bytes
-from core.decoding.forward.fused_selection import FusedForward, discard_fused_decoder, select_fused_pass
+from core.decoding.forward.fused_passes import FusedForward, discard_fused_decoder, select_fused_pass
 from core.decoding.forward.module_map import DecoderModules, UnsupportedArchitecture, map_modules
 from core.decoding.forward.native_weights import NativeWeights
 from core.models.loaded_model import LoadedModel, check_model
-from core.models.quantized.int4_rows import Int4RowMatrix, to_int4_rows
-from core.models.quantized.int8_rows import Int8RowMatrix, to_int8_rows
 from core.models.quantized.packed_layers import PackedLinear
-from core.native import structs
+from core.models.quantized.packed_matrices import Int4RowMatrix, Int8RowMatrix, to_int4_rows, to_int8_rows
+from core.native import native_library
 from core.native.native_library import NativeLibrary, library
 
 log = logging.getLogger(__name__)
@@ -110,7 +109,7 @@ class NativeDecodeStep:
     ) -> None:
         self._library, self._fused, self._modules, self._weights = native, fused, modules, weights
         self._storage = _LayerStorage(len(modules.layers))
-        self._pass = structs.PassStruct(**{
+        self._pass = native_library.PassStruct(**{
             name: ctypes.addressof(getattr(self._storage, name))
             for name in ("old_keys", "old_values", "new_keys", "new_values", "old_places", "new_places")
         })  # fmt: skip
@@ -127,7 +126,7 @@ class NativeDecodeStep:
         """Logits of a token."""
         return self._weights.vocabulary
 
-    def run_pass(self, pass_struct: structs.PassStruct, length: int) -> None:
+    def run_pass(self, pass_struct: native_library.PassStruct, length: int) -> None:
         """Take a pass that others have described; its positions lie below `length`."""
         self._weights.extend_tables(length)
         self._library.step(self._weights.model, pass_struct)

@@ -18,9 +18,8 @@ from core.decoding.forward.fused_layers import (
     TensorFunction,
 )
 from core.decoding.forward.module_map import DecoderLayer, DecoderModules, UnsupportedArchitecture
-from core.models.quantized.int4_rows import Int4RowMatrix
-from core.models.quantized.int8_rows import Int8RowMatrix
-from core.native import structs
+from core.models.quantized.packed_matrices import Int4RowMatrix, Int8RowMatrix
+from core.native import native_library
 
 _ACTS: dict[str, TensorFunction] = {
     "silu": F.silu,
@@ -51,15 +50,15 @@ class NativeWeights:
         """Whether any matrix is kept in fewer bits."""
         self.is_in_panels = panel_rows > 0
         """Whether rows of matrices lie side by side."""
-        self._layers = (structs.LayerStruct * len(modules.layers))(*map(self._layer_struct, modules.layers))
+        self._layers = (native_library.LayerStruct * len(modules.layers))(*map(self._layer_struct, modules.layers))
         act = {_activation_name(layer.mlp) for layer in modules.layers}
         _reject(len(act) != 1, "several activations")
         (head,) = self._matrices(modules.head)
         self.vocabulary: int = head.outputs
         self._length = 0
-        self.model = structs.ModelStruct(
+        self.model = native_library.ModelStruct(
             layers=len(modules.layers), hidden=hidden, heads=modules.heads, kv_heads=modules.kv_heads, width=modules.width,
-            act=structs.ACTIVATIONS[act.pop()], rounds=int(dtype == torch.bfloat16), scaling=modules.scaling,
+            act=native_library.ACTIVATIONS[act.pop()], rounds=int(dtype == torch.bfloat16), scaling=modules.scaling,
             logit_cap=modules.logit_cap or 0.0, layer=self._layers, norm=self._norm_struct(modules.norm), head=head,
         )  # fmt: skip
 
@@ -91,25 +90,25 @@ class NativeWeights:
         up = self._matrices(mlp.gate_up if isinstance(mlp, GatedMlp) else mlp.up)
         project = self._matrices(layer.project, layer.is_interleaved)
         (out,), (down,) = self._matrices(layer.out), self._matrices(mlp.down)
-        return structs.LayerStruct(
+        return native_library.LayerStruct(
             norm=self._norm_struct(layer.norm), q_norm=self._norm_struct(layer.q_norm), k_norm=self._norm_struct(layer.k_norm),
             norm_out=self._norm_struct(layer.norm_out), norm_mlp=self._norm_struct(layer.norm_mlp),
             norm_mlp_out=self._norm_struct(layer.norm_mlp_out), projections=len(project),
-            project=(structs.MatrixStruct * 3)(*project), out=out, ups=len(up), up=(structs.MatrixStruct * 2)(*up),
+            project=(native_library.MatrixStruct * 3)(*project), out=out, ups=len(up), up=(native_library.MatrixStruct * 2)(*up),
             down=down, gated=isinstance(mlp, GatedMlp), parallel=layer.is_parallel, window=layer.window or 0,
         )  # fmt: skip
 
     def _norm_struct(self, norm: TensorFunction | None) -> Any:
         if norm is None:
-            return structs.NormStruct()
+            return native_library.NormStruct()
         if isinstance(norm, RootMeanSquare):
             kind, bias = "root_mean_square", None
         elif isinstance(norm, LayerNorm):
             kind, bias = "layer_norm", norm.bias
         else:
             raise UnsupportedArchitecture("a norm of another kind")
-        return structs.NormStruct(
-            structs.NORMS[kind], self._float32_address(norm.weight), self._float32_address(bias), norm.eps
+        return native_library.NormStruct(
+            native_library.NORMS[kind], self._float32_address(norm.weight), self._float32_address(bias), norm.eps
         )
 
     def _matrices(self, maps: TensorFunction, interleaved: bool = False) -> list[Any]:
@@ -131,8 +130,8 @@ class NativeWeights:
         short = self._to_exact_dtype(weight)
         laid = _to_panels(short, self._panel) if self.is_in_panels else short
         self._tensors.append(laid)
-        return structs.MatrixStruct(
-            structs.WEIGHTS[_DTYPE_NAMES[laid.dtype]], *weight.shape, laid.data_ptr(), self._float32_address(bias),
+        return native_library.MatrixStruct(
+            native_library.WEIGHTS[_DTYPE_NAMES[laid.dtype]], *weight.shape, laid.data_ptr(), self._float32_address(bias),
             in_panels=int(self.is_in_panels),
         )  # fmt: skip
 

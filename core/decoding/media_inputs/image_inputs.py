@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from math import isqrt
+from typing import Any, TypeGuard
 
 import torch
 
 from core import media
 from core.decoding.media_inputs.media_inputs import MediaInputs
-from core.errors import MediaRefusedError
+from core.decoding.prompt import encode, fill_chat_template
+from core.errors import MediaRefusedError, PromptError
 from core.events import MediumPlace, MediumRead
 from core.media import MediaFile
+from core.models.chat_templates import render_chat, requires_parts
 from core.models.loaded_model import LoadedModel
-from core.models.text_decoder import media_input_of
+from core.models.text_decoder import media_input_of, position_function
+from core.models.tokenizers import is_library_failure
 from resources.language import tr
 
 
@@ -55,3 +60,223 @@ def _patch_grid(perceived: MediaInputs, place: MediumPlace) -> tuple[int, int, i
     with torch.inference_mode():
         count = int(perceived.states["last_hidden_state"].shape[1])
     return (rows, columns, count) if rows * columns <= count else (0, 0, count)
+
+
+_NON_IMAGE_OUTPUTS = frozenset({"input_ids", "attention_mask", "labels"})
+"""What is no picture; PaliGemma's processor gives what training wants too."""
+_PREFIX_FAMILIES = frozenset({"paligemma"})
+"""Families that read a prompt in both directions, and count its tokens from one."""
+_DELIMITER_PREFIXES = ("vision", "image")
+"""Whose `_start_token_id` and `_end_token_id` name the marks that Qwen's and GLM's models see around a picture."""
+
+
+def insert_images(model: LoadedModel, prompt: object, files: Sequence[MediaFile]) -> tuple[list[int], MediaInputs]:
+    """The prompt's ids with the pictures' tokens in them, and what the first pass is given.
+
+    Pictures stand before a text, or at the marks that it has for them; in a chat before its first question. Ids may
+    have their tokens already. Raises PromptError, MediaError.
+    """
+    pictures = [media.picture(file.path) for file in files]
+    read = _run_processor(model, _text_with_placeholders(model, prompt, len(files)), pictures, files)
+    ids = [int(token) for token in read["input_ids"][0].tolist()]
+    counts = _image_token_counts(model, ids, pictures, files)
+    if not isinstance(prompt, str) and not _is_chat(prompt):
+        ids = _checked_ids(model, prompt, sum(counts))
+    inputs = {
+        name: _to_device(model, value) for name, value in read.items()
+        if name not in _NON_IMAGE_OUTPUTS and name in model.forward_parameters and isinstance(value, torch.Tensor)
+    }  # fmt: skip
+    perceived = MediaInputs(model, _media_read(model, ids, counts, files, read), tuple(files), inputs)
+    perceived.prompt_length = len(ids)
+    perceived.image_indices = tuple(place for place, token in enumerate(ids) if token == _image_token(model))
+    perceived.position_shift = _position_ids(perceived, torch.tensor([ids], device=model.device))[1]
+    return ids, perceived
+
+
+def _to_device(model: LoadedModel, value: torch.Tensor) -> torch.Tensor:
+    return value.to(model.device, model.dtype) if value.is_floating_point() else value.to(model.device)
+
+
+def _image_token(model: LoadedModel) -> int:
+    """The token that stands for a part of a picture."""
+    config = model.model.config
+    names = ("image_token_id", "image_token_index")
+    found = next((value for name in names if isinstance(value := getattr(config, name, None), int)), None)
+    if found is None:
+        raise MediaRefusedError(
+            tr("{model} does not say which token stands for a picture.").format(model=model.name),
+            tr("Copy or download config.json again."),
+        )
+    return found
+
+
+def _image_placeholder(model: LoadedModel) -> str:
+    """The mark of one picture, as a text holds it."""
+    processor = model.processor
+    mark = getattr(processor, "boi_token", None) or getattr(processor, "image_token", None)
+    mark = str(mark or model.tokenizer.convert_ids_to_tokens(_image_token(model)))
+    return mark.join(_image_delimiters(model))
+
+
+def _image_delimiters(model: LoadedModel) -> tuple[str, str]:
+    """What a model was taught to see before and behind a picture, where its configuration says so."""
+    config = model.model.config
+    for name in _DELIMITER_PREFIXES:
+        first, last = (getattr(config, f"{name}_{side}_token_id", None) for side in ("start", "end"))
+        if isinstance(first, int) and isinstance(last, int):
+            return model.tokenizer.convert_ids_to_tokens(first), model.tokenizer.convert_ids_to_tokens(last)
+    return "", ""
+
+
+def _is_chat(prompt: object) -> TypeGuard[Sequence[Mapping[str, str]]]:
+    return isinstance(prompt, Sequence) and bool(prompt) and all(isinstance(item, Mapping) for item in prompt)
+
+
+def _text_with_placeholders(model: LoadedModel, prompt: object, count: int) -> str:
+    """The prompt's text with a mark for each picture."""
+    mark = _image_placeholder(model)
+    if _is_chat(prompt):
+        return _render_chat_with_images(model, prompt, count)
+    text = prompt if isinstance(prompt, str) else ""
+    before, behind = _image_delimiters(model)
+    bare = mark.removeprefix(before).removesuffix(behind)
+    return text if bare and bare in text else f"{mark * count}{text}"
+
+
+def _render_chat_with_images(model: LoadedModel, messages: Sequence[Mapping[str, str]], count: int) -> str:
+    """Pictures before the text of the first question. Raises PromptError."""
+    template = getattr(model.processor, "chat_template", None) or getattr(model.tokenizer, "chat_template", None)
+    if not template:
+        raise PromptError(
+            tr("{model} has no chat template, so a chat cannot be turned into tokens.").format(model=model.name),
+            tr("Write the prompt as plain text, or choose a model trained for chat."),
+        )
+    first = next((place for place, one in enumerate(messages) if one.get("role") == "user"), 0)
+    return fill_chat_template(model.name, lambda: _render_messages(model, template, messages, first, count))
+
+
+def _render_messages(
+    model: LoadedModel, template: str, messages: Sequence[Mapping[str, str]], first: int, count: int
+) -> str:
+    """The text of a chat with `count` pictures before the text of its message number `first`."""
+    shown: list[dict[str, object]] = []
+    special = model.tokenizer.special_tokens_map
+    has_parts = requires_parts(template, special)
+    for place, one in enumerate(messages):
+        marks = count if place == first else 0
+        if not marks:
+            shown.append(dict(one))
+        elif has_parts:
+            parts = [{"type": "image"}] * marks
+            shown.append({"role": one.get("role"), "content": [*parts, {"type": "text", "text": one.get("content")}]})
+        else:  # a template of texts: the marks stand in the text itself
+            shown.append(
+                {"role": one.get("role"), "content": f"{_image_placeholder(model) * marks}{one.get('content')}"}
+            )
+    return render_chat(template, shown, special)
+
+
+def _run_processor(model: LoadedModel, text: str, pictures: Sequence[object], files: Sequence[MediaFile]) -> Any:
+    """What the model's processor makes of both. Raises MediaRefusedError."""
+    begin = getattr(model.tokenizer, "bos_token", None)
+    more = {"add_special_tokens": False} if begin and text.startswith(begin) else {}  # templates write it themselves
+    try:
+        return model.processor(text=[text], images=list(pictures), return_tensors="pt", **more)
+    except BaseException as error:  # a mark too many, a picture of one pixel: each processor fails in its own way
+        if not is_library_failure(error):
+            raise
+        raise MediaRefusedError(
+            tr("{model} cannot take {file}: {error}").format(
+                model=model.name, file=", ".join(file.path.name for file in files), error=error
+            ),
+            tr("Choose another picture, or write as many marks into the prompt as there are pictures."),
+        ) from error
+
+
+def _image_token_counts(
+    model: LoadedModel, ids: Sequence[int], pictures: Sequence[object], files: Sequence[MediaFile]
+) -> list[int]:
+    """Tokens of each picture."""
+    mark = _image_token(model)
+    if len(pictures) == 1:
+        return [list(ids).count(mark)]
+    alone = (
+        _run_processor(model, _image_placeholder(model), [one], [file])
+        for one, file in zip(pictures, files, strict=True)
+    )
+    return [int((read["input_ids"] == mark).sum()) for read in alone]
+
+
+def _checked_ids(model: LoadedModel, prompt: object, count: int) -> list[int]:
+    """Ids that have the pictures' tokens already. Raises PromptError."""
+    ids = encode(model, prompt, unbounded=True)
+    if ids.count(_image_token(model)) != count:
+        raise PromptError(
+            tr("The prompt's ids hold {found:,} tokens of pictures, and the pictures given take {count:,}.").format(
+                found=ids.count(_image_token(model)), count=count
+            ),
+            tr("Give the prompt as text, or the ids that an earlier run of these pictures tells."),
+        )
+    return ids
+
+
+def _media_read(
+    model: LoadedModel, ids: Sequence[int], counts: Sequence[int], files: Sequence[MediaFile], read: object
+) -> tuple[MediumRead, ...]:
+    """Where each picture stands."""
+    places = [place for place, token in enumerate(ids) if token == _image_token(model)]
+    told, begun = list[MediumRead](), 0
+    for number, (count, file) in enumerate(zip(counts, files, strict=True)):
+        own = places[begun : begun + count]
+        begun += count
+        if own:
+            rows, columns = _token_grid(model, own, read, number)
+            told.append(MediumRead(
+                str(file.path), "picture", file.digest, "prompt", own[0], own[-1], rows, columns, file.width,
+                file.height,
+            ))  # fmt: skip
+    return tuple(told)
+
+
+def _token_grid(model: LoadedModel, places: Sequence[int], read: Any, number: int) -> tuple[int, int]:
+    """Rows and columns of a picture whose tokens follow each other, as far as that can be told."""
+    if any(after - before != 1 for before, after in pairwise(places)):
+        return 0, 0
+    grids = read.get("image_grid_thw")
+    if grids is not None:
+        merged = int(getattr(model.model.config.vision_config, "spatial_merge_size", 1) or 1)
+        rows, columns = (int(side) // merged for side in grids[number][1:].tolist())
+        return (rows, columns) if rows * columns == len(places) else (0, 0)
+    side = isqrt(len(places))
+    return (side, side) if side * side == len(places) else (0, 0)
+
+
+def first_pass_inputs(perceived: MediaInputs, ids: torch.Tensor) -> dict[str, torch.Tensor]:
+    """What the first pass over `ids` [1, n] takes beside them. The prompt may have grown by what the answer begins
+    with, which is plain text."""
+    positions, _ = _position_ids(perceived, ids)
+    placed = {} if positions is None else {"position_ids": positions}
+    return {**perceived.inputs, **_token_types(perceived, ids), **placed}
+
+
+def _token_types(perceived: MediaInputs, ids: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Which tokens are parts of a picture, by the names that the module has for it; of PaliGemma's, which are written
+    behind the prompt, whose tokens all see each other."""
+    kinds = torch.zeros_like(ids)
+    if perceived.model.model.config.model_type in _PREFIX_FAMILIES:
+        kinds[:, perceived.prompt_length :] = 1
+    else:
+        kinds[:, list(perceived.image_indices)] = 1
+    names = {"mm_token_type_ids", "token_type_ids"} & perceived.model.forward_parameters
+    return dict.fromkeys(names, kinds)
+
+
+def _position_ids(perceived: MediaInputs, ids: torch.Tensor) -> tuple[torch.Tensor | None, int]:
+    """Where the tokens stand [3, 1, n], and how far what follows is shifted; of a model that places tokens by their
+    order none, and what it begins to count from."""
+    position = position_function(perceived.model.model)
+    if position is None:
+        return None, int(perceived.model.model.config.model_type in _PREFIX_FAMILIES)
+    grids = {name: value for name, value in perceived.inputs.items() if name.endswith("_grid_thw")}
+    placed, shift = position(ids, mm_token_type_ids=_token_types(perceived, ids).get("mm_token_type_ids"), **grids)
+    return placed, int(shift.flatten()[0])

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from core.decoding.speculation.length_schedule import DraftLengthSchedule, RoundResult
-from core.decoding.speculation.verify_cost import VerifyCost
+from core.decoding.speculation.round_plan import DraftLengthSchedule, RoundResult
+from core.decoding.speculation.tree_passes import VerifyCost
 from core.events import ChoiceReason, DrafterChoice
 
 _MIN_USES = 2

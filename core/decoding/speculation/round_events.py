@@ -10,11 +10,11 @@ from math import inf
 import torch
 
 from core.decoding.run import DecodingRun
-from core.decoding.run_counters import DraftingCounters
+from core.decoding.sequences import DraftingCounters
 from core.decoding.speculation.auto_length import expected_speedup
 from core.decoding.speculation.tree import DraftTree
+from core.decoding.speculation.tree_passes import remembered_cost
 from core.decoding.speculation.verification import VerifiedPath
-from core.decoding.speculation.verify_cost import remembered_cost
 from core.events import DrafterChoice, DraftFate, DraftNode, DraftRound, ExtraKind, NgramPool
 from core.models.text import TokenSpellings
 

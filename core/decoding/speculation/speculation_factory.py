@@ -7,40 +7,32 @@ from pathlib import Path
 
 import torch
 
-from core.caches.tensors.layouts import draft_cache
+from core.caches.tensors.continuation_probe import draft_cache
 from core.decoding.forward.forward_pass import Forward
 from core.decoding.run import DecodingRun
 from core.decoding.speculation.auto_length import AutoLength
 from core.decoding.speculation.drafter_selection import BestDrafterSelector, DrafterSelector, MergeAllDrafters
 from core.decoding.speculation.drafters.base import Drafter
 from core.decoding.speculation.drafters.compatibility import has_same_tokens
-from core.decoding.speculation.drafters.early_exit import build_early_exit_model
 from core.decoding.speculation.drafters.head_drafter import HeadDrafter, HeadReader
-from core.decoding.speculation.drafters.lookahead import LookaheadDrafter
-from core.decoding.speculation.drafters.model_drafter import ModelDrafter, PassReader
-from core.decoding.speculation.drafters.native_model import build_small_draft_model
-from core.decoding.speculation.drafters.prompt_lookup import PromptLookupDrafter
-from core.decoding.speculation.drafters.retokenization import OffsetTokenizer
-from core.decoding.speculation.drafters.translated import ModelVocabulary, RetokenizingDrafter
-from core.decoding.speculation.length_schedule import (
-    DEFAULT_LENGTH,
-    ConstantLength,
-    DraftLengthSchedule,
-    HeuristicLength,
+from core.decoding.speculation.drafters.model_drafter import ModelDrafter, PassReader, build_early_exit_model
+from core.decoding.speculation.drafters.ngram_drafters import LookaheadDrafter, PromptLookupDrafter
+from core.decoding.speculation.drafters.retokenizing_drafter import (
+    ModelVocabulary,
+    OffsetTokenizer,
+    RetokenizingDrafter,
 )
-from core.decoding.speculation.node_processors import NodePipeline
+from core.decoding.speculation.drafters.small_model import build_small_draft_model
+from core.decoding.speculation.round_plan import DEFAULT_LENGTH, ConstantLength, DraftLengthSchedule, HeuristicLength
 from core.decoding.speculation.speculation_loop import Speculation, SpeculationShape
-from core.decoding.speculation.target_hidden_states import TargetHiddenStates
 from core.decoding.speculation.target_model import TargetModel
-from core.decoding.speculation.tree_passes import TreePasses
-from core.decoding.speculation.verify_cost import TYPICAL_COST, VerifyCost, verify_cost
+from core.decoding.speculation.tree import NodePipeline
+from core.decoding.speculation.tree_passes import TYPICAL_COST, TargetHiddenStates, TreePasses, VerifyCost, verify_cost
 from core.errors import ParameterError
 from core.events import Event
-from core.models.heads.base import PredictionHeads
-from core.models.heads.eagle import load_eagle_head
-from core.models.heads.head_detection import head_folder
-from core.models.heads.mtp import load_mtp_heads
+from core.models.head_detection import head_folder
 from core.models.loaded_model import LoadedModel
+from core.models.prediction_heads import PredictionHeads, load_eagle_head, load_mtp_heads
 from resources.language import tr
 
 _MIN_DRAFT_COST = 0.01

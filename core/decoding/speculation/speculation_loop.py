@@ -8,15 +8,13 @@ from dataclasses import dataclass
 
 import torch
 
-from core.caches.tensors import cache_editing
+from core.caches.tensors import cache_operations
 from core.decoding.run import DecodingRun
-from core.decoding.run_counters import is_cache_measured
 from core.decoding.score_cache import StepLogits
+from core.decoding.sequences import is_cache_measured
 from core.decoding.speculation.drafter_selection import DrafterGroup, DrafterSelector
-from core.decoding.speculation.drafters.base import Drafter
-from core.decoding.speculation.drafters.lookahead import ExtraRowsDrafter
-from core.decoding.speculation.inverse_sampling import draw_samples
-from core.decoding.speculation.length_schedule import RoundResult
+from core.decoding.speculation.drafters.base import Drafter, SpeculationText
+from core.decoding.speculation.drafters.ngram_drafters import ExtraRowsDrafter
 from core.decoding.speculation.round_events import (
     NodeProbabilities,
     RoundOutcome,
@@ -26,15 +24,14 @@ from core.decoding.speculation.round_events import (
     find_banning_stages,
     target_probabilities,
 )
-from core.decoding.speculation.round_plan import RoundPlan
-from core.decoding.speculation.speculation_text import SpeculationText
+from core.decoding.speculation.round_plan import RoundPlan, RoundResult
 from core.decoding.speculation.target_model import TargetModel
 from core.decoding.speculation.tree import Branch, DraftTree, merge_branches
+from core.decoding.speculation.tree_passes import pricing_clock, remembered_cost
 from core.decoding.speculation.verification import AcceptanceRng, VerifiedPath, verify_greedy, verify_sampled
-from core.decoding.speculation.verify_cost import pricing_clock, remembered_cost
-from core.decoding.stage_observers import add_stage_details
-from core.decoding.step_events import StepEventWriter
-from core.decoding.step_stats import StepStats, compute_step_stats
+from core.decoding.step_stats import StepStats, add_stage_details, compute_step_stats
+from core.decoding.tensor_utils import draw_samples
+from core.decoding.token_loop import StepEventWriter
 from core.events import CostCurve, Event, Method, Origin
 
 _PAUSE_PLAN = RoundPlan(0)
@@ -219,7 +216,7 @@ class Speculation:
         """Append one token [1]; quick steps are read in pairs."""
         step = len(self.sequence.ids)
         if is_cache_measured(step):
-            cache_editing.compact(self.run.forward.cache)
+            cache_operations.compact(self.run.forward.cache)
         yield from self._writer.write(step, scores, chosen, None)
         self.text.extend(self.sequence.ids[step:], chosen)
 
@@ -299,7 +296,7 @@ class Speculation:
         run, events = self.run, list[Event]()
         step = len(self.sequence.ids)
         if any(map(is_cache_measured, range(step, step + len(origins)))):
-            cache_editing.compact(run.forward.cache)
+            cache_operations.compact(run.forward.cache)
         for reading, origin in zip(readings, origins, strict=True):
             events += run.writer.append_and_emit(self.sequence, reading, self._method, origin=origin)
             events += run.finish_step(len(self.sequence.ids) - 1)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from core.caches.tensors import cache_editing
-from core.caches.tensors.layouts import draft_cache
+from core.caches.tensors import cache_operations
+from core.caches.tensors.continuation_probe import draft_cache
 from core.decoding.forward.forward_pass import Forward, ForwardOutput
 from core.decoding.run import DecodingRun
-from core.decoding.speculation.drafters.lookahead import ExtraRowsDrafter
-from core.decoding.speculation.node_processors import NodePipeline
-from core.decoding.speculation.speculation_text import SpeculationText
-from core.decoding.speculation.tree import DraftTree
+from core.decoding.speculation.drafters.base import SpeculationText
+from core.decoding.speculation.drafters.ngram_drafters import ExtraRowsDrafter
+from core.decoding.speculation.tree import DraftTree, NodePipeline
 from core.decoding.speculation.tree_passes import TreePasses, last_hidden_states
 from core.errors import ParameterError
 from resources.language import tr
@@ -45,7 +44,7 @@ class TargetModel:
 
     def score_prompt(self, output: ForwardOutput, text: SpeculationText) -> list[torch.Tensor]:
         """Scores behind the prompt: raw and after every stage, each [1, V]."""
-        cache_editing.show_text_only(self._run.forward.cache, True)
+        cache_operations.show_text_only(self._run.forward.cache, True)
         self.passes.length = len(text)
         if self.passes.hidden_states is not None:
             self.passes.hidden_states.add_text(
@@ -99,7 +98,7 @@ class TargetModel:
         """Cut the cache to the first `length` tokens of the text and leave it as any other run would."""
         surplus = self.passes.length - length
         self.passes.crop(length)
-        cache_editing.show_text_only(self._run.forward.cache, False)
+        cache_operations.show_text_only(self._run.forward.cache, False)
         if self._guidance:
             self._guidance.passes.crop(self._guidance.passes.length - max(surplus, 0))
 

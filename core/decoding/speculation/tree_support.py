@@ -8,17 +8,75 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
-from core.caches.tensors import cache_editing
-from core.caches.tensors.continuation_probe import PROVEN_ARCHITECTURES, are_close, probe_text
-from core.caches.tensors.layouts import draft_cache
-from core.decoding.forward.forward_pass import Forward
+from core.caches.tensors import cache_operations
+from core.caches.tensors.continuation_probe import PROVEN_ARCHITECTURES, are_close, draft_cache, probe_text
+from core.decoding.forward.forward_pass import Forward, Mask, TokenPositions
 from core.decoding.speculation.tree import build_ancestor_mask
-from core.decoding.speculation.tree_positions import TreePositions
-from core.device_memory import is_out_of_memory
 from core.models.loaded_model import LoadedModel
 from core.models.text_decoder import dummy_encoder_outputs
+from core.system.device_memory import is_out_of_memory
+
+
+class TreePositions:
+    """Makes a model's position_ids and its 4-D additive float mask; layers with a window get the window in their mask
+    too."""
+
+    def __init__(self, model: LoadedModel) -> None:
+        config = model.config
+        self.window: int | None = sliding_window(config)
+        self._layer_types: tuple[str, ...] = tuple(dict.fromkeys(getattr(config, "layer_types", None) or ()))
+        self._device, self._dtype = model.device, model.dtype
+        self._lowest = torch.finfo(self._dtype).min
+
+    def build(self, length: int, depths: Sequence[int], sees: npt.NDArray[np.bool_], offset: int = 0) -> TokenPositions:
+        """position_ids and attention_mask [1, 1, n, offset + length + rows] for nodes at `depths` behind `length`
+        tokens, that see [n, rows]; `offset` places of the cache stand before the text."""
+        position = torch.tensor([depths], device=self._device) + length
+        return {"position_ids": position, "attention_mask": self._mask(offset + length, depths, sees)}
+
+    def _mask(self, length: int, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> Mask:
+        blocked = np.zeros((sees.shape[0], length + sees.shape[1]), dtype=np.bool_)
+        np.logical_not(sees, out=blocked[:, length:])
+        if self.window is None:
+            return self._additive(blocked)
+        near = blocked | self._window_mask(length, depths, sees)
+        if not self._layer_types:
+            return self._additive(near)
+        return {kind: self._additive(near if kind == "sliding_attention" else blocked) for kind in self._layer_types}
+
+    def _window_mask(self, length: int, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """What lies a window or more behind. A node's own row and those it sees stand in order of depth, so the depth
+        of a seen row is its place among them."""
+        assert self.window is not None
+        own = np.asarray(depths)[:, None]
+        seen_depth = sees.cumsum(1) - 1
+        first = own - (sees.sum(1, keepdims=True) - 1)  # depth of the first row that a node sees behind the text
+        behind = own - (first + seen_depth) >= self.window
+        text = np.arange(length)[None] <= length + own - self.window
+        return np.concatenate([text, behind & sees], axis=1)
+
+    def _additive(self, blocked: npt.NDArray[np.bool_]) -> torch.Tensor:
+        mask = np.where(blocked, np.float32(self._lowest), np.float32(0.0))[None, None]
+        return torch.from_numpy(mask).to(device=self._device, dtype=self._dtype)
+
+
+def causal_visibility(count: int) -> npt.NDArray[np.bool_]:
+    """[n, n]: everyone sees themselves and those before."""
+    return np.tri(count, dtype=np.bool_)
+
+
+def sliding_window(config: object) -> int | None:
+    """Tokens a windowed layer looks at, the present one included; None when every layer sees everything."""
+    window = getattr(config, "sliding_window", None)
+    if not window or getattr(config, "use_sliding_window", True) is False:
+        return None
+    kinds = getattr(config, "layer_types", None)
+    return None if kinds and "sliding_attention" not in kinds else int(window)
+
 
 _TESTED_ARCHITECTURES = frozenset({"gemma2", "gemma3_text", "gpt2", "llama", "mistral", "qwen3"})
 """Architectures whose trees the tests compare with plain passes."""
@@ -71,8 +129,8 @@ def _test_chains(model: LoadedModel) -> bool:
     expected = _step_logits(text.fork(), _NODES)
     if not are_close(model, text(_row(model, _NODES), keep=0).logits, expected):
         return False
-    cache_editing.crop(text.cache, len(probe_text(model)) + 1)
-    cache_editing.compact(text.cache)
+    cache_operations.crop(text.cache, len(probe_text(model)) + 1)
+    cache_operations.compact(text.cache)
     return are_close(model, _step_logits(text, _NODES[1:]), expected[:, 1:])
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import torch
 
-from core.decoding.speculation.inverse_sampling import draw_samples
 from core.decoding.speculation.tree import DraftTree, DraftTrial
+from core.decoding.tensor_utils import draw_samples
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from core.labs.preference.best_of_n import best_of, kl_bound
-    from core.labs.preference.completion_sampling import completions
+    from core.labs.preference.completion_sampling import best_of, completions, kl_bound
+    from core.labs.preference.dataset_files import bundled_rankings, read_rankings, write_pairs, write_rankings
     from core.labs.preference.events import (
         Begun,
         BestOf,
@@ -30,17 +30,15 @@ if TYPE_CHECKING:
         Stopped,
     )
     from core.labs.preference.fine_tuning import Example, read_examples, sft
-    from core.labs.preference.ppo_training import PpoSettings, ppo
-    from core.labs.preference.ranking_files import bundled_rankings, read_rankings, write_pairs, write_rankings
-    from core.labs.preference.ranking_rule import Verdict, judge, rank_by_rule
-    from core.labs.preference.rankings import Pair, Ranking, pairs, ranked
-    from core.labs.preference.reward import train_reward
+    from core.labs.preference.ppo import PpoSettings, ppo
+    from core.labs.preference.rankings import Pair, Ranking, Verdict, judge, pairs, rank_by_rule, ranked
     from core.labs.preference.reward_model import (
         RewardModel,
         TokenReward,
         load_reward_model,
         rank_completions,
         score_tokens,
+        train_reward,
     )
 
 __all__ = [
@@ -92,7 +90,7 @@ _HOMES = {
     "LabEvent": "events",
     "Pair": "rankings",
     "PpoChecked": "events",
-    "PpoSettings": "ppo_training",
+    "PpoSettings": "ppo",
     "PpoStep": "events",
     "Ranking": "rankings",
     "RewardChecked": "events",
@@ -102,25 +100,25 @@ _HOMES = {
     "SftStep": "events",
     "Stopped": "events",
     "TokenReward": "reward_model",
-    "Verdict": "ranking_rule",
-    "best_of": "best_of_n",
-    "bundled_rankings": "ranking_files",
+    "Verdict": "rankings",
+    "best_of": "completion_sampling",
+    "bundled_rankings": "dataset_files",
     "completions": "completion_sampling",
-    "judge": "ranking_rule",
-    "kl_bound": "best_of_n",
+    "judge": "rankings",
+    "kl_bound": "completion_sampling",
     "load_reward_model": "reward_model",
     "pairs": "rankings",
-    "ppo": "ppo_training",
-    "rank_by_rule": "ranking_rule",
+    "ppo": "ppo",
+    "rank_by_rule": "rankings",
     "rank_completions": "reward_model",
     "ranked": "rankings",
     "read_examples": "fine_tuning",
-    "read_rankings": "ranking_files",
+    "read_rankings": "dataset_files",
     "score_tokens": "reward_model",
     "sft": "fine_tuning",
-    "train_reward": "reward",
-    "write_pairs": "ranking_files",
-    "write_rankings": "ranking_files",
+    "train_reward": "reward_model",
+    "write_pairs": "dataset_files",
+    "write_rankings": "dataset_files",
 }
 
 

@@ -11,30 +11,34 @@ from typing import Any, NamedTuple
 import torch
 from torch.nn import functional
 
-from core.arguments import argument_error, cancel_event_or_new, check_path, check_text
+from core.checks.arguments import argument_error, cancel_event_or_new, check_path, check_text
+from core.common.setting_values import to_plain_value
 from core.errors import PreferenceError
 from core.labs.arguments import lab_object_list
-from core.labs.preference.checkpoint import Checkpoint
+from core.labs.preference.dataset_files import (
+    BUNDLED_RANKINGS,
+    WrongDatasetError,
+    is_ranking,
+    normalize_example,
+    read_json_lines,
+)
 from core.labs.preference.events import Begun, Kept, LabEvent, SftChecked, SftStep
-from core.labs.preference.formats import is_ranking, normalize_example
-from core.labs.preference.lab_folders import writable_lab_folder
-from core.labs.preference.limits import check_training
-from core.labs.preference.model_cards import sft_card
-from core.labs.preference.model_saving import save_model
-from core.labs.preference.ranking_files import BUNDLED_RANKINGS, WrongDatasetError, read_json_lines
+from core.labs.preference.model_saving import save_model, sft_card
 from core.labs.preference.tokenized_texts import ChatTurn, chat_ids, pad_texts, prompt_ids, text_ids
-from core.labs.preference.training_digest import digest, weights_digest
+from core.labs.preference.training_arguments import check_training, writable_lab_folder
 from core.labs.preference.training_loop import (
+    Checkpoint,
     TrainingLoop,
     default_learning_rate,
+    digest,
     learning_rate_at,
     load_source,
     optimizer_step,
     set_learning_rate,
     training_context,
+    weights_digest,
 )
 from core.models.loaded_model import LoadedModel
-from core.plain_values import to_plain_value
 from resources.language import tr
 
 BUNDLED_CHATS = BUNDLED_RANKINGS.with_name("chats.jsonl")

@@ -1,4 +1,4 @@
-"""A trained model as a folder that any program of the field reads, and this one's picker lists."""
+"""Save a trained model in Hugging Face format, with a model card."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Protocol
 
 from transformers.utils import logging
+
+from core.labs.preference.events import PpoChecked, RewardChecked, SftChecked
+from core.models.loaded_model import LoadedModel
 
 CONFIG_NAME = "config.json"
 """What says that there is a model: it is moved to its place last."""
@@ -40,3 +43,59 @@ def _move_into_place(path: Path, target: Path) -> None:
     if target.is_dir():  # a tokenizer may keep its templates in one
         shutil.rmtree(target)
     os.replace(path, target)
+
+
+_CARD_TEMPLATE = "# {title}\n\n{about}\n\n| | |\n| --- | --- |\n"
+
+
+def reward_card(
+    source: LoadedModel, checked: RewardChecked, rankings: int, steps: int, seed: int, seconds: float
+) -> str:
+    """Of a reward model."""
+    about = (
+        f"A reward model made from {source.name} in Decodescope's preference lab: its head gives one number, read at "
+        "the last token, larger for the completion that is preferred. It writes no text."
+    )
+    rows = {
+        "Made from": source.name,
+        "Rankings": f"{rankings}",
+        "Steps": f"{steps} (seed {seed}, {seconds:.0f} s)",
+        "Held-out pairs put in the right order": f"{checked.accuracy:.1%} of {checked.pairs}",
+        "Loss on held-out pairs": f"{checked.loss:.3f} nats a pair",
+    }
+    return _card("Reward model", about, rows)
+
+
+def ppo_card(
+    source: LoadedModel, checked: PpoChecked, beta: float, steps: int, seed: int, seconds: float
+) -> str:  # fmt: skip
+    """Of a model tuned by PPO."""
+    about = (
+        f"{source.name}, tuned by PPO in Decodescope's preference lab to be rewarded by a reward model, with a penalty "
+        f"of β = {beta:g} on the KL divergence from what it was."
+    )
+    rows = {
+        "Made from": source.name,
+        "Steps": f"{steps} (seed {seed}, {seconds:.0f} s)",
+        "Reward on held-out prompts": f"{checked.reward_before:.2f} → {checked.reward_after:.2f} "
+        f"({checked.gain:+.2f} standard deviations, {checked.texts} texts)",
+        "KL from what it was": f"{checked.kl:.2f} nats a text",
+    }
+    return _card(f"{source.name}, tuned by PPO", about, rows)
+
+
+def sft_card(source: LoadedModel, checked: SftChecked, examples: int, seed: int, seconds: float) -> str:
+    """Of a model that was fine-tuned on examples."""
+    about = f"{source.name}, fine-tuned on examples in Decodescope's preference lab."
+    rows = {
+        "Made from": source.name,
+        "Examples": f"{examples}",
+        "Steps": f"{checked.total} (seed {seed}, {seconds:.0f} s)",
+        "Loss on held-out answers": f"{checked.loss:.3f} nats a token",
+    }
+    return _card(f"{source.name}, fine-tuned", about, rows)
+
+
+def _card(title: str, about: str, rows: dict[str, str]) -> str:
+    lines = "".join(f"| {name} | {value} |\n" for name, value in rows.items())
+    return _CARD_TEMPLATE.format(title=title, about=about) + lines

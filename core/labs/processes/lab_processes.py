@@ -1,23 +1,51 @@
-"""The processes of a lab: started, listened to, ended. None outlives the `with` it is started in."""
+"""Start, monitor and end the processes of a lab, run their jobs, and exchange JSON messages with them. Imports no torch."""
 
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from queue import Empty, Queue
-from typing import BinaryIO, Generic, NamedTuple, TypeVar
+from typing import Any, BinaryIO, Generic, NamedTuple, NoReturn, TypeVar
 
 import msgspec
 
+from core.common.text import escape_streams
 from core.errors import ScaleError
-from core.labs.processes.json_lines import JsonLines
 from resources.language import tr
 
 M = TypeVar("M")
+
+
+class _JsonLine(msgspec.Struct, frozen=True):
+    kind: str
+    value: msgspec.Raw
+
+
+class JsonLines(Generic[M]):
+    """Messages of these classes, msgspec's structs or dataclasses, as lines and back."""
+
+    def __init__(self, *kinds: type[Any]) -> None:
+        self._kinds = {kind.__name__: kind for kind in kinds}
+
+    def encode(self, message: M) -> bytes:
+        """One line."""
+        value = msgspec.Raw(msgspec.json.encode(message))
+        return msgspec.json.encode(_JsonLine(type(message).__name__, value)) + b"\n"
+
+    def decode(self, line: bytes) -> M | None:
+        """None for a line that is no message: a process was ended in the middle of it."""
+        try:
+            found = msgspec.json.decode(line, type=_JsonLine)
+            kind = self._kinds.get(found.kind)
+            return None if kind is None else msgspec.json.decode(found.value, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+
 
 _MAX_STDERR_LINES = 40
 """Of what a process writes to stderr."""
@@ -121,3 +149,58 @@ def _process_environment() -> dict[str, str]:
         "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_VERBOSITY": "error",
     }
+
+
+RUNTIME_BYTES = 450_000_000
+"""Bytes that a process takes before it holds a model: Python, torch, transformers."""
+
+
+def free_port(port: int) -> int:
+    """A port of this machine that nobody listens on; 0 for any. Raises ScaleError where it is taken."""
+    with socket.socket() as tried:
+        try:
+            tried.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise ScaleError(
+                tr("Port {port} of this machine is taken: {reason}.").format(port=port, reason=error.strerror),
+                tr("Choose another, or 0 for any that is free."),
+            ) from error
+        found: int = tried.getsockname()[1]
+        return found
+
+
+J = TypeVar("J")
+
+
+def run_job(kind: type[J], lines: JsonLines[M], work: Callable[[J, Callable[[M], None]], int]) -> NoReturn:
+    """Do the job of this process's command line, a line of `kind`; `work` is handed what tells a message at once, and
+    gives back the exit code. The process ends with that, or when whoever started it does."""
+    _exit_with_parent()
+    stream = _take_stdout()
+
+    def tell(message: M) -> None:
+        stream.write(lines.encode(message))
+        stream.flush()
+
+    with escape_streams():
+        code = work(msgspec.json.decode(sys.argv[1], type=kind), tell)
+    sys.stderr.flush()
+    os._exit(code)  # threads of the backend are left as they are: nothing is lost with them
+
+
+def _exit_with_parent() -> None:
+    """From here on this process ends when the other side does, however that came about."""
+    threading.Thread(target=_exit_when_stdin_closes, daemon=True).start()
+
+
+def _take_stdout() -> BinaryIO:
+    """Where messages go; from here on nothing else does: whatever else is printed goes to stderr."""
+    stream = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return stream
+
+
+def _exit_when_stdin_closes() -> None:
+    """Nothing is ever written to it."""
+    sys.stdin.buffer.read()
+    os._exit(2)

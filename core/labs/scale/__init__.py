@@ -8,27 +8,20 @@ Importing this imports no torch.
 
 from __future__ import annotations
 
-from core.labs.figures import decimal
+from core.labs.formatting import decimal
 from core.labs.scale import words
 from core.labs.scale.allocator_arena import Arena, Block, arena
-from core.labs.scale.cluster import Cluster, Layout, Reckoning, Traffic, Training, reckon
-from core.labs.scale.fit_remedies import Remedy, remedies
-from core.labs.scale.memory_parts import Parts
+from core.labs.scale.cluster import Cluster, Layout, Reckoning, Remedy, Traffic, Training, reckon, remedies
 from core.labs.scale.model_shape import SHAPES, Shape, shape_of
-from core.labs.scale.pipeline_options import MOST_MICRO_BATCHES, Options
-from core.labs.scale.pipeline_schedule import Box, idle_share, schedule
+from core.labs.scale.pipeline_schedule import MOST_MICRO_BATCHES, Box, Options, idle_share, schedule
 from core.labs.scale.ranks.expected_load import PIPELINES, RUNS
-from core.labs.scale.ranks.rank_watcher import Progress
+from core.labs.scale.ranks.measurement_words import explain_measured, explain_progress
 from core.labs.scale.ranks.residual_memory import SCHEME as ZERO_R
-from core.labs.scale.ranks.residual_memory import Residual, remembering
-from core.labs.scale.ranks.residual_words import explain_residual
+from core.labs.scale.ranks.residual_memory import Residual, explain_residual, remembering
 from core.labs.scale.ranks.run_measurement import MOST as MOST_PROCESSES
-from core.labs.scale.ranks.run_measurement import STEPS, measure, measuring
-from core.labs.scale.ranks.scale_measurement import Measured
-from core.labs.scale.ranks.words import explain_measured, explain_progress
-from core.labs.scale.ring import Chunk, Hand, RingStep, ring
-from core.labs.scale.ring_words import RING_TITLES, explain_hand, explain_ring
-from core.labs.scale.zero_states import PRECISIONS, SCHEMES, plan, traffic
+from core.labs.scale.ranks.run_measurement import STEPS, Measured, Progress, measure, measuring
+from core.labs.scale.ring import RING_TITLES, Chunk, Hand, RingStep, explain_hand, explain_ring, ring
+from core.labs.scale.zero_states import PRECISIONS, SCHEMES, Parts, plan, traffic
 
 __all__ = [
     "MOST_MICRO_BATCHES",

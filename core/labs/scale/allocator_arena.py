@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from core.arguments import check_bool, check_integer, check_text
+from core.checks.arguments import check_bool, check_integer, check_text
 from core.labs.arguments import lab_object_list
 
 MAX_BYTES = 10**18

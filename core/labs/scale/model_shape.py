@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from core.arguments import check_bool, check_integer, check_kind, check_text
+from core.checks.arguments import check_bool, check_integer, check_kind, check_text
 from core.errors import ParameterError
 from resources.language import tr
 

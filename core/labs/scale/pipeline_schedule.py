@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from core.arguments import check_integer, check_number, check_text
+from core.checks.arguments import check_bool, check_integer, check_number, check_text
 from core.errors import ParameterError
-from core.labs.arguments import lab_object_list
-from core.labs.scale.integer_arguments import positive_integer
+from core.labs.arguments import lab_object_list, positive_integer
 from resources.language import tr
 
 MAX_BOXES = 100_000
@@ -178,3 +177,31 @@ def _check_arguments(stages: int, micro_batches: int, kind: str, weights: str) -
             tr("Stages times micro-batches may be {most:,} at most.").format(most=MAX_BOXES),
             "micro_batches",
         )
+
+
+MOST_MICRO_BATCHES = 16
+
+
+@dataclass(frozen=True)
+class Options:
+    """`recompute`: GPipe and 1F1B keep a stage's input alone and compute the rest again on the way back. `weights`:
+    by which PipeDream goes back (one of `timetable.WEIGHTS`)."""
+
+    micro_batches: int = 4
+    recompute: bool = False
+    weights: str = "stashed"
+
+    def check(self) -> None:
+        """Raises ParameterError."""
+        if positive_integer("micro_batches", self.micro_batches) > MOST_MICRO_BATCHES:
+            raise ParameterError(
+                tr("At most {most} micro-batches are run.").format(most=MOST_MICRO_BATCHES), parameter="micro_batches"
+            )
+        check_bool("recompute", self.recompute)
+        check_text("weights", self.weights)
+        if self.weights not in WEIGHT_POLICIES:
+            raise ParameterError(
+                tr("There are no weights {name!r} to go back by.").format(name=self.weights),
+                tr("Choose one of {names}.").format(names=", ".join(WEIGHT_POLICIES)),
+                "weights",
+            )

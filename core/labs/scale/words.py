@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from core.arguments import check_bool, check_integer, check_number, check_one_of
+from core.checks.arguments import check_bool, check_integer, check_number, check_one_of
 from core.explain.sentence import Saying, Sentence, together
 from core.labs.arguments import check_lab_object
-from core.labs.figures import decimal, duration, percent
-from core.labs.scale.cluster import Layout, Reckoning, Training
-from core.labs.scale.fit_remedies import Remedy
+from core.labs.formatting import decimal, duration, percent
+from core.labs.scale.cluster import Layout, Reckoning, Remedy, Training
 from core.labs.scale.pipeline_schedule import (
     BACKWARD,
     FORWARD,

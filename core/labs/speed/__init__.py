@@ -7,21 +7,9 @@ Importing this imports no torch; the measuring runs in a process of its own.
 
 from __future__ import annotations
 
-from core.labs.speed.events import (
-    WAYS,
-    Asked,
-    Begun,
-    Done,
-    Event,
-    Ground,
-    LeftOut,
-    Measured,
-    Planned,
-    Row,
-    Way,
-)
+from core.labs.speed.events import WAYS, Asked, Begun, Done, Event, Ground, LeftOut, Measured, Planned, Row, Way
+from core.labs.speed.explanations import TITLES, explain_ground, explain_way, row_title, speed_words, times
 from core.labs.speed.measurement_process import measuring
-from core.labs.speed.words import TITLES, explain_ground, explain_way, row_title, speed_words, times
 
 __all__ = [
     "TITLES",

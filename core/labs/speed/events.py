@@ -1,4 +1,4 @@
-"""What a measurement says of itself: what is asked, what is to come, what came of each row."""
+"""The settings, events and process messages of a speed measurement. Imports no torch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
-from core.arguments import check_bool, check_integer, check_kind, check_number, check_one_of, check_text
+import msgspec
+
+from core.checks.arguments import check_bool, check_integer, check_kind, check_number, check_one_of, check_text
+from core.labs.processes.lab_processes import JsonLines
 from resources.language import tr
 
 Way = Literal["batch", "weights", "drafts", "compiled", "offload", "parallel"]
@@ -156,3 +159,21 @@ class Done:
 
 Event = Planned | Ground | Begun | Measured | LeftOut | Done
 EVENTS: tuple[type[Event], ...] = (Planned, Ground, Begun, Measured, LeftOut, Done)
+
+
+class SpeedJob(msgspec.Struct, frozen=True):
+    """What the process is asked, and the language it gives reasons in."""
+
+    settings: Asked
+    language: str
+
+
+class MeasurementFailed(msgspec.Struct, frozen=True):
+    """It could not go on: a DecodescopeError's words."""
+
+    cause: str
+    remedy: str
+    details: str
+
+
+LINES = JsonLines[Event | MeasurementFailed](*EVENTS, MeasurementFailed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -14,16 +15,48 @@ import torch
 from core.decoding.speculation.drafters.compatibility import why_not_draft
 from core.errors import OutOfMemoryError
 from core.explain.words import size
-from core.labs.speed.bandwidth import measure_bandwidth
+from core.generation.running import Result, run
 from core.labs.speed.events import Asked, Ground, Measured, Row
 from core.models import catalog
+from core.models.config_validation import PACKED
 from core.models.loaded_model import LoadedModel, load
-from core.models.memory_check import free_memory, has_room, weight_bytes
-from core.models.model_entry import ModelEntry
-from core.models.quantized.weight_formats import PACKED
+from core.models.model_entry import ModelEntry, free_memory, has_room, weight_bytes
 from core.request import Request
-from core.running import Result, run
 from resources.language import tr
+
+_MIN_BYTES, _MAX_BYTES = 2**20, 2**29
+"""Bytes of the block."""
+_REPEATS = 5
+
+
+def measure_bandwidth(size: int, device: torch.device) -> float:
+    """Bytes a second, the best of a few readings of a block of `size` bytes (of 512 MiB where it is larger).
+
+    A block that fits into the processor's own caches is read from there, as weights of that size are.
+    """
+    rows = max(1, min(max(size, _MIN_BYTES), _MAX_BYTES) // (4 * _WIDTH))
+    block, row = torch.ones(rows, _WIDTH, device=device), torch.ones(_WIDTH, device=device)
+    with torch.inference_mode():
+        torch.mv(block, row)
+        return block.numel() * block.element_size() / min(_time_read(block, row) for _ in range(_REPEATS))
+
+
+_WIDTH = 1024
+
+
+def _time_read(block: torch.Tensor, row: torch.Tensor) -> float:
+    """One product, which reads every number once, as a layer's does."""
+    _synchronize(block.device)
+    began = time.perf_counter()
+    torch.mv(block, row)
+    _synchronize(block.device)
+    return time.perf_counter() - began
+
+
+def _synchronize(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
 
 _MIN_TOKENS, _MAX_TOKENS = 8, 64
 """Tokens of a repeat."""

@@ -6,12 +6,11 @@ import sys
 import threading
 from collections.abc import Iterator
 
-from core.arguments import cancel_event_or_new
+from core.checks.arguments import cancel_event_or_new
 from core.errors import ScaleError
 from core.labs.arguments import check_lab_object, with_plain_fields
 from core.labs.processes.lab_processes import LabProcesses
-from core.labs.speed.events import Asked, Done, Event
-from core.labs.speed.speed_messages import LINES, MeasurementFailed, SpeedJob
+from core.labs.speed.events import LINES, Asked, Done, Event, MeasurementFailed, SpeedJob
 from resources import language
 from resources.language import tr
 

@@ -8,9 +8,8 @@ import traceback
 from collections.abc import Callable, Iterator
 
 from core.errors import DecodescopeError
-from core.labs.processes.process_loop import run_job
-from core.labs.speed.events import Event
-from core.labs.speed.speed_messages import LINES, MeasurementFailed, SpeedJob
+from core.labs.processes.lab_processes import run_job
+from core.labs.speed.events import LINES, Event, MeasurementFailed, SpeedJob
 from resources import language
 
 _SMALL_MODEL_PARAMETERS, _MAX_THREADS = 30_000_000, 8

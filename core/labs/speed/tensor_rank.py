@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from core.labs.processes.process_loop import run_job
+from core.labs.processes.lab_processes import run_job
 from core.labs.speed.tensor_messages import (
     LINES,
     Message,
@@ -23,9 +23,7 @@ def generate_in_parallel(job: TensorParallelJob) -> TensorParallelResult:
     import torch
     import torch.distributed as dist
 
-    from core.labs.processes.process_group import join_process_group
-    from core.labs.processes.shard_bytes import local_bytes
-    from core.labs.processes.tensor_parallel import generate_greedily, load_tensor_parallel
+    from core.labs.processes.distributed import generate_greedily, join_process_group, load_tensor_parallel, local_bytes
     from core.models.tokenizers import load_tokenizer
 
     on_cards = torch.cuda.device_count() >= job.processes

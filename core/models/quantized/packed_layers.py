@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 
-from core.models.quantized.int4 import GROUP, Int4Matrix, fits_int4, pack_int4
-from core.models.quantized.int8 import Int8Matrix, extra_bytes_per_row, pack_int8, quantize_rows, split_vectors
-from core.models.quantized.page_buffers import allocate_pages
+from core.models.quantized.packed_matrices import (
+    GROUP,
+    Int4Matrix,
+    Int8Matrix,
+    extra_bytes_per_row,
+    fits_int4,
+    pack_int4,
+    pack_int8,
+    quantize_rows,
+    split_vectors,
+)
+from core.models.quantized.tensor_files import allocate_pages
 
 if TYPE_CHECKING:
-    from core.models.quantized.int4_rows import Int4RowMatrix
+    import torch
+    from torch import nn
+
+    from core.models.quantized.packed_matrices import Int4RowMatrix
+    from core.models.text import Network
 
 PORTION = 2**19
 """Weights that are read and turned into eight bits at a time."""
@@ -178,3 +193,101 @@ def hash_tensors(*tensors: torch.Tensor) -> str:
     for tensor in tensors:
         total.update(tensor.contiguous().view(torch.uint8).numpy().data)
     return total.hexdigest()
+
+
+class PackedExperts(nn.Module):
+    """Stands where a module has a parameter [experts, outputs, inputs]; `bank[e]` is what `F.linear` takes for one."""
+
+    def __init__(self, experts: int, outputs: int, inputs: int, bits: int) -> None:
+        super().__init__()
+        self.experts = nn.ModuleList(PackedLinear(outputs, inputs, bits, None) for _ in range(experts))
+
+    def pack(self, weights: torch.Tensor) -> None:
+        """Pack [experts, outputs, inputs]."""
+        for number, rows in enumerate(weights):
+            self[number].layer.pack(rows)
+
+    def __getitem__(self, expert: int | torch.Tensor) -> _ExpertWeights:
+        layer = self.experts[int(expert)]
+        assert isinstance(layer, PackedLinear)
+        return _ExpertWeights(layer)
+
+
+class _ExpertWeights:
+    """One expert's weights, as `F.linear` takes them; nothing else can be done with them."""
+
+    def __init__(self, layer: PackedLinear) -> None:
+        self.layer = layer
+
+    @classmethod
+    def __torch_function__(
+        cls, function: Callable[..., object], types: Sequence[type], args: tuple[object, ...] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:  # fmt: skip
+        """Every function of torch that meets one of these asks here instead."""
+        if function is not F.linear or not isinstance(args[1], cls) or kwargs or len(args) > 2:
+            return NotImplemented
+        return args[1].layer(args[0])
+
+
+def count_weights(network: Network) -> int:
+    """Numbers, shared ones once: also an embedding that is kept again, packed, as the head."""
+    shared = _duplicates(network)
+    return sum(p.numel() for p in network.parameters()) - sum(module.weight.numel() for module in shared)
+
+
+def weight_bytes(network: Network) -> int:
+    """Bytes in memory; with a quantization of the folder's own, also the buffers that hold its codes and scales."""
+    packed = _packed_modules(network)
+    placeholders = {id(module.weight) for module in packed}
+    floats = (p for p in network.parameters() if id(p) not in placeholders)
+    plain = sum(p.numel() * p.element_size() for p in floats) + sum(module.nbytes for module in packed)
+    if packed or getattr(network.config, "quantization_config", None) is None:
+        return plain
+    return plain + sum(buffer.numel() * buffer.element_size() for buffer in _stored_buffers(network))
+
+
+def _stored_buffers(network: Network) -> list[torch.Tensor]:
+    """Return the buffers that are part of the stored weights."""
+    return [
+        buffer
+        for module in network.modules()
+        for name, buffer in module.named_buffers(recurse=False)
+        if name not in module._non_persistent_buffers_set
+    ]
+
+
+def packed_kind(network: nn.Module) -> str | None:
+    """int8 or int4, where its layers are packed."""
+    bits = packed_bits(network.modules())
+    return f"int{bits}" if bits else None
+
+
+def packed_bits(modules: Iterable[nn.Module]) -> int | None:
+    """Fewest bits of the packed layers among these; None where there are none."""
+    return min((module.bits for module in modules if isinstance(module, PackedLinear)), default=None)
+
+
+def is_tied(network: Network) -> bool:
+    """Whether input and output share their weights."""
+    words = network.get_input_embeddings()
+    head: nn.Module = network.get_output_embeddings()
+    if isinstance(head, PackedModule):
+        return bool(network.config.get_text_config(decoder=True).tie_word_embeddings)
+    return words.weight is head.weight
+
+
+def content_hashes(modules: Iterable[nn.Module]) -> str:
+    """What changes with every packed number."""
+    return " ".join(module.content_hash for module in modules if isinstance(module, PackedModule))
+
+
+def _packed_modules(network: nn.Module) -> list[PackedModule]:
+    return [module for module in network.modules() if isinstance(module, PackedModule)]
+
+
+def _duplicates(network: Network) -> list[PackedModule]:
+    """Heads and tables beyond the first that hold the same numbers as a table does."""
+    tables = [m for m in _packed_modules(network) if isinstance(m, PackedEmbedding)]
+    head: nn.Module = network.get_output_embeddings()
+    return [*tables[1:], *([head] if tables and isinstance(head, PackedModule) and is_tied(network) else [])]

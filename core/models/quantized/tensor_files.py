@@ -7,6 +7,7 @@ portion in hand.
 from __future__ import annotations
 
 import math
+import mmap
 import os
 from collections.abc import Collection, Sequence
 from io import FileIO, RawIOBase
@@ -15,9 +16,26 @@ from types import EllipsisType
 
 import torch
 
-from core.models.quantized.page_buffers import allocate_pages
-from core.models.weights import WeightFiles, read_header
+from core.models.model_files import WeightFiles, read_header
 from resources.language import tr
+
+_MIN_BYTES = 2**16
+"""Bytes; whatever is smaller comes from the heap."""
+
+
+def allocate_pages(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    """A tensor to be filled; its pages are given back to the system with it."""
+    size = math.prod(shape) * dtype.itemsize
+    if size < _MIN_BYTES:
+        return torch.empty(shape, dtype=dtype)
+    return torch.frombuffer(_map_pages(size), dtype=dtype).view(shape)
+
+
+def _map_pages(size: int) -> mmap.mmap:
+    """Of this process alone, where the system tells them apart."""
+    private = getattr(mmap, "MAP_PRIVATE", None)
+    return mmap.mmap(-1, size) if private is None else mmap.mmap(-1, size, private | mmap.MAP_ANONYMOUS)
+
 
 _TYPES = {
     "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64,

@@ -1,5 +1,5 @@
 // Products with weights of eight bits. A vector's two numbers are one of sixteen bits, and sums of products are whole
-// numbers, exact in any order: each is turned into a float once, as core/models/quantized/int8.py does it.
+// numbers, exact in any order: each is turned into a float once, as core/models/quantized/packed_matrices.py does it.
 #pragma once
 #include "products.h"
 

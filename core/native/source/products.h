@@ -20,8 +20,8 @@ typedef int8_t Number;
 constexpr int SHIFT = 0;
 #endif
 
-constexpr long FINER = 254;         // as in core/models/quantized/int8.py
-constexpr long GROUP = 32;          // as in core/models/quantized/int4.py
+constexpr long FINER = 254;         // as in core/models/quantized/packed_matrices.py
+constexpr long GROUP = 32;          // as in core/models/quantized/packed_matrices.py
 constexpr long TOGETHER = 12;       // vectors that are multiplied with one block of rows while it is near
 
 // A vector in two numbers: a coarse one, and a fine one of what that leaves, each up to 127 steps of its own.

@@ -1,4 +1,4 @@
-// What samplers ask of scores over a vocabulary, and of the text so far, as core/processors/measures.py names it.
+// What samplers ask of scores over a vocabulary, and of the text so far, as core/processors/score_stats.py names it.
 #pragma once
 #include "readings.h"
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from core.explain.words import label
+
 PageValues = dict[str, object]
 SentenceParts = list[str]
 """A sentence: words, a figure, words, a figure …; what stands at odd places is a figure."""
@@ -27,3 +29,18 @@ def sentence_parts(sentence: str, figures: tuple[tuple[int, int], ...]) -> Sente
         found += [sentence[done:start], sentence[start:stop]]
         done = stop
     return [*found, sentence[done:]]
+
+
+class TokenTextTable:
+    """Gives every token's text a number; `labels` are the texts by that number, made to be read."""
+
+    def __init__(self) -> None:
+        self.labels: list[str] = []
+        self._numbers: dict[tuple[str, bool | None], int] = {}
+
+    def __call__(self, piece: str, special: bool | None = None) -> int:
+        number = self._numbers.get((piece, special))
+        if number is None:
+            number = self._numbers[piece, special] = len(self.labels)
+            self.labels.append(label(piece, special))
+        return number

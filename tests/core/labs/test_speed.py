@@ -14,9 +14,9 @@ import pytest
 import core
 from core.labs import speed
 from core.labs.speed import Asked, Measured, Row
+from core.labs.speed.events import LINES, MeasurementFailed
 from core.labs.speed.measured_model import MeasuredModel
 from core.labs.speed.measured_rows import measure_rows, plan_rows
-from core.labs.speed.speed_messages import LINES, MeasurementFailed
 from core.labs.speed.techniques import parallel
 from resources import depth
 

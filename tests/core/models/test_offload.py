@@ -11,13 +11,12 @@ from safetensors.torch import load_file, save_file
 from transformers import GPT2Config, GPT2LMHeadModel, MixtralConfig, MixtralForCausalLM
 
 import core
-from core.caches.tensors.layouts import draft_cache
+from core.caches.tensors.continuation_probe import draft_cache
 from core.decoding.forward.forward_pass import Forward
-from core.decoding.speculation.tree_passes import TreePasses
-from core.decoding.speculation.verify_cost import verify_cost
+from core.decoding.speculation.tree_passes import TreePasses, verify_cost
 from core.errors import DecodescopeError, OutOfMemoryError, ParameterError
-from core.models.disk_offload import offloaded_loading
-from core.models.disk_offload.offloaded_layers import OffloadedLayer
+from core.models import layer_offload
+from core.models.layer_offload import OffloadedLayer
 
 WHOLE = 22_825_728
 """Bytes of storyteller's weights in float32."""
@@ -94,11 +93,11 @@ def test_too_little_says_how_much_it_takes() -> None:
 
 
 def test_as_much_as_fits_follows_the_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offloaded_loading, "free_memory", lambda: LIMIT * 4 // 3)
+    monkeypatch.setattr(layer_offload, "free_memory", lambda: LIMIT * 4 // 3)
     shelf = _loaded("storyteller", memory_limit="fit").disk_offload
     assert shelf is not None
     assert shelf.kept_bytes <= LIMIT < shelf.kept_bytes + shelf.layers[0].buffer_bytes
-    monkeypatch.setattr(offloaded_loading, "free_memory", lambda: 10**9)
+    monkeypatch.setattr(layer_offload, "free_memory", lambda: 10**9)
     assert _loaded("storyteller-draft", memory_limit="fit").disk_offload is None
 
 

@@ -14,8 +14,8 @@ from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING
 
 import core
 from core.errors import ConfigInvalidError
+from core.models.config_validation import missing_requirement, unloadable_quantization
 from core.models.model_entry import describe
-from core.models.quantizations import missing_requirement, unloadable_quantization
 
 MODELOPT = {"quant_method": "modelopt", "quant_algo": "NVFP4", "config_groups": {}}
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from app.control.palette.availability import unavailable_reason
-from app.control.palette.entry import PaletteContext, PaletteEntry, PaletteSource
+from app.control.palette.entry import PaletteContext, PaletteEntry, PaletteSource, unavailable_reason
 from app.panels.commands import COMMANDS, Command
 from resources.language import tr
 

@@ -8,7 +8,7 @@ from functools import partial
 from PySide6.QtCore import Qt
 
 from app.control.palette.entry import PaletteContext, PaletteEntry, PaletteSource
-from app.panels.shortcuts import MAX_VIEW_KEYS
+from app.panels.commands import MAX_VIEW_KEYS
 from app.views import VIEWS
 from resources.language import tr
 

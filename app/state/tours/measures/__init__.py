@@ -1,10 +1,10 @@
 """Named measures: each takes one figure of one or two runs, from their events alone.
 
-`MEASURES` has them all by name; a tour's file names them. A measure of texts and tokens stands in `tokens`, of searches
-in `beams`, of drafts in `drafts`, of the cache in `memory`, of two runs side by side in `pairs`.
+`MEASURES` has them all by name; a tour's file names them. Measures of texts and tokens are in `tokens`, of beams and
+drafts in `search`, of the cache and of two runs side by side in `memory`.
 """
 
-from app.state.tours.measures import beams, drafts, memory, pairs, tokens
+from app.state.tours.measures import memory, search, tokens
 from app.state.tours.measures.measure import MEASURES, TourMeasure
 
-__all__ = ["MEASURES", "TourMeasure", "beams", "drafts", "memory", "pairs", "tokens"]
+__all__ = ["MEASURES", "TourMeasure", "memory", "search", "tokens"]

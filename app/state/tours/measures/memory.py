@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from app.state.run import Run
-from app.state.tours.measures.measure import measure
-from app.state.tours.tour_numbers import MeasureValue
+from app.state.tours.measures.measure import MeasureValue, measure
 from core.events import CacheMeasured, CachePlan
 
 
@@ -104,3 +103,25 @@ def rounding(run: Run) -> MeasureValue:
     """How far the kept keys are from those that were reckoned."""
     errors = [event.error for event in _measured(run) if event.error is not None]
     return errors[-1] if errors else None
+
+
+@measure("count", runs=2)
+def same_start(one: Run, other: Run) -> MeasureValue:
+    """How many tokens both begin with alike."""
+    pairs = zip(one.tokens, other.tokens, strict=False)
+    least = min(len(one.tokens), len(other.tokens))
+    return next((n for n, (a, b) in enumerate(pairs) if a.id != b.id), least)
+
+
+@measure("place", runs=2, may_be_missing=True)
+def parting(one: Run, other: Run) -> MeasureValue:
+    """The first token at which the first run writes another than the second; none where both go the same way."""
+    pairs = zip(one.tokens, other.tokens, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a.id != b.id), None)
+
+
+@measure("share", runs=2, may_be_missing=True)
+def bytes_beside(one: Run, other: Run) -> MeasureValue:
+    """What the cache of the first held at the end, as a share of what that of the second did."""
+    small, whole = last_bytes(one), last_bytes(other)
+    return small / whole if isinstance(small, int) and isinstance(whole, int) and whole else None

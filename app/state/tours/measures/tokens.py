@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from app.state.run import Run
-from app.state.tours.measures.measure import measure
-from app.state.tours.tour_numbers import MeasureValue
+from app.state.tours.measures.measure import MeasureValue, measure
 from core.events import Alternative, Stage, TokenChosen
 
 GRAM = 4

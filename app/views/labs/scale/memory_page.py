@@ -10,11 +10,9 @@ from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QComboBox, QPushButton, QWidget
 
 from app.theme.theme import Theme
-from app.views.labs.scale.bars import DeviceBar, DeviceBars
-from app.views.labs.scale.form import ScaleForm
-from app.views.labs.scale.legend import CAPACITY, PART_COLORS
-from app.views.labs.scale.page import ScalePage
-from app.widgets.ask_file import open_file_dialog
+from app.views.labs.scale.device_bars import CAPACITY, PART_COLORS, DeviceBar, DeviceBars
+from app.views.labs.scale.scale_page import ScaleForm, ScalePage
+from app.widgets.file_dialogs import open_file_dialog
 from app.widgets.flow_layout import FlowRow
 from app.widgets.plain_text import PlainLabel, caption
 from core import catalog

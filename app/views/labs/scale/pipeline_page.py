@@ -8,11 +8,10 @@ from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme
-from app.views.labs.scale.form import ScaleForm
 from app.views.labs.scale.lanes import ScheduleLanes
-from app.views.labs.scale.page import ScalePage, horizontal_scroll_area
+from app.views.labs.scale.scale_page import ScaleForm, ScalePage, horizontal_scroll_area
 from app.views.labs.scale.scrubber import StepScrubber
-from app.widgets.wrapped_label import WrappedLabel
+from app.widgets.labels import WrappedLabel
 from core import together
 from core.labs import scale
 from resources.language import tr

@@ -2,16 +2,126 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QWidget
+from functools import partial
 
-from app.state.scale import ScaleRequest
-from app.theme.theme import Theme
-from app.views.labs.scale.memory_map import MemoryMap
-from app.views.labs.scale.running_page import ProcessPage
-from app.widgets.wrapped_label import WrappedLabel
+from PySide6.QtCore import QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.state.labs import ScaleRequest
+from app.theme.theme import Theme, theme_for
+from app.views.labs.scale.run_page import ProcessPage
+from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
+from app.widgets.labels import WrappedLabel
+from app.widgets.plain_text import tooltip
 from core import catalog
 from core.labs import scale
 from resources.language import mark, tr
+
+MAP_HEIGHT, TITLE_HEIGHT, LEGEND_HEIGHT = 190, 22, 22
+"""Pixels at 100 %: of the map, of its title, of what its colours mean."""
+BLOCK_COLORS = {
+    "checkpoint": ("finished", 0.85),
+    "gradient": ("best", 0.85),
+    "buffer": ("refused", 0.85),
+    "other": ("kept", 0.45),
+}
+"""With how much of it covers what lies below."""
+
+
+class MemoryMap(QWidget, AccessibleWidget):
+    """`title` above; the highest byte of `top` at the upper edge."""
+
+    accessible_role = Role.List
+
+    def __init__(self, title: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("scaleMap")
+        self.setAccessibleName(title)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self._theme, self._title = theme_for("light"), title
+        self._arena = scale.Arena((), 0, 0, 0)
+        self._top = 1
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self._theme = theme
+        self.updateGeometry()
+        self.update()
+
+    def show_arena(self, arena: scale.Arena, top: int) -> None:
+        """Draw these blocks; `top` bytes are the whole height."""
+        self._arena, self._top = arena, max(1, top)
+        self.setAccessibleDescription(self._summary)
+        self.setToolTip(tooltip(self._summary))
+        self.update()
+
+    def accessible_parts(self) -> list[AccessiblePart]:
+        """How much of each kind, most of all."""
+        return [AccessiblePart(words, partial(self._map_rect)) for words in self._kind_sentences]
+
+    def sizeHint(self) -> QSize:
+        """As wide as there is room."""
+        px = self._theme.px
+        return QSize(px(420), px(TITLE_HEIGHT) + px(MAP_HEIGHT) + px(LEGEND_HEIGHT))
+
+    def minimumSizeHint(self) -> QSize:
+        """It can be narrow."""
+        return QSize(self._theme.px(200), self.sizeHint().height())
+
+    @property
+    def _summary(self) -> str:
+        arena, size = self._arena, scale.decimal
+        return tr("{title}: {live} at most, in {top}; {gaps} of gaps").format(
+            title=self._title, live=size(arena.live), top=size(arena.top), gaps=size(arena.gaps)
+        )
+
+    @property
+    def _kind_sentences(self) -> list[str]:
+        peaks = self._arena.most
+        return [f"{words}: {scale.decimal(peaks[kind])}" for kind, words in _block_titles().items() if peaks.get(kind)]
+
+    def _map_rect(self) -> QRect:
+        px = self._theme.px
+        return QRect(0, px(TITLE_HEIGHT), self.width(), px(MAP_HEIGHT))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The title, the blocks, the key."""
+        painter, theme = QPainter(self), self._theme
+        painter.setFont(theme.font(13, tabular=True))
+        painter.setPen(theme.color("text"))
+        metrics = QFontMetricsF(painter.font())
+        words = metrics.elidedText(self._summary, Qt.TextElideMode.ElideRight, self.width())
+        painter.drawText(QRectF(0, 0, self.width(), theme.px(TITLE_HEIGHT)), Qt.AlignmentFlag.AlignVCenter, words)
+        ground = QRectF(self._map_rect())
+        painter.fillRect(ground, theme.color("field"))
+        across, up = ground.width() / max(1, self._arena.end), ground.height() / self._top
+        for each in self._arena.placed:
+            block = each.block
+            top = ground.bottom() - (each.offset + block.bytes) * up
+            width = max((block.stop - block.start) * across, 1.0 if block.kind == "other" else theme.px(3))
+            box = QRectF(min(block.start * across, ground.right() - width), top, width, block.bytes * up)
+            painter.fillRect(box, theme.color(*BLOCK_COLORS[block.kind]))
+        self._paint_legend(painter, ground.bottom() + theme.px(3))
+
+    def _paint_legend(self, painter: QPainter, top: float) -> None:
+        theme, x = self._theme, 0.0
+        painter.setFont(theme.font(12))
+        painter.setPen(theme.color("muted"))
+        for kind, words in _block_titles().items():
+            painter.fillRect(QRectF(x, top + theme.px(5), theme.px(10), theme.px(10)), theme.color(*BLOCK_COLORS[kind]))
+            width = QFontMetricsF(painter.font()).horizontalAdvance(words)
+            place = QRectF(x + theme.px(15), top, width + 2, theme.px(20))
+            painter.drawText(place, Qt.AlignmentFlag.AlignVCenter, words)
+            x += width + theme.px(33)
+
+
+def _block_titles() -> dict[str, str]:
+    return {
+        "checkpoint": tr("checkpoints"), "gradient": tr("gradients"), "buffer": tr("the buffer"),
+        "other": tr("comes and goes"),
+    }  # fmt: skip
+
 
 _INTRODUCTION = mark(
     "Beside its numbers a step of training takes memory that comes and goes. Processes that share a model run one step "

@@ -7,13 +7,13 @@ from PySide6.QtWidgets import QDialogButtonBox, QHBoxLayout, QVBoxLayout, QWidge
 
 from app.theme.theme import Theme, theme_for
 from app.views.labs.scale.memory_page import ScaleMemoryPage
-from app.views.labs.scale.page import ScalePage
 from app.views.labs.scale.pipeline_page import PipelinePage
 from app.views.labs.scale.residual_page import ResidualPage
 from app.views.labs.scale.ring_page import RingPage
 from app.views.labs.scale.run_page import DistributedRunPage
+from app.views.labs.scale.scale_page import ScalePage
+from app.widgets.buttons import SegmentedControl
 from app.widgets.dialog import BaseDialog
-from app.widgets.segmented import SegmentedControl
 from resources.language import tr
 
 WINDOW_SIZE = (1120, 720)

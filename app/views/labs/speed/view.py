@@ -5,22 +5,148 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QFrame, QHBoxLayout, QProgressBar, QPushButton, QVBoxLayout, QWidget
 
-from app.state.speed import SpeedResults
+from app.state.glossary_terms import find_term
+from app.state.labs import SpeedResults
 from app.theme.theme import Theme, theme_for
 from app.views.base import Excerpt, Table, View
-from app.views.labs.settings import lay_out_beside_settings
-from app.views.labs.speed import told
-from app.views.labs.speed.card import TechniqueCard
-from app.views.labs.speed.figures import legend_text
-from app.views.labs.speed.settings import SpeedSettings
-from app.widgets.menu_button import MenuButton
+from app.views.compare.charts import ChartGrid
+from app.views.labs.settings_column import SettingsColumn, lay_out_beside_settings
+from app.views.labs.speed import speed_plots
+from app.views.labs.speed.speed_plots import legend_text, technique_plots
+from app.views.shared.glossary_tooltip import add_glossary_tooltip
+from app.widgets.buttons import MenuButton
+from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import PlainLabel
-from app.widgets.wrapped_label import WrappedLabel
 from core import ModelEntry
 from core.labs import speed
 from resources.language import join_sentences, mark, tr
+
+
+class TechniqueCard(QFrame):
+    """Hidden until something came of its way."""
+
+    def __init__(self, way: speed.Way, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(f"speedCard.{way}")
+        self.way = way
+        self.sentence = WrappedLabel("", self)
+        self.sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.charts = ChartGrid(self)
+        self.skipped = WrappedLabel("", self)
+        self.skipped.setProperty("role", "muted")
+        self.skipped.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        heading = PlainLabel(tr(speed.TITLES[way]).upper(), self)
+        heading.setProperty("role", "heading")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 8, 0, 8)
+        column.setSpacing(8)
+        for part in (heading, self.sentence, self.charts, self.skipped):
+            column.addWidget(part)
+        self.hide()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self.charts.set_theme(theme)
+
+    def show_speeds(self, speeds: SpeedResults) -> None:
+        """What came of its rows so far."""
+        found, left = speeds.measurements_of(self.way), speeds.skipped_of(self.way)
+        self.sentence.setText(str(speed.explain_way(self.way, found)) if len(found) > 1 else "")
+        self.sentence.setVisible(bool(self.sentence.text()))
+        self.charts.show_figures(technique_plots(self.way, found))
+        self.charts.setVisible(bool(found))
+        told = tr("{row} was left out: {reason}")
+        self.skipped.setText("\n".join(told.format(row=speed.row_title(row), reason=reason) for row, reason in left))
+        self.skipped.setVisible(bool(left))
+        self.setVisible(bool(found or left))
+
+
+SETTINGS_WIDTH = 240
+"""Pixels at 100 %."""
+
+
+class SpeedSettings(SettingsColumn):
+    """`startStopPressed`: the button was, which begins or stops."""
+
+    startStopPressed = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(tr("What is measured"), SETTINGS_WIDTH, parent)
+        self.model = self._add_choice("speedModel", tr("Model"))
+        self.draft = self._add_choice("speedDraft", tr("Model that drafts"))
+        self.column.addSpacing(8)
+        self.column.addWidget(self.make_heading(tr("Ways")))
+        self.ways = {way: self._add_way(way) for way in speed.WAYS}
+        self.column.addSpacing(10)
+        self.button = QPushButton(self.page)
+        self.button.setObjectName("speedStart")
+        self.button.setProperty("role", "primary")
+        self.button.setAutoDefault(False)
+        self.button.clicked.connect(self.startStopPressed)
+        self.column.addWidget(self.button)
+        self.column.addStretch(1)
+        self.show_running(False)
+
+    @property
+    def chosen(self) -> tuple[speed.Way, ...]:
+        """The ways that are ticked."""
+        return tuple(way for way, box in self.ways.items() if box.isChecked())
+
+    def show_models(self, entries: Sequence[ModelEntry], chosen: str) -> None:
+        """These are on the disk; one that stands already goes on standing, else `chosen`."""
+        _fill_combo(self.model, [(entry.title, entry.name) for entry in entries], chosen)
+        by_itself = (tr("one that fits, by itself"), "")
+        _fill_combo(self.draft, [by_itself, *((entry.title, entry.name) for entry in entries)], "")
+        self.update_button()
+
+    def show_running(self, on: bool) -> None:
+        """While it runs nothing can be set, and the button stops it."""
+        self.button.setText(tr("Stop") if on else tr("Measure"))
+        for widget in (self.model, self.draft, *self.ways.values()):
+            widget.setEnabled(not on)
+        self._is_running = on
+        self.update_button()
+
+    def show_stopping(self) -> None:
+        """It was pressed to stop, which takes a moment."""
+        self.button.setText(tr("Stopping…"))
+        self.button.setEnabled(False)
+
+    def update_button(self) -> None:
+        """Nothing to measure, or no model: nothing to press."""
+        self.button.setEnabled(self._is_running or (bool(self.chosen) and self.model.count() > 0))
+
+    def _add_choice(self, name: str, title: str) -> QComboBox:
+        combo = self.make_combo()
+        self.column.addSpacing(4)
+        self.column.addWidget(self.editor_label(title, combo, name))
+        self.column.addWidget(combo)
+        return combo
+
+    def _add_way(self, way: speed.Way) -> QCheckBox:
+        box = QCheckBox(tr(speed.TITLES[way]), self.page)
+        box.setObjectName(f"speedWay.{way}")
+        box.setChecked(True)
+        box.toggled.connect(self.update_button)
+        if find_term(f"control.speed.{way}") is not None:
+            add_glossary_tooltip(box, f"control.speed.{way}")
+        self.column.addSpacing(4)
+        self.column.addWidget(box)
+        return box
+
+
+def _fill_combo(combo: QComboBox, items: Sequence[tuple[str, str]], first: str) -> None:
+    current = combo.currentData() if combo.count() else first
+    combo.blockSignals(True)
+    combo.clear()
+    for title, name in items:
+        combo.addItem(title, name)
+    place = combo.findData(current)
+    combo.setCurrentIndex(place if place >= 0 else max(0, combo.findData(first)))
+    combo.blockSignals(False)
+
 
 _INTRODUCTION = mark(
     "Every way to make a model write more quickly, measured on this machine and on the model of your choice: several "
@@ -111,11 +237,11 @@ class SpeedView(View):
 
     def export_table(self) -> Table:
         """A row for each that was measured or left out."""
-        return told.speed_table(self.speeds)
+        return speed_plots.speed_table(self.speeds)
 
     def excerpt(self) -> Excerpt | None:
         """Its sentences."""
-        return told.speed_excerpt(self.speeds)
+        return speed_plots.speed_excerpt(self.speeds)
 
     def _show_progress(self) -> None:
         speeds = self.speeds

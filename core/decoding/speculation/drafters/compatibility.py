@@ -87,7 +87,7 @@ def has_exact_tokenizer(model: LoadedModel) -> bool:
     """Whether its tokenizer gives a text back as it was; tried once and remembered."""
     from transformers import PreTrainedTokenizerBase  # a model is there, so it is loaded
 
-    from core.decoding.speculation.drafters.retokenization import OffsetTokenizer
+    from core.decoding.speculation.drafters.retokenizing_drafter import OffsetTokenizer
 
     if not isinstance(model.tokenizer, PreTrainedTokenizerBase):
         return False

@@ -16,9 +16,9 @@ from transformers.cache_utils import DynamicCache
 
 from core.caches.tensors.layer_adapters import adapt_layer
 from core.decoding.speculation.drafters.model_drafter import ModelDrafter
-from core.decoding.speculation.target_hidden_states import TargetHiddenStates
-from core.decoding.speculation.tree_positions import causal_visibility
-from core.models.heads.base import PredictionHeads
+from core.decoding.speculation.tree_passes import TargetHiddenStates
+from core.decoding.speculation.tree_support import causal_visibility
+from core.models.prediction_heads import PredictionHeads
 
 
 class HeadReader:

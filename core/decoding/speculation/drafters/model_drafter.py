@@ -10,12 +10,17 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from core.caches.tensors.continuation_probe import draft_cache, probe_text
+from core.decoding.forward.forward_pass import Forward
+from core.decoding.speculation.drafters.base import SpeculationText
 from core.decoding.speculation.drafters.tree_drafter import TreeDrafter
-from core.decoding.speculation.inverse_sampling import draw_samples
-from core.decoding.speculation.node_processors import NodePipeline
 from core.decoding.speculation.round_plan import RoundPlan
-from core.decoding.speculation.speculation_text import SpeculationText
-from core.decoding.speculation.tree import Branch
+from core.decoding.speculation.tree import Branch, NodePipeline
+from core.decoding.tensor_utils import draw_samples
+from core.models.decoder_layers import get_layers, layer_path, replace_layers
+from core.models.loaded_model import LoadedModel
+from core.system.device_memory import is_out_of_memory
+from resources.language import tr
 
 Leaf = tuple[int, int, float]
 """Parent, token, probability."""
@@ -258,3 +263,43 @@ class ModelDrafter:
     def is_cancelled(self) -> Callable[[], bool]:
         """Whether the user asked to stop."""
         return self._is_cancelled
+
+
+_EARLY_EXIT_KEY = "reads_half_way"
+
+
+def supports_early_exit(model: LoadedModel) -> bool:
+    """Whether the lowest layer alone, with norm and head, reads a text; tried once and remembered."""
+    if model.is_encoder_decoder or layer_path(model) is None:
+        return False
+    if next(model.model.parameters()).is_meta:
+        return True
+    if _EARLY_EXIT_KEY not in model.remembered:
+        model.remembered[_EARLY_EXIT_KEY] = _test_early_exit(model)
+    return bool(model.remembered[_EARLY_EXIT_KEY])
+
+
+def build_early_exit_model(model: LoadedModel, count: int) -> LoadedModel:
+    """The target with only its first `count` layers; modules and weights are the target's own.
+
+    Raises ValueError when it has no list of layers.
+    """
+    path = layer_path(model)
+    if path is None:
+        raise ValueError(tr("{model} has no list of layers").format(model=model.name))
+    name = tr("{model}, {count} layers").format(model=model.name, count=count)
+    return replace_layers(model, path, get_layers(model, path)[:count], name)
+
+
+@torch.inference_mode()
+def _test_early_exit(model: LoadedModel) -> bool:
+    try:
+        lower = build_early_exit_model(model, 1)
+        forward = Forward(lower, draft_cache(lower))
+        for token in probe_text(model)[:3]:
+            scores = forward(torch.tensor([[token]], device=model.device)).last
+        return scores.shape[-1] == model.vocabulary
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise
+        return False

@@ -9,11 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from core.decoding.speculation.inverse_sampling import draw_samples
-from core.decoding.speculation.node_processors import NodePipeline
+from core.decoding.speculation.drafters.base import SpeculationText
 from core.decoding.speculation.round_plan import DraftGate, RoundPlan
-from core.decoding.speculation.speculation_text import SpeculationText
-from core.decoding.speculation.tree import Branch
+from core.decoding.speculation.tree import Branch, NodePipeline
+from core.decoding.tensor_utils import draw_samples
 
 _MAX_GATED_CHILDREN = 8
 """Most children of a node where the gate chooses."""

@@ -101,7 +101,7 @@ def count_numbers(sizes: Sequence[TensorSize]) -> int:
 
 def read_outline(model_name: str) -> ModelOutline:
     """Read a model without its weights. Raises ModelError, ParameterError."""
-    from core.models.blueprint import blueprint
+    from core.models.loaded_model import blueprint
 
     found = blueprint(model_name, device="cpu", dtype="float32")
     assert found.path is not None

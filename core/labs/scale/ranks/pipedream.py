@@ -1,10 +1,11 @@
-"""PipeDream for real: an update behind every micro-batch, nobody waits for the others; on torch.distributed's send and
-receive, because no engine of torch keeps versions of the weights."""
+"""A real PipeDream with its weight versions, and its reference result in one process."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
@@ -12,18 +13,173 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from core.labs.processes.process_group import join_process_group
-from core.labs.processes.shard_bytes import local_bytes
-from core.labs.scale.pipeline_schedule import BACKWARD, FORWARD, Box, schedule
+from core.labs.processes.distributed import join_process_group, local_bytes
+from core.labs.scale.pipeline_schedule import BACKWARD, FORWARD, UPDATE, Box, schedule
+from core.labs.scale.ranks.instrumentation import BoxRecorder, SavedTensorCounter, TrafficHook, now_ms
 from core.labs.scale.ranks.model_stages import ModelStage
-from core.labs.scale.ranks.pipedream_reference import SGD_RATE, PipedreamReference, compute_reference
 from core.labs.scale.ranks.rank_messages import BytesCounted, Message, MilestoneReached, RankJob
-from core.labs.scale.ranks.rank_setup import load_for_training, random_texts
-from core.labs.scale.ranks.saved_tensors import SavedTensorCounter
-from core.labs.scale.ranks.shared_clock import BoxRecorder
-from core.labs.scale.ranks.single_process import relative_difference
-from core.labs.scale.ranks.traffic_counter import TrafficHook
-from core.labs.scale.ranks.weight_versions import WeightVersions
+from core.labs.scale.ranks.reference_training import load_for_training, random_texts, relative_difference
+
+SGD_RATE = 0.01
+"""ν of the definition, which knows no other optimizer."""
+Weights = list[Tensor]
+
+
+@dataclass
+class PipedreamReference:
+    """`losses` of each batch; `gradients[stage][update]` of the first; milliseconds of a micro-batch forward, backward,
+    and of an update, of all stages; `unstashed_error`: how far the gradients of the first batch are from those of the weights
+    that went forward, as a share of the greatest."""
+
+    losses: list[float]
+    gradients: list[list[Weights]]
+    costs: tuple[float, float, float]
+    unstashed_error: float
+
+
+def compute_reference(stages: Sequence[ModelStage], ids: Tensor, weights: str, batches: int) -> PipedreamReference:
+    """Train on texts [micro-batches, length + 1], at least one batch; `weights` is one of `timetable.WEIGHTS`."""
+    boxes = schedule(len(stages), len(ids), "pipedream", weights=weights)
+    first = walk = _ReferenceBatch(stages, ids)
+    losses = []
+    for batch in range(batches):
+        walk = _ReferenceBatch(stages, ids)
+        for box in boxes:
+            walk.run_box(box)
+        first = first if batch else walk
+        losses.append(walk.loss / len(ids))
+    costs = [walk.seconds_by_kind[kind] / len(ids) for kind in (FORWARD, BACKWARD, UPDATE)]
+    return PipedreamReference(losses, first.gradients, (costs[0], costs[1], costs[2]), first.unstashed_error)
+
+
+@dataclass
+class _MicroBatchRecord:
+    """A micro-batch on one stage: what came in, what went out, by which version; then its gradient, as it is handed
+    back, and as it would be if every stage went back by the weights that went forward."""
+
+    input: Tensor
+    output: Tensor
+    version: int
+    gradient: Tensor | None = None
+    true_gradient: Tensor | None = None
+
+
+@dataclass
+class _ReferenceBatch:
+    """One batch. Each stage's parameters are given the numbers of the version that a box asks for."""
+
+    stages: Sequence[ModelStage]
+    ids: Tensor
+    loss: float = 0.0
+    unstashed_error: float = 0.0
+    seconds_by_kind: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+    def __post_init__(self) -> None:
+        self.gradients: list[list[Weights]] = [[] for _ in self.stages]
+        self._versions = [[[part.detach().clone() for part in stage.parameters()]] for stage in self.stages]
+        self._records: dict[tuple[int, int], _MicroBatchRecord] = {}
+
+    def run_box(self, box: Box) -> None:
+        """One box after what it needs."""
+        began = now_ms()
+        {FORWARD: self._forward, BACKWARD: self._backward, UPDATE: self._update}[box.kind](box)
+        self.seconds_by_kind[box.kind] += now_ms() - began
+
+    def _forward(self, box: Box) -> None:
+        stage, text = self.stages[box.device], self.ids[box.micro_batch : box.micro_batch + 1]
+        self._load(box.device, box.version)
+        before = self._records.get((box.device - 1, box.micro_batch))
+        given = text[:, :-1] if before is None else before.output.detach().requires_grad_()
+        made = stage(given)
+        if stage.head is not None:
+            made = stage.loss(made, text[:, 1:])
+            self.loss += float(made.detach())
+        self._records[box.device, box.micro_batch] = _MicroBatchRecord(given, made, box.version)
+
+    def _backward(self, box: Box) -> None:
+        way = self._records[box.device, box.micro_batch]
+        behind = self._records.get((box.device + 1, box.micro_batch))
+        given = None if behind is None else behind.gradient
+        if given is not (true := None if behind is None else behind.true_gradient) or way.version != box.version:
+            self._load(box.device, way.version)
+            right, way.true_gradient = self._gradients(box.device, way, true)
+        else:
+            right = []
+        self._load(box.device, box.version)
+        found, way.gradient = self._gradients(box.device, way, given)
+        if right:
+            self.unstashed_error = max(self.unstashed_error, relative_difference(found, right))
+        else:
+            way.true_gradient = way.gradient
+        self.gradients[box.device].append(found)
+
+    def _update(self, box: Box) -> None:
+        """w⁽ᵗ⁺¹⁾ = w⁽ᵗ⁾ − ν ∇f, whichever versions f was seen by."""
+        versions, gradient = self._versions[box.device], self.gradients[box.device][-1]
+        assert len(versions) == box.version
+        versions.append([one - SGD_RATE * by for one, by in zip(versions[-1], gradient, strict=True)])
+        self._load(box.device, box.version)
+
+    def _gradients(
+        self, device: int, record: _MicroBatchRecord, gradient: Tensor | None
+    ) -> tuple[Weights, Tensor | None]:
+        """Of the stage's parameters, and of what came in."""
+        wanted = [*self.stages[device].parameters(), *([record.input] if device else [])]
+        found = list(torch.autograd.grad(record.output, wanted, gradient, retain_graph=True))
+        return found, found.pop() if device else None
+
+    def _load(self, device: int, version: int) -> None:
+        """Behind autograd's back: a graph that is under way sees the numbers change, as PipeDream's does unstashed."""
+        for parameter, numbers in zip(self.stages[device].parameters(), self._versions[device][version], strict=True):
+            parameter.data.copy_(numbers)
+
+
+class WeightVersions:
+    """Weights by how often they had been updated. One that nothing will use any more is given up, and where that is the
+    newest, it is changed in place: so without stashing there is never a second."""
+
+    def __init__(self, weights: Iterable[Tensor]) -> None:
+        self.newest = 0
+        self._weights = {0: [weight.detach().requires_grad_() for weight in weights]}
+        self._uses_left: Counter[int] = Counter()
+        self.peak_extra_bytes = 0
+        """Bytes at most, since `begin`, of all but the newest."""
+
+    def begin(self, boxes: Iterable[Box]) -> None:
+        """What is to be done next with them, counted from the newest as version 0."""
+        self._weights = {0: self._weights[self.newest]}
+        self._uses_left = Counter(box.version for box in boxes if box.kind != UPDATE)
+        self.newest = self.peak_extra_bytes = 0
+
+    def __iter__(self) -> Iterator[Tensor]:
+        """The tensors of all versions."""
+        return (weight for version in self._weights.values() for weight in version)
+
+    def use_version(self, version: int) -> list[Tensor]:
+        """Leaves of a graph to be; one use of that version."""
+        self._uses_left[version] -= 1
+        return self._weights[version]
+
+    def update(self, gradients: Sequence[Tensor], rate: float) -> None:
+        """The newest less `rate` times these."""
+        old = self._weights[self.newest]
+        if self._uses_left[self.newest] > 0:
+            new = [
+                torch.sub(one.detach(), by, alpha=rate).requires_grad_() for one, by in zip(old, gradients, strict=True)
+            ]
+        else:
+            new = self._weights.pop(self.newest)
+            for weight, gradient in zip(new, gradients, strict=True):
+                weight.data.sub_(gradient, alpha=rate)  # a graph on the way may hold it: without stashing it does
+        self.newest += 1
+        self._weights[self.newest] = new
+        self.drop_unused()
+        self.peak_extra_bytes = max(self.peak_extra_bytes, local_bytes(self) - local_bytes(new))
+
+    def drop_unused(self) -> None:
+        """Let go of all that nothing will use."""
+        for version in [number for number in self._weights if number != self.newest and self._uses_left[number] <= 0]:
+            del self._weights[version]
 
 
 class StageWithLoss(nn.Module):

@@ -11,16 +11,19 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 
-from core.labs.processes.process_group import join_process_group
-from core.labs.processes.shard_bytes import local_bytes
+from core.labs.processes.distributed import join_process_group, local_bytes
 from core.labs.scale.pipeline_schedule import BACKWARD, FORWARD, UPDATE
+from core.labs.scale.ranks.instrumentation import BoxRecorder, SavedTensorCounter, TrafficHook, state_bytes
 from core.labs.scale.ranks.model_stages import ModelStage
 from core.labs.scale.ranks.rank_messages import BytesCounted, Message, MilestoneReached, RankJob
-from core.labs.scale.ranks.rank_setup import LEARNING_RATE, load_for_training, random_texts
-from core.labs.scale.ranks.saved_tensors import SavedTensorCounter
-from core.labs.scale.ranks.shared_clock import BoxRecorder
-from core.labs.scale.ranks.single_process import SingleProcessReference, relative_difference, train_reference
-from core.labs.scale.ranks.traffic_counter import TrafficHook, state_bytes
+from core.labs.scale.ranks.reference_training import (
+    LEARNING_RATE,
+    SingleProcessReference,
+    load_for_training,
+    random_texts,
+    relative_difference,
+    train_reference,
+)
 
 _SCHEDULES = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
 

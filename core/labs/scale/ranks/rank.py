@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable
 
-from core.labs.processes.process_loop import run_job
+from core.labs.processes.lab_processes import run_job
 from core.labs.scale.ranks.expected_load import PIPELINES
 from core.labs.scale.ranks.rank_messages import LINES, Message, MilestoneReached, RankFailed, RankJob
 
@@ -31,7 +31,7 @@ def runner_for(scheme: str) -> Callable[[RankJob, SendMessage], None]:
 
         return dream
     if scheme == "tensor":
-        from core.labs.scale.ranks.tensor import train_tensor_parallel as share
+        from core.labs.scale.ranks.tensor_parallel_rank import train_tensor_parallel as share
 
         return share
     if scheme == "zeror":
@@ -48,7 +48,7 @@ def runner_for(scheme: str) -> Callable[[RankJob, SendMessage], None]:
 
 
 def _is_memory_error(error: Exception) -> bool:
-    from core.device_memory import is_out_of_memory
+    from core.system.device_memory import is_out_of_memory
 
     return is_out_of_memory(error)
 

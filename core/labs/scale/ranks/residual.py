@@ -3,7 +3,8 @@ constant size for all gradients, and every block of memory taken down. torch has
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +12,66 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
+from torch.profiler import ProfilerActivity, profile, record_function
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
-from core.labs.processes.process_group import join_process_group
-from core.labs.processes.shard_bytes import local_shard
-from core.labs.processes.tensor_parallel import load_tensor_parallel
-from core.labs.scale.ranks.memory_profile import mark_memory, record_blocks
-from core.labs.scale.ranks.predicted_bytes import FLOAT_BYTES
+from core.labs.processes.distributed import join_process_group, load_tensor_parallel, local_shard
+from core.labs.scale.allocator_arena import Block
+from core.labs.scale.ranks.expected_load import FLOAT_BYTES
+from core.labs.scale.ranks.instrumentation import TrafficHook
 from core.labs.scale.ranks.rank_messages import BytesCounted, MemoryRecorded, Message, MilestoneReached, RankJob
-from core.labs.scale.ranks.rank_setup import load_for_training, random_texts
+from core.labs.scale.ranks.reference_training import load_for_training, random_texts, relative_difference, text_loss
 from core.labs.scale.ranks.residual_memory import BUFFER_BYTES
-from core.labs.scale.ranks.single_process import relative_difference, text_loss
-from core.labs.scale.ranks.traffic_counter import TrafficHook
+from core.system.file_writing import temporary_folder
+
+MIN_BLOCK_BYTES = 2048
+"""Bytes: smaller ones, thousands of them, are left out."""
+_MARK = "held:"
+
+
+def mark_memory(kind: str, tensors: Iterable[Tensor]) -> None:
+    """Say of what kind the memory of these is."""
+    for tensor in tensors:
+        with record_function(f"{_MARK}{kind}:{tensor.untyped_storage().data_ptr()}"):
+            pass
+
+
+def record_blocks(work: Callable[[], object]) -> list[Block]:
+    """The blocks, by their beginning; moments count what has come and gone. What is not given back stays to the end."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        work()
+    with temporary_folder() as folder:
+        file = folder / "trace.json"
+        profiler.export_chrome_trace(str(file))
+        found = json.loads(file.read_bytes())["traceEvents"]
+    told = [event for event in found if event["name"] == "[memory]" or event["name"].startswith(_MARK)]
+    return blocks_from_events(sorted(told, key=lambda event: float(event["ts"])))
+
+
+def blocks_from_events(events: Iterable[dict[str, Any]]) -> list[Block]:
+    """Of the profiler's events, by their time."""
+    held: dict[int, tuple[int, int, str]] = {}
+    found: list[Block] = []
+    moment = 0
+    for event in events:
+        if event["name"] != "[memory]":
+            _, kind, place = event["name"].split(":")
+            if int(place) in held:
+                start, size, _ = held[int(place)]
+                held[int(place)] = (start, size, kind)
+            continue
+        place, size = event["args"]["Addr"], event["args"]["Bytes"]
+        if size >= MIN_BLOCK_BYTES:
+            held[place] = (moment, size, "other")
+        elif size < 0 and place in held:
+            start, taken, kind = held.pop(place)
+            found.append(Block(start, moment, taken, kind))
+        else:
+            continue
+        moment += 1
+    found += [Block(start, moment, size, kind) for start, size, kind in held.values()]
+    return sorted(found, key=lambda block: block.start)
 
 
 class PartitionedCheckpoints:

@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from core.errors import OutOfMemoryError
 from core.labs.speed.events import Measured, Row
 from core.labs.speed.measured_model import MeasuredModel
-from core.models.footprint import cache_bytes
-from core.models.memory_check import check_memory
-from core.models.model_entry import read_config
+from core.models.model_entry import cache_bytes, check_memory, read_config
 
 ROWS = ("1", "2", "4", "8", "16", "32", "64")
 

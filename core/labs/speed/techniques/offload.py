@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from core.errors import StrategyError
+from core.generation.throughput_estimate import Foretold, foretell
 from core.labs.speed.events import Measured, Row
 from core.labs.speed.measured_model import MeasuredModel
 from core.labs.speed.techniques.drafts import no_draft_error
 from core.models.loaded_model import LoadedModel
 from core.strategies import registry
-from core.throughput_estimate import Foretold, foretell
 
 MEMORY, DISK, DRAFTED = "memory", "disk", "drafted"
 ROWS = (MEMORY, DISK, DRAFTED)

@@ -9,13 +9,11 @@ import torch
 
 from core.errors import OutOfMemoryError, ParameterError, ScaleError
 from core.explain.words import size
-from core.labs.processes.lab_processes import LabProcesses
-from core.labs.processes.machine import RUNTIME_BYTES, free_port
-from core.labs.speed.bandwidth import measure_bandwidth
+from core.labs.processes.lab_processes import RUNTIME_BYTES, LabProcesses, free_port
 from core.labs.speed.events import Measured, Row
-from core.labs.speed.measured_model import MeasuredModel
+from core.labs.speed.measured_model import MeasuredModel, measure_bandwidth
 from core.labs.speed.tensor_messages import LINES, TensorParallelFailed, TensorParallelJob, TensorParallelResult
-from core.models.memory_check import free_memory, weight_bytes
+from core.models.model_entry import free_memory, weight_bytes
 from resources.language import tr
 
 ROWS = ("1", "2", "3", "4")

@@ -1,0 +1,142 @@
+"""The text read to a screen reader as it comes: whole words, a breath apart, never further than the cursor."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer, Slot
+from PySide6.QtGui import QAccessible
+from PySide6.QtWidgets import QWidget
+
+import core
+from app.session.session import Session
+from app.state.run import Run
+from app.state.worker_messages import Outcome
+from app.storage.settings import AppearanceSection
+from app.widgets.accessibility import announce
+
+if TYPE_CHECKING:
+    from app.widgets.sound_player import CuePlayer
+    from core.events import DraftRound, Event
+
+ANNOUNCE_INTERVAL_MS = 1500
+"""Between two announcements; what comes meanwhile is said in one."""
+_SENTENCE = r".*[.!?…\n](?=\s|$)|.*[。！？；]"
+_WORD = r".*\s|.*[\u3040-\u30ff\u3400-\u9fff，、]"
+
+
+def complete_prefix(text: str) -> str:
+    """As much of `text` as ends with a sentence, else with a word; nothing where neither has ended."""
+    match = re.match(_SENTENCE, text, re.DOTALL) or re.match(_WORD, text, re.DOTALL)
+    return match[0] if match else ""
+
+
+class ScreenReaderText(QObject):
+    """Follows the session's run. Does nothing while no screen reader is at work."""
+
+    def __init__(self, session: Session, over: QWidget) -> None:
+        super().__init__(over)
+        self._session, self._over = session, over
+        self._announced_count, self._pending = 0, ""
+        self._timer = QTimer(self, singleShot=True, interval=ANNOUNCE_INTERVAL_MS)
+        self._timer.timeout.connect(self._announce)
+        session.runStarted.connect(self._begin)
+        session.runShown.connect(self._skip_existing)
+        session.eventsArrived.connect(self._follow)
+        session.cursorMoved.connect(self._follow)
+        session.finished.connect(self._end)
+
+    @Slot()
+    def _begin(self) -> None:
+        self._timer.stop()
+        self._announced_count, self._pending = 0, ""
+
+    @Slot()
+    def _skip_existing(self) -> None:
+        """What was written earlier is read when it is gone to, not all at once."""
+        self._begin()
+        run = self._session.run
+        self._announced_count = len(run.tokens) if run is not None else 0
+
+    @Slot()
+    def _follow(self) -> None:
+        run = self._session.run
+        if run is None or not QAccessible.isActive() or (run.beams is not None and run.outcome is None):
+            return  # a search changes its mind: its text is read when it is done
+        self._pending += "".join(token.text for token in run.tokens[self._announced_count : run.cursor])
+        self._announced_count = max(self._announced_count, run.cursor)
+        if self._pending and not self._timer.isActive():
+            self._timer.start()
+
+    @Slot()
+    def _announce(self) -> None:
+        words = complete_prefix(self._pending)
+        self._pending = self._pending[len(words) :]
+        announce(self._over, words.strip())
+
+    @Slot(object)
+    def _end(self, outcome: Outcome) -> None:
+        self._follow()
+        self._timer.stop()
+        ending = outcome.message if outcome.error is None else ""  # an error has its banner, which speaks for itself
+        announce(self._over, f"{self._pending.strip()} {ending}".strip())
+        self._pending = ""
+
+
+class SoundEffectController(QObject):
+    """Listens only while the settings want sounds; the player is made with the first."""
+
+    def __init__(self, session: Session, appearance: AppearanceSection, over: QObject) -> None:
+        """It listens as long as `over` is there."""
+        super().__init__(over)
+        self._session, self._appearance = session, appearance
+        self._player: CuePlayer | None = None
+        self._is_connected = self._is_presenting = False
+        self.follow_settings()
+
+    @Slot()
+    def follow_settings(self) -> None:
+        """Begin to listen, or cease to."""
+        if self._appearance.sounds == self._is_connected:
+            return
+        self._is_connected = self._appearance.sounds
+        if self._is_connected:
+            self._session.eventsArrived.connect(self._on_events)
+            self._session.finished.connect(self._on_finished)
+        else:
+            self._session.eventsArrived.disconnect(self._on_events)
+            self._session.finished.disconnect(self._on_finished)
+
+    @Slot(bool)
+    def set_presenting(self, on: bool) -> None:
+        """On a stage a run is heard when it is shown, not while it is written behind the scenes."""
+        self._is_presenting = on
+
+    @Slot(str)
+    def play(self, name: str) -> None:
+        """Let that cue be heard, if sounds are wanted."""
+        if not self._appearance.sounds:
+            return
+        if self._player is None:
+            from app.widgets.sound_player import CuePlayer
+
+            self._player = CuePlayer()
+        self._player.play(name)
+
+    @Slot(object, object)
+    def _on_events(self, _run: Run, events: Sequence[Event]) -> None:
+        rounds = [event for event in events if isinstance(event, core.events.DraftRound)]
+        if rounds and not self._is_presenting:
+            self.play(sound_name(rounds[-1]))
+
+    @Slot(object)
+    def _on_finished(self, outcome: Outcome) -> None:
+        if outcome.kind != "failed" and not self._is_presenting:
+            self.play("finished")
+
+
+def sound_name(entry: DraftRound) -> str:
+    """What a round sounds like: refused as soon as one of its tokens was."""
+    return "refused" if entry.extra_kind == "correction" else "accepted"

@@ -1,0 +1,127 @@
+"""Everything that can be taken out of the window, and the taking: pictures, figures, the run as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from PySide6.QtCore import QSize
+from PySide6.QtGui import QImage
+
+import core
+from app.panels.centre import Centre
+from app.panels.export_dialog import HTML, PNG, SVG, TRACE, ExportTarget
+from app.panels.view_column import ViewColumn
+from app.session.session import Session
+from app.storage.exported_files import CSV, JSON, write_table
+from app.theme.theme import theme_for
+from app.views import VIEWS
+from app.views.base import Table, View
+from app.views.inspector.panel import Inspector
+from app.views.timeline import Timeline
+from app.widgets import widget_pictures
+from app.widgets.widget_pictures import PictureOptions, PictureSubject, render_view, save_view_picture
+from core.system.file_writing import atomic_write
+from resources.language import tr
+
+RUN, WINDOW = "run", "window"
+_PICTURES, _FIGURES = (PNG, SVG), (CSV, JSON)
+
+
+class ExportItems:
+    """Views go by their names, the panels as `inspector` and `timeline`; then there are `window` and `run`."""
+
+    def __init__(self, centre: Centre, inspector: Inspector, timeline: Timeline, session: Session) -> None:
+        self._centre, self._session = centre, session
+        self._panels: dict[str, tuple[str, View]] = {
+            "inspector": (tr("Inspector"), inspector), "timeline": (tr("Timeline"), timeline),
+        }  # fmt: skip
+        self.theme = theme_for("light")
+        """The shown one."""
+
+    def add_lab(self, name: str, title: str, view: View) -> None:
+        """A lab's view is offered like a panel, as long as its room is open."""
+        self._panels[name] = (title, view)
+
+    def remove_lab(self, name: str) -> None:
+        """It is offered no more."""
+        self._panels.pop(name, None)
+
+    def offers(self) -> list[ExportTarget]:
+        """What there is: views in front, the other views, the panels, the window, and the run if there is one."""
+        in_front = [column.current_name for column in self._centre.columns]
+        names = dict.fromkeys([*in_front, *self._centre.columns[0].available_names, *self._panels])
+        offers = [self._offer(name) for name in names]
+        offers.append(ExportTarget(WINDOW, tr("Whole window"), _PICTURES, self._centre.window().size(), is_fixed=True))
+        run = self._session.run
+        if run is not None and run.started is not None:
+            kinds = (HTML, TRACE) if run.outcome is not None else (HTML,)
+            offers.append(ExportTarget(RUN, tr("The whole run"), kinds, QSize(), is_fixed=True))
+        return offers
+
+    def _offer(self, name: str) -> ExportTarget:
+        kinds = _PICTURES + (_FIGURES if self.figures(name) else ())
+        if name in self._panels:
+            title, panel = self._panels[name]
+            return ExportTarget(name, title, kinds, panel.size())
+        return ExportTarget(name, _title(name), kinds, self._column(name).stack.size())
+
+    def figures(self, name: str) -> Table:
+        """What a view or a panel shows as a table; empty where it has none."""
+        return self._view(name).export_table()
+
+    def image(self, name: str, pose: PictureOptions) -> QImage:
+        """A picture in pixels. Raises OSError when it is too large."""
+        if name == WINDOW:
+            return widget_pictures.render_widget(self._centre.window(), scale=pose.scale)
+        with self._subject(name) as subject:
+            return render_view(subject, pose, self.theme)
+
+    def save(self, name: str, path: Path, pose: PictureOptions) -> None:
+        """Write it as the path's suffix says. Raises OSError."""
+        with atomic_write(path) as part:
+            self._write(name, part, pose)
+
+    def _write(self, name: str, path: Path, pose: PictureOptions) -> None:
+        kind = path.suffix.lower().removeprefix(".")
+        if kind == HTML:
+            self._save_page(path)
+        elif kind in _FIGURES:
+            write_table(self.figures(name), path, pose.guard_formulas)
+        elif name == WINDOW:
+            widget_pictures.save_picture(self._centre.window(), path, scale=pose.scale)
+        else:
+            with self._subject(name) as subject:
+                save_view_picture(subject, path, pose, self.theme)
+
+    def _save_page(self, path: Path) -> None:
+        run = self._session.run
+        assert run is not None, "a page is offered where there is a run"
+        path.write_text(core.page_text(run.events), encoding="utf-8", errors="replace", newline="\n")
+
+    @contextmanager
+    def _subject(self, name: str) -> Iterator[PictureSubject]:
+        """A view is brought to the front for its picture, and nobody sees it."""
+        if name in self._panels:
+            title, panel = self._panels[name]
+            yield PictureSubject(title, panel, panel, "panel")
+            return
+        column = self._column(name)
+        before = column.current_name
+        column.show_view(name)
+        try:
+            yield PictureSubject(_title(name), column.current_view, column.current_view)
+        finally:
+            column.show_view(before)
+
+    def _column(self, name: str) -> ViewColumn:
+        """Where it is in front, else the first."""
+        return next((column for column in self._centre.columns if column.current_name == name), self._centre.columns[0])
+
+    def _view(self, name: str) -> View:
+        return self._panels[name][1] if name in self._panels else self._column(name).view(name)
+
+
+def _title(name: str) -> str:
+    return tr(next(spec.title for spec in VIEWS if spec.name == name))

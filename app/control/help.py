@@ -1,0 +1,192 @@
+"""The field's words explained where they stand, and the glossary that holds them all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
+from PySide6.QtGui import QCursor
+from PySide6.QtWidgets import QApplication, QWidget
+
+from app.panels.centre import Centre
+from app.panels.setup_panel import SetupPanel
+from app.panels.toolbar import Toolbar
+from app.session.session import Session
+from app.state.glossary_terms import find_term
+from app.storage.settings import UsageSection
+from app.theme.theme import Theme
+from app.views.shared.glossary_tooltip import LazyTooltip, add_glossary_tooltip
+
+if TYPE_CHECKING:
+    from app.panels.glossary_dialog import GlossaryDialog
+    from app.panels.welcome.welcome_page import WelcomePage
+
+LOAD_DELAY_MS = 1_000
+"""Until the glossary is read for the first time: the window is to be seen before it."""
+
+
+class GlossaryController(QObject):
+    """Explains what stands in the toolbar, and keeps all explanations in the words of now; opens the
+    glossary, at the term of what is pointed at."""
+
+    def __init__(self, toolbar: Toolbar, setup: SetupPanel, centre: Centre) -> None:
+        super().__init__(centre)
+        self._over = centre
+        self._dialog: GlossaryDialog | None = None
+        for widget, name in (
+            (toolbar.model, "control.model"),
+            (toolbar.draft, "control.draft"),
+            (toolbar.seed.spin, "control.seed"),
+            (setup.prompt.editor, "control.prompt"),
+        ):
+            add_glossary_tooltip(widget, name)
+        add_glossary_tooltip(toolbar.strategy, lambda: f"strategy.{toolbar.strategy.currentData()}")
+        add_glossary_tooltip(toolbar.cache, lambda: f"cache.{toolbar.cache.currentData()}")
+        self._refresh_timer = QTimer(self, singleShot=True, interval=LOAD_DELAY_MS)
+        self._refresh_timer.timeout.connect(self.refresh)
+        self._refresh_timer.start()
+        for picker in (toolbar.strategy, toolbar.cache):
+            picker.currentIndexChanged.connect(self._refresh_timer.start)
+
+    @Slot()
+    def refresh(self) -> None:
+        """Say everything again that is explained in this window."""
+        for tip in self._over.window().findChildren(LazyTooltip):
+            tip.refresh_description()
+        if self._dialog is not None:
+            self._dialog.words_changed()
+
+    @Slot()
+    def open_glossary(self) -> None:
+        """The glossary, at the term of what the pointer is on, else of what has the focus, where that has one."""
+        pointed = QApplication.widgetAt(QCursor.pos())
+        self.open_at(_topic_of(pointed) or _topic_of(QApplication.focusWidget()))
+
+    def open_at(self, name: str) -> None:
+        """The glossary at a term, by its id or by what it explains (`param.top_k`); where there is none, at its
+        beginning."""
+        from app.panels.glossary_dialog import GlossaryDialog
+
+        term = find_term(name)
+        if self._dialog is None:
+            self._dialog = GlossaryDialog(parent=self._over.window())
+            self._dialog.destroyed.connect(self._on_closed)
+        if term is not None:
+            self._dialog.show_term(term.id)
+        self._dialog.show()
+        self._dialog.activateWindow()
+
+    @Slot()
+    def _on_closed(self) -> None:
+        self._dialog = None
+
+
+def _topic_of(widget: QWidget | None) -> str:
+    """What explains a widget, or the one that it lies in."""
+    while widget is not None:
+        tip = widget.findChild(LazyTooltip, options=Qt.FindChildOption.FindDirectChildrenOnly)
+        if isinstance(tip, LazyTooltip):
+            return tip.topic(widget.mapFromGlobal(QCursor.pos())).split(" ")[0]
+        widget = widget.parentWidget()
+    return ""
+
+
+STORY = "story"
+"""The example of the first way."""
+
+
+class WelcomeController(QObject):
+    """Lies over `body`. `storyRequested`: what is set is to be written, and seen; `tourRequested`: one is to be
+    chosen; `modelRequested`: another is to be got; `seen`: it has been shown, which is to be remembered."""
+
+    storyRequested = Signal()
+    tourRequested = Signal()
+    modelRequested = Signal()
+    seen = Signal()
+
+    def __init__(self, body: QWidget, setup: SetupPanel, session: Session, habits: UsageSection) -> None:
+        super().__init__(body)
+        self._body, self._setup, self._habits = body, setup, habits
+        self._theme: Theme | None = None
+        self._previous_focus: QWidget | None = None
+        self.page: WelcomePage | None = None
+        """None until it is first wanted."""
+        for signal in (session.runStarted, session.runShown):
+            signal.connect(self._on_run)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it covers the window."""
+        return self.page is not None and not self.page.isHidden()
+
+    def show_once(self) -> None:
+        """Show it, if it never has been."""
+        if not self._habits.welcomed:
+            self.show()
+
+    @Slot()
+    def show(self) -> None:
+        """Show it, as often as it is asked for."""
+        self._previous_focus = QApplication.focusWidget()
+        if self.page is None:
+            self.page = self._make_page()
+        self.page.open()
+        if not self._habits.welcomed:
+            self._habits.welcomed = True
+            self.seen.emit()
+
+    @Slot()
+    def leave(self) -> None:
+        """The window is to be seen; the cursor is where it was."""
+        if self.page is None or not self.is_open:
+            return
+        has_cursor = self.page.isAncestorOf(QApplication.focusWidget() or self._body)
+        self.page.hide()
+        if has_cursor and self._previous_focus is not None:
+            self._previous_focus.setFocus()
+
+    @Slot(object)
+    def set_theme(self, theme: Theme) -> None:
+        """Colours and sizes, now or once it is there."""
+        self._theme = theme
+        if self.page is not None:
+            self.page.set_theme(theme)
+
+    def _make_page(self) -> WelcomePage:
+        from app.panels.welcome.welcome_page import WelcomePage
+
+        page = WelcomePage(self._body)
+        for signal, slot in (
+            (page.storyRequested, self._on_story),
+            (page.tourRequested, self._on_tour),
+            (page.modelRequested, self._on_model),
+            (page.skipped, self.leave),
+        ):
+            signal.connect(slot)
+        if self._theme is not None:
+            page.set_theme(self._theme)
+        return page
+
+    @Slot()
+    def _on_story(self) -> None:
+        prompt = self._setup.prompt
+        for example in prompt.examples:
+            if example.id == STORY:
+                prompt.exampleChosen.emit(example)
+        self.leave()
+        self.storyRequested.emit()
+
+    @Slot()
+    def _on_tour(self) -> None:
+        self.leave()
+        self.tourRequested.emit()
+
+    @Slot()
+    def _on_model(self) -> None:
+        self.leave()
+        self.modelRequested.emit()
+
+    @Slot(object)
+    def _on_run(self, _run: object) -> None:
+        """However it was begun, it is to be seen."""
+        self.leave()

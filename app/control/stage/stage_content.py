@@ -1,0 +1,170 @@
+"""The words below the view, on the stage and in a film of it."""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+from PySide6.QtWidgets import QVBoxLayout
+
+from app.state.run import Run
+from app.state.token_caption import TokenCaption
+from app.theme.theme import Theme
+from app.views.base import View
+from app.views.text.token_wording import token_text
+from app.widgets.animation.choice_animations import (
+    MAX_ROWS,
+    BeamLadder,
+    BeamRow,
+    ChoiceBar,
+    ChoiceDistribution,
+    DraftChip,
+    DraftStamps,
+)
+from app.widgets.animation.motion import AnimatedWidget
+from core import words
+from core.events import Alternative, DraftRound, Stage, TokenChosen
+from resources.language import tr, trn
+
+
+def caption_title(now: TokenCaption | None) -> str:
+    """What was chosen."""
+    return now.title if now is not None else ""
+
+
+def caption_text(run: Run | None, view: View, now: TokenCaption | None) -> str:
+    """Why, of what the view speaks of; before the first token, what there is to say then."""
+    return view.presentation_caption() or (now.sentence if now is not None else initial_caption(run))
+
+
+def initial_caption(run: Run | None) -> str:
+    """Before anything has been chosen."""
+    if run is None:
+        return tr("Nothing has been written yet. Space begins.")
+    if run.outcome is not None and run.outcome.error is not None:
+        return run.outcome.error.cause
+    if run.prompt and run.started is not None and not run.started.engine:
+        count = len(run.before)
+        text = trn("The model has read {count:,} token.", "The model has read {count:,} tokens.", count)
+        return text.format(count=count)
+    return tr("The model reads.")
+
+
+MAX_TOKENS = 10
+"""Tokens that have a share of their own in the bar."""
+RANDOM_METHODS = ("sampled", "dola_sampled")
+
+
+class ChoiceDisplay:
+    """Three widgets in one place; `show` brings up the one that fits."""
+
+    def __init__(self, into: QVBoxLayout, theme: Theme) -> None:
+        self.bar, self.ladder, self.stamps = ChoiceBar(theme), BeamLadder(theme), DraftStamps(theme)
+        for widget in self.all:
+            into.addWidget(widget)
+            widget.hide()
+
+    @property
+    def all(self) -> tuple[AnimatedWidget, ...]:
+        """All three."""
+        return self.bar, self.ladder, self.stamps
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        for widget in self.all:
+            widget.set_theme(theme)
+
+    def show(self, run: Run | None, token: TokenChosen | None, show_drafts: bool, animate: bool) -> None:
+        """What was chosen at the run's cursor, of which `token` is told; `show_drafts`: rounds are spoken of."""
+        shown = self._fill_widget(run, token, show_drafts, animate)
+        for widget in self.all:
+            widget.setVisible(widget is shown)
+
+    def _fill_widget(
+        self, run: Run | None, token: TokenChosen | None, drafts: bool, moves: bool
+    ) -> AnimatedWidget | None:
+        entry = _last_round(run) if run is not None and drafts else None
+        if entry is not None:
+            self.stamps.show_chips(draft_chips(entry), moves)
+            return self.stamps
+        if run is not None and run.beams is not None:
+            self.ladder.show_beams(beam_rungs(run), moves)
+            return self.ladder if run.cursor else None
+        if token is None or not token.alternatives or token.method == "scored":
+            return None
+        self.bar.show_choice(choice_distribution(token), moves)
+        return self.bar
+
+
+def _last_round(run: Run) -> DraftRound | None:
+    """The round that wrote the token before the cursor."""
+    count = run.rounds.count_started(run.cursor)
+    return run.rounds.rounds[count - 1] if count else None
+
+
+def choice_distribution(token: TokenChosen) -> ChoiceDistribution:
+    """The likeliest tokens after every processor, in their order, and how each stage of the funnel saw them."""
+    alternatives = sorted(token.alternatives, key=lambda item: (-_final_probability(item), item.rank))
+    items = [item for item in alternatives if _final_probability(item) > 0 or item.id == token.id][:MAX_TOKENS]
+    if all(item.id != token.id for item in items):
+        items = [*items[:-1], next(item for item in alternatives if item.id == token.id)]
+    stages = [tuple(_stage_probability(item, stage) for item in items) for stage in token.funnel[1:-1]]
+    ends = (tuple(_raw_probability(item) for item in items), tuple(_final_probability(item) for item in items))
+    return ChoiceDistribution(
+        labels=tuple(token_text(item.text, item.special) for item in items),
+        stages=(ends[0], *stages, ends[1]),
+        chosen=next(index for index, item in enumerate(items) if item.id == token.id),
+        is_sampled=token.method in RANDOM_METHODS and (not token.funnel or token.funnel[-1].survivors > 1),
+        formatted_probabilities=tuple(words.brief_percent(probability) for probability in ends[1]),
+    )
+
+
+def _raw_probability(item: Alternative) -> float:
+    """By the model alone; an engine on another machine may tell only what the temperature made of it, or nothing."""
+    probability = item.probability if math.isnan(item.raw_probability) else item.raw_probability
+    return 0.0 if math.isnan(probability) else probability
+
+
+def _final_probability(item: Alternative) -> float:
+    """After every processor, as far as that is told."""
+    return _raw_probability(item) if math.isnan(item.probability) else item.probability
+
+
+def _stage_probability(item: Alternative, stage: Stage) -> float:
+    """What a stage left of a token."""
+    return dict(stage.top).get(item.id, 0.0)
+
+
+def beam_rungs(run: Run) -> list[BeamRow]:
+    """The best hypotheses at the cursor."""
+    tree = run.beams
+    assert tree is not None, "only a beam search has hypotheses"
+    rungs = []
+    for row in tree.hypotheses(run.cursor)[:MAX_ROWS]:
+        parent = tree.candidate(row.node).parent if row.node in tree else row.node
+        figure = words.decimal(row.score)
+        rungs.append(BeamRow(row.node, parent, row.text.strip().replace("\n", "↵"), figure))
+    return rungs
+
+
+def draft_chips(entry: DraftRound) -> list[DraftChip]:
+    """The drafted tokens, and what the model wrote behind them."""
+    chips = [DraftChip(token_text(node.piece, node.special), node.fate) for node in entry.nodes]
+    if entry.extra_kind != "none":
+        chips.append(DraftChip(token_text(entry.extra_piece, entry.extra_special), entry.extra_kind))
+    return chips
+
+
+class WindowAppearance(Protocol):
+    """How the window looks."""
+
+    @property
+    def theme(self) -> Theme:
+        """What everything is drawn in, on the stage too."""
+
+    @property
+    def settings_theme(self) -> Theme:
+        """The theme of the settings."""
+
+    def should_animate(self) -> bool:
+        """Whether choices may be seen happening."""

@@ -1,0 +1,181 @@
+"""What if: whatever is set otherwise while a step is selected is tried on that step at once, before it is run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal, Slot
+
+from app.control.requests import RequestBuilder
+from app.control.settings_controller import SettingsController
+from app.session.session import Session
+from app.state.layer_queries import (
+    InfluenceMap,
+    LayerAttention,
+    LayerQuery,
+    LayerResult,
+    ModelQuery,
+    PositionWeight,
+    make_model_query,
+    query_unsupported_reason,
+)
+from app.state.run import Run
+from app.state.setting_changes import make_replay_request, original_settings
+from app.state.worker_messages import StepReplayRequest
+from app.views.inspector.panel import Inspector
+from app.views.inspector.step_internals import StepInternalsPanel
+from app.views.inspector.what_if_card import WhatIfContent
+
+if TYPE_CHECKING:
+    from app.session.mailbox import Answer
+
+
+class WhatIfController(QObject):
+    """Asks the worker one question at a time, always the latest, and has the inspector show what comes of it."""
+
+    def __init__(
+        self, session: Session, requests: RequestBuilder, setup: SettingsController, inspector: Inspector
+    ) -> None:
+        super().__init__(inspector)
+        self._session, self._requests, self._setup, self._inspector = session, requests, setup, inspector
+        self._latest_request: StepReplayRequest | None = None
+        self._pending_request: StepReplayRequest | None = None
+        session.answered.connect(self._on_answer)
+        session.finished.connect(self.update_result)
+        inspector.backWanted.connect(self._restore_values)
+
+    @Slot()
+    def update_result(self) -> None:
+        """What is set, selected or shown may be another."""
+        run = self._session.run
+        request = None if self._session.busy else make_replay_request(run, self._requests.current_request())
+        if request == self._latest_request:
+            return
+        self._latest_request = request
+        if request is None:
+            self._inspector.show_what_if(None)
+        else:
+            self._send_request()
+
+    def _send_request(self) -> None:
+        if self._pending_request is None and self._latest_request is not None:
+            self._pending_request = self._latest_request
+            self._session.request(self._latest_request)
+
+    @Slot(object)
+    def _on_answer(self, answer: Answer) -> None:
+        request = self._pending_request
+        if request is None or answer.request is not request:
+            return
+        self._pending_request = None
+        if request == self._latest_request:
+            self._inspector.show_what_if(WhatIfContent.from_answer(request, answer))
+        else:
+            self._send_request()
+
+    @Slot()
+    def _restore_values(self) -> None:
+        """Set what the run had."""
+        if self._latest_request is not None:
+            self._setup.update_values(original_settings(self._latest_request))
+
+
+class LayerInspectionController(QObject):
+    """One question at a time: another one, another step or another run ends it. `influence(Influence | None)`."""
+
+    influence = Signal(object)
+
+    def __init__(self, session: Session, inspector: Inspector, part: StepInternalsPanel) -> None:
+        super().__init__(part)
+        self._session, self._inspector, self._part = session, inspector, part
+        self._request: ModelQuery | None = None
+        self._weights: list[PositionWeight] = []
+        part.queryRequested.connect(self.inspect)
+        part.stopWanted.connect(self.stop)
+        part.left.connect(self.clear)
+        part.attentionShown.connect(self._on_attention)
+        part.pageWanted.connect(self.open_logit_lens)
+        session.layersInspected.connect(self._on_result)
+        for signal in (session.runStarted, session.runShown):
+            signal.connect(self.clear)
+
+    @Slot(object)
+    def inspect(self, query: LayerQuery) -> None:
+        """Ask what the reader wants to see of the step that the inspector speaks of."""
+        self.clear()
+        run, index = self._session.run, self._inspector.current_index
+        reason = query_unsupported_reason(run, index)
+        if run is None or index is None or reason:
+            self._part.show_reason(reason)
+            return
+        self._request = make_model_query(run, index, query)
+        self._part.set_busy(True)
+        self._session.inspect_layers(self._request)
+
+    @Slot()
+    def stop(self) -> None:
+        """End what is under way; what was found stays."""
+        if self._request is not None:
+            self._request.cancel.set()
+
+    @Slot()
+    def clear(self) -> None:
+        """End what is under way, and forget what was found."""
+        self.stop()
+        self._request = None
+        if self._weights:
+            self._weights = []
+            self.influence.emit(None)
+
+    @Slot(object)
+    def _on_result(self, result: LayerResult) -> None:
+        if self._request is None or result.request is not self._request:
+            return
+        if result.error is not None:
+            self._part.show_reason(f"{result.error.cause} {result.error.remedy}".strip())
+        elif result.findings or not (result.total or result.request.cancel.is_set()):
+            self._show(result)
+        self._part.set_busy(not result.has_ended, result.done, result.total)
+
+    def _show(self, result: LayerResult) -> None:
+        run, kind = self._session.run, result.request.query.kind
+        layers = [one for one in result.findings if not isinstance(one, (PositionWeight, LayerAttention))]
+        attention = [one for one in result.findings if isinstance(one, LayerAttention)]
+        if attention and run is not None:
+            self._part.show_attention(attention, token_texts(run))
+        elif kind == "layers" and layers:
+            self._part.show_layers(layers[0])
+        elif kind == "influence" and run is not None:
+            self._weights += [one for one in result.findings if isinstance(one, PositionWeight)]
+            self._part.show_influence(self._weights, token_texts(run), (len(self._weights), result.total))
+            self.influence.emit(InfluenceMap(kind, tuple(self._weights)))
+
+    @Slot(object)
+    def _on_attention(self, weights: tuple[PositionWeight, ...]) -> None:
+        """The layer that was chosen is drawn on the text."""
+        self._weights = list(weights)
+        self.influence.emit(InfluenceMap("attention", weights))
+
+    @Slot()
+    def open_logit_lens(self) -> None:
+        """Every token of the shown text, layer by layer, in a window of its own."""
+        run = self._session.run
+        reason = query_unsupported_reason(run, 0)
+        if run is None or reason:
+            self._part.show_reason(reason)
+            return
+        from app.panels.lens_page import LensDialog
+
+        self.clear()
+        request = make_model_query(run, 0, LayerQuery("page"))
+        page = LensDialog(request, token_texts(run)[request.step :], self._part.window())
+        page.finished.connect(request.cancel.set)
+        page.stopRequested.connect(request.cancel.set)
+        self._session.layersInspected.connect(page.handle_result)
+        page.open()
+        self._session.inspect_layers(request)
+
+
+def token_texts(run: Run) -> list[str]:
+    """The text of every place of prompt and answer."""
+    return [*(token.text for token in run.before), *(token.piece for token in run.tokens)]

@@ -1,0 +1,196 @@
+"""The glossary: the field's terms, found as one types, each explained at every depth and linked to its source."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QObject, Qt, QUrl, Slot
+from PySide6.QtGui import QDesktopServices, QKeyEvent
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QFrame,
+    QHBoxLayout,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.widgets.labels import WrappedLabel
+from app.widgets.plain_text import PlainLabel, tooltip
+from app.widgets.screen import available_rect
+from core import glossary
+from resources import depth
+from resources.language import mark, tr
+
+DEPTHS = {
+    depth.PLAIN: mark("In plain words"),
+    depth.USUAL: mark("In the usual words"),
+    depth.EXACT: mark("Exactly"),
+}
+_COLUMNS, _LINES = 86, 24
+"""What is seen at once, in letters."""
+_LIST_KEYS = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
+"""Keys that walk through the list while the field has the focus."""
+
+
+class GlossaryDialog(QDialog):
+    """A field, the terms that fit, and the one that is picked. Shows the term `first` where it is given."""
+
+    def __init__(self, first: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("glossary")
+        self.setWindowTitle(tr("Glossary"))
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.field = QLineEdit(self)
+        self.field.setObjectName("glossaryField")
+        self.field.setPlaceholderText(tr("A term, in English or Chinese"))
+        self.field.setAccessibleName(tr("Find a term"))
+        self.field.setClearButtonEnabled(True)
+        self.field.installEventFilter(self)
+        self.list = QListWidget(self)
+        self.list.setObjectName("glossaryList")
+        self.list.setAccessibleName(tr("Terms"))
+        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.list.setWordWrap(True)
+        self.list.setSpacing(1)
+        self.no_matches = WrappedLabel(tr("No term fits. Fewer letters find more."), self)
+        self.no_matches.setProperty("role", "muted")
+        self.page = TermPage(self)
+        self._lay_out()
+        self.field.textChanged.connect(self._on_text)
+        self.list.currentItemChanged.connect(self._on_term)
+        self.list.itemActivated.connect(self.page.open_source)
+        self._on_text("")
+        if first:
+            self.show_term(first)
+
+    @property
+    def current_term(self) -> glossary.GlossaryTerm | None:
+        """The term that is explained."""
+        return self.page.term
+
+    def show_term(self, name: str) -> None:
+        """Explain the term of that id. Raises KeyError where there is none."""
+        glossary.term(name)
+        self.field.clear()
+        for row in range(self.list.count()):
+            if self.list.item(row).data(Qt.ItemDataRole.UserRole) == name:
+                self.list.setCurrentRow(row)
+
+    @Slot()
+    def words_changed(self) -> None:
+        """Say it all again: at another depth, in another language."""
+        if self.current_term is not None:
+            self.page.show_term(self.current_term)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Arrows walk through the terms, Enter opens the source, while one types."""
+        if watched is self.field and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
+            if event.key() in _LIST_KEYS:
+                self.list.keyPressEvent(event)
+                return True
+            if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+                self.page.open_source()
+                return True
+        return super().eventFilter(watched, event)
+
+    def _lay_out(self) -> None:
+        buttons = QDialogButtonBox(self)
+        buttons.addButton(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
+        buttons.rejected.connect(self.close)
+        left = QVBoxLayout()
+        left.addWidget(self.list, 1)
+        left.addWidget(self.no_matches)
+        both = QHBoxLayout()
+        both.setSpacing(18)
+        both.addLayout(left, 2)
+        both.addWidget(self.page, 3)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 16, 20, 16)
+        column.setSpacing(12)
+        column.addWidget(self.field)
+        column.addLayout(both, 1)
+        column.addWidget(buttons)
+        self.ensurePolished()
+        metrics = self.field.fontMetrics()
+        size = metrics.horizontalAdvance("x") * _COLUMNS + 80, metrics.lineSpacing() * _LINES + 110
+        room = available_rect(self)
+        self.resize(min(size[0], room.width() - 40), min(size[1], room.height() - 80))
+
+    @Slot(str)
+    def _on_text(self, text: str) -> None:
+        found = glossary.search_terms(text)
+        self.list.clear()
+        for term in found:
+            item = QListWidgetItem(term.title)
+            item.setData(Qt.ItemDataRole.UserRole, term.id)
+            self.list.addItem(item)
+        self.no_matches.setVisible(not found)
+        self.list.setCurrentRow(0)
+
+    @Slot()
+    def _on_term(self) -> None:
+        item = self.list.currentItem()
+        if item is not None:
+            self.page.show_term(glossary.term(item.data(Qt.ItemDataRole.UserRole)))
+
+
+class TermPage(QScrollArea):
+    """One term: its sentence at the depth of now, then the other two, and where it comes from."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.term: glossary.GlossaryTerm | None = None
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setAccessibleName(tr("The term explained"))
+        page = QWidget(self)
+        column = QVBoxLayout(page)
+        column.setContentsMargins(0, 0, 8, 0)
+        column.setSpacing(5)
+        self.title = WrappedLabel()
+        self.title.setProperty("role", "title")
+        column.addWidget(self.title)
+        self.sentences = [(PlainLabel(), WrappedLabel()) for _ in DEPTHS]
+        for heading, sentence in self.sentences:
+            heading.setProperty("role", "heading")
+            sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            column.addSpacing(8)
+            column.addWidget(heading)
+            column.addWidget(sentence)
+        column.addSpacing(10)
+        self.source = WrappedLabel()
+        self.source.setProperty("role", "muted")
+        column.addWidget(self.source)
+        self.link = QPushButton(tr("Read it there"), page)
+        self.link.setObjectName("glossaryLink")
+        self.link.setAutoDefault(False)
+        self.link.clicked.connect(self.open_source)
+        column.addWidget(self.link, 0, Qt.AlignmentFlag.AlignLeft)
+        column.addStretch(1)
+        self.setWidget(page)
+
+    def show_term(self, term: glossary.GlossaryTerm) -> None:
+        """Explain another one."""
+        self.term = term
+        self.title.setText(term.title)
+        first = depth.current_depth()
+        for (heading, sentence), each in zip(
+            self.sentences, sorted(DEPTHS, key=lambda name: name != first), strict=True
+        ):
+            with depth.depth_context(each):
+                heading.setText(tr(DEPTHS[each]).upper())
+                sentence.setText(term.sentence)
+        self.source.setText(term.source)
+        self.link.setToolTip(tooltip(term.address))
+        self.link.setAccessibleDescription(term.address)
+
+    @Slot()
+    def open_source(self) -> None:
+        """The paper or document, in the browser."""
+        if self.term is not None:
+            QDesktopServices.openUrl(QUrl(self.term.address))

@@ -1,0 +1,291 @@
+"""Small windows that list something: the keys, the settings of the last run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import (
+    QDialogButtonBox,
+    QGridLayout,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.panels.commands import COMMANDS, SHORTCUTS, key_of
+from app.state import setting_values
+from app.state.run import Run
+from app.state.setting_changes import SettingChange
+from app.theme.theme import tab_distance
+from app.widgets.buttons import SegmentedControl
+from app.widgets.dialog import BaseDialog
+from app.widgets.labels import WrappedLabel
+from app.widgets.plain_text import PlainLabel, tooltip, window_title
+from app.widgets.text_documents import ExactTextEdit
+from core import cache_title, strategy_title, words
+from resources.language import mark, tr
+
+if TYPE_CHECKING:
+    from core.events import RunStarted
+
+TableRows = Iterable[tuple[str, str]]
+
+
+class TableDialog(BaseDialog):
+    """Headed groups of two columns; the text can be selected and copied."""
+
+    def __init__(self, title: str, groups: Iterable[tuple[str, TableRows]], name: str, parent: QWidget | None) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.setWindowTitle(window_title(title))
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        content = QWidget()
+        self._grid = QGridLayout(content)
+        self._grid.setHorizontalSpacing(28)
+        self._grid.setColumnStretch(1, 1)
+        for heading, rows in groups:
+            self._add_group(heading, rows)
+        scroll = QScrollArea(widgetResizable=True)
+        scroll.setWidget(content)
+        scroll.setAccessibleName(title)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons.rejected.connect(self.close)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 16, 20, 16)
+        column.addWidget(scroll)
+        column.addWidget(buttons)
+        size = content.sizeHint()
+        self.resize(max(420, size.width() + 70), min(620, size.height() + 110))
+
+    def _add_group(self, heading: str, rows: TableRows) -> None:
+        if heading:
+            self._put(heading.upper(), 0, "heading")
+        for left, right in rows:
+            self._put(left, 0, "muted")
+            row = self._grid.rowCount() - 1
+            self._grid.addWidget(self._label(right, ""), row, 1)
+        self._grid.setRowMinimumHeight(self._grid.rowCount(), 10)
+
+    def _put(self, text: str, column: int, role: str) -> None:
+        self._grid.addWidget(self._label(text, role), self._grid.rowCount(), column)
+
+    @staticmethod
+    def _label(text: str, role: str) -> QLabel:
+        label = PlainLabel(text)
+        label.setProperty("role", role)
+        label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        return label
+
+
+def shortcuts_dialog(parent: QWidget | None) -> TableDialog:
+    """Every key of the program, grouped."""
+    names = dict.fromkeys(shortcut.group for shortcut in SHORTCUTS)
+    groups = ((tr(name), [(s.label, tr(s.title)) for s in SHORTCUTS if s.group == name and s.keys]) for name in names)
+    return TableDialog(tr("Keyboard shortcuts"), groups, "shortcutsDialog", parent)
+
+
+def used_settings_dialog(run: Run, changes: Sequence[SettingChange], parent: QWidget | None) -> TableDialog:
+    """What the last run really used, as the core resolved it, and what is set otherwise by now."""
+    started = run.started
+    rows: list[tuple[str, str]] = []
+    differing: list[tuple[str, str]] = []
+    if started is not None:
+        rows = _remote_rows(run, started) if started.engine else _local_rows(started)
+        differing = [(name, setting_values.format_text(value) or str(value)) for name, value in started.settings]
+    groups = [(tr("The run"), rows), (tr("Settings that differ from the defaults"), differing)]
+    if changes:
+        groups.append((tr("Changed since"), list(changes)))
+    return TableDialog(tr("Settings used"), groups, "usedSettingsDialog", parent)
+
+
+def _local_rows(started: RunStarted) -> list[tuple[str, str]]:
+    """Of a model in memory."""
+    return [
+        (tr("model"), started.model),
+        (tr("strategy"), strategy_title(started)),
+        (tr("cache"), cache_title(started)),
+        (tr("device"), f"{started.device}, {started.dtype}"),
+        (tr("seed"), str(started.seed)),
+        (tr("prompt"), words.count(len(started.prompt), "token")),
+    ]
+
+
+def _remote_rows(run: Run, started: RunStarted) -> list[tuple[str, str]]:
+    """Of a model on another machine: the prompt's tokens as far as its engine counts them."""
+    read = run.finished.metrics.prompt_tokens if run.finished is not None else 0
+    rows = [
+        (tr("model"), started.model),
+        (tr("strategy"), strategy_title(started)),
+        (tr("engine"), f"{started.engine}, {started.device}"),
+        (tr("seed"), str(started.seed)),
+    ]
+    return [*rows, (tr("prompt"), words.count(read, "token"))] if read else rows
+
+
+def about_dialog(version: str, parent: QWidget | None) -> TableDialog:
+    """Name, purpose, version and licence of the program."""
+    privacy = tr(
+        "Models run on this computer. Nothing is sent anywhere unless you download a model or connect to an engine."
+    )
+    rows = [
+        (tr("Purpose"), tr("A playground for text generation: watch every token being chosen.")),
+        (tr("Version"), version),
+        (tr("Licence"), tr("MIT. The libraries it uses have licences of their own.")),
+        (tr("Privacy"), privacy),
+    ]
+    return TableDialog(tr("About Decodescope"), [("Decodescope", rows)], "aboutDialog", parent)
+
+
+FIRST_STEPS = (
+    (mark("Run"), mark("Write a prompt at the left and press Run. The text appears token by token.")),
+    (mark("Read"), mark("Click a token. The inspector at the right shows what else the model could have written.")),
+    (mark("Change"), mark("Choose another strategy, cache or model at the top, change a setting, and run again.")),
+    (mark("Branch"), mark("Pick another word in the inspector to see how the text would have continued.")),
+    (mark("Keep"), mark("The history keeps every run. Export… saves pictures, figures and web pages.")),
+)
+VIEWS = (
+    (mark("Tokens"), mark("The text, coloured by how probable each token was.")),
+    (mark("Chat"), mark("The conversation, for models that have a chat template.")),
+    (mark("Tree"), mark("The beams, drafts or alternatives that were considered, kept and dropped.")),
+    (mark("Speculation"), mark("What a draft model proposed and what the model accepted of it.")),
+    (mark("Memory"), mark("How much memory the cache uses, byte by byte.")),
+    (mark("Compare"), mark("The same prompt with several strategies or settings, side by side.")),
+)
+KEYS = ("run", "escape", "open_palette", "run_again", "previous_run", "toggle_history", "choose_tour", "open_shortcuts")
+LINKED_COMMANDS = ("choose_tour", "open_glossary", "open_shortcuts", "show_welcome")
+"""Commands that have a button at the foot."""
+
+
+class HelpDialog(BaseDialog):
+    """`commandRequested(name)`: one of its buttons was pressed."""
+
+    commandRequested = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("helpDialog")
+        self.setWindowTitle(tr("Help"))
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        content = QWidget()
+        self._grid = QGridLayout(content)
+        self._grid.setHorizontalSpacing(28)
+        self._grid.setColumnStretch(1, 1)
+        self._add_group(tr("First steps"), ((tr(name), tr(text)) for name, text in FIRST_STEPS))
+        self._add_group(tr("The views"), ((tr(name), tr(text)) for name, text in VIEWS))
+        labels = {shortcut.action: (shortcut.label, tr(shortcut.title)) for shortcut in SHORTCUTS}
+        self._add_group(tr("The most important keys"), (labels[name] for name in KEYS))
+        self._grid.setRowStretch(self._grid.rowCount(), 1)
+        scroll = QScrollArea(widgetResizable=True)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setWidget(content)
+        scroll.setAccessibleName(tr("Help"))
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 16, 20, 16)
+        column.addWidget(scroll, 1)
+        column.addWidget(self._buttons())
+        metrics = self.fontMetrics()
+        self.resize(max(640, 76 * metrics.averageCharWidth()), min(680, 40 * metrics.height()))
+
+    def _add_group(self, heading: str, rows: Iterable[tuple[str, str]]) -> None:
+        row = self._grid.rowCount()
+        self._grid.addWidget(_label(heading.upper(), "heading"), row, 0, 1, 2)
+        for name, text in rows:
+            row += 1
+            self._grid.addWidget(_label(name, "muted"), row, 0, Qt.AlignmentFlag.AlignTop)
+            label = _label(text, "")
+            label.setWordWrap(True)
+            self._grid.addWidget(label, row, 1)
+        self._grid.setRowMinimumHeight(row + 1, 10)
+
+    def _buttons(self) -> QDialogButtonBox:
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        titles = {command.name: command for command in COMMANDS}
+        for name in LINKED_COMMANDS:
+            button = QPushButton(tr(titles[name].short_title))
+            button.setObjectName(f"help.{name}")
+            button.setAutoDefault(False)
+            if key := key_of(name):
+                button.setToolTip(tooltip(key))
+            button.clicked.connect(lambda _checked=False, name=name: self._run_command(name))
+            buttons.addButton(button, QDialogButtonBox.ButtonRole.ActionRole)
+        buttons.rejected.connect(self.close)
+        return buttons
+
+    def _run_command(self, name: str) -> None:
+        """Close first: what opens then is to have the cursor."""
+        self.close()
+        self.commandRequested.emit(name)
+
+
+def _label(text: str, role: str) -> PlainLabel:
+    label = PlainLabel(text)
+    label.setProperty("role", role)
+    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    return label
+
+
+TITLES = {"transformers": mark("For transformers"), "core": mark("For Decodescope")}
+_COLUMNS, _LINES = 92, 24
+"""What is seen at once."""
+
+
+class CodeDialog(BaseDialog):
+    """One script at a time of `scripts` (by flavour); `reason` says why there is but one, where there is."""
+
+    def __init__(self, scripts: Mapping[str, str], reason: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("codeDialog")
+        self.setWindowTitle(tr("Copy as code"))
+        self._scripts = dict(scripts)
+        self.flavour = SegmentedControl([(name, tr(TITLES[name])) for name in scripts], tr("Code"), self)
+        self.flavour.setVisible(len(scripts) > 1)
+        self.flavour.chosen.connect(self.show_flavour)
+        self.reason = WrappedLabel(reason)
+        self.reason.setProperty("role", "muted")
+        self.reason.setVisible(bool(reason))
+        self.code = ExactTextEdit(self)
+        self.code.setObjectName("code")
+        self.code.setProperty("role", "code")
+        self.code.setAccessibleName(tr("Code of the run"))
+        self.code.setReadOnly(True)
+        self.code.setTabStopDistance(tab_distance(self.code.font()))
+        self.code.setLineWrapMode(ExactTextEdit.LineWrapMode.NoWrap)
+        self._lay_out()
+        self._resize_to_script()
+        self.show_flavour(self.flavour.value)
+
+    def _lay_out(self) -> None:
+        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        self.copy = self.buttons.addButton(tr("Copy"), QDialogButtonBox.ButtonRole.ActionRole)
+        self.copy.setDefault(True)
+        self.copy.clicked.connect(self._on_copy)
+        self.buttons.rejected.connect(self.close)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 16, 20, 16)
+        column.setSpacing(12)
+        column.addWidget(self.flavour, 0, Qt.AlignmentFlag.AlignLeft)
+        column.addWidget(self.reason)
+        column.addWidget(self.code, 1)
+        column.addWidget(self.buttons)
+
+    def _resize_to_script(self) -> None:
+        """As large as a usual script needs."""
+        self.code.ensurePolished()
+        metrics = self.code.fontMetrics()
+        self.resize(metrics.horizontalAdvance("x") * _COLUMNS + 80, metrics.lineSpacing() * _LINES + 150)
+
+    @Slot(str)
+    def show_flavour(self, name: str) -> None:
+        """Show the script of that flavour."""
+        self.code.setPlainText(self._scripts[name])
+
+    @Slot()
+    def _on_copy(self) -> None:
+        """The button says that it is done; there is nothing else to be seen of it."""
+        QGuiApplication.clipboard().setText(self.code.toPlainText())
+        self.copy.setText(tr("Copied"))

@@ -1,0 +1,287 @@
+"""The buttons by which a sound or a picture comes to the prompt, one for each kind that the model takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtGui import QAction, QKeyEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QPushButton, QVBoxLayout, QWidget
+
+from app.state.media import KINDS, PICTURE, SOUND, BundledMedium, Medium
+from app.theme.theme import Theme, theme_for
+from app.widgets.flow_layout import FlowRow
+from app.widgets.icons import IconButton
+from app.widgets.labels import ElidedLabel, WrappedLabel
+from app.widgets.media_preview import MediumThumbnail, image_from_rgb
+from app.widgets.overlays import FocusRing
+from app.widgets.plain_text import caption, tooltip
+from resources.language import join_sentences, mark, tr
+
+TITLES = {SOUND: mark("Sound…"), PICTURE: mark("Picture…")}
+_TIPS = {
+    SOUND: mark("Give the model a sound: a file, what a microphone hears, or an example"),
+    PICTURE: mark("Give the model a picture: a file, what the clipboard holds, or an example"),
+}
+
+
+class AttachButton(QPushButton):
+    """`openRequested(kind)`, `recordRequested`, `pasteRequested`, `sampleChosen(path)`; `opened` before its menu is."""
+
+    openRequested = Signal(str)
+    recordRequested = Signal()
+    pasteRequested = Signal()
+    sampleChosen = Signal(str)
+    opened = Signal()
+
+    def __init__(self, kind: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.kind = kind
+        self.setObjectName(f"attach.{kind}")
+        self.setProperty("role", "chip")
+        self.setText(tr(TITLES[kind]))
+        self.setAccessibleName(tr(TITLES[kind]))
+        self.setToolTip(tr(_TIPS[kind]))
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        menu = QMenu(self)
+        menu.setToolTipsVisible(True)
+        menu.addAction(tr("Open a file…")).triggered.connect(self._on_open)
+        self.record: QAction | None = None
+        self.paste: QAction | None = None
+        if kind == SOUND:
+            self.record = menu.addAction(tr("Record…"))
+            self.record.triggered.connect(self.recordRequested)
+        else:
+            self.paste = menu.addAction(tr("Paste"))
+            self.paste.triggered.connect(self.pasteRequested)
+        self._samples = menu.addSection(tr("Examples"))
+        menu.triggered.connect(self._on_triggered)
+        menu.aboutToShow.connect(self.opened)
+        self.setMenu(menu)
+
+    def update_menu(self, samples: Sequence[BundledMedium], recording_unsupported_reason: str, can_paste: bool) -> None:
+        """What there is to choose from now; `recording_unsupported_reason`: what to install first."""
+        menu = self.menu()
+        for action in [action for action in menu.actions() if action.data()]:
+            menu.removeAction(action)
+        for sample in samples:
+            action = menu.addAction(caption(sample.title))
+            action.setData(sample.path)
+        self._samples.setVisible(bool(samples))
+        if self.record is not None:
+            self.record.setEnabled(not recording_unsupported_reason)
+            self.record.setToolTip(tooltip(recording_unsupported_reason))
+            self.record.setText(
+                tr("Record…") if not recording_unsupported_reason else tr("Record… (a package is missing)")
+            )
+        if self.paste is not None:
+            self.paste.setEnabled(can_paste)
+
+    @Slot()
+    def _on_open(self) -> None:
+        self.openRequested.emit(self.kind)
+
+    @Slot(QAction)
+    def _on_triggered(self, action: QAction) -> None:
+        if action.data():
+            self.sampleChosen.emit(action.data())
+
+
+_REMOVE = (Qt.Key.Key_Delete, Qt.Key.Key_Backspace)
+
+
+class MediaCard(QFrame):
+    """`removeRequested(number)`, `playRequested(path)`: by the mouse, or by Delete and Space while it has the focus."""
+
+    removeRequested = Signal(int)
+    playRequested = Signal(str)
+
+    def __init__(self, number: int, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.index = number
+        """Its place among those of the prompt."""
+        self.medium = Medium("", "")
+        self.setObjectName(f"mediaCard.{number}")
+        self.setProperty("role", "card")
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.thumbnail = MediumThumbnail(self)
+        self.name, self.facts = ElidedLabel(), ElidedLabel()
+        self.facts.setProperty("role", "muted")
+        self.reason = WrappedLabel()
+        self.reason.setObjectName("mediaReason")
+        self.reason.setProperty("role", "muted")
+        self.reason.hide()
+        self.play = IconButton("play", tr("Play"), self, checked_name="stop")
+        self.play.setCheckable(True)
+        self.play.hide()
+        self.remove = IconButton("close", tr("Remove"), self)
+        self._ring = FocusRing(self)
+        self._lay_out()
+        self.play.clicked.connect(self._on_play)
+        self.remove.clicked.connect(self._on_remove)
+
+    def show_medium(self, medium: Medium, unsupported_reason: str, can_play: bool) -> None:
+        """Show the file; `unsupported_reason`: why the model cannot have it, which greys the card."""
+        self.medium = medium
+        reason = (
+            join_sentences(medium.error.cause, medium.error.remedy) if medium.error is not None else unsupported_reason
+        )
+        self.name.setText(medium.name)
+        self.facts.setText("" if medium.error is not None else medium.facts or tr("reading…"))
+        self.facts.setVisible(bool(self.facts.text()))
+        self.reason.setText(reason)
+        self.reason.setVisible(bool(reason))
+        for part in (self.thumbnail, self.name, self.facts):
+            part.setEnabled(not reason)
+        self.play.setVisible(medium.kind == SOUND and can_play)
+        self._show_thumbnail(medium)
+        self.setAccessibleName(medium.description)
+        self.setAccessibleDescription(reason or tr("Delete removes it."))
+        self.setToolTip(tooltip(medium.path))
+        self.remove.setAccessibleName(tr("Remove {name}").format(name=medium.name))
+        self.play.setAccessibleName(tr("Play {name}").format(name=medium.name))
+
+    def show_playback(self, fraction: float) -> None:
+        """So much of it has been heard; 1: it is silent."""
+        is_on = fraction < 1
+        self.thumbnail.set_played_fraction(fraction if is_on else 0.0)
+        self.play.setChecked(is_on)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        for part in (self.thumbnail, self.play, self.remove, self._ring):
+            part.set_theme(theme)
+        self.name.setFont(theme.font(13, 500))
+        self.facts.setFont(theme.font(12, tabular=True))
+        self.reason.setFont(theme.font(12))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Delete removes it, Space plays it."""
+        if event.key() in _REMOVE:
+            self._on_remove()
+        elif event.key() == Qt.Key.Key_Space and self.play.isVisible():
+            self.play.click()
+        else:
+            super().keyPressEvent(event)
+
+    def _show_thumbnail(self, medium: Medium) -> None:
+        if medium.thumbnail is not None:
+            self.thumbnail.show_picture(image_from_rgb(*medium.thumbnail))
+        else:
+            self.thumbnail.show_sound(medium.peaks)
+
+    def _lay_out(self) -> None:
+        words = QVBoxLayout()
+        words.setSpacing(1)
+        words.addStretch(1)
+        words.addWidget(self.name)
+        words.addWidget(self.facts)
+        words.addStretch(1)
+        row = QHBoxLayout()
+        row.setSpacing(8)
+        row.addWidget(self.thumbnail)
+        row.addLayout(words, 1)
+        row.addWidget(self.play)
+        row.addWidget(self.remove)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(7, 7, 5, 7)
+        column.setSpacing(4)
+        column.addLayout(row)
+        column.addWidget(self.reason)
+        self.set_theme(theme_for("light"))
+
+    @Slot()
+    def _on_play(self) -> None:
+        self.playRequested.emit(self.medium.path)
+
+    @Slot()
+    def _on_remove(self) -> None:
+        self.removeRequested.emit(self.index)
+
+
+class MediaBar(QWidget):
+    """Says what it is asked for by the signals of its cards and buttons, passed on."""
+
+    removeRequested = Signal(int)
+    playRequested = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("mediaBar")
+        self._theme: Theme | None = None
+        self.cards: list[MediaCard] = []
+        self.buttons: Mapping[str, AttachButton] = {kind: AttachButton(kind, self) for kind in KINDS}
+        self.required_label = WrappedLabel(parent=self)
+        self.required_label.setObjectName("mediaWanted")
+        self.required_label.setProperty("role", "muted")
+        self.required_label.hide()
+        self._row = FlowRow(self)
+        for button in self.buttons.values():
+            self._row.flow.addWidget(button)
+            button.hide()
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(6)
+        self._column.addWidget(self.required_label)
+        self._column.addWidget(self._row)
+
+    def show_buttons(self, kinds: Sequence[str]) -> None:
+        """Show the buttons of what the model takes."""
+        for kind, button in self.buttons.items():
+            button.setVisible(kind in kinds)
+        self._row.setVisible(bool(kinds))
+        self._row.updateGeometry()
+        self._update_visibility()
+
+    def show_media(self, media: Sequence[tuple[Medium, str]], can_play: bool) -> None:
+        """A card for each (file, why the model cannot have it)."""
+        while len(self.cards) > len(media):
+            self._remove_card(self.cards.pop())
+        while len(self.cards) < len(media):
+            self._add()
+        for card, (medium, why_not) in zip(self.cards, media, strict=True):
+            card.show_medium(medium, why_not, can_play)
+        self._update_visibility()
+
+    def show_required(self, text: str) -> None:
+        """The model cannot do without; empty where it can, or has what it needs."""
+        self.required_label.setText(text)
+        self.required_label.setVisible(bool(text))
+
+    def show_playback(self, path: str, fraction: float) -> None:
+        """A sound is being heard."""
+        for card in self.cards:
+            if card.medium.path == path:
+                card.show_playback(fraction)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self._theme = theme
+        for card in self.cards:
+            card.set_theme(theme)
+
+    def _add(self) -> None:
+        card = MediaCard(len(self.cards), self)
+        card.removeRequested.connect(self._on_remove)
+        card.playRequested.connect(self.playRequested)
+        if self._theme is not None:
+            card.set_theme(self._theme)
+        self._column.insertWidget(len(self.cards), card)
+        self.cards.append(card)
+        card.show()
+
+    def _remove_card(self, card: MediaCard) -> None:
+        self._column.removeWidget(card)
+        card.hide()
+        card.deleteLater()
+
+    @Slot(int)
+    def _on_remove(self, number: int) -> None:
+        had_focus = self.cards[number].hasFocus()
+        self.removeRequested.emit(number)
+        if had_focus and self.cards:
+            self.cards[min(number, len(self.cards) - 1)].setFocus()
+
+    def _update_visibility(self) -> None:
+        """Nothing to show takes no room."""
+        self.setVisible(bool(self.cards) or not self._row.isHidden())

@@ -1,0 +1,309 @@
+"""A setting whose row nobody has seen yet: what it is set to, without a widget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+
+import core
+from app.panels.parameter_row import MARGIN, ParameterRow
+from app.state.setting_values import is_number
+from app.theme.theme import Theme
+from app.widgets.flow_layout import delete_widget
+from app.widgets.plain_text import PlainLabel
+from core import strategies
+from core.strategies import Parameter
+from resources.language import tr, trn
+
+
+class DeferredSetting:
+    """Speaks like a `ParameterRow`, as far as nobody looks at it."""
+
+    problem = ""
+    """Nothing can have been typed."""
+
+    def __init__(self, parameter: Parameter) -> None:
+        self.parameter = parameter
+        self.default: Any = parameter.default
+        self.value: Any = parameter.default
+        self.unavailable = ""
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether it differs from the default."""
+        return bool(self.value != self.default)
+
+    def set_value(self, value: Any) -> None:
+        """What it is from now on."""
+        self.value = value
+
+    def set_default(self, default: Any) -> None:
+        """What counts as unchanged: the parameter's default, or the model's own."""
+        self.default = default
+
+    def set_unavailable(self, reason: str) -> None:
+        """Why it has no effect now; an empty reason makes it usable again."""
+        self.unavailable = reason
+
+
+class ParameterFrame(QWidget):
+    """`common` and `advanced` are where rows go; `more_button` unfolds the latter, `reset_button` is the heading's."""
+
+    def __init__(self, heading: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._build(heading)
+
+    @property
+    def is_advanced(self) -> bool:
+        """Whether the rarer settings are unfolded."""
+        return self.more_button.isChecked()
+
+    def set_advanced(self, unfolded: bool) -> None:
+        """Unfold or fold the rarer settings."""
+        self.more_button.setChecked(unfolded)
+
+    def _build(self, heading_text: str) -> None:
+        heading = PlainLabel(heading_text)
+        heading.setProperty("role", "heading")
+        self.reset_button = QPushButton(tr("Reset"))
+        self.reset_button.setObjectName("resetButton")
+        self.reset_button.setProperty("role", "quiet")
+        self.reset_button.setAccessibleName(tr("Reset all {heading}").format(heading=heading_text.lower()))
+        top = QHBoxLayout()
+        top.setContentsMargins(MARGIN, 0, MARGIN - 6, 0)
+        top.addWidget(heading, 1)
+        top.addWidget(self.reset_button)
+        self.more_button = QPushButton()
+        self.more_button.setCheckable(True)
+        self.more_button.setObjectName("moreButton")
+        self.more_button.setProperty("role", "quiet")
+        self.common, self.advanced = _column(), _column()
+        self.advanced_section = QWidget()
+        self.advanced_section.setLayout(self.advanced)
+        self.advanced_section.hide()
+        self._lay_out(top)
+
+    def _lay_out(self, top: QHBoxLayout) -> None:
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(4)
+        column.addLayout(top)
+        column.addLayout(self.common)
+        line = QHBoxLayout()
+        line.setContentsMargins(MARGIN - 6, 0, MARGIN, 0)
+        line.addWidget(self.more_button, 0, Qt.AlignmentFlag.AlignLeft)
+        column.addLayout(line)
+        column.addWidget(self.advanced_section)
+
+
+def _column() -> QVBoxLayout:
+    column = QVBoxLayout()
+    column.setContentsMargins(0, 0, 0, 0)
+    column.setSpacing(4)
+    return column
+
+
+_SAMPLING_PARAMETERS = strategies.drawing()
+
+
+class ParameterPanel(ParameterFrame):
+    """Settings of one strategy (or cache). A setting that two strategies share keeps its value between them."""
+
+    changed = Signal()
+    helpRequested = Signal(object)
+    advancedToggled = Signal(bool)
+
+    def __init__(self, heading: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(heading or tr("PARAMETERS"), parent)
+        self._changed_values: dict[Parameter, Any] = {}
+        self._model_defaults: Mapping[str, Any] = {}
+        self._unsupported: Mapping[str, str] = {}
+        """Settings that the model has not → why."""
+        self._settings: dict[str, ParameterRow | DeferredSetting] = {}
+        self._has_all_rows = False
+        """Whether the rarer settings have rows as well while they are folded: not before there is time for them."""
+        self._theme: Theme | None = None
+        self.reset_button.clicked.connect(self.reset)
+        self.more_button.toggled.connect(self._on_more)
+
+    @property
+    def rows(self) -> Mapping[str, ParameterRow]:
+        """The rows by the setting's name."""
+        self.create_all_rows()
+        return {name: row for name, row in self._settings.items() if isinstance(row, ParameterRow)}
+
+    def show_parameters(self, parameters: Sequence[Parameter]) -> None:
+        """Draw editors for `parameters`, with the values they had when they were last shown."""
+        before = {row.parameter: row for row in self._settings.values() if isinstance(row, ParameterRow)}
+        self._settings = {}
+        for parameter in parameters:
+            self._add(parameter, before.pop(parameter, None))
+        for row in before.values():
+            delete_widget(row)
+        self.setVisible(bool(self._settings))
+        self._after_change()
+
+    @Slot()
+    def create_all_rows(self) -> None:
+        """Give the folded settings their rows, too: from now on all have one."""
+        self._has_all_rows = True
+        for name, held in self._settings.items():
+            if isinstance(held, DeferredSetting):
+                row = self._settings[name] = self._create_row(held.parameter)
+                row.set_value(held.value)
+                row.set_unavailable(held.unavailable)
+
+    def set_model_defaults(self, defaults: Mapping[str, Any]) -> None:
+        """The numbers a model's own generation_config sets become the defaults; unchanged settings follow them."""
+        self._model_defaults = {name: value for name, value in defaults.items() if is_number(value)}
+        for row in self._settings.values():
+            unchanged = not row.is_changed
+            row.set_default(self._default(row.parameter))
+            if unchanged:
+                row.set_value(row.default)
+        self._after_change()
+
+    def set_unsupported(self, reasons: Mapping[str, str]) -> None:
+        """Grey out the settings that the model has not, with the reason; a run is not told them."""
+        self._unsupported = reasons
+        self._after_change()
+
+    def values(self) -> dict[str, Any]:
+        """Every setting that a run must be told: not those that are unset, or that the model has not."""
+        found = {}
+        for name, row in self._settings.items():
+            if name in self._unsupported:
+                continue
+            value = row.value
+            if value is None and name in self._model_defaults:
+                value = row.parameter.unset
+            if value is not None:
+                found[name] = value
+        return found
+
+    def changed_values(self) -> dict[str, Any]:
+        """Only what differs from the defaults."""
+        return {name: row.value for name, row in self._settings.items() if row.is_changed}
+
+    def shared_values(self) -> dict[Parameter, Any]:
+        """Changed settings of every strategy (or cache) that has been shown."""
+        return dict(self._changed_values)
+
+    def restore_shared(self, values: Mapping[Parameter, Any]) -> None:
+        """Set everything as `shared_values` gave it; settings that are not in it go back to their defaults."""
+        self._changed_values = dict(values)
+        for row in self._settings.values():
+            row.set_value(values.get(row.parameter, row.default))
+        self._after_change()
+        self.changed.emit()
+
+    def set_values(self, values: Mapping[str, Any]) -> list[str]:
+        """Show `values`, everything else at its default; gives back the names there is no editor for."""
+        for name, row in self._settings.items():
+            row.set_value(values.get(name, row.default))
+        self._after_change()
+        self.changed.emit()
+        return [name for name in values if name not in self._settings]
+
+    def problems(self) -> list[str]:
+        """Why some of what is typed cannot be used, a sentence each."""
+        return [f"{tr(row.parameter.title)}: {row.problem}" for row in self._settings.values() if row.problem]
+
+    @Slot()
+    def reset(self) -> None:
+        """Everything back to its default."""
+        self.set_values({})
+
+    def set_theme(self, theme: Theme) -> None:
+        """Colours and sizes."""
+        self._theme = theme
+        for row in self._settings.values():
+            if isinstance(row, ParameterRow):
+                row.set_theme(theme)
+
+    def _add(self, parameter: Parameter, existing_row: ParameterRow | None) -> None:
+        """At the end; a row that was made for it before is taken again."""
+        is_seen = self._has_all_rows or self.is_advanced or not parameter.advanced
+        setting: ParameterRow | DeferredSetting
+        if existing_row is not None:
+            setting = existing_row
+            existing_row.set_unavailable("")
+            self._insert_row(existing_row)
+        else:
+            setting = self._create_row(parameter) if is_seen else DeferredSetting(parameter)
+        setting.set_default(self._default(parameter))
+        setting.set_value(self._changed_values.get(parameter, setting.default))
+        self._settings[parameter.name] = setting
+
+    def _create_row(self, parameter: Parameter) -> ParameterRow:
+        row = ParameterRow(parameter)
+        row.set_default(self._default(parameter))
+        row.edited.connect(self._on_edited)
+        row.helpRequested.connect(self.helpRequested)
+        if self._theme is not None:
+            row.set_theme(self._theme)
+        self._insert_row(row)
+        return row
+
+    def _insert_row(self, row: ParameterRow) -> None:
+        (self.advanced if row.parameter.advanced else self.common).addWidget(row)
+
+    def _default(self, parameter: Parameter) -> Any:
+        if parameter.kind not in ("int", "float"):
+            return parameter.default
+        return self._model_defaults.get(parameter.name, parameter.default)
+
+    @Slot()
+    def _on_edited(self) -> None:
+        self._after_change()
+        self.changed.emit()
+
+    @Slot(bool)
+    def _on_more(self, unfolded: bool) -> None:
+        if unfolded:
+            self.create_all_rows()
+        self.advanced_section.setVisible(unfolded)
+        self._update_more_button()
+        self.advancedToggled.emit(unfolded)
+
+    def _after_change(self) -> None:
+        """Remember what differs, and bring the buttons and greyed rows up to date."""
+        for row in self._settings.values():
+            self._changed_values.pop(row.parameter, None)
+            if row.is_changed:
+                self._changed_values[row.parameter] = row.value
+        self.reset_button.setEnabled(any(row.is_changed for row in self._settings.values()))
+        _disable_rows(self._settings, self._unsupported)
+        self._update_more_button()
+
+    def _update_more_button(self) -> None:
+        hidden = [row for row in self._settings.values() if row.parameter.advanced]
+        changed = sum(row.is_changed for row in hidden)
+        marks = tr(" · {changed} changed").format(changed=changed) if changed else ""
+        self.more_button.setVisible(bool(hidden))
+        self.more_button.setText(
+            tr("Fewer settings")
+            if self.is_advanced
+            else trn("{count} more setting{marks}", "{count} more settings{marks}", len(hidden)).format(
+                count=len(hidden), marks=marks
+            )
+        )
+
+
+def _disable_rows(rows: Mapping[str, ParameterRow | DeferredSetting], unsupported: Mapping[str, str]) -> None:
+    """Settings that the model has not, those whose package is not there, and those of the draw while a strategy that
+    could draw does not."""
+    for name, row in rows.items():
+        reason = unsupported.get(name) or core.why_missing(row.parameter.extra)
+        if reason != row.unavailable:
+            row.set_unavailable(reason)
+    draws = rows.get("do_sample")
+    if draws is None:
+        return
+    reason = "" if draws.value else tr("Has an effect only with “{title}” on.").format(title=tr(draws.parameter.title))
+    for row in rows.values():
+        if row.parameter.name in _SAMPLING_PARAMETERS:
+            row.set_unavailable(reason)

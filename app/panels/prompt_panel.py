@@ -1,0 +1,308 @@
+"""The prompt: an editor for text or a chat, and examples to start from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QEvent, QMimeData, QSize, Qt, Signal, Slot
+from PySide6.QtGui import QAction, QColor, QKeyEvent, QKeySequence, QTextCursor, QWheelEvent
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QMenu,
+    QPushButton,
+    QTextEdit,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.panels.parameter_row import MARGIN
+from app.state import conversation
+from app.state.media import kind_by_name
+from app.state.worker_messages import Prompt
+from app.storage.examples import ExamplePrompt
+from app.theme.theme import Theme, tab_distance
+from app.widgets import text_documents
+from app.widgets.buttons import SegmentedControl
+from app.widgets.flow_layout import FlowLayout
+from app.widgets.inputs import changes_text_size
+from app.widgets.labels import ElidedLabel
+from app.widgets.plain_text import PlainLabel, tooltip
+from app.widgets.text_documents import ExactTextEdit, wrap_mode
+from resources.language import mark, tr
+
+MIN_LINES, MAX_LINES = 3, 12
+MAX_CHIPS, MAX_CHIP_LENGTH = 5, 20
+"""So many examples, of titles so short, are chips; the others are in the menu behind the last one."""
+CHAT_HINT = mark("Write a message… Ctrl+Enter sends it.\nA line that begins with user: or assistant: opens a turn.")
+TEXT_HINT = mark("Write how the text begins…")
+
+
+class PromptEdit(ExactTextEdit):
+    """Plain text that grows with its content, within bounds; Tab leaves it.
+
+    `filesInserted(paths)`, `imageInserted(QImage)`: sounds and pictures that were pasted or dropped, which are no text.
+    """
+
+    filesInserted = Signal(list)
+    imageInserted = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setDocument(text_documents.create_bidi_document(self))
+        self.setObjectName("promptEdit")
+        self.setTabChangesFocus(True)
+        self.setAccessibleName(tr("Prompt"))
+        self.setPlaceholderText(tr(TEXT_HINT))
+        self.document().documentLayout().documentSizeChanged.connect(self._on_size)
+        self._on_size()
+
+    def event(self, event: QEvent) -> bool:
+        """Undo and redo are the editor's while it has something to undo; then they are the window's."""
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride:
+            keys, document = QKeySequence.StandardKey, self.document()
+            undoes, redoes = event.matches(keys.Undo), event.matches(keys.Redo)
+            if (undoes and not document.isUndoAvailable()) or (redoes and not document.isRedoAvailable()):
+                event.ignore()
+                return False
+        return super().event(event)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Scroll; with Ctrl the window changes the text size."""
+        if changes_text_size(event):
+            event.ignore()
+        else:
+            super().wheelEvent(event)
+
+    def canInsertFromMimeData(self, source: QMimeData) -> bool:
+        """Text, and what goes with a prompt."""
+        return bool(media_files(source)) or has_image_only(source) or super().canInsertFromMimeData(source)
+
+    def insertFromMimeData(self, source: QMimeData) -> None:
+        """What was pasted or dropped."""
+        if paths := media_files(source):
+            self.filesInserted.emit(paths)
+        elif has_image_only(source):
+            self.imageInserted.emit(source.imageData())
+        else:
+            self.set_wrap_mode_for(self.toPlainText() + source.text())
+            super().insertFromMimeData(source)
+
+    def set_wrap_mode_for(self, text: str) -> None:
+        """Break lines as the text that is about to be shown needs it."""
+        mode = wrap_mode(text)
+        if mode != self.wordWrapMode():
+            self.setWordWrapMode(mode)
+
+    @Slot()
+    def _on_size(self) -> None:
+        """One line of QPlainTextEdit's document size is one line of text."""
+        lines = min(MAX_LINES, max(MIN_LINES, round(self.document().size().height())))
+        frame = 2 * (self.frameWidth() + round(self.document().documentMargin())) + 14
+        self.setFixedHeight(lines * self.fontMetrics().lineSpacing() + frame)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(80, super().minimumSizeHint().height())
+
+
+def media_files(source: QMimeData) -> list[str]:
+    """Sounds and pictures on this disk, where that is all it holds; by their names, for they are not opened here."""
+    paths = [url.toLocalFile() for url in source.urls()]
+    return paths if paths and all(map(kind_by_name, paths)) else []
+
+
+def has_image_only(source: QMimeData) -> bool:
+    """Whether it holds a picture and no words: of words, some programs send a picture along."""
+    return source.hasImage() and not source.hasText()
+
+
+class PromptPanel(QWidget):
+    """`exampleChosen` with the example whose chip was pressed; `edited` when text or mode changed; `modeChosen` with
+    whether it is a chat, when the user switched; `filesInserted(paths)` and `imageInserted(QImage)` as the editor has
+    them."""
+
+    filesInserted = Signal(list)
+    imageInserted = Signal(object)
+    exampleChosen = Signal(object)
+    edited = Signal()
+    modeChosen = Signal(bool)
+
+    def __init__(self, examples: Sequence[ExamplePrompt], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._examples = list(examples)
+        self.editor = PromptEdit(self)
+        self.mode = SegmentedControl((("text", tr("Text")), ("chat", tr("Chat"))), tr("Kind of prompt"), self)
+        self.score_button = self._score_button()
+        self.reuse_label = ElidedLabel()
+        self.reuse_label.setObjectName("reuseLine")
+        self.reuse_label.setProperty("role", "muted")
+        self.reuse_label.setAccessibleName(tr("What of the prompt is read already"))
+        self.reuse_label.hide()
+        self._reuse_color = QColor()
+        first = [n for n, example in enumerate(self._examples) if len(example.title) <= MAX_CHIP_LENGTH][:MAX_CHIPS]
+        self._chips = [self._chip(number, self._examples[number]) for number in first]
+        self.more = self._more_chip([example for n, example in enumerate(self._examples) if n not in first])
+        self._lay_out()
+        self.editor.textChanged.connect(self.edited)
+        self.editor.filesInserted.connect(self.filesInserted)
+        self.editor.imageInserted.connect(self.imageInserted)
+        self.mode.chosen.connect(self._on_mode)
+
+    @property
+    def prompt(self) -> Prompt:
+        """What the model is given: the text as it is, or the turns of the conversation."""
+        text = self.editor.toPlainText()
+        return conversation.parse(text) if self.is_chat else text
+
+    @property
+    def examples(self) -> Sequence[ExamplePrompt]:
+        """All that are offered."""
+        return self._examples
+
+    @property
+    def chips(self) -> Sequence[QPushButton]:
+        """Their buttons, and that of the menu with the others."""
+        return (*self._chips, self.more)
+
+    @property
+    def is_chat(self) -> bool:
+        """Whether the text is read as a conversation."""
+        return self.mode.value == "chat"
+
+    def set_prompt(self, text: str, is_chat: bool = False) -> None:
+        """Show a prompt; undo brings the old one back."""
+        self._set_mode(is_chat)
+        if text != self.editor.toPlainText():
+            self.editor.set_wrap_mode_for(max(text, self.editor.toPlainText(), key=len))
+            self.editor.replace_text(text)
+            self.editor.set_wrap_mode_for(text)
+        self.edited.emit()
+
+    def clear_text(self) -> None:
+        """Empty the editor; undo brings the text back."""
+        cursor = self.editor.textCursor()
+        cursor.select(cursor.SelectionType.Document)
+        cursor.removeSelectedText()
+
+    def insert_above_editor(self, part: QWidget) -> None:
+        """Let a part stand above the editor."""
+        self._column.insertWidget(self._column.indexOf(self.editor), part)
+
+    def set_text_unsupported(self, reason: str) -> None:
+        """Grey the editor for a model that reads no text, and say so; empty: it does. The text stays."""
+        self.editor.setEnabled(not reason)
+        self.editor.setToolTip(tooltip(reason))
+
+    def show_reuse(self, characters: int | None, text: str) -> None:
+        """Shade all but the first so many characters, which are known already; None shades nothing."""
+        marks = []
+        if characters is not None:
+            from PySide6.QtGui import QTextCharFormat  # few prompts have a part that is known
+
+            mark = QTextEdit.ExtraSelection()
+            style = QTextCharFormat()
+            style.setBackground(self._reuse_color)
+            cursor = self.editor.textCursor()
+            text = self.editor.toPlainText()
+            cursor.setPosition(len(text[:characters].encode("utf-16-le")) // 2)
+            cursor.movePosition(QTextCursor.MoveOperation.End, QTextCursor.MoveMode.KeepAnchor)
+            mark.format, mark.cursor = style, cursor
+            marks.append(mark)
+        self.editor.setExtraSelections(marks)
+        self.reuse_label.setText(text)
+        self.reuse_label.setVisible(bool(text))
+
+    def set_chat_available(self, reason: str) -> None:
+        """Offer chats, or grey them out for a model without a chat template and say why."""
+        button = self.mode.button("chat")
+        button.setEnabled(not reason or self.is_chat)
+        button.setToolTip(tooltip(reason or tr("Talk with the model, turn by turn, in its own template")))
+
+    def set_theme(self, theme: Theme) -> None:
+        """Sizes follow the font."""
+        self.editor.setFont(theme.font(13))
+        self.editor.setTabStopDistance(tab_distance(self.editor.font()))
+        self.reuse_label.setFont(theme.font(12))
+        self._reuse_color = theme.color("tint")
+        self.editor._on_size()
+
+    def _score_button(self) -> QToolButton:
+        """Nothing is written: the model says what it holds of the text that stands there."""
+        button = QToolButton()
+        button.setObjectName("scoreButton")
+        button.setText(tr("Score this text"))
+        button.setAccessibleName(tr("Score this text"))
+        button.setToolTip(tr("How likely the model holds each token of this text; nothing is written"))
+        button.setPopupMode(QToolButton.ToolButtonPopupMode.MenuButtonPopup)
+        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        button.setMenu(QMenu(button))
+        button.menu().setToolTipsVisible(True)
+        return button
+
+    def _chip(self, number: int, example: ExamplePrompt) -> QPushButton:
+        chip = QPushButton(tr(example.title))
+        chip.setObjectName(f"example.{example.id}")
+        chip.setProperty("role", "chip")
+        chip.setProperty("number", number)
+        chip.setToolTip(tr(example.about))
+        chip.setAccessibleName(tr("Example: {title}").format(title=tr(example.title)))
+        chip.setAccessibleDescription(tr(example.about))
+        chip.setCursor(Qt.CursorShape.PointingHandCursor)
+        chip.clicked.connect(self._on_chip)
+        return chip
+
+    def _more_chip(self, examples: Sequence[ExamplePrompt]) -> QPushButton:
+        chip = QPushButton(tr("More…"))
+        chip.setObjectName("moreExamples")
+        chip.setProperty("role", "chip")
+        chip.setAccessibleName(tr("More examples"))
+        menu = QMenu(chip)
+        menu.setToolTipsVisible(True)
+        for example in examples:
+            action = menu.addAction(tr(example.title))
+            action.setToolTip(tr(example.about))
+            action.setData(self._examples.index(example))
+        menu.triggered.connect(self._on_menu)
+        chip.setMenu(menu)
+        chip.setHidden(not examples)
+        return chip
+
+    def _lay_out(self) -> None:
+        """The editor; what is below it, `examples_row`, gets its place from the panel around."""
+        heading = PlainLabel(tr("PROMPT"))
+        heading.setProperty("role", "heading")
+        heading.setBuddy(self.editor)
+        top = QHBoxLayout()
+        top.addWidget(heading, 1)
+        top.addWidget(self.mode)
+        self.examples_row = QWidget()
+        chips = FlowLayout()
+        for chip in (self.score_button, *self._chips, self.more):
+            chips.addWidget(chip)
+        row = QVBoxLayout(self.examples_row)
+        row.setContentsMargins(MARGIN, 0, MARGIN, 0)
+        row.addLayout(chips)
+        column = self._column = QVBoxLayout(self)
+        column.setContentsMargins(MARGIN, 0, MARGIN, 0)
+        column.setSpacing(6)
+        column.addLayout(top)
+        column.addWidget(self.editor)
+        column.addWidget(self.reuse_label)
+
+    def _set_mode(self, is_chat: bool) -> None:
+        self.mode.set_value("chat" if is_chat else "text")
+        self.editor.setPlaceholderText(tr(CHAT_HINT if is_chat else TEXT_HINT))
+
+    @Slot(str)
+    def _on_mode(self, value: str) -> None:
+        self._set_mode(value == "chat")
+        self.edited.emit()
+        self.modeChosen.emit(value == "chat")
+
+    @Slot(QAction)
+    def _on_menu(self, action: QAction) -> None:
+        self.exampleChosen.emit(self._examples[action.data()])
+
+    @Slot()
+    def _on_chip(self) -> None:
+        self.exampleChosen.emit(self._examples[self.sender().property("number")])

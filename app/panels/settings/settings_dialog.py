@@ -1,0 +1,418 @@
+"""How the window looks, and in which words it speaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QDialogButtonBox,
+    QFormLayout,
+    QHBoxLayout,
+    QListWidget,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.panels.commands import language_titles, scheme_titles
+from app.panels.settings.form import (
+    SettingsForm,
+    make_check_box,
+    make_combo_box,
+    make_remark,
+    make_spin_box,
+    selected_value,
+)
+from app.state.worker_messages import DecodeBackend
+from app.storage.settings import (
+    MAX_HISTORY_MIB,
+    MAX_REUSE_MIB,
+    MAX_SCALE,
+    MIN_SCALE,
+    AppearanceSection,
+    ComputeSection,
+    HistorySection,
+    ModelsSection,
+    Settings,
+)
+from app.widgets.animation.motion import prefers_reduced_motion
+from app.widgets.dialog import ScrolledDialog
+from app.widgets.labels import WrappedLabel
+from app.widgets.plain_text import PlainLabel, caption, tooltip
+from app.widgets.sound_player import sound_unsupported_reason
+from resources.depth import DEPTHS
+from resources.language import join_sentences, mark, tr
+
+DEPTH_TITLES = (mark("Plain"), mark("Usual"), mark("Exact"))
+_DEPTH_HELP = mark("How explanations are worded: without a technical word, in the field's words, or with every figure.")
+
+
+class AppearanceSettings(SettingsForm):
+    """Language, theme, size and depth of the words."""
+
+    languageChosen = Signal(str)
+
+    def __init__(self, settings: AppearanceSection) -> None:
+        super().__init__()
+        self._settings = settings
+        self.language = make_combo_box("languageChoice", tr("Language"), language_titles(), settings.language)
+        self.language.activated.connect(self._on_language)
+        self.theme = make_combo_box("themeChoice", tr("Theme"), scheme_titles(), settings.theme)
+        self.theme.currentIndexChanged.connect(self._on_theme)
+        percent, least, most = (round(scale * 100) for scale in (settings.font_scale, MIN_SCALE, MAX_SCALE))
+        self.scale = make_spin_box("scaleChoice", tr("Text size"), percent, least, most)
+        self.scale.setSingleStep(10)
+        self.scale.setSuffix(" %")
+        self.scale.valueChanged.connect(self._on_scale)
+        self.wording = make_combo_box(
+            "depthChoice", tr("Words"), tuple(zip(DEPTHS, DEPTH_TITLES, strict=True)), settings.depth
+        )
+        self.wording.setToolTip(tr(_DEPTH_HELP))
+        self.wording.currentIndexChanged.connect(self._on_depth)
+        self.add(tr("Language"), self.language)
+        self.add(tr("Theme"), self.theme)
+        self.add(tr("Text size"), self.scale)
+        self.add(tr("Words"), self.wording)
+
+    @Slot()
+    def _on_theme(self) -> None:
+        self._settings.theme = selected_value(self.theme)
+        self.changed.emit("appearance")
+
+    @Slot()
+    def _on_depth(self) -> None:
+        self._settings.depth = selected_value(self.wording)
+        self.changed.emit("appearance")
+
+    @Slot()
+    def _on_language(self) -> None:
+        self.languageChosen.emit(selected_value(self.language))
+
+    @Slot(int)
+    def _on_scale(self, percent: int) -> None:
+        self._settings.font_scale = percent / 100
+        self.changed.emit("appearance")
+
+
+DEVICES = (("auto", mark("Automatic")), ("cpu", mark("CPU")), ("cuda", mark("CUDA GPU")), ("mps", mark("Apple GPU")))
+DTYPES = (("auto", mark("Automatic")), ("float32", "float32"), ("bfloat16", "bfloat16"), ("float16", "float16"))
+_TRACING_HELP = mark(
+    "Tokens listed for each step. 0 switches the listing off, which saves a few per cent of the speed."
+)
+_NATIVE_CODE_HELP = mark("Built once by this machine's compiler, in the background. The text stays the same.")
+
+
+class ComputeSettings(SettingsForm):
+    """Device, number type, threads, who takes the steps, and the alternatives that are kept of each."""
+
+    def __init__(self, settings: ComputeSection) -> None:
+        super().__init__()
+        self._settings = settings
+        self.device = make_combo_box("deviceChoice", tr("Device"), DEVICES, settings.device)
+        self.device.currentIndexChanged.connect(self._on_device)
+        self.dtype = make_combo_box("dtypeChoice", tr("Number type"), DTYPES, settings.dtype)
+        self.dtype.currentIndexChanged.connect(self._on_dtype)
+        self.threads = make_spin_box("threadsChoice", tr("CPU threads"), settings.threads)
+        self.threads.setSpecialValueText(tr("automatic"))
+        self.threads.valueChanged.connect(self._on_threads)
+        self.top_n = make_spin_box("topChoice", tr("Alternatives listed"), settings.top_n, maximum=100)
+        self.top_n.setSpecialValueText(tr("none"))
+        self.top_n.setToolTip(tr(_TRACING_HELP))
+        self.top_n.valueChanged.connect(self._on_top_n)
+        self.add(tr("Device"), self.device)
+        self.add(tr("Number type"), self.dtype)
+        self.add(tr("CPU threads"), self.threads)
+        self.add(tr("Alternatives"), self.top_n)
+        self.rows.addRow("", make_remark(tr(_TRACING_HELP)))
+        self.native_code = make_check_box(
+            "quickChoice", tr("Take steps in machine code for this processor"), settings.quick_steps
+        )
+        self.native_code.toggled.connect(self._on_native_code)
+        self.backend_label = make_remark(tr(_NATIVE_CODE_HELP))
+        self.backend_label.setObjectName("quickStanding")
+        self.rows.addRow(self.native_code)
+        self.rows.addRow("", self.backend_label)
+
+    def show_backend(self, backend: DecodeBackend | None) -> None:
+        """What is so now; where the compiler failed, its words are in the tooltip."""
+        self.backend_label.setText(
+            join_sentences(tr(_NATIVE_CODE_HELP), backend.sentence if backend is not None else "")
+        )
+        self.backend_label.setToolTip(tooltip(backend.details if backend is not None else ""))
+
+    @Slot()
+    def _on_device(self) -> None:
+        self._settings.device = selected_value(self.device)
+        self.changed.emit("compute")
+
+    @Slot()
+    def _on_dtype(self) -> None:
+        self._settings.dtype = selected_value(self.dtype)
+        self.changed.emit("compute")
+
+    @Slot(int)
+    def _on_threads(self, threads: int) -> None:
+        self._settings.threads = threads
+        self.changed.emit("compute")
+
+    @Slot(bool)
+    def _on_native_code(self, on: bool) -> None:
+        self._settings.quick_steps = on
+        self.changed.emit("steps")
+
+    @Slot(int)
+    def _on_top_n(self, count: int) -> None:
+        self._settings.top_n = count
+        self.changed.emit("tracing")
+
+
+class HistorySettings(SettingsForm):
+    """Keeping runs at all, their budget, and the way to forget them."""
+
+    forgetAllRequested = Signal()
+
+    def __init__(self, settings: HistorySection) -> None:
+        super().__init__()
+        self._settings = settings
+        self.keep_box = make_check_box("historyChoice", tr("Keep every run, on this machine alone"), settings.keep)
+        self.keep_box.toggled.connect(self._on_keep)
+        self.budget = make_spin_box("historyBudget", tr("Disk for kept runs"), settings.budget_mib, 1, MAX_HISTORY_MIB)
+        self.budget.setSuffix(" MiB")
+        self.budget.setToolTip(tr("When it is spent, the oldest runs that are not pinned go."))
+        self.budget.setEnabled(settings.keep)
+        self.budget.valueChanged.connect(self._on_budget)
+        self.rows.addRow(self.keep_box)
+        self.add(tr("At most"), self.budget)
+        self.rows.addRow("", self._delete_all_row())
+
+    def _delete_all_row(self) -> QHBoxLayout:
+        forget = QPushButton(tr("Forget all…"))
+        forget.setObjectName("forgetAllButton")
+        forget.clicked.connect(self.forgetAllRequested)
+        line = QHBoxLayout()
+        line.addWidget(forget)
+        line.addStretch(1)
+        return line
+
+    @Slot(bool)
+    def _on_keep(self, on: bool) -> None:
+        self._settings.keep = on
+        self.budget.setEnabled(on)
+        self.changed.emit("history")
+
+    @Slot(int)
+    def _on_budget(self, mib: int) -> None:
+        self._settings.budget_mib = mib
+        self.changed.emit("history")
+
+
+class MemorySettings(SettingsForm):
+    """Reuse of what earlier runs have read, its budget, and the cheaper cache."""
+
+    def __init__(self, settings: ComputeSection) -> None:
+        super().__init__()
+        self._settings = settings
+        self.reuse = make_check_box("reuseChoice", tr("Reuse what earlier runs have read"), settings.reuse)
+        self.reuse.setToolTip(
+            tr("A run whose prompt begins like an earlier text starts from the cache that has read it.")
+        )
+        self.reuse.toggled.connect(self._on_reuse)
+        title = tr("Memory for what earlier runs have read")
+        self.budget = make_spin_box("reuseBudget", title, settings.reuse_mib, 1, MAX_REUSE_MIB)
+        self.budget.setSuffix(" MiB")
+        self.budget.setEnabled(settings.reuse)
+        self.budget.valueChanged.connect(self._on_budget)
+        title = tr("When memory ends, go on with a cheaper cache")
+        self.fallback = make_check_box("fallbackChoice", title, settings.memory_fallback)
+        self.fallback.setToolTip(tr("Only with one that writes the same text; the window says so when it happens."))
+        self.fallback.toggled.connect(self._on_fallback)
+        self.rows.addRow(self.reuse)
+        self.add(tr("At most"), self.budget)
+        self.rows.addRow(self.fallback)
+
+    @Slot(bool)
+    def _on_reuse(self, on: bool) -> None:
+        self._settings.reuse = on
+        self.budget.setEnabled(on)
+        self.changed.emit("reuse")
+
+    @Slot(int)
+    def _on_budget(self, mib: int) -> None:
+        self._settings.reuse_mib = mib
+        self.changed.emit("reuse")
+
+    @Slot(bool)
+    def _on_fallback(self, on: bool) -> None:
+        self._settings.memory_fallback = on
+        self.changed.emit("reuse")
+
+
+_PERMISSIONS = {"allow_pickle": mark("pickled weights"), "allow_remote_code": mark("code of its own")}
+
+
+class PermissionSettings(QWidget):
+    """A list of models with what each may do; a sentence where there is none."""
+
+    changed = Signal(str)
+
+    def __init__(self, settings: ModelsSection) -> None:
+        super().__init__()
+        self._settings = settings
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        self.allowed = QListWidget()
+        self.allowed.setObjectName("allowedList")
+        self.allowed.setAccessibleName(tr("Permissions of single models"))
+        self.allowed.setFixedHeight(84)
+        self.revoke = QPushButton(tr("Take the permission back"))
+        self.revoke.setObjectName("revokeButton")
+        self.revoke.clicked.connect(self._on_revoke)
+        self.none_allowed = make_remark(tr("No model may load pickled weights or run code of its own."))
+        column.addWidget(self.none_allowed)
+        column.addWidget(self.allowed)
+        column.addWidget(self.revoke, 0, Qt.AlignmentFlag.AlignLeft)
+        self._fill()
+
+    def _fill(self) -> None:
+        self.allowed.clear()
+        for key, words in _PERMISSIONS.items():
+            for model in getattr(self._settings, key):
+                self.allowed.addItem(f"{model}: {tr(words)}")
+                self.allowed.item(self.allowed.count() - 1).setData(Qt.ItemDataRole.UserRole, (key, model))
+        self.none_allowed.setVisible(not self.allowed.count())
+        for part in (self.allowed, self.revoke):
+            part.setVisible(bool(self.allowed.count()))
+
+    @Slot()
+    def _on_revoke(self) -> None:
+        item = self.allowed.currentItem()
+        if item is not None:
+            key, model = item.data(Qt.ItemDataRole.UserRole)
+            getattr(self._settings, key).remove(model)
+            self._fill()
+            self.changed.emit("models")
+
+
+class StageSettings(QWidget):
+    """Two boxes; one that cannot be had says why. `changed` when either was ticked."""
+
+    changed = Signal()
+
+    def __init__(self, settings: AppearanceSection) -> None:
+        super().__init__()
+        self._settings = settings
+        column = self._column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        still = tr("This system asks for less motion.") if prefers_reduced_motion() else ""
+        self.animated = self._add(
+            "animatedChoice", tr("Let choices be seen happening on the stage"), settings.animated, still
+        )
+        self.animated.toggled.connect(self._on_animated)
+        self.sounds = self._add(
+            "soundsChoice",
+            tr("A sound when a draft is accepted or refused, and at the end"),
+            settings.sounds,
+            sound_unsupported_reason(),
+        )
+        self.sounds.toggled.connect(self._on_sounds)
+
+    def _add(self, name: str, title: str, on: bool, unavailable_reason: str) -> QCheckBox:
+        box = QCheckBox(caption(title))
+        box.setObjectName(name)
+        box.setChecked(on and not unavailable_reason)
+        box.setEnabled(not unavailable_reason)
+        self._column.addWidget(box)
+        if unavailable_reason:
+            box.setAccessibleDescription(unavailable_reason)
+            label = WrappedLabel(unavailable_reason)
+            label.setProperty("role", "muted")
+            self._column.addWidget(label)
+        return box
+
+    @Slot(bool)
+    def _on_animated(self, on: bool) -> None:
+        self._settings.animated = on
+        self.changed.emit()
+
+    @Slot(bool)
+    def _on_sounds(self, on: bool) -> None:
+        self._settings.sounds = on
+        self.changed.emit()
+
+
+class SettingsDialog(ScrolledDialog):
+    """Changes apply at once; `changed` names the section that did."""
+
+    changed = Signal(str)
+    forgetAllRequested = Signal()
+    languageChosen = Signal(str)
+
+    def __init__(self, settings: Settings, folder: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("settingsDialog")
+        self.setWindowTitle(tr("Settings"))
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._settings = settings
+        content = QWidget()
+        column = QVBoxLayout(content)
+        column.setContentsMargins(20, 18, 20, 8)
+        column.setSpacing(8)
+        for title, part in self._parts():
+            heading = PlainLabel(title)
+            heading.setProperty("role", "heading")
+            column.addWidget(heading)
+            column.addWidget(part)
+            column.addSpacing(8)
+        column.addWidget(make_remark(tr("Kept in {folder}").format(folder=folder)))
+        self.set_content(content, self._footer())
+        self._align_fields()
+
+    def _parts(self) -> Iterator[tuple[str, QWidget]]:
+        """Headings, and what stands below each."""
+        kept = self._settings
+        look, stage = AppearanceSettings(kept.appearance), StageSettings(kept.appearance)
+        history, self.permissions = HistorySettings(kept.history), PermissionSettings(kept.models)
+        self.compute, memory = ComputeSettings(kept.compute), MemorySettings(kept.compute)
+        for part in (look, self.compute, memory, history, self.permissions):
+            part.changed.connect(self.changed)
+        stage.changed.connect(lambda: self.changed.emit("stage"))
+        look.languageChosen.connect(self.languageChosen)
+        history.forgetAllRequested.connect(self.forgetAllRequested)
+        yield tr("APPEARANCE"), look
+        yield tr("PRESENTING"), stage
+        yield tr("WHERE MODELS RUN"), self.compute
+        yield tr("MEMORY"), memory
+        yield tr("HISTORY"), history
+        yield tr("WHAT SINGLE MODELS MAY DO"), self.permissions
+
+    def _footer(self) -> QWidget:
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons.rejected.connect(self.close)
+        return buttons
+
+    @Slot(object)
+    def show_backend(self, backend: DecodeBackend | None) -> None:
+        """Who takes the steps of the model in memory."""
+        self.compute.show_backend(backend)
+
+    @property
+    def scroll_position(self) -> int:
+        """How far down the settings are scrolled, in pixels."""
+        return self._scroll.verticalScrollBar().value()
+
+    def scroll_to(self, position: int) -> None:
+        """Show the settings that stand so far down."""
+        self._scroll.verticalScrollBar().setValue(position)
+
+    def _align_fields(self) -> None:
+        """Let the fields of all sections begin at one edge."""
+        forms = self.findChildren(QFormLayout)
+        items = [form.itemAt(row, QFormLayout.ItemRole.LabelRole) for form in forms for row in range(form.rowCount())]
+        labels = [label for item in items if item is not None and (label := item.widget()) is not None]
+        for label in labels:
+            label.ensurePolished()
+        widest = max(label.sizeHint().width() for label in labels)
+        for label in labels:
+            label.setMinimumWidth(widest)

@@ -1,0 +1,230 @@
+"""A line above the prompt while an example is set: its title, and the way back to the user's own settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, QTimer, Signal, Slot
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
+
+from app.panels.parameter_panel import ParameterPanel
+from app.panels.parameter_row import MARGIN, ParameterRow
+from app.panels.preset_bar import PresetBar
+from app.panels.prompt_panel import PromptPanel
+from app.state import setting_values
+from app.storage.examples import ExamplePrompt
+from app.theme.theme import Theme, theme_for
+from app.widgets.inputs import ScrollArea
+from app.widgets.labels import ElidedLabel
+from app.widgets.plain_text import PlainLabel, RichLabel, escape_html, tooltip
+from resources.language import join_sentences, tr
+
+
+class ExampleBar(QWidget):
+    """`backRequested`: the button was pressed."""
+
+    backRequested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("exampleBar")
+        self.title = ElidedLabel()
+        self.title.setProperty("role", "muted")
+        self.back = QPushButton(tr("Back to my settings"))
+        self.back.setObjectName("leaveExample")
+        self.back.setProperty("role", "quiet")
+        self.back.setToolTip(
+            tr("Restore the model, strategy, cache, parameters, seed and prompt from before the example")
+        )
+        self.back.clicked.connect(self.backRequested)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(MARGIN, 0, MARGIN, 0)
+        row.addWidget(self.title, 1)
+        row.addWidget(self.back)
+        self.hide()
+
+    def show_example(self, title: str) -> None:
+        """Name the example."""
+        self.title.setText(tr("Example: {title}").format(title=title))
+        self.show()
+
+
+MIN_PARAMETERS_HEIGHT = 120
+"""Pixels at 100 % that the settings get below examples and presets; where there is less, they stand above them."""
+MIN_PAGE_HEIGHT = 40
+"""Pixels at 100 % that the page above the help keeps, however low the window is."""
+
+
+class SetupPanel(QFrame):
+    """What a run begins from. The help at the foot keeps its place, whatever it says."""
+
+    def __init__(self, examples: Sequence[ExamplePrompt], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("setupPanel")
+        self.setProperty("role", "panel")
+        self.prompt = PromptPanel(examples)
+        self.example_bar = ExampleBar()
+        self.parameters = ParameterPanel()
+        self.cache_parameters = ParameterPanel(tr("CACHE"))
+        self.cache_parameters.hide()
+        self.presets = PresetBar()
+        self.help = RichLabel()
+        self.help.setWordWrap(True)
+        self.help.setObjectName("parameterHelp")
+        self.help.setProperty("role", "muted")
+        self.help.setAccessibleName(tr("Help on the setting pointed at"))
+        self.help.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.memory_label = PlainLabel(wordWrap=True)
+        self.memory_label.setObjectName("fitLine")
+        self.memory_label.setAccessibleName(tr("Memory that the run needs"))
+        self.memory_label.hide()
+        self._default_help = ""
+        self._theme = theme_for("light")
+        self._is_low = False
+        for panel in (self.parameters, self.cache_parameters):
+            panel.helpRequested.connect(self.show_help)
+        self._lay_out()
+
+    def set_summary(self, text: str) -> None:
+        """Help while nothing in particular is pointed at: what the strategy does."""
+        self._default_help = escape_html(text)
+        self.help.setText(self._default_help)
+
+    @Slot()
+    def create_all_rows(self) -> None:
+        """Give every setting its row, those that are folded away as well."""
+        self.parameters.create_all_rows()
+        self.cache_parameters.create_all_rows()
+
+    @Slot(object)
+    def show_help(self, row: ParameterRow) -> None:
+        """Explain one setting, and first why it has no effect, if so."""
+        title, *parts = (
+            escape_html(part)
+            for part in (
+                tr(row.parameter.title),
+                row.unavailable,
+                tr(row.parameter.help),
+                tr(" Default {default}.").format(default=setting_values.short_text(row.default)).strip(),
+            )
+        )
+        self.help.setText(" ".join([f"<b>{title}</b> ·", *filter(None, parts)]))
+
+    def add_page(self, page: QWidget) -> None:
+        """Have a page ready to stand here; nobody sees it yet."""
+        if self._pages.indexOf(page) < 0:
+            page.hide()
+            self._pages.addWidget(page)
+
+    def show_page(self, page: QWidget) -> None:
+        """Let `page` stand in the place of everything here."""
+        self.add_page(page)
+        self._page.hide()
+        page.show()
+
+    @Slot()
+    def show_inputs(self) -> None:
+        """Prompt and parameters are here again."""
+        for place in range(1, self._pages.count()):
+            if (item := self._pages.itemAt(place)) is not None and (page := item.widget()) is not None:
+                page.hide()
+        self._page.show()
+
+    def show_memory_estimate(self, estimate: str, advice: str, speed: str = "") -> None:
+        """What the run takes in memory; where it does not fit, all figures and what would help; and how quick it is,
+        where that is known beforehand."""
+        brief = " · ".join(part for part in (estimate.partition(":")[0], speed) if part)
+        self.memory_label.setText(join_sentences(estimate, advice, speed) if advice else brief)
+        self.memory_label.setToolTip(tooltip(join_sentences(estimate, speed)))
+        self.memory_label.setAccessibleDescription(join_sentences(estimate, advice, speed))
+        self.memory_label.setVisible(bool(estimate))
+        role = "warning" if advice else "muted"
+        if self.memory_label.property("role") != role:
+            self.memory_label.setProperty("role", role)
+            self.memory_label.style().unpolish(self.memory_label)
+            self.memory_label.style().polish(self.memory_label)
+
+    def leaveEvent(self, event: object) -> None:
+        self.help.setText(self._default_help)
+
+    def scroll_into_view(self, part: QWidget) -> None:
+        """Scroll to a part of the panel, once what has just been unfolded has its place."""
+        QTimer.singleShot(0, part, lambda: self._scroll.ensureWidgetVisible(part))
+
+    def set_theme(self, theme: Theme) -> None:
+        """Colours and sizes of everything in the panel."""
+        self._theme = theme
+        for part in (self.prompt, self.parameters, self.cache_parameters):
+            part.set_theme(theme)
+        self._scroll.setMinimumHeight(
+            theme.px(MIN_PAGE_HEIGHT)
+        )  # by itself it claims a scroll bar's buttons and handle
+        self._help_area.setFixedHeight(theme.px(64) + theme.space(16))
+        self._inner.setSpacing(theme.space(16))
+        self.memory_label.setContentsMargins(MARGIN, theme.space(6), MARGIN, theme.space(6))
+        self.memory_label.setFont(theme.font(12))
+        self._reorder()
+
+    @property
+    def _parts_in_order(self) -> tuple[QWidget, ...]:
+        """What stands in the panel, from the top: in little room the settings come before examples and presets."""
+        examples = (self.prompt.examples_row, self.presets)
+        settings = (self.parameters, self.cache_parameters)
+        parts = (*settings, *examples) if self._is_low else (*examples, *settings)
+        return (self.example_bar, self.prompt, *parts)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._reorder()
+
+    def _reorder(self) -> None:
+        """Order the parts by the room there is. The page is as wide in either order, so that nothing flickers."""
+        width = max(self.width(), 1)
+        above = sum(
+            part.heightForWidth(width) if part.hasHeightForWidth() else part.sizeHint().height()
+            for part in (self.prompt, self.prompt.examples_row, self.presets)
+        )
+        room = self.height() - self._help_area.height()
+        is_low = room - above < self._theme.px(MIN_PARAMETERS_HEIGHT)
+        if is_low == self._is_low:
+            return
+        self._is_low = is_low
+        for part in self._parts_in_order:
+            self._inner.removeWidget(part)
+        for place, part in enumerate(self._parts_in_order):
+            self._inner.insertWidget(place, part)
+
+    def _lay_out(self) -> None:
+        self._content = QWidget()
+        inner = self._inner = QVBoxLayout(self._content)
+        inner.setContentsMargins(0, 14, 0, 16)
+        for part in self._parts_in_order:
+            inner.addWidget(part)
+        inner.addStretch(1)
+        scroll = self._scroll = ScrollArea(widgetResizable=True)
+        scroll.setObjectName("setupScroll")
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        scroll.setWidget(self._content)
+        self._help_area = QFrame()
+        self._help_area.setProperty("role", "foot")
+        long_help = QScrollArea(widgetResizable=True)
+        long_help.setObjectName("helpScroll")
+        long_help.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        long_help.setFrameShape(QFrame.Shape.NoFrame)
+        long_help.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        long_help.setWidget(self.help)
+        foot = QVBoxLayout(self._help_area)
+        foot.setContentsMargins(MARGIN, 8, 4, 8)
+        foot.addWidget(long_help)
+        self._page = QWidget()
+        column = QVBoxLayout(self._page)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(scroll, 1)
+        column.addWidget(self.memory_label)
+        column.addWidget(self._help_area)
+        self._pages = QVBoxLayout(self)
+        self._pages.setContentsMargins(0, 0, 0, 0)
+        self._pages.addWidget(self._page)

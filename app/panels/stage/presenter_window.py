@@ -1,0 +1,223 @@
+"""The words below the view on a stage: what was chosen, why, and how far the run has come."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from PySide6.QtCore import Qt, Signal, SignalInstance
+from PySide6.QtGui import QCloseEvent
+from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
+
+from app.theme.theme import Theme, panel_stylesheet
+from app.widgets.accessibility.accessible_widget import announce
+from app.widgets.icons import IconButton
+from app.widgets.labels import ElidedLabel, WrappedLabel
+from app.widgets.plain_text import PlainLabel
+from resources.language import tr
+
+
+class StageCaption(QFrame):
+    """A line with the choice and the place, the sentence below it; `middle` is the room between them."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("stageCaption")
+        self.setProperty("role", "foot")
+        self.title, self.progress = ElidedLabel(), PlainLabel()
+        self.sentence = WrappedLabel()
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.middle = QVBoxLayout()
+        self.middle.setContentsMargins(0, 0, 0, 0)
+        line = QHBoxLayout()
+        line.addWidget(self.title, 1)
+        line.addWidget(self.progress)
+        column = self._column = QVBoxLayout(self)
+        column.addLayout(line)
+        column.addLayout(self.middle)
+        column.addWidget(self.sentence)
+        column.addStretch(1)
+        self._max_height = 0
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self.reset_height()
+        side, rim = theme.px(14), theme.px(6)
+        self._column.setContentsMargins(side, rim, side, rim)
+        self._column.setSpacing(theme.px(4))
+        self.title.setStyleSheet(f"font-size: {theme.font_pixels(16)}px; font-weight: 600; color: {theme.accent};")
+        self.progress.setStyleSheet(f"font-size: {theme.font_pixels(13)}px; color: {theme.muted};")
+        self.sentence.setStyleSheet(f"font-size: {theme.font_pixels(14)}px; color: {theme.text};")
+
+    def show_texts(self, title: str, sentence: str, progress: str) -> None:
+        """Show these words."""
+        self.setAccessibleName(tr("On the stage"))
+        self.setAccessibleDescription(sentence)
+        self.title.setText(title)
+        self.progress.setText(progress)
+        if sentence != self.sentence.text():
+            self.sentence.setText(sentence)
+            if self.isVisible():
+                announce(self, sentence)
+
+    def reset_height(self) -> None:
+        """Take no more room than the words of now need."""
+        self._max_height = 0
+        self.setMinimumHeight(0)
+
+    def keep_height(self) -> None:
+        """Never become lower than now, so that what is above does not jump from step to step."""
+        self._max_height = max(self._max_height, self.sizeHint().height())
+        self.setMinimumHeight(self._max_height)
+
+
+SIZE = (900, 600)
+"""Pixels at 100 % that it opens with."""
+
+
+class PresenterContent(NamedTuple):
+    """What the page says."""
+
+    current: str
+    """What has just been chosen."""
+    reason: str
+    notes: str
+    next_step: str
+    """What comes next; empty at the end."""
+    progress: str
+    speed: str
+    view: str
+
+
+class PresenterWindow(QWidget):
+    """A window of its own. It says what was pressed; `closed` when the presenter puts it away."""
+
+    stepped = Signal(int)
+    played = Signal()
+    paceChanged = Signal(int)
+    viewChanged = Signal(int)
+    exitRequested = Signal()
+    closed = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, Qt.WindowType.Window)
+        self.setObjectName("presenterWindow")
+        self.setWindowTitle(tr("Presenter's page"))
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.clock, self.elapsed, self.progress = PlainLabel(), PlainLabel(), PlainLabel()
+        self.current, self.reason, self.notes, self.next_step = (WrappedLabel() for _ in range(4))
+        self._buttons: list[IconButton] = []
+        self._headings: list[QLabel] = []
+        self._lay_out()
+
+    def show_content(self, content: PresenterContent) -> None:
+        """Show these words."""
+        for label, words in (
+            (self.current, content.current), (self.reason, content.reason), (self.notes, content.notes), (self.next_step, content.next_step),
+        ):  # fmt: skip
+            label.setText(words)
+            label.setVisible(bool(words))
+        self._notes_heading.setVisible(bool(content.notes))
+        self._after_heading.setVisible(bool(content.next_step))
+        self.progress.setText(content.progress)
+        self.speed.setText(content.speed)
+        self.view.setText(content.view)
+
+    def show_time(self, clock: str, elapsed: str) -> None:
+        """What the clock says, and how long it has gone on."""
+        self.clock.setText(clock)
+        self.elapsed.setText(elapsed)
+
+    def show_playing(self, on: bool) -> None:
+        """Whether it plays by itself: what the button in the middle does."""
+        self.play.setText(tr("Pause") if on else tr("Play"))
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes: those of a desk, not of a stage."""
+        self.setStyleSheet(
+            theme.stylesheet() + panel_stylesheet(theme) + f"#presenterWindow {{ background: {theme.panel}; }}"
+        )
+        side = theme.px(22)
+        self._column.setContentsMargins(side, theme.px(14), side, theme.px(14))
+        self._column.setSpacing(theme.px(10))
+        for button in self._buttons:
+            button.set_theme(theme)
+        for heading in self._headings:
+            heading.setContentsMargins(0, theme.px(12), 0, 0)
+        for label, size, weight in ((self.clock, 26, 600), (self.elapsed, 16, 400), (self.progress, 16, 400),
+                                    (self.current, 20, 600), (self.reason, 16, 400), (self.notes, 22, 400),
+                                    (self.next_step, 14, 400)):  # fmt: skip
+            label.setStyleSheet(f"font-size: {theme.font_pixels(size)}px; font-weight: {weight};")
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        super().closeEvent(event)
+        self.closed.emit()
+
+    def _lay_out(self) -> None:
+        head = QHBoxLayout()
+        head.addWidget(self.progress, 1)
+        head.addWidget(self.elapsed)
+        head.addSpacing(16)
+        head.addWidget(self.clock)
+        self._notes_heading, self._after_heading = _heading(tr("Notes")), _heading(tr("Next"))
+        words = QWidget()
+        text = QVBoxLayout(words)
+        text.setContentsMargins(0, 0, 0, 0)
+        self._headings = [_heading(tr("On the stage now")), self._notes_heading, self._after_heading]
+        for part in (self._headings[0], self.current, self.reason, self._notes_heading, self.notes, self._after_heading,
+                     self.next_step):  # fmt: skip
+            text.addWidget(part)
+        text.addStretch(1)
+        area = QScrollArea(self, widgetResizable=True)
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setAccessibleName(tr("Notes"))
+        area.setWidget(words)
+        column = self._column = QVBoxLayout(self)
+        column.addLayout(head)
+        column.addWidget(area, 1)
+        column.addLayout(self._controls())
+
+    def _controls(self) -> QGridLayout:
+        self.play = QPushButton()
+        self.play.setProperty("role", "primary")
+        self.play.clicked.connect(self.played)
+        self.speed, self.view = PlainLabel(), PlainLabel()
+        leave = QPushButton(tr("End"))
+        leave.setToolTip(tr("Leave the stage (Esc)"))
+        leave.clicked.connect(self.exitRequested)
+        grid = QGridLayout()
+        row: list[QWidget] = [
+            self._button("step-back", tr("One step back"), self.stepped, -1),
+            self.play,
+            self._button("step-forward", tr("One step on"), self.stepped, 1),
+            *self._between_buttons(self.speed, tr("Slower"), tr("Faster"), self.paceChanged),
+            *self._between_buttons(self.view, tr("The view before"), tr("The next view"), self.viewChanged),
+        ]
+        grid.setHorizontalSpacing(10)
+        for place, part in enumerate(row):
+            grid.addWidget(part, 0, place)
+        grid.setColumnStretch(len(row), 1)
+        grid.addWidget(leave, 0, len(row) + 1)
+        self.show_playing(False)
+        return grid
+
+    def _between_buttons(self, label: QLabel, less: str, more: str, signal: SignalInstance) -> tuple[QWidget, ...]:
+        """A word between two buttons that change it."""
+        label.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        return (
+            self._button("chevron-left", less, signal, -1),
+            label,
+            self._button("chevron-right", more, signal, 1),
+        )
+
+    def _button(self, icon: str, label: str, signal: SignalInstance, offset: int) -> IconButton:
+        button = IconButton(icon, label, self)
+        button.clicked.connect(lambda: signal.emit(offset))
+        self._buttons.append(button)
+        return button
+
+
+def _heading(title: str) -> QLabel:
+    label = PlainLabel(title.upper())
+    label.setProperty("role", "heading")
+    return label

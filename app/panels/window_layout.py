@@ -1,0 +1,129 @@
+"""The middle of the window between two side panels, which keep the widths wanted for them wherever there is room."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QEvent, Qt, Slot
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
+
+from app.theme.theme import Theme
+from resources.language import tr
+
+PREFERRED_WIDTHS, MIN_WIDTHS, REQUIRED_WIDTHS = (300, 324), (236, 250), (173, 194)
+"""In pixels at 100 %. Below what is needed, which grows with the text in full, a panel's content would be cut."""
+GROWTH, MIN_WIDTH_GROWTH = 0.6, 0.36
+CENTRE_WIDTH = 440
+"""Pixels at 100 % that the side panels, as far as they can, leave to the middle."""
+MAX_WIDTH = 2000
+
+
+class SideSplitter(QSplitter):
+    """A plain splitter gives a side panel back nothing of what a small window once took from it; this one does.
+
+    Widths are kept as at 100 %, so that they grow and shrink with the text.
+    """
+
+    def __init__(self, left: QWidget, middle: QWidget, right: QWidget, parent: QWidget | None = None) -> None:
+        super().__init__(Qt.Orientation.Horizontal, parent, childrenCollapsible=False, handleWidth=1)
+        self._sides = (left, right)
+        self._growth = 1.0
+        self._centre_width = float(CENTRE_WIDTH)
+        self._preferred_widths = tuple(map(float, PREFERRED_WIDTHS))
+        for part in (left, middle, right):
+            self.addWidget(part)
+        self.setStretchFactor(1, 1)
+        self.handle(1).setAccessibleName(tr("Width of the panel on the left"))
+        self.handle(2).setAccessibleName(tr("Width of the panel on the right"))
+        self.splitterMoved.connect(self._on_moved)
+
+    @property
+    def preferred_widths(self) -> tuple[int, int]:
+        """Widths of the side panels at 100 %, as they were chosen last."""
+        return round(self._preferred_widths[0]), round(self._preferred_widths[1])
+
+    def set_preferred_widths(self, widths: Sequence[int]) -> None:
+        """Choose the widths of the side panels at 100 %."""
+        pairs = zip(widths, MIN_WIDTHS, strict=True)
+        self._preferred_widths = tuple(float(min(MAX_WIDTH, max(least, width))) for width, least in pairs)
+        self.distribute_width()
+
+    def set_scale(self, scale: float) -> None:
+        """Grow with the text (1.0 = 100 %), but less, for the middle must keep its place."""
+        self._growth = 1 + (scale - 1) * GROWTH
+        for panel, least, needed in zip(self._sides, MIN_WIDTHS, REQUIRED_WIDTHS, strict=True):
+            panel.setMinimumWidth(round(max(least * (1 + (scale - 1) * MIN_WIDTH_GROWTH), needed * scale)))
+        self.distribute_width()
+
+    def set_theme(self, theme: Theme) -> None:
+        """The text's size is all of it that matters here."""
+        self.set_scale(theme.scale)
+
+    def distribute_width(self) -> None:
+        """Give every part its width."""
+        room = self.width() - self.handleWidth() * sum(not side.isHidden() for side in self._sides)
+        crowded = self._is_crowded(room)
+        self.setCollapsible(2, crowded)
+        widths = self._side_widths(room)
+        if crowded:
+            widths[1] = 0
+        sizes = [widths[0], max(1, room - sum(widths)), widths[1]]
+        if sizes != self.sizes():
+            self.setSizes(sizes)
+
+    def _is_crowded(self, room: int) -> bool:
+        """Whether both side panels leave the middle less than it needs: then the right one gives way."""
+        if any(side.isHidden() for side in self._sides):
+            return False
+        least = sum(side.minimumWidth() for side in self._sides)
+        middle = self.widget(1)
+        return middle is not None and least + middle.minimumSizeHint().width() > room
+
+    def _side_widths(self, room: int) -> list[int]:
+        """What the side panels get: what is wanted, less what the middle lacks, shared by what each can spare."""
+        open_ones = [not side.isHidden() for side in self._sides]
+        wanted = [
+            width * self._growth * is_open for width, is_open in zip(self._preferred_widths, open_ones, strict=True)
+        ]
+        leasts = [side.minimumWidth() * is_open for side, is_open in zip(self._sides, open_ones, strict=True)]
+        spare = [max(0.0, width - least) for width, least in zip(wanted, leasts, strict=True)]
+        lacking = min(sum(spare), max(0.0, sum(wanted) + self._centre_width * self._growth - room))
+        share = lacking / sum(spare) if sum(spare) else 0.0
+        return [round(width - part * share) for width, part in zip(wanted, spare, strict=True)]
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.distribute_width()
+
+    def event(self, event: QEvent) -> bool:
+        """A panel was opened, closed, or needs more room."""
+        done = super().event(event)
+        if event.type() == QEvent.Type.LayoutRequest:
+            self.distribute_width()
+        return done
+
+    @Slot(int, int)
+    def _on_moved(self, _place: int, _handle: int) -> None:
+        """The reader has chosen other widths; where that leaves little to the middle, so be it."""
+        left, middle, right = self.sizes()
+        sizes = zip((left, right), self._sides, self._preferred_widths, strict=True)
+        self._preferred_widths = tuple(old if side.isHidden() else size / self._growth for size, side, old in sizes)
+        self._centre_width = min(self._centre_width, middle / self._growth)
+
+
+class WindowBody(QWidget):
+    """The toolbar, the middle, what is docked, the timeline, the status line."""
+
+    def __init__(self, toolbar: QWidget, middle: QWidget, timeline: QWidget, status: QWidget) -> None:
+        super().__init__()
+        self._timeline = timeline
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(0)
+        for part in (toolbar, middle, timeline, status):
+            self._column.addWidget(part, 1 if part is middle else 0)
+
+    def dock(self, panel: QWidget) -> None:
+        """Let a panel that comes later stand above the timeline, where it covers nothing."""
+        self._column.insertWidget(self._column.indexOf(self._timeline), panel)

@@ -1,0 +1,202 @@
+"""Rows as text in CSV. A text that a spreadsheet would run as a formula is marked as text. No Qt in here."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from resources.language import tr
+
+CsvRows = Sequence[Sequence[object]]
+
+_FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What a spreadsheet takes for the beginning of a formula, in full width too."""
+_SPACE = " \t\r\n\v\f\0\u00a0\u3000\ufeff"
+
+
+def to_csv(rows: CsvRows, escape_formulas: bool = True) -> str:
+    """A line for each row. `escape_formulas` puts an apostrophe before a text that a spreadsheet would run."""
+    lines = io.StringIO()
+    csv.writer(lines).writerows(map(_escape_row, rows) if escape_formulas else rows)
+    return lines.getvalue()
+
+
+def _escape_row(row: Sequence[object]) -> list[object]:
+    return [f"'{cell}" if isinstance(cell, str) and is_formula(cell) else cell for cell in row]
+
+
+def is_formula(text: str) -> bool:
+    """Whether a spreadsheet may run the text: it begins with =, +, - or @ (behind space too), a tab or a return."""
+    return text.startswith(("\t", "\r", "\n")) or text.lstrip(_SPACE).startswith(_FORMULA_STARTS)
+
+
+_ESCAPES = {"\\": "\\", "n": "\n", "t": "\t", "r": "\r"}
+_WRITTEN = {sign: f"\\{letter}" for letter, sign in _ESCAPES.items()}
+_ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|[\\ntr])")
+_INVISIBLE = re.compile("[\\\\\x00-\x1f\x7f\x85\u2028\u2029]")
+
+
+def escape(text: str) -> str:
+    """Write a text in one line: `unescape` reads it back."""
+    return _INVISIBLE.sub(lambda found: _WRITTEN.get(found[0]) or f"\\u{ord(found[0]):04x}", text)
+
+
+def unescape(line: str) -> str:
+    """Read `\\n`, `\\t`, `\\r`, `\\\\` and `\\u2028`; any other backslash is one."""
+    return _ESCAPED.sub(lambda found: _ESCAPES.get(found[1]) or chr(int(found[1][1:], 16)), line)
+
+
+def write_lines(texts: Sequence[str]) -> str:
+    """Write texts one a line, or as a JSON list where lines would be read as something else."""
+    lines = "\n".join(map(escape, texts))
+    return lines if read_lines(lines) == list(texts) else json.dumps(list(texts), ensure_ascii=False)
+
+
+def read_lines(text: str) -> list[str]:
+    """Read texts: a JSON list of them, or one a line. Empty lines are none."""
+    return json_texts(text) or [unescape(line) for line in text.split("\n") if line]
+
+
+def json_texts(text: str) -> list[str]:
+    """Return what a JSON list of texts holds; empty where `text` is none."""
+    if not text.lstrip().startswith("["):
+        return []
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    return found if isinstance(found, list) and all(isinstance(item, str) for item in found) else []
+
+
+_BY_SUFFIX = {".json": "json_schema", ".lark": "lark", ".txt": "choice", ".regex": "regex"}
+_LARGEST_FILE = 2**20
+
+
+def to_text(kind: str, content: Any) -> str:
+    """What an editor shows; `from_text` reads it back."""
+    if kind == "json_schema" and not isinstance(content, str):
+        return json.dumps(content, indent=2, ensure_ascii=False)
+    if kind == "choice" and isinstance(content, list | tuple):
+        return "\n".join(escape(str(word)) for word in content)
+    return content if isinstance(content, str) else json.dumps(content)
+
+
+def from_text(kind: str, text: str) -> dict[str, Any]:
+    """The setting that a text of a kind means; a schema that is no JSON yet stays text."""
+    if kind == "json_schema":
+        try:
+            return {kind: json.loads(text)}
+        except (ValueError, RecursionError):
+            return {kind: text}
+    if kind == "choice":
+        return {kind: [unescape(line) for line in text.replace("\r\n", "\n").split("\n") if line]}
+    return {kind: text}
+
+
+def parse_grammar(text: str) -> dict[str, Any]:
+    """A command line's value: JSON as in a request, or a file (.json a schema, .lark, .txt a choice, one a line,
+    .regex). Raises ValueError."""
+    if not text.startswith("{"):
+        return _read_file(Path(text))
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise ValueError(tr("this is no JSON: {error}").format(error=error)) from None
+    except RecursionError:
+        raise ValueError(tr("it is nested too deep")) from None
+    return dict(found)
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    kind = _BY_SUFFIX.get(path.suffix.lower())
+    if kind is None:
+        raise ValueError(
+            tr("give JSON as in {example}, or a file that ends with {suffixes}").format(
+                example='{"choice": ["red", "blue"]}', suffixes=", ".join(_BY_SUFFIX)
+            )
+        )
+    try:
+        if path.exists() and not path.is_file():  # a pipe would wait for ever, a device would never end
+            raise ValueError(tr("{file} is a folder, a pipe or a device").format(file=path.name))
+        if path.stat().st_size > _LARGEST_FILE:
+            raise ValueError(tr("{file} is too large for a grammar").format(file=path.name))
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise ValueError(tr("{file} cannot be read").format(file=path)) from None
+    made = from_text(kind, text.rstrip("\n") if kind == "regex" else text)
+    inner = made.get("json_schema")
+    return dict(inner) if isinstance(inner, Mapping) and len(inner) == 1 and set(inner) <= set(_KINDS) else made
+
+
+_KINDS = tuple(_BY_SUFFIX.values())
+
+
+FieldKind = Literal["string", "number", "boolean", "choice"]
+
+
+class SchemaField(NamedTuple):
+    """One field of the object."""
+
+    name: str
+    kind: FieldKind = "string"
+    is_required: bool = True
+    max_length: int = 0
+    """Of a text, in characters; 0 is no limit."""
+    words: tuple[str, ...] = ()
+    """Of a choice."""
+
+
+def form_problem(fields: Sequence[SchemaField]) -> str:
+    """What is missing in a form, as a sentence; empty where it makes a schema."""
+    names = [field.name for field in fields]
+    if not fields or not all(names):
+        return tr("Give every field a name.")
+    if len(set(names)) < len(names):
+        return tr("Two fields have the same name.")
+    if any(field.kind == "choice" and not field.words for field in fields):
+        return tr("Give every choice its words.")
+    return ""
+
+
+def to_schema(fields: Sequence[SchemaField]) -> dict[str, Any]:
+    """The JSON schema of an object that has these fields, in this order, and no others."""
+    return {
+        "type": "object",
+        "properties": {field.name: _field_schema(field) for field in fields},
+        "required": [field.name for field in fields if field.is_required],
+        "additionalProperties": False,
+    }
+
+
+def from_schema(schema: object) -> tuple[SchemaField, ...] | None:
+    """The fields of a schema that `to_schema` could have made; None for any other."""
+    if not isinstance(schema, Mapping) or not isinstance(schema.get("properties"), Mapping):
+        return None
+    required = schema.get("required")
+    found = tuple(_field(name, value, required) for name, value in schema["properties"].items())
+    fields = tuple(field for field in found if field is not None)
+    return fields if len(fields) == len(found) and to_schema(fields) == schema else None
+
+
+def _field_schema(field: SchemaField) -> dict[str, Any]:
+    if field.kind == "choice":
+        return {"enum": list(field.words)}
+    if field.kind == "string" and field.max_length:
+        return {"type": "string", "maxLength": field.max_length}
+    return {"type": field.kind}
+
+
+def _field(name: str, value: object, required: object) -> SchemaField | None:
+    if not isinstance(value, Mapping) or not isinstance(required, list):
+        return None
+    words, kind, longest = value.get("enum"), value.get("type"), value.get("maxLength", 0)
+    if isinstance(words, list) and all(isinstance(word, str) for word in words):
+        return SchemaField(name, "choice", name in required, words=tuple(words))
+    if kind not in ("string", "number", "boolean") or not isinstance(longest, int):
+        return None
+    return SchemaField(name, kind, name in required, longest)

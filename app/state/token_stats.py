@@ -1,0 +1,187 @@
+"""The figures of a scored text: how well a model foretells it, and where two models part. No Qt in here."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from core import words
+from resources.language import mark, tr
+
+if TYPE_CHECKING:
+    from app.state.run import Run
+    from core.events import TokenChosen, TokenCompared
+
+BANDS = (10, 100, 1000)
+"""Ranks up to which a token is in the first, second, third band of GLTR; the fourth has no end."""
+
+
+BAND_NAMES = (*(f"≤ {last:,}" for last in BANDS), "more")
+
+
+class ScoreStats(NamedTuple):
+    """Log-probabilities natural; `bands`: how many tokens are in each."""
+
+    tokens: int
+    mean_log_probability: float
+    perplexity: float
+    bands: tuple[int, ...]
+
+
+def band(rank: int) -> int:
+    """0 for ranks up to 10, 1 up to 100, 2 up to 1,000, 3 beyond."""
+    return sum(rank > last for last in BANDS)
+
+
+def compute_score_stats(tokens: Sequence[TokenChosen]) -> ScoreStats:
+    """Of tokens by the model alone; a text of none has a perplexity of 1."""
+    mean = sum(token.raw_log_probability for token in tokens) / len(tokens) if tokens else 0.0
+    bands = [band(token.rank) for token in tokens if token.rank]  # 0: an engine did not tell it
+    return ScoreStats(len(tokens), mean, _perplexity(mean), tuple(bands.count(one) for one in range(len(BANDS) + 1)))
+
+
+def _perplexity(mean: float) -> float:
+    return math.exp(-mean) if mean > -700 else math.inf
+
+
+def summary_text(scores: ScoreStats) -> str:
+    """`42 tokens · perplexity 10.1 · mean log-probability −2.31`."""
+    mean, perplexity = words.decimal(scores.mean_log_probability), _short(scores.perplexity)
+    return tr("{tokens} · perplexity {perplexity} · mean log-probability {mean}").format(
+        tokens=words.count(scores.tokens, "token"), perplexity=perplexity, mean=mean
+    )
+
+
+def _short(perplexity: float) -> str:
+    if perplexity < 1e6:
+        return f"{perplexity:,.{0 if perplexity >= 100 else 1}f}"
+    return "∞" if math.isinf(perplexity) else f"{perplexity:.1e}"
+
+
+def bands_text(scores: ScoreStats) -> str:
+    """`rank ≤ 10: 81 % · ≤ 100: 12 % · ≤ 1,000: 5 % · more: 2 %`."""
+    return tr("rank {bands}").format(
+        bands=" · ".join(f"{name}: {share}" for name, share in zip(BAND_NAMES, band_percentages(scores), strict=True))
+    )
+
+
+def band_percentages(scores: ScoreStats) -> list[str]:
+    """What part of the text is in each band."""
+    return [words.brief_percent(count / scores.tokens) if count else "0 %" for count in scores.bands]
+
+
+def largest_divergences(compared: Sequence[TokenCompared], max_count: int) -> list[TokenCompared]:
+    """Where two models are farthest apart, the farthest first."""
+    apart = [one for one in compared if one.divergence > 0]
+    return sorted(apart, key=lambda one: (-one.divergence, one.step))[:max_count]
+
+
+def mean_divergence(compared: Sequence[TokenCompared]) -> float:
+    """Bits a token."""
+    return sum(one.divergence for one in compared) / max(len(compared), 1)
+
+
+def comparison_mean_log_probability(compared: Sequence[TokenCompared]) -> float:
+    """The second model's mean log-probability."""
+    return sum(one.log_probability for one in compared) / max(len(compared), 1)
+
+
+DEFAULT_COUNT = 5
+"""Steps of most doubt that are told."""
+FULL_BAR_BITS = 12.0
+"""Bits of a whole bar."""
+_BITS = math.log(2)
+
+
+class UncertaintyMeasure(NamedTuple):
+    """One way to measure the doubt of a step."""
+
+    title: str
+    describe: Callable[[TokenChosen], str]
+    """What is said of a step, before it is translated: `{value}` stands for the figure."""
+    compute: Callable[[TokenChosen], float]
+    height: Callable[[float], float] = float
+    """How high that is drawn, in bits."""
+
+
+def bar_height(measure: UncertaintyMeasure, token: TokenChosen) -> float:
+    """How high a step is drawn, in bits; 0 where the engine does not tell it."""
+    value = measure.compute(token)
+    return 0.0 if math.isnan(value) else measure.height(value)
+
+
+def surprise(token: TokenChosen) -> float:
+    """Bits that the token told; NaN where that is not known."""
+    return max(-token.raw_log_probability / _BITS + 0.0, 0.0)  # in this order NaN stays
+
+
+def entropy(token: TokenChosen) -> float:
+    """Bits that a token of this step tells on average."""
+    return token.entropy / _BITS
+
+
+def margin(token: TokenChosen) -> float:
+    """p of the likeliest token less p of the next; 1 where no other was told, NaN where nothing is."""
+    if math.isnan(token.raw_probability):
+        return math.nan
+    shares = sorted((item.raw_probability for item in token.alternatives if item.raw_probability >= 0), reverse=True)
+    return shares[0] - shares[1] if len(shares) > 1 else 1.0
+
+
+def varentropy(token: TokenChosen) -> float:
+    """Σ p (−log₂ p − H)² in bits²; of those tokens that the run has told where it does not tell the figure."""
+    if token.varentropy is not None:
+        return token.varentropy / _BITS**2
+    if math.isnan(token.entropy):
+        return math.nan
+    told = (item for item in token.alternatives if item.raw_probability > 0)
+    return sum(item.raw_probability * ((-item.raw_log_probability - token.entropy) / _BITS) ** 2 for item in told)
+
+
+def _fixed_text(words: str) -> Callable[[TokenChosen], str]:
+    return lambda token: words
+
+
+def _varentropy_text(token: TokenChosen) -> str:
+    return _VARENTROPY if token.varentropy is not None else _VARENTROPY_OF_RECORDED
+
+
+_VARENTROPY = mark("varentropy {value:.2f} bits²")
+_VARENTROPY_OF_RECORDED = mark("varentropy {value:.2f} bits² (of the tokens that were kept)")
+MEASURES: dict[str, UncertaintyMeasure] = {
+    "surprise": UncertaintyMeasure(mark("Surprise"), _fixed_text(mark("surprise {value:.2f} bits")), surprise),
+    "entropy": UncertaintyMeasure(mark("Entropy"), _fixed_text(mark("entropy {value:.2f} bits")), entropy),
+    "varentropy": UncertaintyMeasure(mark("Varentropy"), _varentropy_text, varentropy, math.sqrt),
+    "margin": UncertaintyMeasure(
+        mark("Margin"),
+        _fixed_text(mark("margin {value:.2f} between the first two")),
+        margin,
+        lambda share: FULL_BAR_BITS * (1.0 - share),
+    ),
+}
+"""By name; the higher a bar, the more doubt."""
+
+
+def most_uncertain(tokens: Sequence[TokenChosen], count: int = DEFAULT_COUNT) -> list[int]:
+    """Places of the steps of most entropy, the most doubtful first; of two alike the earlier. None where it is not
+    told."""
+    told = ((-token.entropy, n) for n, token in enumerate(tokens) if not math.isnan(token.entropy))
+    return [place for _, place in heapq.nsmallest(count, told)]
+
+
+def uncertain_steps(run: Run | None) -> list[int]:
+    """Places of the steps of most doubt, once the run has ended."""
+    return most_uncertain(run.tokens) if run is not None and run.finished is not None else []
+
+
+def uncertain_unavailable_reason(run: Run | None) -> str:
+    """Why no step of most doubt can be gone to, as a sentence; empty where one can."""
+    if uncertain_steps(run):
+        return ""
+    if run is not None and run.finished is None:
+        return tr("Which steps were the most doubtful is known once the run has ended.")
+    if run is None or not run.tokens:
+        return tr("There is no text yet: run something first.")
+    return tr("This run does not tell how much the model doubted.")

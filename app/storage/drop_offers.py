@@ -1,0 +1,164 @@
+"""What can be done with something that is dragged over the window, from its names and, for JSON, its first bytes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from app.state.media import kind_by_name
+from core.common.former_name import RUN_SUFFIXES
+from resources.language import tr
+
+RECORDING, MODEL, SETTINGS, MEDIA, TEXT, HUB, ENGINE, LEARN, PICTURE = (
+    "recording", "model", "settings", "media", "text", "hub", "engine", "learn", "picture"
+)  # fmt: skip
+RECORDINGS = RUN_SUFFIXES
+TEXTS = (".txt", ".md", ".markdown", ".rst", ".text")
+WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
+MAX_TEXT_BYTES = 2**20
+"""Bytes of a text file that can become the prompt."""
+_JSON_PREVIEW_BYTES = 2**16
+_HUB = re.compile(r"^https?://(?:www\.)?(?:huggingface\.co|hf\.co)/([\w.-]+/[\w.-]+)(?:[/?#].*)?$")
+_NOT_MODELS = ("datasets", "spaces", "docs", "papers", "blog", "collections", "models", "api")
+
+
+class DropOffer(NamedTuple):
+    """What a drop will do. Without an `action` it cannot be used, and `detail` says why and what can be done."""
+
+    action: str
+    title: str
+    detail: str = ""
+    values: tuple[str, ...] = ()
+    """Paths, an address, a name on the hub, or the text itself."""
+
+
+def offer_for_files(paths: Sequence[str]) -> DropOffer:
+    """What dropping these files and folders does; only sounds and pictures can be several."""
+    if all(map(kind_by_name, paths)):
+        return DropOffer(MEDIA, tr("Add to the prompt"), _names(paths), tuple(paths))
+    if len(paths) > 1:
+        return _reject(tr("Only one file at a time"), tr("Drop one file or folder. Several pictures or sounds can go "
+                                                          "together."))  # fmt: skip
+    path = Path(paths[0])
+    if path.is_dir():
+        return _offer_for_folder(path)
+    return _offer_for_file(path)
+
+
+def offer_for_address(address: str) -> DropOffer:
+    """What dropping a web address does."""
+    found = _HUB.match(address)
+    if found and found[1].partition("/")[0] not in _NOT_MODELS:
+        return DropOffer(HUB, tr("Find this model on the hub"), found[1], (found[1],))
+    return DropOffer(ENGINE, tr("Connect to this engine"), address, (address,))
+
+
+def offer_for_text(text: str) -> DropOffer:
+    """What dropping text does."""
+    if not text.strip():
+        return _reject(tr("The text is empty"), tr("Select some text and drag it again."))
+    return DropOffer(TEXT, tr("Use this text as the prompt"), "", (text,))
+
+
+def _offer_for_folder(path: Path) -> DropOffer:
+    if (path / "config.json").is_file():
+        return DropOffer(MODEL, tr("Open this model"), path.name, (str(path),))
+    if next(path.glob("*.gguf"), None) is not None:
+        return _reject_gguf()
+    return _reject(
+        tr("No model is in this folder"),
+        tr("A model folder contains config.json and the weights. Drop that folder, not the one around it."),
+    )
+
+
+def _offer_for_file(path: Path) -> DropOffer:
+    ending = path.suffix.lower()
+    if ending in RECORDINGS:
+        return DropOffer(RECORDING, tr("Open this recording"), path.name, (str(path),))
+    if ending == ".gguf":
+        return _reject_gguf()
+    if ending in WEIGHTS or path.name == "config.json":
+        if (path.parent / "config.json").is_file():
+            return DropOffer(MODEL, tr("Open the model in this folder"), path.parent.name, (str(path.parent),))
+        return _reject(
+            tr("The weights alone are no model"),
+            tr("Drop the folder that contains config.json and the weights."),
+        )
+    if ending in (".json", ".jsonl"):
+        return _offer_for_json(path)
+    if ending == ".csv":
+        return _reject(
+            tr("CSV files cannot be opened"),
+            tr("They are only exported. Rankings and chats are read as JSON lines (.jsonl), runs as recordings "
+               "(.decodescope)."),
+        )  # fmt: skip
+    if ending in TEXTS:
+        return _offer_for_text_file(path)
+    return _reject(
+        tr("Files of this kind cannot be opened"),
+        tr("Drop a model folder, a recording (.decodescope), settings (.json), rankings (.jsonl), a picture, a sound "
+           "or a text file."),
+    )  # fmt: skip
+
+
+def _reject_gguf() -> DropOffer:
+    return _reject(
+        tr("GGUF files cannot be opened yet"),
+        tr("Open a model folder in the Hugging Face format, or start the file in llama.cpp's server and connect to it: "
+           "Tools › Connect to an engine…"),
+    )  # fmt: skip
+
+
+def _offer_for_json(path: Path) -> DropOffer:
+    record = _first_object(path)
+    if record is not None and {"chosen", "rejected"} & record.keys() | {"completions", "ranks"} & record.keys():
+        return DropOffer(LEARN, tr("Use these rankings in the preference lab"), path.name, (str(path), "reward"))
+    if record is not None and ("messages" in record or ({"prompt", "completion"} <= record.keys())):
+        return DropOffer(LEARN, tr("Use these chats in the preference lab"), path.name, (str(path), "sft"))
+    if path.suffix.lower() == ".jsonl":
+        return _reject(
+            tr("This file has neither rankings nor chats"),
+            tr("Each line needs prompt, chosen and rejected, or prompt, completions and ranks, or messages."),
+        )
+    return DropOffer(SETTINGS, tr("Use these settings"), path.name, (str(path),))
+
+
+def _first_object(path: Path) -> dict[str, object] | None:
+    """The object on the first line of a file of JSON lines, or the first one of a list; None where there is none."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            start = file.read(_JSON_PREVIEW_BYTES)
+    except OSError:
+        return None
+    text = start.lstrip().removeprefix("[").lstrip()
+    try:
+        value, _end = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _offer_for_text_file(path: Path) -> DropOffer:
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        return _reject(tr("The file cannot be read"), error.strerror or str(error))
+    if size > MAX_TEXT_BYTES:
+        return _reject(
+            tr("The text is too long for a prompt"),
+            tr("A text file may have {most} kB. Drop a shorter one, or copy a part of it.").format(
+                most=MAX_TEXT_BYTES // 1024
+            ),
+        )
+    return DropOffer(TEXT, tr("Use this text as the prompt"), path.name, (str(path), "file"))
+
+
+def _reject(title: str, detail: str) -> DropOffer:
+    return DropOffer("", title, detail)
+
+
+def _names(paths: Sequence[str]) -> str:
+    return ", ".join(Path(path).name for path in paths)

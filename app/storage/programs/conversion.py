@@ -1,0 +1,129 @@
+"""Whose file it is, and what it comes to here as the plain data of a GenerationConfig."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from app.storage.programs import settings_io
+from app.storage.programs.kobold import PROGRAM as KOBOLD
+from app.storage.programs.llama_cpp import PROGRAM as LLAMA
+from app.storage.programs.read_only_formats import FORMATS, foreign_program
+from app.storage.programs.settings_io import ForeignProgram, ForeignSettingsWriter, mirostat_notes
+from core import strategies
+from core.common.former_name import FORMER_NAME, NAME
+from core.errors import ParameterError
+from resources.language import tr
+
+WRITABLE_PROGRAMS: Mapping[str, ForeignProgram] = {program.name: program for program in (KOBOLD, LLAMA)}
+"""By name; KoboldCpp first, for its files may have names of llama.cpp's beside its own."""
+_OWN_NAMES = {"do_sample", "max_new_tokens", "repetition_penalty", "transformers_version", "eos_token_id"}
+_OWN_NAMES |= {NAME, FORMER_NAME}
+_OWN_MARKS = {"transformers_version", "_from_model_config", NAME, FORMER_NAME}
+_STRATEGY = "sampling"
+_TEMPERATURE_SETTINGS = ("temperature", "dynatemp_high", "mirostat_tau")
+"""What acts where it is set at all, but for a temperature of 1."""
+
+
+def program_of(data: Mapping[str, Any]) -> ForeignProgram | None:
+    """The program whose settings these are; None for a GenerationConfig, and for what nobody else names so."""
+    if _OWN_MARKS & data.keys():
+        return None
+    if found := foreign_program(data):
+        return found
+    if _OWN_NAMES & data.keys() and not KOBOLD.marks & data.keys():
+        return None
+    return next(
+        (program for program in WRITABLE_PROGRAMS.values() if program.marks & data.keys() or _is_kobold_story(data)),
+        None,
+    )
+
+
+def has_settings(data: Mapping[str, Any]) -> bool:
+    """Return whether a file that belongs to no other program has any name of a setting here."""
+    from transformers import GenerationConfig
+
+    known = {name for one in strategies.registry.values() for name in (*one.flags, *(p.name for p in one.parameters))}
+    return not data or bool(data.keys() & {*known, *_OWN_NAMES, *GenerationConfig().to_dict()})
+
+
+def readable_programs() -> tuple[str, ...]:
+    """Return the names of all programs whose settings can be read."""
+    return tuple(sorted({*WRITABLE_PROGRAMS, *(one.name for one in FORMATS)}))
+
+
+def _is_kobold_story(data: Mapping[str, Any]) -> bool:
+    return isinstance(data.get("savedsettings"), Mapping)
+
+
+def import_settings(program: ForeignProgram, data: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """(plain data of a GenerationConfig, what has no counterpart here: a sentence each)."""
+    found = program.read(data)
+    samples = found.values.pop("do_sample", True)
+    strategy = strategies.registry[_STRATEGY if samples else "greedy"]
+    own = {p.name for p in strategy.parameters if p.option}
+    stages = found.values.pop("stages")
+    if samples and stages and "stages" in own:
+        found.values["stages"] = stages
+    values = {name: value for name, value in found.values.items() if value is not None}
+    options = {name: value for name, value in values.items() if name in own}
+    data = {"do_sample": samples, **{name: value for name, value in values.items() if name not in own}}
+    if not samples:
+        known = {p.name for p in strategy.parameters}
+        data = {name: value for name, value in data.items() if name in known or name == "do_sample"}
+        options = {name: value for name, value in options.items() if name in known}
+    return {**data, "decodescope": {"options": options}}, tuple(found.unsupported)
+
+
+def export_settings(
+    program: ForeignProgram, strategy: str, values: Mapping[str, Any]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """(the program's JSON, names of settings here that it takes otherwise or not at all)."""
+    known = strategies.registry[strategy]
+    samples = known.flags.get("do_sample") is True
+    out = ForeignSettingsWriter({**values, "do_sample": samples, "stages": _order(values.get("stages"))})
+    program.write(out)
+    usual = {p.name: p.default for p in known.parameters}
+    out.report_unread(lambda name, value: usual.get(name, value) == value)
+    named = [tr(known.title)] if strategy not in (_STRATEGY, "greedy") else []
+    return out.data, tuple(dict.fromkeys((*named, *out.unsupported, *_differing_settings(program, out))))
+
+
+def export_notes(program: ForeignProgram, values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Sentences on what the program makes of settings here, beside the names of those that it takes otherwise."""
+    return mirostat_notes(program.mirostat_note) if values.get("mirostat_tau") is not None else ()
+
+
+def _order(names: Sequence[str] | None) -> list[str]:
+    """All stages in the order in which they act here; the usual one where what is named cannot be one."""
+    from core import stage_order  # one file each: more than opening a window needs
+
+    try:
+        return list(stage_order(names))
+    except ParameterError:
+        return list(stage_order())
+
+
+def _differing_settings(program: ForeignProgram, out: ForeignSettingsWriter) -> Iterator[str]:
+    """Settings that mean something else to the program once they are written: it leaves out others where mirostat is
+    on, and has stages whose place is fixed."""
+    back = program.read(out.data).values
+    on = {name for name, off in settings_io.OFF_VALUES.items() if out.values.get(name) not in (None, off)}
+    idle = {"stages", "do_sample", *(name for name, stage in settings_io.STAGE_OF.items() if stage not in on)}
+    for name, value in out.values.items():
+        if name not in idle and name in {*back, "dynatemp_high"} and value is not None:
+            if not _is_close(value, back.get(name)):
+                yield name
+    acting = on & back.keys()
+    acting |= {name for name in _TEMPERATURE_SETTINGS if back.get(name) not in (None, 1.0)}
+    orders = (out.values["stages"], _order(back["stages"]))
+    here, there = ([name for name in order if name in acting] for order in orders)
+    if here != there:
+        yield "stages"
+
+
+def _is_close(one: object, other: object) -> bool:
+    if isinstance(one, (int, float)) and isinstance(other, (int, float)):
+        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
+    return one == other

@@ -1,0 +1,376 @@
+"""Settings of programs that are read and not written: each is known by names that only its files have.
+
+Formats, from each program's documentation or its own files: SillyTavern (default/content/presets), Ollama
+(docs/modelfile.md, docs/api.md), LM Studio (preset.json), mikupad (its saved sessions), text-generation-webui
+(user_data/presets), OpenAI's and vLLM's request bodies, Jan (thread.json), GPT4All (GPT4All.ini), Open WebUI (exports).
+"""
+
+from __future__ import annotations
+
+import configparser
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from app.storage.programs.settings_io import OFF_VALUES, ForeignProgram, ForeignSettingsReader, ForeignSettingsWriter
+from resources.language import mark, tr
+
+Data = Mapping[str, Any]
+_NUMBER_NAMES: Mapping[str, str] = {
+    name: ours
+    for ours, names in {
+        "temperature": ("temperature", "temp"),
+        "top_k": ("top_k", "topk", "topksampling"),
+        "top_p": ("top_p", "topp", "toppsampling"),
+        "min_p": ("min_p", "minp", "minpsampling"),
+        "typical_p": ("typical_p", "typicalp", "typical", "typ_p"),
+        "top_n_sigma": ("top_n_sigma", "topnsigma", "nsigma"),
+        "repetition_penalty": ("repetition_penalty", "repetitionpenalty", "repeat_penalty", "repeatpenalty", "rep_pen"),
+        "no_repeat_ngram_size": ("no_repeat_ngram_size",),
+        "min_new_tokens": ("min_tokens", "min_length"),
+        "epsilon_cutoff": ("epsilon_cutoff",),
+        "eta_cutoff": ("eta_cutoff",),
+        "dry_multiplier": ("dry_multiplier", "drymultiplier"),
+        "dry_base": ("dry_base", "drybase"),
+        "dry_allowed_length": ("dry_allowed_length", "dryallowedlength"),
+        "dry_range": ("dry_penalty_last_n", "drypenaltyrange"),
+        "xtc_probability": ("xtc_probability", "xtcprobability"),
+        "xtc_threshold": ("xtc_threshold", "xtcthreshold"),
+        "dynatemp_low": ("dynatemp_low", "min_temp"),
+        "dynatemp_high": ("dynatemp_high", "max_temp"),
+        "dynatemp_exponent": ("dynatemp_exponent", "dynatempexponent", "dynatemp_exp"),
+        "mirostat_tau": ("mirostat_tau", "mirostattau"),
+        "mirostat_eta": ("mirostat_eta", "mirostateta"),
+        "max_new_tokens": (
+            "max_new_tokens", "max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict", "n_predict",
+            "npredict", "maxpredictedtokens", "maxpredicttokens", "maxlength", "openai_max_tokens", "genamt",
+        ),
+    }.items()
+    for name in names
+}  # fmt: skip
+"""Their names for a number, in small letters without the section before a dot: its name here."""
+_STOP_STRING_NAMES = frozenset({"stop", "stopstrings", "stop_strings", "stopping_strings", "custom_stopping_strings",
+                    "stop_sequence", "stopsequences", "stoppingstrings"})  # fmt: skip
+_MIROSTAT_NAMES = frozenset({"mirostat", "mirostat_mode", "mirostatmode"})
+_DYNAMIC_TEMPERATURE_NAMES = frozenset({"dynamic_temperature", "dynatemp"})
+_NEUTRAL_VALUES: Mapping[str, tuple[object, ...]] = {
+    "presence_penalty": (0,), "frequency_penalty": (0,), "presencepenalty": (0,), "frequencypenalty": (0,),
+    "presence_pen": (0,), "freq_pen": (0,), "tfs": (1,), "tfs_z": (1,), "tfsz": (1,), "top_a": (0,),
+    "smoothing_factor": (0,), "smoothing_curve": (1,), "rep_pen_slope": (0, 1), "rep_pen_decay": (0,),
+    "encoder_repetition_penalty": (1,), "encoder_rep_pen": (1,), "penalty_alpha": (0,), "guidance_scale": (1,),
+    "length_penalty": (1,), "num_beams": (1,), "n": (1,), "best_of": (1,), "seed": (-1,), "logit_bias": ({}, []),
+    "skew": (0,), "stop_token_ids": ([],), "ignore_eos": (False,), "add_bos_token": (True,),
+    "ban_eos_token": (False,), "grammar_string": ("",), "grammar": ("",), "negative_prompt": ("",),
+    "temperature_last": (False,), "dynatemprange": (0,), "repetition_penalty_range": (0,), "rep_pen_range": (0,),
+    "repeat_last_n": (-1,), "repeatlastn": (-1,), "repeat_penalty_tokens": (-1,), "do_sample": (True,),
+    "drysequencebreakers": ([],), "early_stopping": (False,), "adaptive_target": (-1, 0),
+}  # fmt: skip
+"""Settings without a counterpart, and the values by which each of them does nothing."""
+_MEANINGS: Mapping[str, str] = {
+    "num_ctx": mark("length of the context"), "contextlength": mark("length of the context"),
+    "ctx_len": mark("length of the context"), "openai_max_context": mark("length of the context"),
+    "max_length": mark("length of the context"), "max_context_length": mark("length of the context"),
+    "truncation_length": mark("length of the context"),
+    "presence_penalty": mark("penalty for tokens that have occurred"),
+    "presence_pen": mark("penalty for tokens that have occurred"),
+    "frequency_penalty": mark("penalty for frequent tokens"), "freq_pen": mark("penalty for frequent tokens"),
+    "repeat_last_n": mark("reach of the repetition penalty; here it reads the whole text"),
+    "repeatlastn": mark("reach of the repetition penalty; here it reads the whole text"),
+    "rep_pen_range": mark("reach of the repetition penalty; here it reads the whole text"),
+    "repetition_penalty_range": mark("reach of the repetition penalty; here it reads the whole text"),
+    "repeatpenaltytokens": mark("reach of the repetition penalty; here it reads the whole text"),
+    "tfs": mark("tail-free sampling"), "tfs_z": mark("tail-free sampling"), "top_a": mark("top-a sampling"),
+    "seed": mark("random seed; set it beside Run"), "stream": mark("streaming; always on here"),
+    "stream_openai": mark("streaming; always on here"), "model": mark("the model; choose it above"),
+    "from": mark("the model; choose it above"), "system": mark("system prompt"),
+    "systemprompt": mark("system prompt"), "prompt": mark("the prompt"), "messages": mark("the chat"),
+    "template": mark("chat template"), "logit_bias": mark("bias of single tokens"),
+    "response_format": mark("form of the answer"), "n": mark("number of answers"),
+    "sampler_order": mark("order of the samplers"), "sampler_priority": mark("order of the samplers"),
+    "samplers": mark("order of the samplers"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsFormat:
+    """One program's files: how they are recognised, and where their settings stand."""
+
+    name: str
+    matches: Callable[[Data], bool]
+    source: str
+    settings: Callable[[Data], Data] = field(default=lambda data: data)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """What the program takes where a file says nothing."""
+    unit_factors: Mapping[str, float] = field(default_factory=dict)
+    """Settings that are written in another unit there."""
+
+    def as_program(self) -> ForeignProgram:
+        """Return the format as a program whose files are read only."""
+        return ForeignProgram(self.name, frozenset(), self.read, _never_written, self.source, "")
+
+    def read(self, data: Data) -> ForeignSettingsReader:
+        """Return every setting as one here, or named with its meaning."""
+        found = ForeignSettingsReader({}, {})
+        settings = dict(_flat_settings(self.settings(data)))
+        names: dict[str, str] = {}
+        for name, value in settings.items():
+            self._convert_setting(found, name, value, names)
+        found.values = {**OFF_VALUES, "temperature": 1.0, **self.defaults, **found.values}
+        _normalize_off_values(found, {name.lower(): value for name, value in settings.items()})
+        return found
+
+    def _convert_setting(self, found: ForeignSettingsReader, name: str, value: object, names: dict[str, str]) -> None:
+        """Apply one setting, or name it."""
+        key = name.rpartition(".")[2].lower()
+        if key in _MIROSTAT_NAMES | _DYNAMIC_TEMPERATURE_NAMES:
+            return
+        if key in _STOP_STRING_NAMES:
+            found.data = {key: value}
+            if stops := found.texts(key):
+                found.values["stop_strings"] = stops
+            return
+        ours = _NUMBER_NAMES.get(key)
+        if ours is None:
+            if value not in (None, "", [], {}) and value not in _NEUTRAL_VALUES.get(key, ()):
+                meaning = _MEANINGS.get(key)
+                named = f"{name} ({tr(meaning)})" if meaning else name
+                found.unsupported.append(tr("{name} has no counterpart here.").format(name=named))
+            return
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not abs(value) <= sys.float_info.max:
+            if value is not None:
+                found.unsupported.append(tr("{name} is no number and was left out.").format(name=name))
+            return
+        if ours in names and found.values[ours] != value:
+            found.unsupported.append(
+                tr("{name} says otherwise than {other}, which was taken.").format(name=name, other=names[ours])
+            )
+            return
+        names[ours] = name
+        found.values[ours] = round(value * self.unit_factors[ours], 12) if ours in self.unit_factors else value
+
+
+def _normalize_off_values(found: ForeignSettingsReader, settings: Data) -> None:
+    """Give the values that switch something off there the form that they have here."""
+    values = found.values
+    for name in ("top_k", "max_new_tokens", "min_new_tokens", "no_repeat_ngram_size", "dry_range"):
+        if name in values:
+            values[name] = max(0, int(values[name]))
+    for name in ("max_new_tokens", "min_new_tokens", "no_repeat_ngram_size", "epsilon_cutoff", "eta_cutoff"):
+        if not values.get(name, 1):
+            del values[name]
+    for name in ("min_p", "top_n_sigma"):
+        if values.get(name) is not None and values[name] <= 0:
+            values[name] = None
+    for name in ("typical_p", "top_p"):
+        if values[name] == 0:
+            values[name] = 1.0
+    if values.get("xtc_threshold", 0) > 0.5:
+        values["xtc_probability"] = 0.0
+    _normalize_mirostat(found, settings)
+    if not any(settings.get(name) for name in _DYNAMIC_TEMPERATURE_NAMES):
+        for name in ("dynatemp_low", "dynatemp_high", "dynatemp_exponent"):
+            values.pop(name, None)
+    elif "dynatemp_high" in values:
+        values["temperature"] = 1.0
+    if values["temperature"] <= 0 or settings.get("do_sample") is False:
+        values["do_sample"] = False
+        values.pop("temperature")
+    values["stages"] = []
+
+
+def _normalize_mirostat(found: ForeignSettingsReader, settings: Data) -> None:
+    """Keep mirostat's settings only where it is switched on: 0 is off in every program."""
+    mode = next((settings[name] for name in _MIROSTAT_NAMES if settings.get(name) is not None), 0)
+    if mode in (1, 2) and not isinstance(mode, bool):
+        found.values.setdefault("mirostat_tau", 5.0)
+        found.unsupported += (
+            [tr("mirostat 1 has no counterpart here; mirostat 2 takes its place.")] if mode == 1 else []
+        )
+        return
+    found.unsupported += [tr("mirostat {mode} has no counterpart here.").format(mode=mode)] if mode else []
+    for name in ("mirostat_tau", "mirostat_eta"):
+        found.values.pop(name, None)
+
+
+def _never_written(out: ForeignSettingsWriter) -> None:
+    raise NotImplementedError(out)
+
+
+def _flat_settings(data: Data) -> Iterator[tuple[str, Any]]:
+    for name, value in data.items():
+        if isinstance(value, Mapping) and {"checked", "value"} <= value.keys():  # LM Studio's switches
+            if value["checked"]:
+                yield str(name), value["value"]
+        else:
+            yield str(name), value
+
+
+def _has_names(*names: str) -> Callable[[Data], bool]:
+    """Return whether all the names stand in a file."""
+    return lambda data: data.keys() >= set(names)
+
+
+def _value_at(*path: str) -> Callable[[Data], Data]:
+    def settings(data: Data) -> Data:
+        for name in path:
+            data = data[name]
+        return data
+
+    return settings
+
+
+def _has_mapping_at(*path: str) -> Callable[[Data], bool]:
+    def is_of(data: Any) -> bool:
+        for name in path:
+            data = data.get(name) if isinstance(data, Mapping) else None
+        return isinstance(data, Mapping)
+
+    return is_of
+
+
+def _lm_studio_fields(data: Data) -> Data:
+    parts = [data.get(name) for name in ("operation", "load")]
+    fields = [one for part in parts if isinstance(part, Mapping) for one in part.get("fields") or ()]
+    return {str(one["key"]): one.get("value") for one in fields if isinstance(one, Mapping) and "key" in one}
+
+
+def _is_lm_studio(data: Data) -> bool:
+    return any(isinstance(part, Mapping) and isinstance(part.get("fields"), list)
+               for part in (data.get("operation"), data.get("load")))  # fmt: skip
+
+
+def _is_web_ui_preset(data: Data) -> bool:
+    marks = {"dynatemp_low", "repetition_penalty_range", "sampler_priority", "temperature_last", "dynamic_temperature",
+             "mirostat_mode", "encoder_repetition_penalty", "custom_stopping_strings"}  # fmt: skip
+    return bool(marks & data.keys()) and not {"transformers_version", "rep_pen", "temp"} & data.keys()
+
+
+def _is_openai(data: Data) -> bool:
+    limits = {"max_tokens", "max_completion_tokens", "max_output_tokens"}
+    return (
+        "model" in data and bool({"messages", "prompt", "input", "temperature", "top_p", *limits} & data.keys())
+    ) or ("messages" in data and bool({"temperature", "top_p", *limits} & data.keys()))
+
+
+def _is_tavern_text(data: Data) -> bool:
+    marks = {"mirostat_mode", "typical_p", "freq_pen", "min_temp", "dynatemp", "epsilon_cutoff", "sampler_priority"}
+    return "temp" in data and bool(marks & data.keys())
+
+
+_OLLAMA: dict[str, Any] = {"temperature": 0.8, "top_k": 40, "top_p": 0.9, "repetition_penalty": 1.1}
+_LM_STUDIO: dict[str, Any] = {"temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05, "repetition_penalty": 1.1}
+_GPT4ALL: dict[str, Any] = {"temperature": 0.7, "top_k": 40, "top_p": 0.4, "repetition_penalty": 1.18}
+_PER_10_000 = {"epsilon_cutoff": 1e-4, "eta_cutoff": 1e-4}
+FORMATS: tuple[SettingsFormat, ...] = (
+    SettingsFormat("LM Studio", _is_lm_studio, "https://lmstudio.ai/docs", _lm_studio_fields, _LM_STUDIO),
+    SettingsFormat("LM Studio", _has_mapping_at("inference_params"), "https://lmstudio.ai/docs", _value_at("inference_params"),
+           _LM_STUDIO),
+    SettingsFormat("SillyTavern (chat completion)", lambda data: any(str(name).startswith("openai_max_") for name in data),
+           "https://github.com/SillyTavern/SillyTavern"),
+    SettingsFormat("SillyTavern (text completion)", _is_tavern_text, "https://github.com/SillyTavern/SillyTavern",
+           unit_factors=_PER_10_000),
+    SettingsFormat("Jan", _has_mapping_at("model", "parameters"), "https://jan.ai/docs", _value_at("model", "parameters")),
+    SettingsFormat("Jan", lambda data: bool({"ctx_len", "ngl", "prompt_template"} & data.keys()), "https://jan.ai/docs"),
+    SettingsFormat("Open WebUI", _has_mapping_at("params"), "https://docs.openwebui.com", _value_at("params"), _OLLAMA),
+    SettingsFormat("Ollama", _has_mapping_at("options"), "https://github.com/ollama/ollama", _value_at("options"), _OLLAMA),
+    SettingsFormat("Ollama", lambda data: bool({"num_predict", "num_ctx", "tfs_z", "num_keep"} & data.keys()),
+           "https://github.com/ollama/ollama", defaults=_OLLAMA),
+    SettingsFormat("GPT4All", lambda data: bool({"repeatPenaltyTokens", "promptBatchSize", "maxLength"} & data.keys()),
+           "https://docs.gpt4all.io", defaults=_GPT4ALL),
+    SettingsFormat("mikupad", lambda data: bool({"repeatPenalty", "topK", "topP", "minP", "maxPredictTokens"} & data.keys()),
+           "https://github.com/lmg-anon/mikupad"),
+    SettingsFormat("text-generation-webui", _is_web_ui_preset, "https://github.com/oobabooga/text-generation-webui",
+           unit_factors=_PER_10_000),
+    SettingsFormat("vLLM", lambda data: bool({"stop_token_ids", "skip_special_tokens", "prompt_logprobs", "min_tokens",
+                                      "include_stop_str_in_output", "detokenize"} & data.keys()),
+           "https://docs.vllm.ai"),
+    SettingsFormat("OpenAI", _is_openai, "https://platform.openai.com/docs/api-reference"),
+    SettingsFormat("OpenAI", lambda data: bool({"max_tokens", "max_completion_tokens"} & data.keys()) and
+           not {"repeat_penalty", "n_predict", "samplers"} & data.keys(),
+           "https://platform.openai.com/docs/api-reference"),
+)  # fmt: skip
+"""In this order: the first that fits is taken."""
+
+
+def foreign_program(data: Data) -> ForeignProgram | None:
+    """Return the program whose settings these are, or None."""
+    return next((one.as_program() for one in FORMATS if one.matches(data)), None)
+
+
+SUFFIXES = (".yaml", ".yml", ".ini", ".modelfile")
+_MAX_BYTES = 2**20
+_PARAMETER = re.compile(r"^\s*PARAMETER\s+(\w+)\s+(.+?)\s*$", re.IGNORECASE | re.MULTILINE)
+
+
+class TextSettingsError(ValueError):
+    """A file that is not what its name says."""
+
+
+def is_text_settings(path: Path) -> bool:
+    """Return whether a file holds settings in another form than JSON, by its name."""
+    return path.suffix.lower() in SUFFIXES or path.name.lower().startswith("modelfile")
+
+
+def read_text_settings(path: Path) -> dict[str, Any]:
+    """Return the names and values of a file. Raises OSError, TextSettingsError."""
+    with path.open("rb") as file:
+        data = file.read(_MAX_BYTES + 1)
+    if len(data) > _MAX_BYTES:
+        raise TextSettingsError(tr("it is longer than any file of settings"))
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise TextSettingsError(tr("it is not text")) from None
+    suffix = path.suffix.lower()
+    if suffix in (".yaml", ".yml"):
+        return _parse_yaml(text)
+    return _parse_ini(text) if suffix == ".ini" else _parse_modelfile(text)
+
+
+def _parse_yaml(text: str) -> dict[str, Any]:
+    import yaml  # type: ignore[import-untyped]  # transformers brings it
+
+    try:
+        found = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise TextSettingsError(str(error).replace("\n", " ")) from None
+    if not isinstance(found, Mapping):
+        raise TextSettingsError(tr("it holds no names and values"))
+    values = {str(name): value for name, value in found.items()}
+    is_jan = bool({"ctx_len", "ngl"} & values.keys())
+    return values if is_jan else {"temperature_last": False, **values}  # a mark of text-generation-webui's presets
+
+
+def _parse_modelfile(text: str) -> dict[str, Any]:
+    """Return the lines `PARAMETER name value`; `stop` may stand several times."""
+    found: dict[str, Any] = {"num_predict": None}  # a mark of Ollama's files, without effect
+    for name, value in _PARAMETER.findall(text):
+        if name.lower() == "stop":
+            found.setdefault("stop", []).append(value.strip('"'))
+        else:
+            found[name.lower()] = _parse_value(value)
+    for name in ("FROM", "SYSTEM", "TEMPLATE"):
+        if (said := re.search(rf"^\s*{name}\s+(\S.*)$", text, re.IGNORECASE | re.MULTILINE)) is not None:
+            found[name.lower()] = said[1]
+    return found
+
+
+def _parse_ini(text: str) -> dict[str, Any]:
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]  # as configparser's documentation says
+    try:
+        parser.read_string(text if text.lstrip().startswith("[") else f"[settings]\n{text}")
+    except configparser.Error as error:
+        raise TextSettingsError(str(error).replace("\n", " ")) from None
+    return {name: _parse_value(value) for section in parser.sections() for name, value in parser.items(section)}
+
+
+def _parse_value(text: str) -> object:
+    try:
+        number = float(text)
+    except ValueError:
+        return {"true": True, "false": False}.get(text.lower(), text.strip('"'))
+    return int(number) if number.is_integer() and "." not in text and "e" not in text.lower() else number

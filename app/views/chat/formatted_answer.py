@@ -1,0 +1,315 @@
+"""Formatted chat answers: split off the thinking, detect Markdown, and paint documents that load nothing."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import NamedTuple
+
+from PySide6.QtCore import QByteArray, QPointF, QRectF, QUrl
+from PySide6.QtGui import (
+    QAbstractTextDocumentLayout,
+    QFont,
+    QFontMetricsF,
+    QPainter,
+    QPalette,
+    QTextBlockFormat,
+    QTextCharFormat,
+    QTextCursor,
+    QTextDocument,
+    QTextOption,
+    QTextTable,
+)
+
+from app.theme.theme import Theme, tab_distance
+from resources.language import tr, trn
+
+MAX_FORMATTED_CHARS = 100_000
+"""Characters of an answer that is formatted; a longer one is shown as it was written."""
+_OPENING = re.compile(r"\s*<(think|thinking|thought|reasoning)>\n?", re.IGNORECASE)
+_CLOSING = re.compile(r"</(?:think|thinking|thought|reasoning)>\s*", re.IGNORECASE)
+_MARKUP = re.compile(
+    r"""
+      (?<![\w*])\*\*?[^\s*]                # emphasis
+    | (?<!\w)__[^\s_]                      # strong
+    | ~~\S
+    | `[^`]+`
+    | ^[ ]{0,3}(?:```|~~~)                 # code
+    | ^[ ]{0,3}\#{1,6}[ ]\S                # heading
+    | ^[ \t]*[-*+][ ]\S                    # list
+    | ^[ \t]*\d{1,3}[.)][ ]\S              # numbered list
+    | ^[ ]{0,3}>[ ]?\S                     # quotation
+    | ^[ ]{0,3}\|.*\|[ \t]*$               # table
+    | ^[ ]{0,3}(?:---+|\*\*\*+)[ \t]*$     # rule
+    | \[[^\]\n]+\]\([^)\s]+\)              # link
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+_FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
+_DEEP_NESTING = re.compile(r"^(?:[ \t]*>){12}|^[ \t]{60}", re.MULTILINE)
+"""Quotations and lists nested deeper than anybody writes, which take a document long to lay out."""
+_BROKEN_IMAGE = "!\u2060["
+"""`![` with a joiner of no width between: it begins no picture any more."""
+
+
+class SplitAnswer(NamedTuple):
+    """An answer in two parts, either of which may be empty."""
+
+    thinking: str
+    body: str
+
+
+def split_thinking(text: str) -> SplitAnswer:
+    """Take the thinking off an answer. Where the prompt has opened it, the answer only closes it."""
+    opening = _OPENING.match(text)
+    start = opening.end() if opening else 0
+    closing = _CLOSING.search(text, start)
+    if closing is None:
+        return SplitAnswer(text[start:].strip(), "") if opening else SplitAnswer("", text)
+    if opening is None and "`" in text[: closing.start()]:  # it may be spoken of in code
+        return SplitAnswer("", text)
+    return SplitAnswer(text[start : closing.start()].strip(), text[closing.end() :])
+
+
+def has_formatting(text: str) -> bool:
+    """Whether an answer looks different when it is formatted."""
+    if len(text) > MAX_FORMATTED_CHARS or _DEEP_NESTING.search(text):
+        return False
+    answer = split_thinking(text)
+    return bool(answer.thinking) or _MARKUP.search(answer.body) is not None
+
+
+class OfflineDocument(QTextDocument):
+    """A document that loads nothing, neither from the disk nor from the network."""
+
+    def loadResource(self, kind: int, address: QUrl | str) -> object:
+        """Nothing, whatever is asked for."""
+        return QByteArray()
+
+
+def markdown_document(text: str, theme: Theme, width: float) -> QTextDocument:
+    """Markdown in a width, in the theme's colours."""
+    document = _document(theme, theme.font(16))
+    features = QTextDocument.MarkdownFeature
+    document.setMarkdown(_prepare_markdown(text), features.MarkdownDialectGitHub | features.MarkdownNoHTML)
+    _style_document(document, theme)
+    document.setTextWidth(width)
+    return document
+
+
+def thinking_document(text: str, theme: Theme, width: float) -> QTextDocument:
+    """Text as it is, small and muted: the thinking."""
+    document = _document(theme, theme.font(14))
+    document.setPlainText(text)
+    document.setTextWidth(width)
+    return document
+
+
+def _document(theme: Theme, font: QFont) -> QTextDocument:
+    option = QTextOption()
+    option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+    option.setTabStopDistance(tab_distance(font))
+    document = OfflineDocument()
+    document.setDocumentMargin(0)
+    document.setDefaultFont(font)
+    document.setDefaultTextOption(option)
+    document.setIndentWidth(theme.px(24))
+    return document
+
+
+def _prepare_markdown(text: str) -> str:
+    """No pictures, and each line a line: a model's line break is meant."""
+    lines, fence = [], ""
+    for line in text.replace("\u2028", "\n").split("\n"):
+        mark = _FENCE.match(line)
+        if fence:
+            lines.append(line)
+            if mark and mark[1][0] == fence[0] and len(mark[1]) >= len(fence) and not line.strip(" `~"):
+                fence = ""
+            continue
+        if mark:
+            fence = mark[1]
+            lines.append(line)
+            continue
+        line = line.replace("![", _BROKEN_IMAGE)
+        keeps = line.strip() and not line.lstrip().startswith(("|", "#")) and not re.fullmatch(r"[\s|:=-]+", line)
+        lines.append(f"{line.rstrip()}  " if keeps else line)
+    return "\n".join(lines)
+
+
+def _style_document(document: QTextDocument, theme: Theme) -> None:
+    """Code on a ground of its own, tables with lines, links without a pointer: they lead nowhere."""
+    code_ground, line = theme.color("field"), theme.color("line")
+    cursor = QTextCursor(document)
+    block = document.begin()
+    while block.isValid():
+        style = block.blockFormat()
+        is_code = style.hasProperty(QTextBlockFormat.Property.BlockCodeFence.value) or style.hasProperty(
+            QTextBlockFormat.Property.BlockCodeLanguage.value
+        )
+        cursor.setPosition(block.position())
+        if is_code:
+            ground = QTextBlockFormat()
+            ground.setBackground(code_ground)
+            cursor.mergeBlockFormat(ground)
+        elif block.textList() is None and cursor.currentTable() is None:
+            spaced = QTextBlockFormat()
+            spaced.setBottomMargin(theme.px(6))
+            cursor.mergeBlockFormat(spaced)
+        _style_fragments(cursor, block.position(), block.length(), theme)
+        if style.hasProperty(QTextBlockFormat.Property.BlockQuoteLevel.value):
+            _mute_quotation(cursor, block.position(), block.length(), theme)
+        block = block.next()
+    for frame in document.rootFrame().childFrames():
+        if isinstance(frame, QTextTable):
+            table = frame.format()
+            table.setBorder(1)
+            table.setBorderBrush(line)
+            table.setCellPadding(theme.px(4))
+            table.setCellSpacing(0)
+            table.setBorderCollapse(True)
+            frame.setFormat(table)
+            _style_cells(frame)
+
+
+def _style_cells(table: QTextTable) -> None:
+    """No cell has the margins of the paragraph before the table; the first row is the heading."""
+    bold = QTextCharFormat()
+    bold.setFontWeight(QFont.Weight.DemiBold)
+    for row in range(table.rows()):
+        for column in range(table.columns()):
+            cell = table.cellAt(row, column)
+            cursor = cell.firstCursorPosition()
+            if cell.firstPosition() < cell.lastPosition() and cursor.block().length() == 1:
+                cursor.deleteChar()  # Qt's reader begins the first cell with an empty paragraph
+            cursor = cell.firstCursorPosition()
+            style = QTextBlockFormat()
+            style.setAlignment(cursor.blockFormat().alignment())
+            cursor.setBlockFormat(style)
+            if row == 0:
+                cursor.setPosition(cell.lastPosition(), QTextCursor.MoveMode.KeepAnchor)
+                cursor.mergeCharFormat(bold)
+
+
+def _style_fragments(cursor: QTextCursor, start: int, length: int, theme: Theme) -> None:
+    at = start
+    end = start + max(0, length - 1)
+    while at < end:
+        cursor.setPosition(at)
+        cursor.setPosition(at + 1, QTextCursor.MoveMode.KeepAnchor)
+        style = cursor.charFormat()
+        fragment_end = _fragment_end(cursor, at, end)
+        cursor.setPosition(at)
+        cursor.setPosition(fragment_end, QTextCursor.MoveMode.KeepAnchor)
+        merged = QTextCharFormat()
+        if style.isAnchor():
+            merged.setAnchor(False)
+            merged.setAnchorHref("")
+            merged.setForeground(theme.color("accent"))
+            merged.setToolTip("")
+        if style.fontFixedPitch():
+            merged.setBackground(theme.color("field"))
+        if merged.propertyCount():
+            cursor.mergeCharFormat(merged)
+        at = fragment_end
+
+
+def _mute_quotation(cursor: QTextCursor, start: int, length: int, theme: Theme) -> None:
+    """What is quoted is quieter."""
+    quiet = QTextCharFormat()
+    quiet.setForeground(theme.color("muted"))
+    cursor.setPosition(start)
+    cursor.setPosition(start + max(0, length - 1), QTextCursor.MoveMode.KeepAnchor)
+    cursor.mergeCharFormat(quiet)
+
+
+def _fragment_end(cursor: QTextCursor, at: int, end: int) -> int:
+    """Where the fragment ends that a place lies in."""
+    fragments = cursor.document().findBlock(at).begin()
+    while not fragments.atEnd():
+        fragment = fragments.fragment()
+        if fragment.position() <= at < fragment.position() + fragment.length():
+            return min(end, fragment.position() + fragment.length())
+        fragments += 1
+    return end
+
+
+HEADER_HEIGHT, GAP = 24, 8
+"""Pixels at 100 %: the line that folds the thinking, and the space below it."""
+
+
+class FormattedAnswer:
+    """Laid out once for a text, a width and a look."""
+
+    def __init__(self) -> None:
+        self.is_thinking_expanded = False
+        """Whether the thinking is shown."""
+        self.answer = SplitAnswer("", "")
+        self._key: tuple[object, ...] = ()
+        self._theme: Theme | None = None
+        self._thinking_document: QTextDocument | None = None
+        self._body_document: QTextDocument | None = None
+        self._width = 0.0
+
+    @property
+    def thinking_header(self) -> str:
+        """The line that folds the thinking; empty where there is none."""
+        if not self.answer.thinking:
+            return ""
+        count = len(self.answer.thinking.split())
+        words = trn("{n:,} word", "{n:,} words", count).format(n=count)
+        mark = "▾" if self.is_thinking_expanded else "▸"
+        return f"{mark} {tr('Thinking')} · {words}"
+
+    def lay_out(self, text: str, width: float, theme: Theme) -> tuple[float, float]:
+        """Width and height in at most that width."""
+        key = (text, width, theme, self.is_thinking_expanded)
+        if key != self._key:
+            self._key, self._theme = key, theme
+            self.answer = split_thinking(text)
+            shows = self.is_thinking_expanded and self.answer.thinking
+            self._thinking_document = thinking_document(self.answer.thinking, theme, width) if shows else None
+            self._body_document = (
+                markdown_document(self.answer.body, theme, width) if self.answer.body.strip() else None
+            )
+            ideal = max(
+                (part.idealWidth() for part in (self._thinking_document, self._body_document) if part is not None),
+                default=0.0,
+            )
+            head = QFontMetricsF(theme.font(13)).horizontalAdvance(self.thinking_header)
+            self._width = min(width, math.ceil(max(ideal, head)) + 1)
+            for part in (self._thinking_document, self._body_document):
+                if part is not None:
+                    part.setTextWidth(self._width)  # so that the ground of code ends with the bubble
+        return max(self._width, theme.px(28)), self._height(theme)
+
+    def head_rect(self, theme: Theme) -> QRectF:
+        """Where the folding line stands, from the answer's own corner; empty where there is no thinking."""
+        return QRectF(0, 0, self._width, theme.px(HEADER_HEIGHT)) if self.answer.thinking else QRectF()
+
+    def toggle_thinking(self) -> None:
+        """Show the thinking, or fold it."""
+        self.is_thinking_expanded = not self.is_thinking_expanded
+
+    def paint(self, painter: QPainter, corner: QPointF, theme: Theme) -> None:
+        """Draw it with its corner there."""
+        painter.save()
+        painter.translate(corner)
+        if self.answer.thinking:
+            painter.setFont(theme.font(13))
+            painter.setPen(theme.color("muted"))
+            painter.drawText(QPointF(0, theme.px(HEADER_HEIGHT) - theme.px(8)), self.thinking_header)
+            painter.translate(0, theme.px(HEADER_HEIGHT))
+        for part, color in ((self._thinking_document, "muted"), (self._body_document, "text")):
+            if part is None:
+                continue
+            context = QAbstractTextDocumentLayout.PaintContext()
+            context.palette.setColor(QPalette.ColorRole.Text, theme.color(color))
+            part.documentLayout().draw(painter, context)
+            painter.translate(0, part.size().height() + theme.px(GAP))
+        painter.restore()
+
+    def _height(self, theme: Theme) -> float:
+        parts = [part.size().height() for part in (self._thinking_document, self._body_document) if part is not None]
+        height = sum(parts) + theme.px(GAP) * max(0, len(parts) - 1)
+        return height + (theme.px(HEADER_HEIGHT) if self.answer.thinking else 0)

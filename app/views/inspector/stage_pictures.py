@@ -1,0 +1,245 @@
+"""The pictures of single stages: an arc, a cut from the top, a histogram of scores, figures on a scale."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from app.state.run import Run
+from app.theme.theme import Theme
+from app.views.inspector import stage_values as values
+from app.views.inspector.inspector_section import InspectorSection
+from app.widgets.bars import BarList
+from app.widgets.plots import PlotPanel
+from app.widgets.repeat_arc import RepeatArc
+from app.widgets.scale import NumberScale
+from core import explain_stage, stage_label
+from resources.language import tr
+
+if TYPE_CHECKING:
+    from core.events import Stage, StageDetail, TokenChosen
+
+
+class StagePicture(QWidget):
+    """One stage's picture: parts below each other."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self.column = QVBoxLayout(self)
+        self.column.setContentsMargins(0, 0, 0, 0)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self._theme = theme
+        self.column.setSpacing(theme.px(6))
+
+    def show_detail(self, detail: StageDetail, run: Run, token: TokenChosen, sentence: str) -> None:
+        """Show the detail of one step; `sentence`: the same in words."""
+
+
+class RepetitionPicture(StagePicture):
+    """DRY: the passage that stands twice, and all that was held back."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme)
+        self.arc, self.bars = RepeatArc(theme), BarList(theme, tr("Held back"))
+        self.column.addWidget(self.arc)
+        self.column.addWidget(self.bars)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        super().set_theme(theme)
+        self.arc.set_theme(theme)
+        self.bars.set_theme(theme)
+
+    def show_detail(self, detail: StageDetail, run: Run, token: TokenChosen, sentence: str) -> None:
+        """The arc to the longest passage; the bars where several tokens were held back."""
+        found = detail.repeats.found if detail.repeats is not None else ()
+        self.arc.setVisible(bool(found))
+        self.bars.setVisible(len(found) > 1)
+        if found:
+            self.arc.show_passage(values.repeated_passage(found[0], run, token), sentence)
+        self.bars.set_rows(values.repeat_rows(found, token), (tr("passage"), tr("penalty")), "00.00")
+
+
+class TopCutPicture(StagePicture):
+    """XTC: the die on its scale, and the words at the top that it took, or left."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme)
+        self.scale, self.bars = NumberScale(theme, tr("The die")), BarList(theme, tr("The likeliest"))
+        self.column.addWidget(self.scale)
+        self.column.addWidget(self.bars)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        super().set_theme(theme)
+        self.scale.set_theme(theme)
+        self.bars.set_theme(theme)
+
+    def show_detail(self, detail: StageDetail, run: Run, token: TokenChosen, sentence: str) -> None:
+        """Where the die fell, and on what."""
+        if detail.top_cut is None:
+            return
+        cut = detail.top_cut
+        self.scale.show_marks(0.0, 1.0, (0.0, cut.chance), values.draw_marks(cut), sentence)
+        self.bars.setVisible(bool(cut.likely))
+        self.bars.set_rows(values.top_rows(cut, token.id), widest=values.WIDEST_TOP_FIGURE)
+
+
+class ScoreHistogramPicture(StagePicture):
+    """Top-nσ: one line on the histogram of the scores."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme)
+        self.plot = PlotPanel(tr("Scores of all tokens"), self, size=(240, 130), min_size=(120, 110))
+        self.column.addWidget(self.plot)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        super().set_theme(theme)
+        self.plot.set_theme(theme)
+        self.plot.setFixedHeight(theme.px(130))
+
+    def show_detail(self, detail: StageDetail, run: Run, token: TokenChosen, sentence: str) -> None:
+        """The histogram of this step."""
+        if detail.spread is not None:
+            self.plot.show_figure(values.score_histogram(detail.spread))
+
+
+class SurprisePicture(StagePicture):
+    """Mirostat: how much it surprised, beside what was asked for and what was let through."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme)
+        self.scale = NumberScale(theme, tr("Surprise"))
+        self.column.addWidget(self.scale)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        super().set_theme(theme)
+        self.scale.set_theme(theme)
+
+    def show_detail(self, detail: StageDetail, run: Run, token: TokenChosen, sentence: str) -> None:
+        """Bits, from none to what is let through."""
+        if detail.aim is not None:
+            aim = detail.aim
+            end = max(aim.limit, aim.surprise, 2 * aim.target)
+            self.scale.show_marks(0.0, end, (0.0, max(aim.limit, 0.0)), values.surprise_marks(aim), sentence)
+
+
+class TemperaturePicture(StagePicture):
+    """Dynamic temperature: that of the step, between the least and the greatest."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme)
+        self.scale = NumberScale(theme, tr("Temperature"))
+        self.column.addWidget(self.scale)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        super().set_theme(theme)
+        self.scale.set_theme(theme)
+
+    def show_detail(self, detail: StageDetail, run: Run, token: TokenChosen, sentence: str) -> None:
+        """Where between its two ends it was."""
+        if detail.heat is not None:
+            heat = detail.heat
+            filled = (heat.low, heat.temperature)
+            self.scale.show_marks(heat.low, heat.high, filled, values.temperature_marks(heat), sentence)
+
+
+class WatermarkPicture(StagePicture):
+    """Watermark: the statistic up to this token, and from where on it speaks for one."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme)
+        self.scale = NumberScale(theme, tr("Watermark"))
+        self.column.addWidget(self.scale)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        super().set_theme(theme)
+        self.scale.set_theme(theme)
+
+    def show_detail(self, detail: StageDetail, run: Run, token: TokenChosen, sentence: str) -> None:
+        """Standard deviations above chance."""
+        found = values.watermark_up_to(values.stage_name(detail, token), run, token)
+        if found is not None:
+            low, high = min(found.z, -2.0), max(found.z, values.WATERMARK_THRESHOLD + 2)
+            self.scale.show_marks(
+                low, high, (values.WATERMARK_THRESHOLD, high), values.watermark_marks(found), sentence
+            )
+
+
+def picture_class(detail: StageDetail) -> Callable[[Theme], StagePicture] | None:
+    """The kind of picture that shows it."""
+    if detail.repeats is not None:
+        return RepetitionPicture
+    if detail.top_cut is not None:
+        return TopCutPicture
+    if detail.spread is not None:
+        return ScoreHistogramPicture
+    if detail.aim is not None:
+        return SurprisePicture
+    if detail.heat is not None:
+        return TemperaturePicture
+    return WatermarkPicture if detail.sign is not None else None
+
+
+class StagePictures(QWidget):
+    """A section for each of these stages: its name, what it did in words, and the picture of it."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._sections: dict[str, tuple[InspectorSection, StagePicture]] = {}
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(0)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self._theme = theme
+        for section, picture in self._sections.values():
+            picture.set_theme(theme)
+            section.set_theme(theme)
+            section.setContentsMargins(0, theme.px(14), 0, 0)
+
+    def show_step(self, run: Run, token: TokenChosen) -> None:
+        """Show those of one step; the others are hidden."""
+        stages = {stage.name: stage for stage in token.funnel if stage.detail is not None}
+        for name, stage in stages.items():
+            self._show_stage(name, stage, run, token)
+        for name, (section, _) in self._sections.items():
+            section.setVisible(name in stages)
+
+    def activate_layout(self) -> None:
+        """Give every part its place at once."""
+        for section, _ in self._sections.values():
+            section.activate_layout()
+        self._column.activate()
+
+    def _show_stage(self, name: str, stage: Stage, run: Run, token: TokenChosen) -> None:
+        assert stage.detail is not None
+        entry = self._sections.get(name) or self._create(name, stage.detail)
+        if entry is None:
+            return
+        section, picture = entry
+        sentence = explain_stage(stage) or values.watermark_sentence(stage.name, run, token)
+        section.set_title(stage_label(stage), sentence.replace(" %", "\u00a0%"))
+        picture.show_detail(stage.detail, run, token, sentence)
+
+    def _create(self, name: str, detail: StageDetail) -> tuple[InspectorSection, StagePicture] | None:
+        kind = picture_class(detail)
+        if kind is None:
+            return None
+        picture = kind(self._theme)
+        section = InspectorSection("", picture, f"param.{name}", self)
+        self._sections[name] = section, picture
+        self._column.addWidget(section)
+        self.set_theme(self._theme)
+        return section, picture

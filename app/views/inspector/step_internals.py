@@ -1,0 +1,219 @@
+"""Inside the step that the inspector speaks of: looked at when asked, by the model that took it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QComboBox, QPushButton, QVBoxLayout, QWidget
+
+from app.state.layer_queries import LayerAttention, LayerQuery, LayerView, PositionWeight, QueryKind
+from app.theme.theme import Theme, theme_for
+from app.views.inspector import layer_rows as told
+from app.views.inspector.inspector_section import InspectorSection
+from app.views.shared.glossary_tooltip import add_glossary_tooltip
+from app.views.text.token_wording import token_text
+from app.widgets.bars import BarList
+from app.widgets.buttons import SegmentedControl
+from app.widgets.flow_layout import FlowRow
+from app.widgets.inputs import ComboBox
+from app.widgets.labels import WrappedLabel
+from core import words
+from resources.language import mark, tr
+
+if TYPE_CHECKING:
+    from core import Unit
+    from core.events import TokenChosen
+
+_TITLES: dict[QueryKind, str] = {
+    "layers": mark("Layer by layer"),
+    "influence": mark("What it hangs on"),
+    "attention": mark("Where it looked"),
+}
+MIN_CONTENTS_LENGTH = 8
+"""Of a choice that are always shown; its list has all of it."""
+_UNITS: dict[str, Unit] = {"word": "word", "sentence": "sentence", "token": "token"}
+_TERMS: dict[QueryKind, str] = {"layers": "logit_lens", "influence": "occlusion", "attention": "attention_weights"}
+
+
+class StepInternalsPanel(QWidget):
+    """`queryRequested(Wish)`; `stopWanted` ends what is under way; `left` once another step is spoken of;
+    `attentionShown(weights)`; `pageWanted`: all tokens, layer by layer."""
+
+    queryRequested = Signal(object)
+    stopWanted = Signal()
+    left = Signal()
+    attentionShown = Signal(object)
+    pageWanted = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._query: LayerQuery | None = None
+        self._token: TokenChosen | None = None
+        self._is_busy = False
+        self._attention: Sequence[LayerAttention] = ()
+        self._texts: Sequence[str] = ()
+        self.buttons: dict[QueryKind, QPushButton] = {}
+        self._row = FlowRow(self)
+        for kind, title in _TITLES.items():
+            button = self.buttons[kind] = QPushButton(tr(title), self._row)
+            button.setObjectName(f"{kind}Button")
+            button.clicked.connect(partial(self._on_button, kind))
+            add_glossary_tooltip(button, _TERMS[kind])
+            self._row.flow.addWidget(button)
+        self.page = QPushButton(tr("All tokens…"), self._row)
+        self.page.setObjectName("lensPageButton")
+        self.page.setToolTip(tr("Every token of the text, layer by layer"))
+        self.page.clicked.connect(self.pageWanted)
+        self._row.flow.addWidget(self.page)
+        units = [("word", tr("Each word")), ("sentence", tr("Each sentence")), ("token", tr("Each token"))]
+        self.unit = SegmentedControl(units, tr("What is left out"), self, wraps=True)
+        self.unit.chosen.connect(lambda _unit: self._request("influence"))
+        self.other = self._make_combo("otherChoice", tr("Why this and not"))
+        self.instead = self._make_combo("insteadChoice", tr("What stands in its place"))
+        for value, title in told.replacements():
+            self.instead.addItem(title, value)
+        self.layer = self._make_combo("layerChoice", tr("Attention of which layer"))
+        for choice in (self.other, self.instead):
+            choice.activated.connect(lambda _row: self._request("influence"))
+        self.layer.activated.connect(lambda _row: self._update_attention())
+        self.remark = WrappedLabel("", self)
+        self.remark.setProperty("role", "muted")
+        self.bars = BarList(theme_for("light"), tr("Inside this step"), fits_labels=False)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        for part in (self._row, self.unit, self.instead, self.other, self.layer, self.remark, self.bars):
+            self._column.addWidget(part)
+        self._show_only(())
+
+    def _make_combo(self, name: str, label: str) -> QComboBox:
+        combo = ComboBox(self)
+        combo.setObjectName(name)
+        combo.setAccessibleName(label)
+        combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        combo.setMinimumContentsLength(MIN_CONTENTS_LENGTH)
+        return combo
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self._column.setSpacing(theme.px(7))
+        self.bars.set_theme(theme)
+
+    def set_token(self, token: TokenChosen) -> None:
+        """Speak of another step."""
+        had_query, self._query = self._query is not None, None
+        self._token = token
+        self.other.clear()
+        self.other.addItem(tr("The choice itself"), None)
+        for item in token.alternatives:
+            if item.id != token.id:
+                self.other.addItem(tr("…and not {word}").format(word=token_text(item.text, item.special)), item.id)
+        self.set_busy(False)
+        self._show_only(())
+        if had_query:
+            self.left.emit()
+
+    @property
+    def query(self) -> LayerQuery | None:
+        """What is shown, or on its way; None where nothing was asked."""
+        return self._query
+
+    def set_busy(self, on: bool, done: int = 0, total: int = 0) -> None:
+        """The button that asked stops it now, and says how far it is."""
+        self._is_busy = on
+        for kind, button in self.buttons.items():
+            progress = f" · {words.whole_percent(done / total)}" if total else ""
+            stops = on and self._query is not None and self._query.kind == kind
+            button.setText(tr("Stop") + progress if stops else tr(_TITLES[kind]))
+
+    def show_layers(self, layers: Sequence[LayerView]) -> None:
+        """What each layer would have chosen."""
+        self.remark.setText(told.layers_sentence(layers))
+        self.bars.set_rows(told.layer_rows(layers), (tr("first choice"),), words.LONGEST_PERCENT)
+        self._show_only((self.remark, self.bars))
+
+    def show_influence(
+        self, weights: Sequence[PositionWeight], texts: Sequence[str], progress: tuple[int, int]
+    ) -> None:
+        """What in the text matters most, of what is known so far: of `progress` (parts looked at, parts in all)."""
+        query, token = self._query, self._token
+        if query is None or token is None:
+            return
+        other = words.quote(self._text_of(query.other_token))
+        self.remark.setText(
+            told.influence_sentence(weights, texts, query, words.quote(token.piece, token.is_special), other, progress)
+        )
+        self.bars.set_rows(told.weight_rows(weights, texts), (tr("nats"),), "+00.00")
+        self._show_only((self.unit, self.instead, self.other, self.remark, self.bars))
+
+    def show_attention(self, layers: Sequence[LayerAttention], texts: Sequence[str]) -> None:
+        """Where attention looked, by layer or on average."""
+        self._attention, self._texts = layers, texts
+        self.layer.clear()
+        for one in layers:
+            self.layer.addItem(tr("Layer {layer}").format(layer=one.layer) if one.layer else tr("All layers, averaged"))
+        self._update_attention()
+
+    def _update_attention(self) -> None:
+        if not self._attention:
+            return
+        weights = told.attention_weights(self._attention[max(0, self.layer.currentIndex())])
+        self.remark.setText(told.attention_sentence())
+        self.bars.set_rows(told.attention_rows(weights, self._texts), (tr("share"),), words.LONGEST_PERCENT)
+        self._show_only((self.layer, self.remark, self.bars))
+        self.attentionShown.emit(weights)
+
+    def set_unsupported(self, reason: str) -> None:
+        """Nothing of this step can be asked for; empty: it can."""
+        for button in (*self.buttons.values(), self.page):
+            button.setEnabled(not reason)
+        if reason:
+            self.show_reason(reason)
+
+    def show_reason(self, reason: str) -> None:
+        """Why nothing is seen."""
+        self.remark.setText(reason)
+        self._show_only(
+            (self.instead, self.remark)
+            if self._query is not None and self._query.replacement is not None
+            else (self.remark,)
+        )
+
+    def _text_of(self, token: int | None) -> str:
+        alternatives = self._token.alternatives if self._token is not None else ()
+        return next((item.text for item in alternatives if item.id == token), "")
+
+    def _show_only(self, parts: Sequence[QWidget]) -> None:
+        for part in (self.unit, self.instead, self.other, self.layer, self.remark, self.bars):
+            part.setVisible(part in parts)
+        self._column.activate()
+        self.updateGeometry()
+
+    def _on_button(self, kind: QueryKind, _on: bool = False) -> None:
+        """Ask, or end what is under way by the same button."""
+        if self._is_busy and self._query is not None and self._query.kind == kind:
+            self.stopWanted.emit()
+        else:
+            self._request(kind)
+
+    def _request(self, kind: QueryKind) -> None:
+        is_influence = kind == "influence"
+        other, instead = (self.other.currentData(), self.instead.currentData()) if is_influence else (None, None)
+        self._query = LayerQuery(kind, _UNITS[self.unit.value], other, instead)
+        self.queryRequested.emit(self._query)
+
+
+class StepInternalsSection(InspectorSection):
+    """The part below its heading, with the space that sections of the inspector have."""
+
+    def __init__(self, parent: QWidget) -> None:
+        self.part = StepInternalsPanel()
+        super().__init__(tr("Inside this step"), self.part, "logit_lens", parent)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        super().set_theme(theme)
+        self.part.set_theme(theme)
+        self.setContentsMargins(0, theme.px(14), 0, 0)

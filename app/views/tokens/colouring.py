@@ -1,0 +1,201 @@
+"""Colouring of tokens: the tools that choose it, the legend, and the choice remembered per kind of run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Qt, Signal, Slot
+from PySide6.QtGui import QAction, QActionGroup
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QWidget
+
+import core
+from app.state.run import Run
+from app.state.token_stats import BAND_NAMES, band_percentages, compute_score_stats
+from app.theme.theme import Theme
+from app.views.text import token_decorations
+from app.views.text.row_painting import BAND_SCORES, COLOURINGS, underline_thickness
+from app.views.text.token_decorations import ORIGIN_LEGEND
+from app.views.text.token_decorations import WATERMARK_LEGEND as SIGNS
+from app.views.tokens.area import TokenArea
+from app.widgets.legend import ColourLegend, LegendStep
+from core import strategies
+from resources.language import mark, tr
+
+if TYPE_CHECKING:
+    from app.state.layer_queries import InfluenceMap
+
+TERSE_MIN_SCALE = 1.25
+"""Scale of the type from which on there is no room for the word Colour."""
+
+
+class TokenTools(QWidget):
+    """A menu of colourings and a switch for ␣ and ↵."""
+
+    colouringChosen = Signal(str)
+    whitespaceToggled = Signal(bool)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._is_terse = False
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(4)
+        self.colour = QToolButton(self)
+        self.colour.setObjectName("colourButton")
+        self.colour.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.colour.setAccessibleName(tr("What the colours show"))
+        self.colour.setToolTip(tr("What the underlines show"))
+        self.colour.setMenu(self._menu())
+        self.whitespace = QToolButton(self)
+        self.whitespace.setObjectName("whitespaceButton")
+        self.whitespace.setCheckable(True)
+        self.whitespace.setText("␣↵")
+        self.whitespace.setAccessibleName(tr("Show spaces and line breaks"))
+        self.whitespace.setToolTip(tr("Show spaces and line breaks"))
+        self.whitespace.toggled.connect(self.whitespaceToggled)
+        row.addWidget(self.colour)
+        row.addWidget(self.whitespace)
+        self.set_colouring("probability")
+        for name in ("difference", "influence"):
+            self.set_colouring_available(name, False)
+
+    def _menu(self) -> QMenu:
+        menu = QMenu(self)
+        self._group = QActionGroup(menu)
+        for name, (title, *_words) in COLOURINGS.items():
+            action = menu.addAction(tr(title))
+            action.setCheckable(True)
+            action.setData(name)
+            self._group.addAction(action)
+        self._group.triggered.connect(self._on_action)
+        return menu
+
+    def set_colouring_available(self, name: str, is_available: bool) -> None:
+        """Whether that colouring has anything to show."""
+        for action in self._group.actions():
+            if action.data() == name:
+                action.setVisible(is_available)
+
+    def set_colouring(self, name: str) -> None:
+        """Show `name` as the colouring in force, without a signal."""
+        for action in self._group.actions():
+            action.setChecked(action.data() == name)
+        self._name = name
+        what = tr(COLOURINGS[name][0]).lower()
+        self.colour.setText(f"{what} ⌄" if self._is_terse else tr("Colour: {what} ⌄").format(what=what))
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the theme's sizes."""
+        self._is_terse = theme.scale > TERSE_MIN_SCALE
+        self.set_colouring(self._name)
+        for button in (self.colour, self.whitespace):
+            button.setFont(theme.font(12))
+            button.setCursor(Qt.CursorShape.PointingHandCursor)
+
+    @Slot(QAction)
+    def _on_action(self, action: QAction) -> None:
+        self.set_colouring(action.data())
+        self.colouringChosen.emit(action.data())
+
+
+_LEGENDS = {"origin": ORIGIN_LEGEND, "influence": token_decorations.INFLUENCE_LEGEND, "watermark": SIGNS}
+SELECT_HINT = mark("click a token, or ← →")
+LEAD_CHANGE_HINT = mark("▾ the search changed its mind here")
+BRANCH_HINT = mark("│ the branch begins here")
+
+
+class ColouringController(QObject):
+    """Takes what is chosen in the tools to the area, and keeps the key to the colours true."""
+
+    def __init__(self, area: TokenArea, tools: TokenTools, legend: ColourLegend) -> None:
+        super().__init__(area)
+        self._area, self._tools, self._legend = area, tools, legend
+        self._run_kind = "plain"
+        self._colourings = {
+            "plain": "probability", "drafted": "origin", "scored": "band", "compared": "difference",
+            "marked": "watermark",
+        }  # fmt: skip
+        """What tokens are coloured by, by the kind of run."""
+        tools.colouringChosen.connect(self._choose_colouring)
+        tools.whitespaceToggled.connect(self._set_whitespace)
+
+    def apply_for_run(self, run: Run | None) -> None:
+        """Another run: colour it as the last of its kind."""
+        self._run_kind = _colouring_kind(run)
+        self._tools.set_colouring_available("difference", self._run_kind == "compared")
+        self._tools.set_colouring_available("watermark", self._run_kind == "marked")
+        self.set_colouring(self._colourings[self._run_kind])
+
+    def set_colouring(self, name: str) -> None:
+        """Colour tokens by one of `COLOURINGS`."""
+        self._area.paint_options.colouring = name
+        self._tools.set_colouring(name)
+        _title, low, high = COLOURINGS[name]
+        steps = _band_steps(self._area.run) if name == "band" else ()
+        self._legend.set_labels(tr(low), tr(high), self.legend_hint(), steps)
+        self._area.viewport().update()
+
+    def show_influence(self, influence: InfluenceMap | None) -> None:
+        """Draw what a step hangs on instead, as long as that is asked."""
+        self._area.paint_options.influence = influence
+        self._tools.set_colouring_available("influence", influence is not None)
+        if influence is not None:
+            self.set_colouring("influence")
+        elif self._area.paint_options.colouring == "influence":
+            self.set_colouring(self._colourings[self._run_kind])
+
+    def legend_hint(self) -> str:
+        """What the key says beside the colours: the marks that are there, and what to do."""
+        options = self._area.paint_options
+        if options.colouring == "influence" and options.influence is not None and options.influence.kind == "attention":
+            return tr(token_decorations.ATTENTION_LEGEND)
+        if options.colouring in _LEGENDS:
+            return tr(_LEGENDS[options.colouring])
+        marks = [
+            tr(words)
+            for words, there in (
+                (LEAD_CHANGE_HINT, options.lead_changes),
+                (BRANCH_HINT, options.branch_position is not None),
+            )
+            if there
+        ]
+        return "   ".join([*marks, tr(SELECT_HINT)])
+
+    @Slot(str)
+    def _choose_colouring(self, name: str) -> None:
+        """What the reader picks holds for runs of the same kind."""
+        if name != "influence":  # it ends with the step that it speaks of
+            self._colourings[self._run_kind] = name
+        self.set_colouring(name)
+
+    @Slot(bool)
+    def _set_whitespace(self, shown: bool) -> None:
+        """Show or hide ␣ and ↵."""
+        self._area.paint_options.whitespace = shown
+        self._area.viewport().update()
+
+
+def _band_steps(run: Run | None) -> tuple[LegendStep, ...]:
+    """GLTR's bands in the key, with their parts of a scored text."""
+    parts = (
+        [f": {part}" for part in band_percentages(compute_score_stats(run.tokens))]
+        if run is not None and run.is_scored
+        else None
+    )
+    names = [f"{tr(name)}{part}" for name, part in zip(BAND_NAMES, parts or [""] * len(BAND_NAMES), strict=True)]
+    names[0] = tr("rank {band}").format(band=names[0])
+    return tuple(
+        LegendStep(name, score, underline_thickness(score)) for name, score in zip(names, BAND_SCORES, strict=True)
+    )
+
+
+def _colouring_kind(run: Run | None) -> str:
+    """By which the colours are remembered."""
+    if run is None:
+        return "plain"
+    if core.watermark_settings(run.request.options):
+        return "marked"
+    if run.is_scored:
+        return "compared" if run.request.second or run.comparisons else "scored"
+    strategy = strategies.registry.get(run.request.strategy)
+    return "drafted" if strategy is not None and strategy.speculates else "plain"

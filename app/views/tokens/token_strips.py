@@ -1,0 +1,297 @@
+"""Strips above the text: scores of a scored text, and the media that the run read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+
+import core
+from app.state import token_stats
+from app.state.media import PICTURE, Medium
+from app.state.run import Run
+from app.theme.theme import Theme, theme_for
+from app.views.text.token_wording import token_text
+from app.widgets.labels import ElidedLabel, WrappedLabel
+from app.widgets.media_preview import MediumPositions, PositionCells, image_from_rgb
+from app.widgets.plain_text import caption, tooltip
+from core import words
+from resources.language import tr
+
+if TYPE_CHECKING:
+    from core.events import MediumRead, TokenCompared
+
+
+class TokenViewStrip(QWidget):
+    """Hidden until there is something to tell. One overrides `_update_visibility`."""
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self._view_height = 10_000
+        """Of the view that it stands in."""
+        self._column = QVBoxLayout(self)
+        self.hide()
+
+    def set_view_height(self, height: int) -> None:
+        """Take no more than a share of a view of that height: the text matters more."""
+        self._view_height = height
+        self._update_visibility()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """As much as there is room for."""
+        super().resizeEvent(event)
+        self._update_visibility()
+
+    def _update_visibility(self) -> None:
+        """Leave out what has no room."""
+        raise NotImplementedError
+
+    @property
+    def _available_width(self) -> int:
+        """Pixels between its margins."""
+        margins = self._column.contentsMargins()
+        return self.width() - margins.left() - margins.right()
+
+    def _set_spacing(self, theme: Theme, between: int) -> None:
+        """Margins, and pixels at 100 % between the lines."""
+        self._column.setSpacing(theme.px(between))
+        self._column.setContentsMargins(theme.px(26), theme.px(10), theme.px(26), theme.px(2))
+
+
+MAX_POSITIONS = 8
+"""Places that are listed."""
+
+
+class ScoreStrip(TokenViewStrip):
+    """`tokenChosen(i)`: token i of the text is to be selected."""
+
+    tokenChosen = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("scoreStrip", parent)
+        self.summary, self.comparison = ElidedLabel("", self), ElidedLabel("", self)
+        for label in (self.summary, self.comparison):
+            label.setProperty("role", "muted")
+        self.chip_row = QWidget(self)
+        self.chip_row.setMinimumWidth(1)  # those that have no room are left out
+        self._row = QHBoxLayout(self.chip_row)
+        self._row.setContentsMargins(0, 0, 0, 0)
+        self._row.addStretch(1)
+        self._chips: list[QPushButton] = []
+        self._chip_count, self._has_comparison = 0, False
+        for part in (self.summary, self.comparison, self.chip_row):
+            self._column.addWidget(part)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the theme's sizes."""
+        self._set_spacing(theme, 4)
+        for label in (self.summary, self.comparison):
+            label.setFont(theme.font(12, tabular=True))
+        self._row.setSpacing(theme.px(6))
+        self._update_visibility()
+
+    def show_run(self, run: Run | None) -> None:
+        """Tell of a scored run; hidden for any other."""
+        self.setVisible(run is not None and run.is_scored)
+        if run is None or not run.is_scored:
+            return
+        text_scores = token_stats.compute_score_stats(run.tokens)
+        self._set_label(
+            self.summary, f"{token_stats.summary_text(text_scores)} · {token_stats.bands_text(text_scores)}"
+        )
+        self._has_comparison = bool(run.comparisons)
+        if run.comparisons:
+            self._show_comparison(run)
+        self._update_visibility()
+
+    def _update_visibility(self) -> None:
+        """At most a third of the view; as many places as are wide enough."""
+        self._choose_lines()
+        room = self._available_width
+        for number, chip in enumerate(self._chips):
+            room -= chip.sizeHint().width() + self._row.spacing()
+            chip.setVisible(number < self._chip_count and (room >= -self._row.spacing() or not number))
+
+    def _choose_lines(self) -> None:
+        line = self.summary.sizeHint().height() + self._column.spacing()
+        chips = self._chips[0].sizeHint().height() if self._chips else 0
+        room = self._view_height // 3 - 2 * line
+        self.chip_row.setVisible(self._has_comparison and room >= chips)
+        self.comparison.setVisible(self._has_comparison and room >= chips + line)
+
+    def _show_comparison(self, run: Run) -> None:
+        second = run.started.second if run.started else ""
+        mean = words.decimal(token_stats.comparison_mean_log_probability(run.comparisons))
+        apart = words.decimal(token_stats.mean_divergence(run.comparisons))
+        self._set_label(
+            self.comparison,
+            tr("{second}: {mean} · the two are {apart} bits apart a token, most at:").format(
+                second=second, mean=mean, apart=apart
+            ),
+        )
+        differences = token_stats.largest_divergences(run.comparisons, MAX_POSITIONS)
+        while len(self._chips) < len(differences):
+            self._add_chip()
+        self._chip_count = len(differences)
+        for chip, place in zip(self._chips, differences, strict=False):
+            self._update_chip(chip, place, run)
+
+    def _set_label(self, label: ElidedLabel, text: str) -> None:
+        """In one line; the whole of it over it."""
+        label.setText(text)
+        label.setToolTip(tooltip(text))
+
+    def _update_chip(self, chip: QPushButton, compared: TokenCompared, run: Run) -> None:
+        token = run.tokens[compared.step]
+        shown = token_text(token.piece, token.is_special).strip("␣")
+        chip.setText(caption(f"{shown} {words.decimal(compared.divergence, 1)}"))
+        chip.setProperty("token", compared.step)
+        first, second = words.percent(token.raw_probability), words.percent(compared.probability)
+        description = tr("{divergence:.2f} bits apart here; its share is {first} against {second}").format(
+            divergence=compared.divergence, first=first, second=second
+        )
+        chip.setToolTip(tooltip(description))
+        chip.setAccessibleName(
+            tr("Token {step}, {piece}: {said}").format(
+                step=run.number_of(compared.step), piece=token_text(token.piece, token.is_special), said=description
+            )
+        )
+
+    def _add_chip(self) -> None:
+        chip = QPushButton(self.chip_row)
+        chip.setProperty("role", "chip")
+        chip.setCursor(Qt.CursorShape.PointingHandCursor)
+        chip.clicked.connect(self._on_clicked)
+        self._chips.append(chip)
+        self._row.insertWidget(len(self._chips) - 1, chip)
+
+    @Slot()
+    def _on_clicked(self) -> None:
+        self.tokenChosen.emit(self.sender().property("token"))
+
+
+MIN_DESCRIPTION_WIDTH = 240
+"""Pixels at 100 %: what a sentence needs beside a face."""
+
+
+class MediumCard(QWidget):
+    """One of them: its face, its name, how it is read, and what the position under the pointer stands for."""
+
+    def __init__(self, read: MediumRead, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.read = read
+        self.setObjectName("mediumRead")
+        self.preview = MediumPositions(self)
+        self.preview.cellHovered.connect(self._on_pointed)
+        self.name, self.description, self.position_label = (
+            ElidedLabel("", self),
+            WrappedLabel(parent=self),
+            ElidedLabel("", self),
+        )
+        self.name.setText(f"{Path(read.path).name} · {core.medium_label(read)}")
+        self.description.setText(core.medium_sentence(read))
+        self.description.setProperty("role", "muted")
+        self.name.setToolTip(tooltip(self.description.text()))
+        self.setAccessibleName(f"{self.name.text()}: {self.description.text()}")
+        self._column = QVBoxLayout()
+        for label in (self.name, self.description, self.position_label):
+            self._column.addWidget(label)
+        self._column.addStretch(1)
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(0, 0, 0, 0)
+        self._row.addWidget(self.preview, 0, Qt.AlignmentFlag.AlignTop)
+        self._row.addLayout(self._column, 1)
+
+    def show_medium(self, medium: Medium) -> None:
+        """The file has been read, or cannot be any more."""
+        if medium.error is not None:
+            self.position_label.setText(medium.error.cause)
+            self.preview.hide()
+        elif medium.kind == PICTURE:
+            image = image_from_rgb(*medium.thumbnail) if medium.thumbnail is not None else None
+            self.preview.show_picture(image, PositionCells(max(self.read.rows, 1), max(self.read.columns, 1)))
+        else:
+            self.preview.show_sound(medium.peaks, self._sound_cells())
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self.preview.set_theme(theme)
+        self._row.setSpacing(theme.px(14))
+        self._column.setSpacing(theme.px(3))
+        self.name.setFont(theme.font(13, 600))
+        self.description.setFont(theme.font(12))
+        self.position_label.setFont(theme.font(12, tabular=True))
+
+    def _sound_cells(self) -> PositionCells:
+        """The positions of a sound; the silence behind its end is drawn as what it is."""
+        share = min(1.0, self.read.seconds / self.read.heard) if self.read.heard else 1.0
+        return PositionCells(1, self.read.last - self.read.first + 1, share)
+
+    @Slot(int)
+    def _on_pointed(self, cell: int) -> None:
+        count = self.read.last - self.read.first + 1
+        before = count - self.preview.cells.rows * self.preview.cells.columns if self.read.rows else 0
+        self.position_label.setText(core.medium_part(self.read, self.read.first + before + cell) if cell >= 0 else "")
+
+
+class MediaStrip(TokenViewStrip):
+    """`mediumRequested(path)`: how that file looks or sounds is to be found out, and said by `show_medium`."""
+
+    mediumRequested = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("mediaStrip", parent)
+        self._theme = theme_for("light")
+        self._read: Sequence[MediumRead] = ()
+        self.cards: list[MediumCard] = []
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the theme's sizes."""
+        self._theme = theme
+        self._set_spacing(theme, 8)
+        for card in self.cards:
+            card.set_theme(theme)
+
+    def show_run(self, run: Run | None) -> None:
+        """A card for each sound or picture that the run has read; hidden where it read none."""
+        read = run.started.media if run is not None and run.started is not None else ()
+        if read == self._read:
+            return
+        self._read = read
+        while self.cards:
+            card = self.cards.pop()
+            self._column.removeWidget(card)
+            card.hide()
+            card.deleteLater()
+        for medium in read:
+            self._add(medium)
+        self.setVisible(bool(read))
+        self.set_view_height(self._view_height)
+        for path in dict.fromkeys(medium.path for medium in read):
+            self.mediumRequested.emit(path)
+
+    def show_medium(self, medium: Medium) -> None:
+        """That file has been read."""
+        for card in self.cards:
+            if card.read.path == medium.path:
+                card.show_medium(medium)
+
+    def _update_visibility(self) -> None:
+        """At most half of the view; names stay longest, and a narrow strip has no more."""
+        room = self._view_height // 2 - sum(card.preview.height() for card in self.cards)
+        for card in self.cards:
+            card.description.setVisible(
+                room >= 0 and self._available_width - card.preview.width() >= self._theme.px(MIN_DESCRIPTION_WIDTH)
+            )
+
+    def _add(self, medium: MediumRead) -> None:
+        card = MediumCard(medium, self)
+        card.set_theme(self._theme)
+        self.cards.append(card)
+        self._column.addWidget(card)
+        card.show()

@@ -1,0 +1,303 @@
+"""Animated displays of a choice: the probability bar, the ranking of beams, and the stamps of a draft."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, zip_longest
+from typing import Literal, NamedTuple
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.theme.theme import Theme
+from app.widgets.animation.motion import AnimatedWidget, bounce, interpolate, sub_progress
+from resources.language import tr
+
+BAR_HEIGHT, FALL_HEIGHT, BALL_RADIUS, SEGMENT_GAP = 22, 14, 5, 1
+"""Pixels at 100 %: the bar's height, the room above it, the ball's radius, between two shares."""
+NARROWING_FRACTION = 0.5
+"""Share of the motion in which the funnel closes; the ball falls in the rest."""
+
+
+class ChoiceDistribution(NamedTuple):
+    """What could have been chosen, and what was."""
+
+    labels: tuple[str, ...]
+    stages: tuple[tuple[float, ...], ...]
+    """For each stage, the model's own first, the share of each of `labels`; what is left is of all others."""
+    chosen: int
+    is_sampled: bool
+    """Whether a die was thrown."""
+    formatted_probabilities: tuple[str, ...] = ()
+    """The shares of the last stage in words."""
+
+
+class ChoiceBar(AnimatedWidget):
+    """The shares side by side; the chosen one is filled."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(theme, parent)
+        self.setObjectName("choiceBar")
+        self._choice: ChoiceDistribution | None = None
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setAccessibleName(tr("What could have been chosen"))
+
+    def show_choice(self, choice: ChoiceDistribution, animate: bool) -> None:
+        """Show this one, as it comes about where it `animate`."""
+        if choice == self._choice:
+            return
+        self._choice = choice
+        descriptions = (
+            f"{label} {probability}".strip()
+            for label, probability in zip_longest(choice.labels, choice.formatted_probabilities, fillvalue="")
+        )
+        self.setAccessibleDescription("; ".join(descriptions))
+        self.start_motion(animate)
+
+    def sizeHint(self) -> QSize:
+        """A bar, and the room to fall."""
+        return QSize(self._theme.px(200), self._theme.px(FALL_HEIGHT + BAR_HEIGHT))
+
+    def minimumSizeHint(self) -> QSize:
+        """Never cut off."""
+        return QSize(self._theme.px(100), self._theme.px(FALL_HEIGHT + BAR_HEIGHT))
+
+    def probabilities(self) -> tuple[float, ...]:
+        """The shares that are painted now."""
+        assert self._choice is not None, "nothing is painted before there is a choice"
+        return interpolate_stages(
+            self._choice.stages,
+            sub_progress(self.progress, 0.0, NARROWING_FRACTION if self._choice.is_sampled else 1.0),
+        )
+
+    def ball_center(self) -> QPointF:
+        """The middle of the ball now: above the bar as the motion begins, on the chosen share at its end."""
+        assert self._choice is not None, "nothing falls before there is a choice"
+        left, width = self.spans()[self._choice.chosen]
+        radius, top = self._theme.px(BALL_RADIUS), self._theme.px(FALL_HEIGHT)
+        fallen = bounce(sub_progress(self.progress, NARROWING_FRACTION, 1.0))
+        return QPointF(left + width / 2, interpolate(radius, top, fallen))
+
+    def spans(self) -> list[tuple[float, float]]:
+        """Left edge and width of each share, in pixels."""
+        shares = self.probabilities()
+        lefts = accumulate(shares, initial=0.0)
+        return [
+            (left * self.width(), probability * self.width()) for left, probability in zip(lefts, shares, strict=False)
+        ]
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The bar as it is now, and the ball."""
+        choice = self._choice
+        if choice is None:
+            return
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        theme, top, height = self._theme, self._theme.px(FALL_HEIGHT), self._theme.px(BAR_HEIGHT)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.color("line", 0.5))
+        painter.drawRoundedRect(QRectF(0, top, self.width(), height), 4, 4)
+        for index, (left, width) in enumerate(self.spans()):
+            box = QRectF(left, top, max(0.0, width - theme.px(SEGMENT_GAP)), height)
+            self._paint_segment(painter, box, choice.labels[index], index == choice.chosen)
+        if choice.is_sampled and sub_progress(self.progress, NARROWING_FRACTION, 1.0) > 0:
+            radius = theme.px(BALL_RADIUS)
+            painter.setBrush(theme.color("best"))
+            painter.drawEllipse(self.ball_center(), radius, radius)
+
+    def _paint_segment(self, painter: QPainter, box: QRectF, label: str, chosen: bool) -> None:
+        theme = self._theme
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.color("accent", 1.0 if chosen else 0.25))
+        painter.drawRoundedRect(box, 4, 4)
+        painter.setFont(theme.font(13, 600 if chosen else 400))
+        if QFontMetricsF(painter.font()).horizontalAdvance(label) + theme.px(4) <= box.width():
+            painter.setPen(theme.color("on_accent" if chosen else "text"))
+            painter.drawText(box, Qt.AlignmentFlag.AlignCenter, label)
+
+
+def interpolate_stages(stages: Sequence[Sequence[float]], fraction: float) -> tuple[float, ...]:
+    """The distribution on its way from the first stage to the last: `fraction` of it, each stage as long as the others."""
+    stage_position = fraction * (len(stages) - 1)
+    before = min(int(stage_position), len(stages) - 1)
+    after = min(before + 1, len(stages) - 1)
+    return tuple(interpolate(a, b, stage_position - before) for a, b in zip(stages[before], stages[after], strict=True))
+
+
+ROW_HEIGHT = 18
+"""Pixels of a row at 100 %."""
+MAX_ROWS = 3
+"""Rows that are shown."""
+
+
+class BeamRow(NamedTuple):
+    """One beam."""
+
+    node: int
+    parent: int
+    """The node that it goes on from; its own where it has ended."""
+    text: str
+    figure: str
+
+
+class BeamLadder(AnimatedWidget):
+    """The best rungs; `row_positions` tells where each is painted now."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(theme, parent)
+        self.setObjectName("beamLadder")
+        self._beams: tuple[BeamRow, ...] = ()
+        self._previous_rows: dict[int, float] = {}
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setAccessibleName(tr("Beams in their order"))
+
+    def show_beams(self, beams: Sequence[BeamRow], animate: bool) -> None:
+        """Show these, best first; each comes from where what it goes on from stood."""
+        if tuple(beams) == self._beams:
+            return
+        self._previous_rows = {rung.node: float(place) for place, rung in enumerate(self._beams)}
+        self._beams = tuple(beams)
+        self.setAccessibleDescription("; ".join(f"{rung.text} {rung.figure}" for rung in beams))
+        self.updateGeometry()
+        self.start_motion(animate)
+
+    def row_positions(self) -> list[float]:
+        """The row, a whole number at the end, of every rung now."""
+        last = float(len(self._beams))
+        starts = [
+            self._previous_rows.get(rung.node, self._previous_rows.get(rung.parent, last)) for rung in self._beams
+        ]
+        return [interpolate(start, place, self.progress) for place, start in enumerate(starts)]
+
+    def sizeHint(self) -> QSize:
+        """A row each."""
+        return QSize(self._theme.px(200), self._row_height * min(MAX_ROWS, max(1, len(self._beams))))
+
+    def minimumSizeHint(self) -> QSize:
+        """Never cut off."""
+        return QSize(self._theme.px(100), self.sizeHint().height())
+
+    @property
+    def _row_height(self) -> int:
+        return max(self._theme.px(ROW_HEIGHT), round(QFontMetricsF(self._theme.font(13)).height()))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The rungs where they are now, the leader last: it passes in front."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        for place, rung in reversed(list(zip(self.row_positions(), self._beams, strict=True))):
+            box = QRectF(0, place * self._row_height, self.width(), self._row_height)
+            self._paint_beam(painter, box, rung, leads=rung is self._beams[0])
+
+    def _paint_beam(self, painter: QPainter, box: QRectF, rung: BeamRow, leads: bool) -> None:
+        theme = self._theme
+        painter.setFont(theme.font(13, 600 if leads else 400, tabular=True))
+        metrics = QFontMetricsF(painter.font())
+        room = box.width() - metrics.horizontalAdvance(rung.figure) - theme.px(14)
+        painter.fillRect(box, theme.color("panel", 0.85))
+        painter.setPen(theme.color("best" if leads else "text"))
+        shown = metrics.elidedText(rung.text, Qt.TextElideMode.ElideLeft, room)
+        painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, shown)
+        painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, rung.figure)
+
+
+CHIP_HEIGHT, STAMP_SIZE, CHIP_PADDING, CHIP_GAP = 24, 11, 8, 5
+"""Pixels at 100 %: height of a chip, side of its stamp, room at its ends, between two chips."""
+STAMP_START_SCALE = 2.2
+"""How much larger a stamp comes down."""
+DraftOutcome = Literal["accepted", "refused", "unreached", "bonus", "correction"]
+OUTCOME_COLOURS: dict[DraftOutcome, str] = {
+    "accepted": "kept",
+    "refused": "refused",
+    "unreached": "pruned",
+    "bonus": "finished",
+    "correction": "refused",
+}
+
+
+class DraftChip(NamedTuple):
+    """One token of the draft, or the model's own behind it."""
+
+    label: str
+    outcome: DraftOutcome
+
+
+class DraftStamps(AnimatedWidget):
+    """Chips in their order; those that find no room are counted at the end."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(theme, parent)
+        self.setObjectName("draftStamps")
+        self._chips: tuple[DraftChip, ...] = ()
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setAccessibleName(tr("The draft, checked"))
+
+    def show_chips(self, chips: Sequence[DraftChip], animate: bool) -> None:
+        """Show these; their stamps come down one after another where it `animate`."""
+        if tuple(chips) == self._chips:
+            return
+        self._chips = tuple(chips)
+        self.setAccessibleDescription("; ".join(f"{chip.label} {chip.outcome}" for chip in chips))
+        self.start_motion(animate)
+
+    def stamp_progress(self, index: int) -> float:
+        """How far the stamp of that chip has come down: 1 where it is."""
+        duration = 1 / max(1, len(self._chips))
+        return sub_progress(self.progress, index * duration, (index + 1) * duration)
+
+    def sizeHint(self) -> QSize:
+        """One line."""
+        return QSize(self._theme.px(200), self._theme.px(CHIP_HEIGHT + 4))
+
+    def minimumSizeHint(self) -> QSize:
+        """Never cut off."""
+        return QSize(self._theme.px(100), self._theme.px(CHIP_HEIGHT + 4))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """As many chips as there is room for."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setFont(self._theme.font(13))
+        metrics, theme, left = QFontMetricsF(painter.font()), self._theme, 2.0
+        for index, chip in enumerate(self._chips):
+            width = metrics.horizontalAdvance(chip.label) + theme.px(2 * CHIP_PADDING + STAMP_SIZE + 4)
+            more = f"+{len(self._chips) - index}"
+            rest = metrics.horizontalAdvance(more) + theme.px(CHIP_GAP) if index + 1 < len(self._chips) else 0.0
+            if left + width + rest > self.width():
+                painter.setPen(theme.color("muted"))
+                painter.drawText(
+                    QRectF(left, 0, self.width() - left, self.height()), Qt.AlignmentFlag.AlignVCenter, more
+                )
+                return
+            self._paint_chip(painter, QRectF(left, 2, width, theme.px(CHIP_HEIGHT)), chip, self.stamp_progress(index))
+            left += width + theme.px(CHIP_GAP)
+
+    def _paint_chip(self, painter: QPainter, box: QRectF, chip: DraftChip, down: float) -> None:
+        theme, colour = self._theme, self._theme.color(OUTCOME_COLOURS[chip.outcome])
+        reached = chip.outcome != "unreached"
+        line = Qt.PenStyle.SolidLine if reached else Qt.PenStyle.DashLine
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(QPen(colour if down > 0 else theme.color("line"), theme.px(1.5), line))
+        painter.drawRoundedRect(box, theme.px(6), theme.px(6))
+        painter.setPen(theme.color("text" if reached else "muted"))
+        words = box.adjusted(theme.px(CHIP_PADDING), 0, 0, 0)
+        painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, chip.label)
+        if reached and down > 0:
+            colour.setAlphaF(min(1.0, 0.3 + 0.7 * down))
+            middle = QPointF(box.right() - theme.px(CHIP_PADDING + STAMP_SIZE / 2), box.center().y())
+            side = theme.px(STAMP_SIZE) * interpolate(STAMP_START_SCALE, 1.0, down) / 2
+            painter.setPen(QPen(colour, theme.px(2.4), Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
+            _paint_stamp(painter, middle, side, chip.outcome in ("refused", "correction"))
+
+
+def _paint_stamp(painter: QPainter, middle: QPointF, half: float, crossed: bool) -> None:
+    """A cross, or a hook."""
+    x, y = middle.x(), middle.y()
+    if crossed:
+        painter.drawLine(QPointF(x - half, y - half), QPointF(x + half, y + half))
+        painter.drawLine(QPointF(x - half, y + half), QPointF(x + half, y - half))
+    else:
+        painter.drawPolyline(
+            [QPointF(x - half, y), QPointF(x - half / 4, y + half * 0.8), QPointF(x + half, y - half * 0.8)]
+        )

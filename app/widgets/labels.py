@@ -1,0 +1,134 @@
+"""Labels that elide, wrap, or keep their height while their text changes."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QRect, QSize, Qt
+from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
+
+from app.widgets.plain_text import PlainLabel, RichLabel
+
+
+class ElidedLabel(PlainLabel):
+    """Shows as much of `text()` as fits; the whole of it is in the tooltip when it does not."""
+
+    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(text, parent)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(self.fontMetrics().horizontalAdvance("…") + 2, super().minimumSizeHint().height())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        QFrame.paintEvent(self, event)
+        shown = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, self.contentsRect().width())
+        QPainter(self).drawText(self.contentsRect(), self.alignment(), shown)
+
+
+class WrappedLabel(PlainLabel):
+    """Plain text. Layouts in layouts lose Qt's own height for width; a fixed height they all keep."""
+
+    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(text, parent, wordWrap=True)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+
+    def hasHeightForWidth(self) -> bool:
+        """No: its own height is fixed."""
+        return False
+
+    def sizeHint(self) -> QSize:
+        """All of it on one line."""
+        metrics = self.fontMetrics()
+        return QSize(metrics.horizontalAdvance(self.text()) + 2, metrics.height())
+
+    def minimumSizeHint(self) -> QSize:
+        """It can be narrow."""
+        return QSize(0, self.fontMetrics().height())
+
+    def setText(self, text: str) -> None:
+        """Say something else, in as many lines as it takes."""
+        super().setText(text)
+        self._update_height()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._update_height()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self._update_height()
+
+    def _update_height(self) -> None:
+        room = QRect(0, 0, max(1, self.width()), 10_000)
+        height = self.fontMetrics().boundingRect(room, Qt.TextFlag.TextWordWrap, self.text()).height()
+        if height != self.minimumHeight():
+            self.setFixedHeight(height)
+
+
+class TextBlock(QWidget):
+    """A wrapped label. A label by itself asks for a new layout of everything at every change of its text."""
+
+    def __init__(self, parent: QWidget | None = None, role: str = "", rich: bool = False) -> None:
+        super().__init__(parent)
+        self.label = RichLabel("", self) if rich else PlainLabel(self)
+        self.label.setWordWrap(True)
+        flags = Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        self.label.setTextInteractionFlags(flags)
+        self.label.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+        self.label.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
+        if role:
+            self.label.setProperty("role", role)
+        self._min_height = self._height = 0
+        self._heights: dict[tuple[int, str], int] = {}
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+
+    def text(self) -> str:
+        """What it says."""
+        return self.label.text()
+
+    def set_text(self, text: str) -> None:
+        """Say something else."""
+        if text == self.label.text():
+            return
+        self.label.setText(text)
+        self._heights.clear()
+        self._update_height()
+
+    def set_min_text_height(self, pixels: int) -> None:
+        """Keep room for that much, so that shorter texts move nothing."""
+        self._min_height = pixels
+        self.refit()
+
+    def refit(self) -> None:
+        """Measure again, after the font has changed."""
+        self._height = -1
+        self._heights.clear()
+        self._update_height()
+
+    def _update_height(self) -> None:
+        height = self.heightForWidth(self.width())
+        if height != self._height:
+            self._height = height
+            self.updateGeometry()
+
+    def heightForWidth(self, width: int) -> int:
+        """Height of the wrapped text, or the least one. Layouts ask several times over for the same width."""
+        key = width, self.label.font().key()
+        if key not in self._heights:
+            self._heights[key] = self.label.heightForWidth(max(1, width))
+        return max(self._min_height, self._heights[key])
+
+    def sizeHint(self) -> QSize:
+        """Wide enough for a few words."""
+        return QSize(120, self.heightForWidth(max(120, self.width())))
+
+    def minimumSizeHint(self) -> QSize:
+        """It can be narrow."""
+        return QSize(60, self._min_height)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """The label fills it."""
+        self.label.setGeometry(self.rect())
+        super().resizeEvent(event)

@@ -1,0 +1,175 @@
+"""Overlays: drop target, keyboard focus ring, and spotlight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QEvent, QObject, QRect, QRectF, Qt
+from PySide6.QtGui import QColor, QFocusEvent, QPainter, QPainterPath, QPaintEvent, QPen
+from PySide6.QtWidgets import QWidget
+
+from app.theme.theme import Theme, theme_for
+
+MARGIN, TEXT_WIDTH = 24, 560
+"""Pixels at 100 %: around the frame, and the width of the words."""
+
+
+class DropOverlay(QWidget):
+    """As large as the part it lies over. A solid frame where the drop is taken, a dashed one where it is not."""
+
+    def __init__(self, over: QWidget) -> None:
+        super().__init__(over)
+        self.setObjectName("dropOverlay")
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self._theme = theme_for("light")
+        self.title = self.detail = ""
+        self.is_accepted = False
+        self.hide()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Colours and sizes."""
+        self._theme = theme
+        self.update()
+
+    def show_drop_effect(self, title: str, detail: str, is_accepted: bool) -> None:
+        """Show what a drop does."""
+        self.title, self.detail, self.is_accepted = title, detail, is_accepted
+        self.setAccessibleName(title)
+        self.setAccessibleDescription(detail)
+        parent = self.parentWidget()
+        if parent is not None:
+            self.setGeometry(parent.rect())
+        self.show()
+        self.raise_()
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        theme = self._theme
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        ground = QColor(theme.panel)
+        ground.setAlpha(235)
+        painter.fillRect(self.rect(), ground)
+        margin = theme.px(MARGIN)
+        pen = QPen(QColor(theme.accent if self.is_accepted else theme.muted))
+        pen.setWidth(theme.px(3) if self.is_accepted else theme.px(2))
+        if not self.is_accepted:
+            pen.setStyle(Qt.PenStyle.DashLine)
+        painter.setPen(pen)
+        frame = QRectF(self.rect()).adjusted(margin, margin, -margin, -margin)
+        painter.drawRoundedRect(frame, theme.px(12), theme.px(12))
+        self._paint_words(painter, frame)
+
+    def _paint_words(self, painter: QPainter, frame: QRectF) -> None:
+        theme = self._theme
+        width = min(frame.width() - 2 * theme.px(MARGIN), theme.px(TEXT_WIDTH))
+        flags = Qt.AlignmentFlag.AlignHCenter | Qt.TextFlag.TextWordWrap
+        room = QRectF(frame.center().x() - width / 2, 0, width, frame.height())
+        title_font, detail_font = theme.font(22), theme.font(14)
+        painter.setFont(title_font)
+        title = painter.boundingRect(room, flags, self.title)
+        painter.setFont(detail_font)
+        detail = painter.boundingRect(room, flags, self.detail)
+        top = frame.center().y() - (title.height() + theme.px(10) + detail.height()) / 2
+        words = QRectF(room.left(), top, width, title.height() + theme.px(10) + detail.height())
+        side = theme.px(MARGIN)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(theme.panel))
+        painter.drawRoundedRect(words.adjusted(-side, -side, side, side), theme.px(12), theme.px(12))
+        painter.setFont(title_font)
+        painter.setPen(QColor(theme.text))
+        painter.drawText(room.translated(0, top), flags, self.title)
+        painter.setFont(detail_font)
+        painter.setPen(QColor(theme.muted))
+        painter.drawText(room.translated(0, top + title.height() + theme.px(10)), flags, self.detail)
+
+
+_POINTER_REASONS = (Qt.FocusReason.MouseFocusReason, Qt.FocusReason.PopupFocusReason)
+WIDTH = 2
+
+
+class FocusRing(QWidget):
+    """Lies over `target`, and is seen while that has the focus by keys: whoever clicked knows where."""
+
+    def __init__(self, target: QWidget) -> None:
+        super().__init__(target)
+        self._target, self._theme = target, theme_for("light")
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.hide()
+        target.installEventFilter(self)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take another colour."""
+        self._theme = theme
+        self.update()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Come, go and stretch with the target."""
+        if watched is not self._target:
+            return False
+        if isinstance(event, QFocusEvent):
+            self.setVisible(event.gotFocus() and event.reason() not in _POINTER_REASONS)
+            self.raise_()
+        if event.type() in (QEvent.Type.Resize, QEvent.Type.FocusIn):
+            self.setGeometry(self._target.rect())
+        return False
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The line, just inside the edge."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        width = WIDTH * self._theme.scale
+        painter.setPen(QPen(self._theme.color("accent"), width))
+        inset = round(width)
+        painter.drawRoundedRect(self.rect().adjusted(inset, inset, -inset, -inset), 4, 4)
+
+
+DIM_OPACITY = 0.3
+"""Share of the ground over what is not lit: words there stay readable."""
+GAP, RING, CORNER_RADIUS = 4, 3, 7
+"""Pixels at 100 %: from the place to the ring, the ring's width, its corners."""
+
+
+class SpotlightOverlay(QWidget):
+    """Lies over `target` and lets everything through; `target_rect()` tells where the light falls, in the target's pixels."""
+
+    def __init__(self, target: QWidget, theme: Theme) -> None:
+        super().__init__(target)
+        self._target, self._theme = target, theme
+        self.target_rect: Callable[[], QRect] = QRect
+        self.setObjectName("spotlight")
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setGeometry(target.rect())
+        target.installEventFilter(self)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self._theme = theme
+        self.update()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Stretch with the target, and stay on top of what comes into it."""
+        if watched is self._target and event.type() == QEvent.Type.Resize:
+            self.setGeometry(self._target.rect())
+        if watched is self._target and event.type() == QEvent.Type.ChildAdded:
+            self.raise_()
+        return False
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Dim everything but the place; nothing where there is none."""
+        target = self.target_rect()
+        if target.isEmpty():
+            return
+        theme, gap = self._theme, self._theme.px(GAP)
+        hole = QRectF(target.adjusted(-gap, -gap, gap, gap))
+        path = QPainterPath()
+        path.addRoundedRect(hole, theme.px(CORNER_RADIUS), theme.px(CORNER_RADIUS))
+        around = QPainterPath()
+        around.addRect(QRectF(self.rect()))
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.fillPath(around.subtracted(path), theme.color("window", DIM_OPACITY))
+        painter.setPen(QPen(theme.color("best"), theme.px(RING)))
+        painter.drawPath(path)

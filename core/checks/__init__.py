@@ -1,0 +1,1 @@
+"""Checks of arguments, and suggestions for misspelled names."""

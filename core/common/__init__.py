@@ -1,0 +1,1 @@
+"""Helpers of the core that import nothing else of it."""

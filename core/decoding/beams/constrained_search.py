@@ -1,0 +1,220 @@
+"""A constrained search's plan from a request: its phrases, checked against everything that could forbid them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+import torch
+from transformers import GenerationConfig
+
+from core.decoding.beams.beam_search import BeamPlan
+from core.decoding.beams.constraint_banks import ConstraintBanks
+from core.decoding.beams.constraints import Alternative, ConstraintPhrase, Constraints, make_phrase
+from core.decoding.run import DecodingRun
+from core.errors import ParameterError, TokenizerMissingError
+from core.models.loaded_model import LoadedModel
+from resources.language import tr
+
+T = TypeVar("T")
+TEXT, IDS = "must_contain", "force_words_ids"
+_COMMA, _BAR = re.compile(r"(?<!\\),"), re.compile(r"(?<!\\)\|")
+
+
+def parse_phrases(model: LoadedModel, text: str) -> list[ConstraintPhrase]:
+    """`dragon | knight, lived happily`: commas part the constraints, bars their alternatives, \\ takes both literally.
+
+    Every alternative is tokenised with a space before it and without, and either form meets it.
+    Raises ParameterError for words the tokenizer cannot write, TokenizerMissingError without a tokenizer.
+    """
+    wanted = [part for part in _COMMA.split(text) if part.strip()]
+    if wanted and model.tokenizer is None:
+        raise TokenizerMissingError(
+            tr("{model} has no tokenizer, so words cannot be made tokens.").format(model=model.name),
+            tr("Give force_words_ids as token ids."),
+        )
+    return [_parse_phrase(model, part) for part in wanted]
+
+
+def _parse_phrase(model: LoadedModel, part: str) -> ConstraintPhrase:
+    words = [_unescape(word) for word in _BAR.split(part) if word.strip()]
+    found = [ids for word in words for ids in encode_variants(model, word)]
+    label = " | ".join(words)
+    if not found:
+        raise ParameterError(
+            tr("The vocabulary of {model} cannot write “{label}”.").format(model=model.name, label=label),
+            tr("Choose other words, or another model."),
+            TEXT,
+        )
+    return make_phrase(found, label)
+
+
+def _unescape(word: str) -> str:
+    return word.replace("\\,", ",").replace("\\|", "|").strip()
+
+
+def encode_variants(model: LoadedModel, word: str) -> list[Alternative]:
+    """Token ids that spell `word` after a space and without one; only those that really do."""
+    plain, spaced, bracket = (_encode(model, text) for text in (word, f" {word}", "("))
+    glued = _encode(model, f"({word}")
+    forms = [spaced, plain]
+    if glued[: len(bracket)] == bracket:
+        # Some tokenizers put a space before every text; behind a bracket they do not.
+        forms.append(glued[len(bracket) :])
+    return [ids for ids in dict.fromkeys(forms) if ids and _decodes_to(model, ids, word)]
+
+
+def _encode(model: LoadedModel, text: str) -> Alternative:
+    return tuple(model.tokenizer.encode(text, add_special_tokens=False))
+
+
+def _decodes_to(model: LoadedModel, ids: Alternative, word: str) -> bool:
+    unknown = getattr(model.tokenizer, "unk_token_id", None)
+    text = model.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False)
+    return unknown not in ids and str(text).strip() == word
+
+
+def phrases_from_config(config: GenerationConfig) -> list[ConstraintPhrase]:
+    """`force_words_ids` and `constraints` as transformers 4 had them. Raises ParameterError for another shape."""
+    given = list(_as_list(getattr(config, IDS), IDS))
+    for constraint in _as_list(config.constraints, "constraints"):
+        given.append(getattr(constraint, "token_ids", constraint))
+    return [_parse_ids(words) for words in given]
+
+
+def _as_list(setting: Sequence[T] | None, name: str) -> Sequence[T]:
+    value = setting or ()
+    if not isinstance(value, (list, tuple)):
+        raise ParameterError(tr("{name} is {value!r}.").format(name=name, value=value), tr("It must be a list."), name)
+    return value
+
+
+def _parse_ids(words: object) -> ConstraintPhrase:
+    words = words.tolist() if isinstance(words, torch.Tensor) else words
+    nested = [words] if isinstance(words, (list, tuple)) and words and isinstance(words[0], int) else words
+    if not isinstance(nested, (list, tuple)) or not nested or not all(map(_is_id_list, nested)):
+        raise ParameterError(
+            tr("force_words_ids contains {words!r}.").format(words=words),
+            tr("Give a list of phrases, each a list of token ids, or a list of such lists as alternatives."),
+            IDS,
+        )
+    return make_phrase(nested)
+
+
+def _is_id_list(ids: object) -> bool:
+    return isinstance(ids, (list, tuple)) and bool(ids) and all(isinstance(i, int) and i >= 0 for i in ids)
+
+
+Ban = Callable[[Alternative], str | None]
+"""Why an alternative can never be written; None when it can."""
+
+
+def drop_impossible(
+    phrases: Sequence[ConstraintPhrase], bans: Sequence[Ban], token_text: Callable[[int], str]
+) -> list[ConstraintPhrase]:
+    """The phrases without impossible alternatives. Raises ParameterError where none is left, with the reason."""
+    return [_drop_impossible(item, bans, token_text) for item in phrases]
+
+
+def _drop_impossible(item: ConstraintPhrase, bans: Sequence[Ban], token_text: Callable[[int], str]) -> ConstraintPhrase:
+    reasons = {ids: next((reason for ban in bans if (reason := ban(ids))), None) for ids in item.alternatives}
+    open_ones = [ids for ids, reason in reasons.items() if reason is None]
+    if open_ones:
+        return make_phrase(open_ones, item.label)
+    label = item.label or " | ".join("".join(map(token_text, ids)) for ids in item.alternatives)
+    raise ParameterError(
+        tr("The text can never contain “{label}”: {reason}.").format(label=label, reason=next(iter(reasons.values()))),
+        tr("Take the constraint away, or loosen the other setting."),
+        TEXT if item.label else IDS,
+    )
+
+
+def collect_bans(config: GenerationConfig, vocabulary: int, eos: frozenset[int], source: Sequence[int]) -> list[Ban]:
+    """What can make a phrase impossible: the vocabulary, end tokens and the settings that forbid tokens."""
+    suppressed = set(_as_list(config.suppress_tokens, "suppress_tokens"))
+    words = [tuple(word) for word in _as_list(config.bad_words_ids, "bad_words_ids")]
+    own, foreign = int(config.no_repeat_ngram_size or 0), int(config.encoder_no_repeat_ngram_size or 0)
+    borrowed = _ngrams(tuple(source), foreign)
+    checks: list[tuple[Callable[[Alternative], object], str]] = [
+        (
+            lambda ids: max(ids) >= vocabulary,
+            tr("the vocabulary has {vocabulary:,} tokens").format(vocabulary=vocabulary),
+        ),
+        (lambda ids: eos & set(ids), tr("it holds an end token, which would end the text first")),
+        (lambda ids: suppressed & set(ids), tr("“suppress_tokens” forbids one of its tokens")),
+        (lambda ids: any(_contains(word, ids) for word in words), tr("“bad_words_ids” forbids it")),
+        (
+            lambda ids: _repeats(ids, own),
+            tr("it repeats {own} tokens, which “no_repeat_ngram_size” forbids").format(own=own),
+        ),
+        (
+            lambda ids: borrowed & _ngrams(ids, foreign),
+            tr("“encoder_no_repeat_ngram_size” forbids what the source says"),
+        ),
+    ]
+    return [partial(_reason, forbids, why) for forbids, why in checks]
+
+
+def _reason(forbids: Callable[[Alternative], object], why: str, ids: Alternative) -> str | None:
+    return why if forbids(ids) else None
+
+
+def _ngrams(ids: Alternative, size: int) -> set[Alternative]:
+    return {ids[i : i + size] for i in range(len(ids) - size + 1)} if size else set()
+
+
+def _repeats(ids: Alternative, size: int) -> bool:
+    return bool(size) and len(_ngrams(ids, size)) < len(ids) - size + 1
+
+
+def _contains(word: Alternative, ids: Alternative) -> bool:
+    return any(ids[i : i + len(word)] == word for i in range(len(ids) - len(word) + 1))
+
+
+def plan_constrained_search(run: DecodingRun) -> BeamPlan:
+    """Raises ParameterError for constraints that no text can meet, with the reason."""
+    words, ids = _collect_phrases(run)
+    if not words and not ids:
+        return BeamPlan()
+    pool = run.request.options.get("pool") or "auto"
+    if pool == "auto":
+        pool = "paper" if words else "transformers"
+    limit = _token_budget(run)
+    constraints = Constraints(words + ids, forgetful=pool == "transformers")
+    _check_budget(run, constraints, limit, TEXT if words else IDS)
+    banks = ConstraintBanks(constraints, pool, run.stopping.eos, limit)
+    return BeamPlan(banks=banks, ended_beams_count=pool == "transformers")
+
+
+def _collect_phrases(run: DecodingRun) -> tuple[list[ConstraintPhrase], list[ConstraintPhrase]]:
+    """(from text, from ids), without alternatives that are impossible."""
+    config, model = run.config, run.model
+    source = run.prompt_ids
+    bans = collect_bans(config, model.vocabulary, run.stopping.eos, source)
+    words = parse_phrases(model, str(run.request.options.get("must_contain") or ""))
+    return drop_impossible(words, bans, model.pieces.__getitem__), drop_impossible(
+        phrases_from_config(config), bans, model.pieces.__getitem__
+    )
+
+
+def _token_budget(run: DecodingRun) -> int:
+    """New tokens that may serve the constraints: the limit less tokens that are forced to be something else."""
+    limit = min(run.stopping.max_new, run.stopping.context_limit or run.stopping.max_new)
+    forced = run.config.forced_eos_token_id is not None and limit == run.stopping.max_new
+    return limit - int(forced)
+
+
+def _check_budget(run: DecodingRun, constraints: Constraints, limit: int, parameter: str) -> None:
+    needed = constraints.min_remaining(constraints.start)
+    first = run.config.forced_bos_token_id if run.model.is_encoder_decoder else None
+    available = limit - int(first is not None and first not in constraints.advancing_tokens(constraints.start))
+    if needed > available:
+        raise ParameterError(
+            tr(
+                "What the text must contain takes at least {needed:,} tokens, and only {available:,} may be written."
+            ).format(needed=needed, available=available),
+            tr("Allow more new tokens, or ask for less."),
+            parameter,
+        )

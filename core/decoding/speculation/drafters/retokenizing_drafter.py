@@ -1,0 +1,327 @@
+"""A draft model with a tokenizer of its own: it writes text, and the target's tokenizer reads it.
+
+Its probabilities are those of other tokens, so with dice each guess is one that was made for certain: accepted with
+p(x), else drawn from p without x. That is lossless however the guess was made.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, takewhile
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+
+from core.caches.prefixes.prefix_store import shared_length
+from core.decoding.speculation.drafters.base import SpeculationText
+from core.decoding.speculation.drafters.model_drafter import PassReader, read_text_in_chunks
+from core.decoding.speculation.round_plan import RoundPlan
+from core.decoding.speculation.tree import Branch
+from core.models.text import TokenSpellings
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+_WINDOW_TOKENS = 12
+"""Tokens at the end of a text that are read anew when it has grown."""
+_SKIPPED_TOKENS = 3
+"""The first of them are not believed: a text that begins there may be cut otherwise."""
+_PROBE = "The Fox said: “I'm 12.5 years — naïve?”\n  Was it?"
+_SPECIAL_TOKEN_BYTES = b"\n"
+"""What stands for a special token, which is no text."""
+
+
+class TokenSpan(NamedTuple):
+    """A token, and where in the text's bytes it ends."""
+
+    id: int
+    end: int
+
+
+class OffsetTokenizer:
+    """A tokenizer as one that spells."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, pieces: TokenSpellings) -> None:
+        self._tokenizer, self._pieces = tokenizer, pieces
+
+    def token_bytes(self, token: int) -> bytes | None:
+        """What a token spells; None for a special one."""
+        return self._pieces.data(token)
+
+    def tokenize(self, data: bytes, exactly: bool = False) -> list[TokenSpan] | None:
+        """Tokens of whole characters; None where they would spell something else.
+
+        Tokenizers that put a blank before every text may do so, unless it has to be read `exactly`.
+        """
+        ids = self._tokenizer.encode(data.decode("utf-8", "replace"), add_special_tokens=False)
+        spelled = [self._pieces.data(token) or b"" for token in ids]
+        whole = b"".join(spelled)
+        surplus = int(whole == b" " + data)
+        if (not surplus and whole != data) or (surplus and exactly):
+            return None
+        ends = accumulate(len(part) for part in spelled)
+        return [TokenSpan(token, end - surplus) for token, end in zip(ids, ends, strict=True)]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it gives a text back as it was: one that writes everything small does not."""
+        return self.tokenize(_PROBE.encode()) is not None
+
+    @property
+    def start_ids(self) -> list[int]:
+        """Special tokens that it puts before a text."""
+        plain, whole = (self._tokenizer.encode("a", add_special_tokens=special) for special in (False, True))
+        places = [place for place in range(len(whole)) if whole[place : place + len(plain)] == plain]
+        return list(whole[: places[0]]) if places else []
+
+
+class RetokenizedText:
+    """A text that grows token by token, as bytes."""
+
+    def __init__(self, tokenizer: OffsetTokenizer) -> None:
+        self._tokenizer = tokenizer
+        self.data = bytearray()
+        self.ends: list[int] = []
+        self.last_special_end = 0
+        """Where the text behind the last special token begins."""
+
+    def append_new(self, ids: Sequence[int]) -> None:
+        """All ids of the text; what is new of them is spelled."""
+        for token in ids[len(self.ends) :]:
+            spelled = self._tokenizer.token_bytes(token)
+            if spelled is None:
+                self.data += _SPECIAL_TOKEN_BYTES if self.data else b""
+                self.last_special_end = len(self.data)
+            else:
+                self.data += spelled
+            self.ends.append(len(self.data))
+
+    def window_start(self) -> int:
+        """Where the window begins that the seam is read in: at a whole character, behind the last special token."""
+        start = self.ends[-_WINDOW_TOKENS] if len(self.ends) > _WINDOW_TOKENS else 0
+        return max(next_character_start(self.data, start), self.last_special_end)
+
+
+def complete_length(data: bytes | bytearray) -> int:
+    """Bytes up to the last whole character."""
+    for cut in range(1, min(4, len(data)) + 1):
+        lead = data[-cut]
+        if lead & 0xC0 != 0x80:
+            needed = 1 if lead < 0x80 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+            return len(data) - cut if needed > cut else len(data)
+    return len(data)
+
+
+def next_character_start(data: bytes | bytearray, start: int) -> int:
+    """The first place from `start` on where a character begins."""
+    while start < len(data) and data[start] & 0xC0 == 0x80:
+        start += 1
+    return start
+
+
+def retokenize(previous: Sequence[TokenSpan], data: bytes, tokenizer: OffsetTokenizer) -> list[TokenSpan] | None:
+    """The text `data`, whose beginning `previous` spells, in tokens: only its end is read anew, and joined to `previous` where
+    both have a token ending. None where it cannot be spelled."""
+    first = max(0, len(previous) - _WINDOW_TOKENS)
+    start = previous[first - 1].end if first else 0
+    if start != next_character_start(data, start):
+        first, start = 0, 0
+    fresh = tokenizer.tokenize(data[start:])
+    if fresh is None or not first:
+        return fresh
+    places = {start + piece.end: place for place, piece in enumerate(fresh)}
+    for place in range(first + _SKIPPED_TOKENS, len(previous)):
+        if (found := places.get(previous[place].end)) is not None:
+            return [*previous[: place + 1], *(TokenSpan(piece.id, start + piece.end) for piece in fresh[found + 1 :])]
+    return tokenizer.tokenize(data)
+
+
+def tokenize_continuation(text: RetokenizedText, drafted: bytes, tokenizer: OffsetTokenizer) -> list[TokenSpan]:
+    """Tokens behind a text that spell `drafted`, ends counted in `drafted`; empty where there are none.
+
+    Read together with the text's end where a token ends at the seam, else alone: what is written already stays.
+    """
+    start = text.window_start()
+    fresh = tokenizer.tokenize(bytes(text.data[start:]) + drafted) or []
+    seam = len(text.data) - start
+    place = bisect_left(fresh, seam, key=lambda piece: piece.end)
+    if seam == 0 or (place < len(fresh) and fresh[place].end == seam):
+        behind = fresh[place + 1 :] if seam else fresh
+        return [TokenSpan(piece.id, piece.end - seam) for piece in behind]
+    return tokenizer.tokenize(drafted, exactly=True) or []
+
+
+@dataclass(frozen=True, slots=True)
+class ModelVocabulary:
+    """How one of the two writes."""
+
+    tokenizer: OffsetTokenizer
+    id_count: int
+    """How many ids the model reads and scores: a tokenizer may have more tokens."""
+    end_tokens: frozenset[int] = frozenset()
+    """Its end tokens."""
+    end_token: int | None = None
+    """The one to write."""
+
+    def can_read(self, ids: Sequence[int]) -> bool:
+        """Whether the model has a row for each of these ids."""
+        return max(ids, default=0) < self.id_count
+
+    def readable_prefix(self, ids: list[int]) -> list[int]:
+        """The ids before the first that the model has no row for."""
+        return list(takewhile(lambda token: token < self.id_count, ids))
+
+
+@dataclass(slots=True)
+class _DraftTokens:
+    """Draft tokens, and what they spell behind the text."""
+
+    ids: list[int] = field(default_factory=list)
+    probabilities: list[float] = field(default_factory=list)
+    has_ended: bool = False
+
+
+class RetokenizingDrafter:
+    """Drafts chains; `draft_vocabulary` is how the draft model writes, `target_vocabulary` how the target does."""
+
+    def __init__(
+        self, name: str, reader: PassReader, draft_vocabulary: ModelVocabulary, target_vocabulary: ModelVocabulary, index: int,
+        is_cancelled: Callable[[], bool], context: int | None, device: torch.device, weights: int = 0,
+    ) -> None:  # fmt: skip
+        self.name, self.reader, self.parameter_count = name, reader, weights
+        self.first_token_seconds = 0.0
+        self._draft_vocabulary, self._target_vocabulary, self._index, self._is_cancelled = (
+            draft_vocabulary,
+            target_vocabulary,
+            index,
+            is_cancelled,
+        )
+        self._context, self._device = context or 1_000_000, device
+        self._start = draft_vocabulary.tokenizer.start_ids
+        self._text = RetokenizedText(target_vocabulary.tokenizer)
+        self._pieces: list[TokenSpan] = []
+        """The text as the draft model reads it."""
+        self._cached_ids: list[int] = []
+        """Tokens in its memory that are text."""
+        self._cached_drafts: list[int] = []
+        """Those behind them that were guesses."""
+
+    def max_length(self, length: int) -> int:
+        """Its context counts other tokens: `propose` looks at it."""
+        return 1_000_000
+
+    def propose(self, text: SpeculationText, plan: RoundPlan) -> Branch | None:
+        """A chain in the target's tokens; empty where the text cannot be told in the drafter's."""
+        begun = time.perf_counter()
+        self._text.append_new(text.ids)
+        whole = complete_length(self._text.data)
+        pieces = retokenize(self._pieces, bytes(self._text.data[:whole]), self._draft_vocabulary.tokenizer)
+        self._pieces = pieces or []
+        ids = [*self._start, *(piece.id for piece in self._pieces)]
+        pace = max(len(ids) / len(text), 1 / 8)
+        count = min(math.ceil(plan.depth * pace), self._context - len(ids))
+        if not ids or pieces is None or count < 1 or not self._draft_vocabulary.can_read(ids):
+            return Branch()
+        logits = self._catch_up(ids)
+        if logits is None:
+            return None
+        self.first_token_seconds = time.perf_counter() - begun
+        guess = self._draft_tokens(logits, plan, count, pace)
+        return None if guess is None else self._to_target_branch(guess, bytes(self._text.data[whole:]), plan)
+
+    def commit(self, accepted: Sequence[int]) -> None:
+        """What of the guesses became text shows when the text is read next."""
+
+    def finish(self, length: int) -> None:
+        """The memory serves no other run."""
+        self.reader.crop(0)
+        self._cached_ids, self._cached_drafts = [], []
+
+    def _catch_up(self, ids: list[int]) -> torch.Tensor | None:
+        """Logits [1, V] behind the text; what the memory holds of it already stays, guesses that came true too."""
+        kept = shared_length(self._cached_ids, ids)
+        rows = shared_length(self._cached_drafts, ids[kept:]) if kept == len(self._cached_ids) else 0
+        if kept + rows == len(ids):  # the last token has to be read for what follows it
+            kept, rows = (kept, rows - 1) if rows else (kept - 1, 0)
+        if kept < len(self._cached_ids):
+            self.reader.crop(kept)
+        else:
+            self.reader.commit(range(rows))
+        self._cached_ids, self._cached_drafts = ids, []
+        return read_text_in_chunks(
+            self.reader, torch.tensor([ids[kept + rows :]], device=self._device), self._is_cancelled
+        )
+
+    def _draft_tokens(self, logits: torch.Tensor, plan: RoundPlan, count: int, pace: float) -> _DraftTokens | None:
+        """Its likeliest tokens, `count` at most; `pace` of them make one of the target's."""
+        guess, chance = _DraftTokens(), 1.0
+        while True:
+            share, token = torch.softmax(logits[0], -1).max(-1)
+            guess.probabilities.append(float(share))
+            guess.ids.append(int(token))
+            guess.has_ended = guess.ids[-1] in self._draft_vocabulary.end_tokens
+            chance *= self._acceptance(plan, guess.probabilities[-1]) ** min(1.0, 1 / pace)
+            nodes = math.ceil(len(guess.ids) / pace)
+            stays = plan.gate is None or plan.gate.should_extend((chance,), nodes)
+            if guess.has_ended or len(guess.ids) >= count or not stays or guess.probabilities[-1] < plan.threshold:
+                return guess
+            if not self._draft_vocabulary.can_read(guess.ids[-1:]):
+                return guess
+            if self._is_cancelled():
+                return None
+            place = len(self._cached_drafts)
+            logits = self.reader.read_nodes(token[None, None], (place,), np.ones((1, place + 1), dtype=np.bool_))
+            self._cached_drafts.append(guess.ids[-1])
+
+    def _acceptance(self, plan: RoundPlan, share: float) -> float:
+        return plan.gate.acceptance(self._index, share) if plan.gate is not None else 1.0
+
+    def _to_target_branch(self, guess: _DraftTokens, begun: bytes, plan: RoundPlan) -> Branch:
+        """In the target's tokens. `begun`: bytes of a character that the text has not finished; the guess has to."""
+        spelled = [self._draft_vocabulary.tokenizer.token_bytes(token) or b"" for token in guess.ids]
+        data = b"".join(spelled)
+        data = data[: complete_length(data)]
+        if not data.startswith(begun):
+            return Branch()
+        pieces = (
+            tokenize_continuation(self._text, data[len(begun) :], self._target_vocabulary.tokenizer)
+            if len(data) > len(begun)
+            else []
+        )
+        ids, shares = (
+            [piece.id for piece in pieces],
+            _target_token_probabilities(pieces, spelled, guess.probabilities, len(begun)),
+        )
+        if guess.has_ended and self._target_vocabulary.end_token is not None and (pieces or data == begun):
+            ids, shares = [*ids, self._target_vocabulary.end_token], [*shares, guess.probabilities[-1]]
+        ids = self._target_vocabulary.readable_prefix(ids)[: plan.depth]
+        return _build_chain(ids, shares[: len(ids)], plan.keeps_q)
+
+
+def _build_chain(ids: list[int], shares: list[float], is_sampled: bool) -> Branch:
+    """With dice a guess counts as made for certain, however sure the drafter was of it."""
+    if not is_sampled:
+        return Branch.chain(ids, shares)
+    branch = Branch.chain(ids, [1.0] * len(ids), [None] * len(ids))
+    branch.confidences = shares
+    return branch
+
+
+def _target_token_probabilities(
+    pieces: Sequence[TokenSpan], spelled: Sequence[bytes], shares: Sequence[float], begun: int
+) -> list[float]:
+    """How likely the drafter held what each of the target's tokens spells: of its own, those that begin within it."""
+    found, own, start = [], 0, -begun
+    for piece in pieces:
+        share = 1.0
+        while own < len(spelled) and start < piece.end:
+            share *= shares[own]
+            start += len(spelled[own])
+            own += 1
+        found.append(share)
+    return found

@@ -1,0 +1,351 @@
+"""A draft model's passes on NumPy arrays, for models so small that calling tensor operations costs more than they do.
+
+At half a million weights a pass is some sixty operations of a few microseconds; NumPy's calls take about a third of
+torch's. Tokens go one by one, since a product of a matrix with few rows would first copy the matrix. A draft needs no
+particular rounding: every verifier compares with the very distribution that the token was drawn from.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import overload
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from transformers import DynamicCache
+
+from core.caches.tensors.cache_operations import adapted_layers
+from core.decoding.forward.fused_llama import FusedLayerWeights, FusedLlama, get_fused_llama
+from core.decoding.forward.native_step import MAX_TOKENS, NativeDecodeStep, get_native_step
+from core.models.loaded_model import LoadedModel
+from core.native import native_library
+
+Array = npt.NDArray[np.float32]
+
+MAX_WEIGHT_BYTES = 8 * 2**20
+"""Bytes of weights up to which the calls, not the arithmetic, take the time."""
+_MAX_SINGLE_TOKENS = 8
+"""More text tokens than these (a prompt, or what was written in a pause) are read by the tensors' pass at once."""
+_INITIAL_CAPACITY = 256
+
+
+@dataclass(frozen=True, slots=True)
+class _NumpyLayer:
+    """One layer's weights; the norms' own are multiplied into the matrices behind them."""
+
+    qkv: Array
+    bias: Array | None
+    q_norm: Array | None
+    k_norm: Array | None
+    out: Array
+    out_bias: Array | None
+    gate_up: Array
+    down: Array
+
+
+class NumpyWeights:
+    """A lean pass's weights as arrays."""
+
+    def __init__(self, lean: FusedLlama) -> None:
+        self.fused = lean
+        self.layers = [_layer(layer) for layer in lean.layers]
+        self.embed = _array(lean.embed)
+        self.head: Array = _array(lean.head) * _array(lean.norm)
+        self._rotations = self._rotary_tables(_INITIAL_CAPACITY)
+
+    def rotation(self, position: int) -> tuple[Array, Array]:
+        """cos and signed sin at a position, both [2, half a head]."""
+        if position >= len(self._rotations[0]):
+            self._rotations = self._rotary_tables(2 * position)
+        return self._rotations[0][position], self._rotations[1][position]
+
+    def _rotary_tables(self, length: int) -> tuple[Array, Array]:
+        cos, sin = (_array(part).reshape(len(part), 2, -1) for part in self.fused.rotary_tables(length))
+        return cos, sin
+
+
+class NumpyDraftModel:
+    """`Passes` of a small Llama-like draft model: `length` text tokens are settled, `extra` node rows stand behind."""
+
+    def __init__(self, weights: NumpyWeights) -> None:
+        self.weights, lean = weights, weights.fused
+        self._heads, self._kv_heads, self._width = lean.heads, lean.kv_heads, lean.width
+        self._eps, self._scale = lean.eps, np.float32(lean.width**-0.5)
+        self.length = 0
+        self.extra = 0
+        shape = (len(weights.layers), lean.kv_heads, _INITIAL_CAPACITY, lean.width)
+        self._keys, self._values = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+
+    # -- what a drafter calls
+
+    def read_text(self, ids: torch.Tensor) -> torch.Tensor:
+        """Read text tokens [1, n] for good; logits [1, V] behind the last one."""
+        if ids.shape[1] > _MAX_SINGLE_TOKENS:
+            return self._read_with_fused_pass(ids)
+        tokens: list[int] = ids[0].tolist()
+        for token in tokens[:-1]:
+            self._step(token, self.length, None)
+            self.length += 1
+        logits = self._logits(self._step(tokens[-1], self.length, None))
+        self.length += 1
+        return torch.from_numpy(logits[None])
+
+    def read_nodes(self, ids: torch.Tensor, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> torch.Tensor:
+        """Read nodes [1, n] behind the text; logits [n, V]. `depths` and `sees` [n, extra + n] as in `Passes`."""
+        rows = []
+        for token, depth, seen in zip(ids[0].tolist(), depths, sees, strict=True):
+            own = seen[: self.extra + 1]
+            rows.append(self._logits(self._step(token, self.length + depth, None if own.all() else self._mask(own))))
+            self.extra += 1
+        return torch.from_numpy(np.stack(rows) if len(rows) > 1 else rows[0][None])
+
+    def commit(self, rows: Sequence[int]) -> None:
+        """Make these node rows, in this order, part of the text and forget the others."""
+        if list(rows) != list(range(len(rows))):
+            kept = self.length + np.asarray(rows)
+            end = self.length + len(rows)
+            self._keys[:, :, self.length : end] = self._keys[:, :, kept]
+            self._values[:, :, self.length : end] = self._values[:, :, kept]
+        self.length, self.extra = self.length + len(rows), 0
+
+    def crop(self, length: int) -> None:
+        """Forget all nodes and every text token behind the first `length`."""
+        self.length, self.extra = min(self.length, length), 0
+
+    # -- one token
+
+    def _step(self, token: int, place: int, mask: Array | None) -> Array:
+        """The last layer's output [D]; keys and values go behind those that are held."""
+        row = self.length + self.extra
+        self._ensure_capacity(row + 1)
+        turn, hidden = self.weights.rotation(place), self.weights.embed[token]
+        with np.errstate(over="ignore"):  # exp of a large number is infinite in silu, whose limit is then right
+            for index, layer in enumerate(self.weights.layers):
+                hidden = self._layer(layer, index, hidden, turn, row, mask)
+        last: Array = hidden
+        return last
+
+    def _layer(
+        self, layer: _NumpyLayer, index: int, hidden: Array, turn: tuple[Array, Array], row: int, mask: Array | None
+    ) -> Array:
+        joined = layer.qkv.dot(self._rms_norm(hidden))
+        if layer.bias is not None:
+            joined += layer.bias
+        read = layer.out.dot(self._attend(self._store(layer, joined, index, turn, row), index, row + 1, mask))
+        hidden = hidden + (read if layer.out_bias is None else read + layer.out_bias)
+        both = layer.gate_up.dot(self._rms_norm(hidden))
+        inner = len(both) // 2
+        gate = both[:inner]
+        grown: Array = hidden + layer.down.dot(gate / (1 + np.exp(-gate)) * both[inner:])
+        return grown
+
+    def _store(self, layer: _NumpyLayer, joined: Array, index: int, turn: tuple[Array, Array], row: int) -> Array:
+        """Store key and value, the key turned to its place; the queries [heads, width], turned likewise."""
+        both, (cos, sin) = self._heads + self._kv_heads, turn
+        parts = joined.reshape(-1, 2, self._width // 2)
+        turned = parts[:both]
+        if layer.q_norm is not None and layer.k_norm is not None:
+            turned = np.concatenate((
+                self._norm_heads(turned[: self._heads], layer.q_norm),
+                self._norm_heads(turned[self._heads :], layer.k_norm),
+            ))  # fmt: skip
+        turned = (turned * cos + turned[:, ::-1] * sin).reshape(both, self._width)
+        self._keys[index, :, row] = turned[self._heads :]
+        self._values[index, :, row] = parts[both:].reshape(-1, self._width)
+        return turned[: self._heads]
+
+    def _attend(self, queries: Array, index: int, end: int, mask: Array | None) -> Array:
+        """What the heads read, [heads · width]. Query heads that share a key–value head are rows of one product."""
+        keys, values = self._keys[index, :, :end], self._values[index, :, :end]
+        scaled = queries.reshape(self._kv_heads, -1, self._width) * self._scale
+        scores = scaled @ keys.swapaxes(1, 2)
+        if mask is not None:
+            scores += mask
+        shares = np.exp(scores - scores.max(-1, keepdims=True))
+        read: Array = (shares @ values / shares.sum(-1, keepdims=True)).reshape(-1)
+        return read
+
+    def _rms_norm(self, hidden: Array) -> Array:
+        """Root-mean-square norm, without its weight."""
+        normed: Array = hidden * np.float32(1 / sqrt(float(hidden.dot(hidden)) / len(hidden) + self._eps))
+        return normed
+
+    def _norm_heads(self, heads: Array, weight: Array) -> Array:
+        """The same for every head [n, 2, half], with its weight."""
+        mean = np.mean(np.square(heads), axis=(1, 2), keepdims=True)
+        normed: Array = heads / np.sqrt(mean + np.float32(self._eps)) * weight
+        return normed
+
+    def _logits(self, hidden: Array) -> Array:
+        """Logits [V]."""
+        logits: Array = self.weights.head.dot(self._rms_norm(hidden))
+        return logits
+
+    def _mask(self, seen: npt.NDArray[np.bool_]) -> Array:
+        """Additive [length + rows]: all of the text is seen."""
+        mask = np.zeros(self.length + len(seen), np.float32)
+        mask[self.length :][~seen] = -np.inf
+        return mask
+
+    def _read_with_fused_pass(self, ids: torch.Tensor) -> torch.Tensor:
+        """Many tokens at once are arithmetic, not calls: the tensors' pass reads them."""
+        cache = DynamicCache()
+        begin, end = self.length, self.length + ids.shape[1]
+        if begin:
+            for index, (keys, values) in enumerate(zip(self._keys, self._values, strict=True)):
+                cache.update(torch.from_numpy(keys[None, :, :begin]), torch.from_numpy(values[None, :, :begin]), index)
+        logits = self.weights.fused(ids, cache)
+        self._ensure_capacity(end)
+        for index, layer in enumerate(adapted_layers(cache)):
+            new_keys, new_values = layer.states()
+            self._keys[index, :, begin:end] = _array(new_keys[0, :, begin:])
+            self._values[index, :, begin:end] = _array(new_values[0, :, begin:])
+        self.length = end
+        return logits[:, -1]
+
+    def _ensure_capacity(self, needed: int) -> None:
+        room = self._keys.shape[2]
+        if needed > room:
+            more = ((0, 0), (0, 0), (0, max(room, needed - room)), (0, 0))
+            self._keys, self._values = np.pad(self._keys, more), np.pad(self._values, more)
+
+
+def build_numpy_draft_model(model: LoadedModel) -> NumpyDraftModel | None:
+    """Passes for a model that has a lean pass and is small, on a processor; None for any other."""
+    lean = get_fused_llama(model)
+    if lean is None or model.device.type != "cpu" or not lean.is_silu:
+        return None
+    known: NumpyWeights | None = model.remembered.get("arrays")
+    if known is None or known.fused is not lean:
+        if (
+            sum(parameter.numel() * parameter.element_size() for parameter in model.model.parameters())
+            > MAX_WEIGHT_BYTES
+        ):
+            return None
+        model.remembered["arrays"] = known = NumpyWeights(lean)
+    return NumpyDraftModel(known)
+
+
+def _layer(layer: FusedLayerWeights) -> _NumpyLayer:
+    q_norm, k_norm = (
+        None if norm is None else _array(norm).reshape(2, -1) for norm in (layer.q_norm, layer.k_norm)
+    )  # fmt: skip
+    (qkv,), (qkv_bias,) = layer.qkv.weights, layer.qkv.biases
+    (gate_up,) = layer.gate_up.weights
+    return _NumpyLayer(
+        _array(qkv) * _array(layer.norm_in), _array(qkv_bias), q_norm, k_norm, _array(layer.out),
+        _array(layer.out_bias), _array(gate_up) * _array(layer.norm_mlp), _array(layer.down),
+    )  # fmt: skip
+
+
+@overload
+def _array(tensor: torch.Tensor) -> Array: ...
+@overload
+def _array(tensor: torch.Tensor | None) -> Array | None: ...
+def _array(tensor: torch.Tensor | None) -> Array | None:
+    """The same memory as an array."""
+    return None if tensor is None else tensor.detach().numpy()
+
+
+_MAX_NATIVE_TOKENS = 2 * MAX_TOKENS
+"""More text tokens than these are read by the tensors' pass at once."""
+
+
+class NativeDraftModel(NumpyDraftModel):
+    """The same memory, read and written where it lies."""
+
+    def __init__(self, weights: NumpyWeights, step: NativeDecodeStep) -> None:
+        super().__init__(weights)
+        self._step_kernel = step
+        pointers = ctypes.c_void_p * len(weights.layers)
+        self._key_addresses, self._value_addresses = pointers(), pointers()
+        self._capacities = (ctypes.c_int64 * len(weights.layers))()
+        keys, values = ctypes.addressof(self._key_addresses), ctypes.addressof(self._value_addresses)
+        places = ctypes.addressof(self._capacities)
+        self._pass = native_library.PassStruct(
+            texts=1, old_keys=keys, new_keys=keys, old_values=values, new_values=values, old_places=places,
+            new_places=places,
+        )  # fmt: skip
+        self._ignored_index, self._argmax_result = ctypes.c_int64(0), (ctypes.c_float * 4)()
+        self._record_addresses()
+
+    def read_text(self, ids: torch.Tensor) -> torch.Tensor:
+        """Read text tokens [1, n] for good; logits [1, V] behind the last one."""
+        if ids.shape[1] > _MAX_NATIVE_TOKENS:
+            return self._read_with_fused_pass(ids)
+        tokens: list[int] = ids[0].tolist()
+        for begin in range(0, len(tokens), MAX_TOKENS):
+            some = tokens[begin : begin + MAX_TOKENS]
+            logits = self._run(some, 1, None, None)
+            self.length += len(some)
+        return logits
+
+    def read_nodes(self, ids: torch.Tensor, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> torch.Tensor:
+        """Read nodes [1, n] behind the text; logits [n, V]. `depths` and `sees` [n, extra + n] as in `Passes`."""
+        found, tokens = list[torch.Tensor](), ids[0].tolist()
+        for begin in range(0, len(tokens), MAX_TOKENS):
+            some = tokens[begin : begin + MAX_TOKENS]
+            own = sees[begin : begin + MAX_TOKENS, : self.extra + len(some)]
+            places = np.asarray(depths[begin : begin + MAX_TOKENS], np.int64) + self.length
+            plain = len(some) == 1 and bool(own.all())
+            found.append(self._run(some, len(some), None if plain else self._mask(own), places))
+            self.extra += len(some)
+        return found[0] if len(found) == 1 else torch.cat(found)
+
+    def read_next(self, token: int) -> torch.Tensor:
+        """Read one node behind all that was read so far; logits [1, V]."""
+        logits = self._run((token,), 1, None, None)
+        self.extra += 1
+        return logits
+
+    def argmax(self, logits: torch.Tensor) -> tuple[int, float]:
+        """The first choice of logits [1, V] and its probability."""
+        self._step_kernel.argmax(
+            logits.data_ptr(), 1, ctypes.addressof(self._ignored_index), ctypes.addressof(self._argmax_result)
+        )
+        token, share, *_ = self._argmax_result
+        return int(token), share
+
+    def _run(
+        self, tokens: Sequence[int], keep: int, mask: Array | None, places: npt.NDArray[np.int64] | None
+    ) -> torch.Tensor:
+        """Logits [keep, V] of the last of these tokens; their keys and values go behind those that are held."""
+        past, one = self.length + self.extra, self._pass
+        self._ensure_capacity(past + len(tokens))
+        hidden = self.weights.embed[list(tokens)]
+        logits = torch.empty(keep, self._step_kernel.vocabulary)
+        one.count, one.past, one.keep, one.threads = len(tokens), past, keep, torch.get_num_threads()
+        one.hidden, one.logits = hidden.ctypes.data, logits.data_ptr()
+        one.mask = None if mask is None else mask.ctypes.data
+        one.positions = None if places is None else places.ctypes.data
+        self._step_kernel.run_pass(one, past + len(tokens))
+        return logits
+
+    def _mask(self, seen: npt.NDArray[np.bool_]) -> Array:
+        """Additive [n, length + rows]: all of the text is seen."""
+        mask = np.zeros((len(seen), self.length + seen.shape[1]), np.float32)
+        mask[:, self.length :][~seen] = -np.inf
+        return mask
+
+    def _ensure_capacity(self, needed: int) -> None:
+        room = self._keys.shape[2]
+        super()._ensure_capacity(needed)
+        if self._keys.shape[2] != room:
+            self._record_addresses()
+
+    def _record_addresses(self) -> None:
+        """Where keys and values lie now."""
+        for index, (keys, values) in enumerate(zip(self._keys, self._values, strict=True)):
+            self._key_addresses[index], self._value_addresses[index] = keys.ctypes.data, values.ctypes.data
+            self._capacities[index] = keys.shape[1]
+
+
+def build_small_draft_model(model: LoadedModel) -> NumpyDraftModel | None:
+    """Passes of a small Llama-like model: in machine code where that is built, else on arrays; None for any other."""
+    arrays = build_numpy_draft_model(model)
+    step = None if arrays is None else get_native_step(model, DynamicCache(), arrays.weights.fused)
+    return arrays if arrays is None or step is None else NativeDraftModel(arrays.weights, step)

@@ -1,0 +1,291 @@
+"""A text that is given, to be scored: which tokens it is made of, and what a model has read before the first."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+
+from core import caches
+from core.caches.tensors.continuation_probe import PROVEN_ARCHITECTURES, are_close, memory_kind, probe_text
+from core.decoding.forward.forward_pass import Forward
+from core.decoding.processor_pipeline import errors_of_setting
+from core.decoding.prompt import encode, encode_continuation
+from core.decoding.run_preparation import check_scores, decoder_start_ids
+from core.decoding.speculation.drafters.compatibility import has_same_tokens
+from core.decoding.speculation.tree_support import supports_drafts
+from core.decoding.step_stats import StepStats, compute_step_stats
+from core.errors import ComparisonError, MediaRefusedError, PromptError, TextTooLongError
+from core.events import Stage, StageDetail, TokenCompared
+from core.models.loaded_model import LoadedModel
+from core.parameter import Settings, check
+from core.processors.pipeline_stages import processor_settings, watermark_processors
+from core.processors.watermarking.scores import WatermarkScorer, WatermarkTextScorer
+from core.system.device_memory import is_out_of_memory
+from resources.language import tr
+
+if TYPE_CHECKING:
+    from core.models.loaded_model import LoadedModel
+    from core.processors.base import Processor
+
+
+@dataclass(frozen=True, slots=True)
+class GivenText:
+    """A text as a model reads it."""
+
+    prompt: list[int]
+    """What stands before it and is not scored: the source of an encoder–decoder, a prompt, or its own first token."""
+    start: list[int]
+    """What the decoder has read before the first scored token."""
+    tokens: list[int]
+    """What is scored."""
+
+    @property
+    def decoder_ids(self) -> list[int]:
+        """What the decoder reads: the last token need not be."""
+        return [*self.start, *self.tokens][:-1]
+
+
+def prepare_given_text(model: LoadedModel, text: object, given: object = None) -> GivenText:
+    """`text` behind `given`; without it, a decoder's text is scored from its second token on.
+
+    Raises TextTooLongError, PromptError, MediaRefusedError and whatever `encode` raises.
+    """
+    if model.takes.needs:
+        raise MediaRefusedError(
+            tr("{model} holds a text likely or not by what it hears or sees, and none of that is given here.").format(
+                model=model.name
+            ),
+            tr("Score the text with a model of text alone."),
+        )
+    found = _target_text(model, text, given) if model.is_encoder_decoder else _decoder_text(model, text, given)
+    if model.context is not None and len(found.decoder_ids) > model.context:
+        raise TextTooLongError(len(found.start) + len(found.tokens), model.context + 1)
+    return found
+
+
+def _decoder_text(model: LoadedModel, text: object, given: object) -> GivenText:
+    if given is None:
+        ids = encode(model, text, unbounded=True)
+        return GivenText(ids[:1], ids[:1], ids[1:])
+    prompt = encode(model, given, unbounded=True)
+    return GivenText(prompt, prompt, encode_continuation(model, prompt, text))
+
+
+def _target_text(model: LoadedModel, text: object, given: object) -> GivenText:
+    """The decoder's own first token is not scored; a text without a source may begin with it."""
+    source = _empty_source(model) if given is None else encode(model, given, unbounded=True)
+    start = decoder_start_ids(model, model.generation_config, source)
+    ids = encode(model, text, unbounded=True)
+    return GivenText(source, start, ids[1:] if given is None and ids[:1] == start else ids)
+
+
+def _empty_source(model: LoadedModel) -> list[int]:
+    """What an encoder reads of an empty text: the marks its tokenizer adds, or the end token."""
+    ids: Sequence[int] = model.tokenizer("")["input_ids"] if model.tokenizer is not None else ()
+    eos = model.generation_config.eos_token_id
+    end = eos[0] if isinstance(eos, list) and eos else eos
+    if not ids and not isinstance(end, int):
+        raise PromptError(
+            tr("{model} reads a source before it writes, and has no token for an empty one.").format(model=model.name),
+            tr("Say what the text answers."),
+        )
+    return list(ids) or [int(end)]
+
+
+SCORING_CACHE = "dynamic"
+"""What a text is read into: the pieces of a long one are read behind each other."""
+MAX_PASS_LOGITS = 2**26
+"""Numbers that the logits of one pass may have (256 MiB in float32)."""
+MAX_STATS_LOGITS = 2**22
+"""Numbers that are turned into figures at a time: some ten tensors of that size are made on the way."""
+
+
+class TextChunks(NamedTuple):
+    """How much of a text goes at once through the model, and how much of that is turned into figures."""
+
+    tokens_per_pass: int
+    tokens_per_stats_batch: int
+
+    def minimum(self, other: TextChunks) -> TextChunks:
+        """What both can bear."""
+        return TextChunks(*map(min, self, other))
+
+
+class FullTextScores:
+    """A text under the eyes of a model: `logits()` gives the scores from behind its beginning on, place by place."""
+
+    def __init__(self, model: LoadedModel, given: GivenText) -> None:
+        self._model, self._start = model, len(given.start)
+        self._ids = torch.tensor([given.decoder_ids], device=model.device)
+        self._source = torch.tensor([given.prompt], device=model.device)
+        self.forward = self._build_forward()
+
+    def logits(self, chunks: TextChunks, cancel: threading.Event) -> Iterator[torch.Tensor]:
+        """Float32 logits [n, V] of the next n places, until the text or the patience ends.
+
+        Read one by one, the beginning still goes at once, as a run reads its prompt.
+        """
+        size, length, begin = chunks.tokens_per_pass, self._ids.shape[1], 0
+        while begin < length and not cancel.is_set():
+            end = begin + (self._start if size == 1 and not begin else size)
+            logits = self.forward(self._ids[:, begin:end], keep=0).logits[0]
+            unscored = max(self._start - 1 - begin, 0)
+            scored = logits[-1:] if size == 1 else logits[unscored:]
+            for place in range(0, len(scored), chunks.tokens_per_stats_batch):
+                yield scored[place : place + chunks.tokens_per_stats_batch]
+            begin = end
+
+    def max_chunks(self) -> TextChunks:
+        """What model and memory can bear."""
+        return TextChunks(self._max_tokens_per_pass(), max(1, MAX_STATS_LOGITS // self._model.vocabulary))
+
+    def _max_tokens_per_pass(self) -> int:
+        """All of them where logits take little; a piece behind the other for models that read on as they read at once;
+        one by one for those whose whole pass is something else than what they write by."""
+        model, length = self._model, self._ids.shape[1]
+        if not supports_full_pass(model):
+            return 1
+        piece = max(1, MAX_PASS_LOGITS // model.vocabulary)
+        goes_on = length > piece and not model.is_recurrent and memory_kind(model) == "kept" and supports_drafts(model)
+        return piece if goes_on else max(1, length)
+
+    def _build_forward(self) -> Forward:
+        cache = caches.registry[SCORING_CACHE].build(self._model, self._ids.shape[1], {})
+        forward = Forward(self._model, cache)
+        if self._model.is_encoder_decoder:
+            forward.encode(self._source)
+        return forward
+
+
+def supports_full_pass(model: LoadedModel) -> bool:
+    """Whether one pass over a text scores its tokens as passes one by one do; tried once where it is not known."""
+    if model.model.config.model_type in PROVEN_ARCHITECTURES:
+        return True
+    if "reads_at_once" not in model.remembered:
+        model.remembered["reads_at_once"] = _test_full_pass(model)
+    return bool(model.remembered["reads_at_once"])
+
+
+@torch.inference_mode()
+def _test_full_pass(model: LoadedModel) -> bool:
+    text = probe_text(model)
+    given = GivenText(text, text[:1], [*text[1:], text[0]])
+    whole, steps = FullTextScores(model, given).forward, FullTextScores(model, given).forward
+    row = torch.tensor([text], device=model.device)
+    try:
+        at_once = whole(row, keep=0).logits
+        one_by_one = torch.cat([steps(row[:, place : place + 1]).logits for place in range(len(text))], dim=1)
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise
+        return False
+    return at_once.shape == one_by_one.shape and are_close(model, at_once, one_by_one)
+
+
+class ComparisonModel:
+    """Reads along. Raises ComparisonError where the two mean something else by a token, TextTooLongError."""
+
+    def __init__(self, model: LoadedModel, reference: LoadedModel, given: GivenText, top_n: int) -> None:
+        if reason := comparison_unsupported_reason(reference, model):
+            raise ComparisonError(reason, tr("Choose a second model of the same family."))
+        self._model, self._top_n = model, top_n
+        given = _given_text_for(model, given)
+        self.scores = FullTextScores(model, given)
+
+    def compare(
+        self, step: int, reference_logits: torch.Tensor, logits: torch.Tensor, chosen: torch.Tensor
+    ) -> tuple[TokenCompared, ...]:
+        """Events of the tokens `chosen` [n] from `step` on; logits of both [n, V]."""
+        check_scores(self._model, logits, logits, step)
+        readings = compute_step_stats([logits], chosen.to(logits.device), self._top_n, (), self._model.pieces)
+        divergences = divergence(reference_logits, logits).tolist()
+        pairs = enumerate(zip(readings, divergences, strict=True), step)
+        return tuple(_token_compared(place, reading, bits) for place, (reading, bits) in pairs)
+
+
+def comparison_unsupported_reason(first: LoadedModel, second: LoadedModel) -> str | None:
+    """Why two models cannot be held against each other token by token; None when they can."""
+    if first.is_encoder_decoder != second.is_encoder_decoder:
+        kinds = (tr("a decoder-only model"), tr("an encoder–decoder"))
+        return tr("{first} is {kind}, {second} {other_kind}.").format(
+            first=first.name,
+            kind=kinds[first.is_encoder_decoder],
+            second=second.name,
+            other_kind=kinds[second.is_encoder_decoder],
+        )
+    if not has_same_tokens(first, second):
+        return tr("{second} has another tokenizer than {first}: their tokens are not the same pieces of text.").format(
+            second=second.name, first=first.name
+        )
+    return None
+
+
+def divergence(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    """KL(first ‖ second) in bits, [n], of logits [n, V]; places that only one of them has (padding) are left out."""
+    width = min(first.shape[-1], second.shape[-1])
+    p = torch.log_softmax(first[:, :width], -1)
+    q = torch.log_softmax(second[:, :width].to(first.device), -1)
+    parts = p.exp() * (p - q)
+    return parts.masked_fill(torch.isneginf(p), 0.0).sum(-1).clamp(min=0.0) / math.log(2)
+
+
+def _given_text_for(model: LoadedModel, given: GivenText) -> GivenText:
+    """The same text behind its own decoder's first token."""
+    start = decoder_start_ids(model, model.generation_config, given.prompt) if model.is_encoder_decoder else given.start
+    found = GivenText(given.prompt, start, given.tokens)
+    if model.context is not None and len(found.decoder_ids) > model.context:
+        raise TextTooLongError(len(start) + len(given.tokens), model.context + 1)
+    return found
+
+
+def _token_compared(step: int, reading: StepStats, bits: float) -> TokenCompared:
+    return TokenCompared(
+        step, reading.token, math.exp(reading.raw_log_probability), reading.raw_log_probability, reading.rank,
+        reading.entropy, bits, reading.details.alternatives(),
+    )  # fmt: skip
+
+
+class WatermarkSearch:
+    """A text read for all watermarks whose settings are on."""
+
+    def __init__(self, model: LoadedModel, options: Settings) -> None:
+        """Raises ParameterError for settings that no watermark can have."""
+        self._readers: list[tuple[Stage, WatermarkTextScorer]] = []
+        for processor in watermark_processors():
+            _check(processor, options)
+            value = options.get(processor.name)
+            if value and processor.signs is not None:
+                with errors_of_setting(processor.name):
+                    signs = processor.signs(value, options, model)
+                self._add(processor, float(value), signs)
+
+    def _add(self, processor: Processor, value: float, signs: WatermarkScorer) -> None:
+        label, phrase = (words.format(v=f"{value:g}") for words in (processor.label, processor.phrase))
+        stage = Stage(processor.name, label, 0, 1.0, 1.0, value=value, kind=processor.kind, phrase=phrase)
+        self._readers.append((stage, WatermarkTextScorer(signs)))
+
+    @property
+    def is_active(self) -> bool:
+        """Whether any is."""
+        return bool(self._readers)
+
+    def append_stages(self, funnel: Sequence[Stage], token: int) -> tuple[Stage, ...]:
+        """The stages of a scored token, those that tell what it shows of each watermark behind them."""
+        left = funnel[-1].survivors if funnel else 0
+        told = (
+            replace(stage, survivors=left, detail=StageDetail(sign=reading.score_next(token)))
+            for stage, reading in self._readers
+        )
+        return (*funnel, *told)
+
+
+def _check(processor: Processor, options: Settings) -> None:
+    """Raises ParameterError naming the setting."""
+    for parameter in processor_settings(processor):
+        if options.get(parameter.name) is not None:
+            check(parameter, options[parameter.name])

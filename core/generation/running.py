@@ -1,0 +1,285 @@
+"""Running a request: the stream of its events, or all of them collected."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import torch
+
+from core.caches.plan import cache_notices
+from core.caches.prefixes.prefix_store import PrefixStore
+from core.checks.arguments import check_cancel, check_drafters, check_kind
+from core.code.script_model import settings_without_effect
+from core.common.hf_generation import (
+    COMMON_FIELDS,
+    DEFAULTS,
+    METADATA_FIELDS,
+    PROCESSOR_FIELDS,
+    SPEECH_FIELDS,
+    STRATEGY_FIELDS,
+    WITHOUT_EFFECT,
+    non_default,
+)
+from core.decoding.media_inputs import media_inputs
+from core.decoding.prefill import PrefillStoppedError
+from core.decoding.run import DecodingRun
+from core.decoding.score_cache import KeptScores, check_score_cache
+from core.decoding.sequences import FinishedSequence
+from core.decoding.speculation.tree_support import supports_drafts
+from core.events import Event, Finished, Metrics, Notice, Prefilled, RunEnd, RunStarted, TokenChosen
+from core.memory.out_of_memory import with_fallback
+from core.models.error_translation import translate_iterator_errors
+from core.models.loaded_model import LoadedModel, check_model
+from core.remote import remote_run as elsewhere
+from core.remote.remote_model import RemoteModel
+from core.request import Request, check_request
+from core.settings import resolve_settings
+from core.strategies.request_checks import foreign_settings
+from resources.language import tr
+
+if TYPE_CHECKING:
+    from transformers import GenerationConfig
+
+    from core.models.loaded_model import LoadedModel
+    from core.request import Request
+    from core.strategies.base import Strategy
+
+
+@runtime_checkable
+class Streamer(Protocol):
+    """transformers' protocol."""
+
+    def put(self, value: torch.Tensor) -> None:
+        """Token ids: the prompt [1, T] first, then [1] each."""
+
+    def end(self) -> None:
+        """Nothing more comes."""
+
+
+def feed_streamer(streamer: Streamer, events: Iterator[Event]) -> Iterator[Event]:
+    """Pass events through, handing the prompt [1, T] and then every token of the first sequence [1] to `streamer`.
+
+    A strategy that only knows its text at the end (beams) hands it over there. `end` is called in any case.
+    """
+    streamed = 0
+    try:
+        for event in events:
+            if isinstance(event, RunStarted):
+                streamer.put(torch.tensor([[token.id for token in (*event.prompt, *event.beginning)]]))
+            elif isinstance(event, TokenChosen) and event.sequence == 0:
+                streamed += 1
+                streamer.put(torch.tensor([event.id]))
+            elif isinstance(event, Finished) and not streamed and event.sequences:
+                for token in event.sequences[0]:
+                    streamer.put(torch.tensor([token]))
+            yield event
+    finally:
+        streamer.end()
+
+
+def unused_settings(
+    model: LoadedModel, request: Request, strategy: Strategy, config: GenerationConfig
+) -> Iterator[Notice]:
+    """Yield a notice for every reason that settings of the request's configuration have no effect.
+
+    `config` is what the run uses. Settings that equal the model's own or the library's defaults are left out: the
+    run behaves as if they had not been given.
+    """
+    own = vars(model.generation_config)
+    given = {
+        name: value
+        for name, value in request.given.items()
+        if value is not None and (value is not False or name == "use_cache") and name not in METADATA_FIELDS
+        if value != DEFAULTS.get(name) and value != own.get(name)
+    }
+    foreign = foreign_settings(request, own)
+    by_reason: dict[str, list[str]] = {}
+    for name in given:
+        if name not in foreign and (reason := _unused_reason(name, given[name], model, request, strategy, config)):
+            by_reason.setdefault(reason, []).append(name)
+    for reason, names in by_reason.items():
+        yield _notice(tr("Without effect here: {names}. {reason}"), names, reason)
+    if names := [name for name in foreign if name in given]:
+        yield _notice(tr("Unknown to transformers and without effect: {names}."), names)
+
+
+def _notice(sentence: str, names: list[str], reason: str = "") -> Notice:
+    return Notice("setting_ignored", sentence.format(names=", ".join(names), reason=reason))
+
+
+def _unused_reason(
+    name: str, value: object, model: LoadedModel, request: Request, strategy: Strategy, config: GenerationConfig
+) -> str:
+    """Why the run does not apply a setting, as a sentence; empty where it applies it."""
+    title = tr(strategy.title)
+    if name in WITHOUT_EFFECT:
+        return tr("The reason: {reason}.").format(reason=tr(WITHOUT_EFFECT[name]))
+    if name == "token_healing" and (model.is_encoder_decoder or request.media):
+        return tr("Only a prompt of text that a decoder continues can be healed.")
+    if request.strategy and name in strategy.flags and strategy.flags[name] != value:
+        return tr("The strategy that the request names decides: {strategy}.").format(strategy=title)
+    if (
+        request.strategy
+        and name in _SELECTING_FIELDS
+        and name not in strategy.parameter_names
+        and name not in strategy.flags
+    ):
+        return tr("The strategy that the request names decides: {strategy}.").format(strategy=title)
+    if name in settings_without_effect(strategy, bool(config.do_sample), vars(config)):
+        return tr("Nothing is sampled (do_sample is off).")
+    if name == "num_assistant_tokens_schedule":
+        return "" if strategy.speculates else _not_used_sentence(title)
+    if name in strategy.parameter_names or name in COMMON_FIELDS or name in PROCESSOR_FIELDS:
+        return ""
+    if name in SPEECH_FIELDS and media_inputs.has_start_tokens(model):
+        return ""
+    if name in STRATEGY_FIELDS or name in SPEECH_FIELDS:
+        return _not_used_sentence(title)
+    return tr("This version of the program does not know it.")
+
+
+_SELECTING_FIELDS = ("use_mtp", "prompt_lookup_num_tokens", "assistant_early_exit", "force_words_ids", "constraints")
+"""Fields that select a strategy where the request names none."""
+
+
+def _not_used_sentence(title: str) -> str:
+    return tr("{strategy} does not use it.").format(strategy=title)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A finished run; best sequence first."""
+
+    sequences: list[list[int]]
+    """New tokens only: without the prompt, and without what the answer begins with."""
+    texts: list[str]
+    scores: list[float] | None
+    """Beam scores."""
+    events: list[Event]
+    metrics: Metrics
+    reason: RunEnd
+    """completed or stopped."""
+
+
+def stream(
+    model: LoadedModel | RemoteModel,
+    request: Request,
+    cancel: threading.Event | None = None,
+    streamer: Streamer | None = None,
+    *,
+    prefixes: PrefixStore | None = None,
+    drafters: Sequence[LoadedModel] | None = None,
+    scores: KeptScores | None = None,
+) -> Iterator[Event]:
+    """Decode `request` with `model`, yielding every event as it happens; the last one is `Finished`.
+
+    `cancel` is looked at before every forward pass. `streamer` is any object with transformers' `put` and `end`.
+    `prefixes` is where runs leave the caches they have filled, and find those of prompts that begin alike; `drafters`
+    are the draft models, where the request itself holds none. `scores` is where the run leaves what came into its
+    funnel, for `what_if`.
+    A model on another machine keeps what it has read by itself, and no scores; drafts are its own.
+    Raises a DecodescopeError with cause and remedy; what was yielded before stays valid.
+    """
+    check_request(request)
+    _check_stream_arguments(cancel, streamer, prefixes, scores)
+    if drafters is not None:
+        check_drafters(drafters)
+        request = replace(request, drafters=tuple(drafters))
+    if isinstance(model, RemoteModel):
+        events = elsewhere.stream(model, request, cancel)
+    else:
+        check_model(model)
+        decode = partial(_decode, prefixes=prefixes, kept=scores)
+        events = translate_iterator_errors(
+            model, partial(with_fallback, model, request, cancel or threading.Event(), decode, prefixes)
+        )
+    return feed_streamer(streamer, events) if streamer is not None else events
+
+
+def run(
+    model: LoadedModel | RemoteModel,
+    request: Request,
+    cancel: threading.Event | None = None,
+    streamer: Streamer | None = None,
+    *,
+    prefixes: PrefixStore | None = None,
+    drafters: Sequence[LoadedModel] | None = None,
+    scores: KeptScores | None = None,
+) -> Result:
+    """The same, collected. Raises what `stream` raises."""
+    events = list(stream(model, request, cancel, streamer, prefixes=prefixes, drafters=drafters, scores=scores))
+    last = events[-1]
+    assert isinstance(last, Finished)
+    return Result(
+        sequences=[list(ids) for ids in last.sequences],
+        texts=list(last.texts),
+        scores=list(last.scores) if last.scores is not None else None,
+        events=events,
+        metrics=last.metrics,
+        reason=last.reason,
+    )
+
+
+def _check_stream_arguments(cancel: object, streamer: object, prefixes: object, scores: object) -> None:
+    """Raises ParameterError naming the argument."""
+    check_cancel(cancel)
+    if streamer is not None:
+        check_kind("streamer", streamer, Streamer, tr("Give an object with transformers' put and end, or None."))
+    if prefixes is not None:
+        check_kind("prefixes", prefixes, PrefixStore, tr("Give a core.PrefixStore, or None."))
+    check_score_cache(scores)
+
+
+def effective_settings(model: LoadedModel, request: Request) -> dict[str, object]:
+    """The settings a run of `request` would have that differ from the library's defaults, the model's included."""
+    return non_default(resolve_settings(model, request)[1])
+
+
+def _decode(
+    model: LoadedModel, request: Request, cancel: threading.Event, prefixes: PrefixStore | None,
+    kept: KeptScores | None,
+) -> Iterator[Event]:  # fmt: skip
+    strategy, config = resolve_settings(model, request)
+    decoding = DecodingRun(model, request, strategy, config, cancel, prefixes)
+    decoding.supports_chunked_prefill = supports_drafts
+    if kept is not None:
+        kept.start_run(decoding.start_ids)
+        decoding.score_cache = kept
+    yield decoding.build_start_event()
+    yield from decoding.inputs.notices
+    yield from cache_notices(model, decoding.backend, config, strategy.speculates)
+    yield from unused_settings(model, request, strategy, config)
+    if decoding.is_cancelled():
+        decoding.results = [FinishedSequence((), "")]
+    else:
+        try:
+            yield from _with_cache_plan(decoding, strategy.decode(decoding))
+        except PrefillStoppedError:
+            decoding.results = [FinishedSequence((), "")]
+            decoding.store_partial_prompt()
+    written = decoding.results
+    scores = tuple(item.score for item in written if item.score is not None)
+    yield Finished(
+        reason="stopped" if decoding.stopped else "completed",
+        sequences=tuple(item.ids for item in written),
+        texts=tuple(item.text for item in written),
+        metrics=decoding.metrics(),
+        scores=scores if scores else None,
+        order=tuple(item.number for item in written),
+    )
+
+
+def _with_cache_plan(decoding: DecodingRun, events: Iterator[Event]) -> Iterator[Event]:
+    """The strategy's events, and behind `Prefilled` a `CachePlan`, where the model's layers can be told."""
+    try:
+        for event in events:
+            yield event
+            if isinstance(event, Prefilled) and (plan := decoding.plan_cache()) is not None:
+                yield plan
+    finally:
+        if isinstance(events, Generator):  # however the run ends, the strategy tidies its caches now
+            events.close()

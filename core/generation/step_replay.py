@@ -1,0 +1,247 @@
+"""What if: a step of a run that is over, judged again under other settings."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import torch
+
+from core.checks.name_suggestions import unknown_name_error
+from core.common.setting_values import to_plain_value
+from core.decoding.processor_pipeline import build_pipeline
+from core.decoding.run import DecodingRun
+from core.decoding.score_cache import KeptScores, StepLogits, check_score_cache
+from core.decoding.sequences import AppendedToken, build_token_event
+from core.decoding.step_replayer import StepRng, is_stateful, replay_inputs
+from core.decoding.step_stats import add_stage_details, compute_step_stats
+from core.errors import ParameterError, StrategyError
+from core.events import TokenChosen
+from core.interpretability.step_query import token_ids
+from core.models.error_translation import translate_iterator_errors
+from core.models.loaded_model import LoadedModel, check_model
+from core.parameter import Settings, short_repr
+from core.request import Request
+from core.settings import resolve_settings
+from core.strategies.base import Strategy
+from resources.language import tr
+
+_DEFAULT_TOP_N = 10
+"""Alternatives of a step that were not traced."""
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """A step as it was, and as it would have been; `seconds` and `origin` of both tokens are left out."""
+
+    before: TokenChosen
+    after: TokenChosen
+    is_decided: bool
+    """Whether `after.id` is what would have been chosen. Else it is the token of the text: the dice of drafts cannot be
+    thrown again, and candidates of contrastive search that were never tried have no penalty."""
+    is_kept: bool
+    """Whether both come from the very scores that the run had, bit by bit; else the text was read anew."""
+
+
+def what_if(
+    model: LoadedModel,
+    request: Request,
+    ids: Sequence[int],
+    step: int,
+    changes: Settings | None = None,
+    *,
+    sequence: int = 0,
+    scores: KeptScores | None = None,
+) -> WhatIf:
+    """What step `step` of a run of `request` would have been with `changes`, the text before it as it is.
+
+    `ids`: the tokens that the run wrote as its `sequence`-th text, up to the step at least; `changes`: settings of the
+    strategy by name, `stages` among them, None unsets. Both sides are computed from the same scores: those that the
+    run left in `scores` (`core.stream(…, scores=)`), else those of one pass over the text (the side of the changes has
+    a pass of its own where they decide what comes into the funnel: DoLa's layers); a stage with a memory
+    (mirostat, guidance, SynthID) goes through the steps before once more, with what is changed from the first on. Dice
+    fall as they fell. Without changes, and with the scores kept, both are the recorded event.
+
+    Raises StrategyError for what decides more than one token at a time (beams), ParameterError for unknown settings
+    and those that leave no token, and what `stream` does.
+    """
+    check_model(model)
+    if not isinstance(changes, Mapping | None):
+        raise ParameterError(
+            tr("changes is {value}, and not settings by their names.").format(value=short_repr(changes)),
+            tr("Give them as in {example}.").format(example='{"top_p": 0.5}'),
+            "changes",
+        )
+    changes, step, sequence = to_plain_value(changes), to_plain_value(step), to_plain_value(sequence)
+    check_score_cache(scores)
+    known = token_ids(model, ids)
+    _check_index("step", step, len(known) + 1)
+    (found,) = translate_iterator_errors(
+        model, partial(_replay_both_sides, model, request, known, step, changes or {}, sequence, scores)
+    )
+    return found
+
+
+def _check_index(name: str, value: object, count: int) -> None:
+    """Raises ParameterError unless it is one of so many places, from 0."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < count:
+        raise ParameterError(
+            tr("{name} is {value}, and can be 0 to {last:,}.").format(
+                name=name, value=short_repr(value), last=count - 1
+            ),
+            tr("Ask for one of these."),
+            name,
+        )
+
+
+def _replay_both_sides(
+    model: LoadedModel, request: Request, ids: list[int], step: int, changes: Settings, sequence: int,
+    scores: KeptScores | None,
+) -> Iterator[WhatIf]:  # fmt: skip
+    strategy, config = resolve_settings(model, request)
+    _check_index("sequence", sequence, int(config.num_return_sequences or 1))
+    before, after = (_ReplaySide(model, each) for each in (request, _request_with_changes(request, strategy, changes)))
+    whole = before.has_stateful_stages or after.has_stateful_stages
+    entering, is_kept = _entering_scores(before, ids, step, sequence, scores, whole)
+    others = entering
+    if not after.replayer.has_same_input(before.replayer):
+        others, is_kept = list(replay_inputs(after.replayer, ids, step, all_steps=whole)), False
+    dice = before.replayer.replay_rng(int(config.num_return_sequences or 1), sequence)
+    for place in range(step):
+        dies = (dice.next_step(), dice.same_step()) if dice is not None else (None, None)
+        if whole:
+            before.trace_scores(entering[place], ids[:place], dies[0])
+            after.trace_scores(others[place], ids[:place], dies[1])
+    dies = (dice.next_step(), dice.same_step()) if dice is not None else (None, None)
+    judged = [before.replay_step(entering[-1], ids[:step], dies[0]), after.replay_step(others[-1], ids[:step], dies[1])]
+    yield _counterfactual(before, after, judged, ids, step, is_kept)
+
+
+class _ReplaySide:
+    """The settings of one side of the question, and how they judge."""
+
+    def __init__(self, model: LoadedModel, request: Request) -> None:
+        alone = _request_with(request, {"num_return_sequences": 1}, {})
+        strategy, config = resolve_settings(model, alone)
+        self.run = run = DecodingRun(model, alone, strategy, config, threading.Event())
+        _check_replayable(run, tr(strategy.title))
+        self.replayer = strategy.again(run)
+        self.replayer.check()
+        self._step_rng: StepRng | None = None
+        self._funnel = build_pipeline(run.context._replace(rng=self._random_numbers))
+        self.has_stateful_stages = is_stateful(self._funnel)
+
+    def _random_numbers(self, rows: int) -> torch.Tensor:
+        assert self._step_rng is not None, "what throws dice is refused where none are known"
+        return self._step_rng.uniform(rows)
+
+    def trace_scores(self, entering: StepLogits, ids: list[int], die: StepRng | None) -> list[torch.Tensor]:
+        """The scores of one step before the first stage and after each, [1, V]; `ids`: what was written before it."""
+        self._step_rng = die
+        scores = [entering.raw] if entering.contrasted is None else [entering.raw, entering.contrasted]
+        text = torch.tensor([[*self.run.start_ids, *ids]], device=self.run.model.device)
+        return [*scores, *self._funnel.trace(text, scores[-1])[1:]]
+
+    def replay_step(self, entering: StepLogits, ids: list[int], die: StepRng | None) -> _ReplayedStep:
+        """The step that is asked for."""
+        run = self.run
+        scores = self.trace_scores(entering, ids, die)
+        run.check_scores(scores[-1], scores[0], len(ids), scores)
+        return _ReplayedStep(scores, entering, self.replayer.pick(scores[-1], entering, die))
+
+    def token_chosen(self, judged: _ReplayedStep, step: int, token: int, text: str) -> TokenChosen:
+        """As an event."""
+        run, scores, again = self.run, judged.scores, self.replayer
+        top_n, chosen = run.request.top_n or _DEFAULT_TOP_N, torch.tensor([token], device=run.model.device)
+        reading = compute_step_stats(scores, chosen, top_n, again.stage_headings(self._funnel), run.model.pieces)[0]
+        reading = again.add_strategy_stats(
+            add_stage_details(reading, scores, 0, self._funnel.observers()), scores, judged.entering
+        )
+        note, choice = AppendedToken(step, token, text, 0.0, None), judged.entering.choice
+        return build_token_event(run.model.pieces, 0, note, reading, again.method, choice)
+
+
+@dataclass(frozen=True, slots=True)
+class _ReplayedStep:
+    scores: list[torch.Tensor]
+    """Before the first stage and after each, [1, V]."""
+    entering: StepLogits
+    picked: int | None
+    """None where nobody can tell."""
+
+
+def _counterfactual(
+    before: _ReplaySide, after: _ReplaySide, judged: list[_ReplayedStep], ids: list[int], step: int, is_kept: bool
+) -> WhatIf:  # fmt: skip
+    """Both sides as events. Where the first is not the token that was written, nothing is decided by it."""
+    was, would = judged
+    written = ids[step] if step < len(ids) else was.picked
+    is_known = was.picked is not None and was.picked == written
+    first = written if written is not None else int(was.scores[-1][0].argmax())
+    then = would.picked if is_known and would.picked is not None else first
+    stream = before.run.text
+    for token in ids[:step]:
+        stream.push(token)
+    sides = ((before, was, first), (after, would, then))
+    tokens = [side.token_chosen(found, step, token, stream.copy().push(token)) for side, found, token in sides]
+    return WhatIf(tokens[0], tokens[1], is_known and would.picked is not None, is_kept)
+
+
+def _entering_scores(
+    side: _ReplaySide, ids: list[int], step: int, sequence: int, scores: KeptScores | None, all_steps: bool
+) -> tuple[list[StepLogits], bool]:
+    """What came in at the step, behind what came in at all before it where the `all_steps` way is wanted; whether those
+    are the run's own."""
+    places = range(step + 1) if all_steps else (step,)
+    if scores is not None:
+        kept = [scores.get(side.run.start_ids, ids, place, sequence) for place in places]
+        found = [entering for entering in kept if entering is not None]
+        if len(found) == len(kept):
+            return found, True
+    return list(replay_inputs(side.replayer, ids, step, all_steps=all_steps)), False
+
+
+def _check_replayable(run: DecodingRun, title: str) -> None:
+    """Raises StrategyError for what cannot be asked so, whatever the strategy."""
+    if run.beams > 1:
+        raise StrategyError(
+            tr("{strategy} weighs continuations of several texts at a step: there is no single funnel to try.").format(
+                strategy=title
+            ),
+            tr("Choose a strategy that writes one token at a time."),
+        )
+    throwing = [stage.name for stage in run.pipeline.stages if stage.processor.uses_rng]
+    if throwing and run.strategy.speculates:
+        raise StrategyError(
+            tr("{setting} throws a die for every drafted token, and which one fell here is not known.").format(
+                setting=throwing[0]
+            ),
+            tr("Run it so, or ask of a run without drafts."),
+        )
+
+
+def _request_with_changes(request: Request, strategy: Strategy, changes: Settings) -> Request:
+    known = {parameter.name: parameter for parameter in strategy.parameters}
+    if unknown := sorted(set(changes) - set(known), key=str):
+        raise unknown_name_error(
+            tr("{strategy} has no setting “{name}”.").format(strategy=tr(strategy.title), name=unknown[0]),
+            unknown[0],
+            known,
+        )
+    options = {name: value for name, value in changes.items() if known[name].option}
+    return _request_with(request, {name: value for name, value in changes.items() if name not in options}, options)
+
+
+def _request_with(request: Request, settings: Settings, options: Settings) -> Request:
+    """The request with other settings."""
+    config = request.config
+    if config is None or isinstance(config, Mapping):
+        config = {**(config or {}), **settings}
+    else:
+        config = copy.deepcopy(config)
+        for name, value in settings.items():
+            setattr(config, name, value)
+    return replace(request, config=config, options={**request.options, **options})

@@ -1,0 +1,333 @@
+"""How many tokens the shortest text of a grammar takes, at least: found from what every one of its texts contains."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+from core.grammar.grammar_setting import kind_of, schema_of
+from core.grammar.length_bounds import (
+    BYTE_MEASURES,
+    NEVER,
+    NOTHING,
+    BoundMeasures,
+    ByteSet,
+    LowerBound,
+    max_bound,
+    min_bound,
+    regex_lower_bound,
+    schema_lower_bound,
+    sum_bounds,
+)
+
+
+class TokenCoverage:
+    """A vocabulary, asked for the fewest tokens."""
+
+    def __init__(self, tokens: Iterable[bytes | None]) -> None:
+        self._tokens = {token for token in tokens if token}
+        self.longest = max(map(len, self._tokens), default=1)
+        """Bytes of the longest token."""
+        self._rows: dict[frozenset[int], int] = {}
+
+    @cached_property
+    def _beginnings(self) -> set[bytes]:
+        return {token[:end] for token in self._tokens for end in range(1, len(token) + 1)}
+
+    @cached_property
+    def _endings(self) -> set[bytes]:
+        return {token[start:] for token in self._tokens for start in range(len(token))}
+
+    @cached_property
+    def _joined(self) -> bytes:
+        return b"\0".join(self._tokens)
+
+    def min_for_any(self, count: int) -> int:
+        """Over so many bytes, whatever they are."""
+        return -(-count // self.longest)
+
+    def min_for_letters(self, count: int, letters: ByteSet) -> int:
+        """Over so many bytes of these alone: no token covers more of them than the longest row of them in any."""
+        if not letters:
+            return self.min_for_any(count)
+        if letters not in self._rows:
+            row = re.compile(b"[%s]+" % b"".join(b"\\x%02x" % one for one in sorted(letters)))
+            found = (part for token in self._tokens for part in row.findall(token))
+            self._rows[letters] = max(map(len, found), default=1)
+        return -(-count // self._rows[letters])
+
+    def min_covering(self, part: bytes) -> int:
+        """Over `part` of a text; the first may begin before it, and the last may end behind it."""
+        size = len(part)
+        if part in self._joined:
+            return 1
+        fewest = [0] + [1 if part[:end] in self._endings else size for end in range(1, size + 1)]
+        for end in range(1, size + 1):
+            known = self._tokens if end < size else self._beginnings
+            ways = (fewest[start] + 1 for start in range(end) if part[start:end] in known)
+            fewest[end] = min(fewest[end], min(ways, default=size))
+        return min(fewest[size], size)
+
+    def min_spelling(self, word: bytes) -> int:
+        """Fewest that spell exactly `word`; its length where none do."""
+        fewest = [0] + [len(word)] * len(word)
+        for end in range(1, len(word) + 1):
+            parts = (fewest[start] + 1 for start in range(end) if word[start:end] in self._tokens)
+            fewest[end] = min(parts, default=len(word))
+        return fewest[-1]
+
+
+_NAME = r"[A-Za-z_](?:[A-Za-z0-9_]|-(?!>))*"
+_HEAD = re.compile(rf"^[ \t]*[!?]*({_NAME})(?:\.-?\d+)?[ \t]*(\[[^\]\n]*\])?[ \t]*:(?!:)", re.MULTILINE)
+_STATEMENT = re.compile(rf"{_HEAD.pattern}|^[ \t]*%(?!json|regex|lark)", re.MULTILINE)
+_IGNORED = re.compile(r"%(?:ignore|import|declare|llguidance)\b")
+"""Statements that make no text shorter: what is imported counts as nothing."""
+_SPACE = re.compile(r"(?:\s|//[^\n]*|#[^\n]*)*")
+_TOKEN = re.compile(
+    rf"""(?P<text>"(?:\\.|[^"\\\n])*")(?P<fold>i?)|(?P<regex>/(?!/)(?:\\.|[^/\\])+/)(?P<flags>[a-z]*)"""
+    rf"""|(?P<special><[^>\n]+>)|(?P<other>@{_NAME})|(?P<name>{_NAME})|(?P<inner>%(?:json|regex))"""
+    r"""|(?P<sign>->|\.\.|\{\d*(?:,\d*)?\}|\d+|[()\[\]|&?*+~])"""
+)  # fmt: skip
+_OPTIONAL = {"?", "*"}
+
+
+def lark_lower_bound(grammar: str, measures: BoundMeasures) -> LowerBound:
+    """A lower bound for every text of a grammar; NEVER where each of them would have to hold itself. Nothing, for the
+    whole, where the grammar says something that is not read here."""
+    try:
+        rules = {name: _RuleReader(tokens, measures, "%ignore" not in grammar) for name, tokens in _rules(grammar)}
+        return _fixed_point(rules)
+    except (ValueError, IndexError, RecursionError):
+        return NOTHING
+
+
+def _fixed_point(rules: dict[str, _RuleReader]) -> LowerBound:
+    """What `start` holds, once no rule is found to be shorter than it was held to be; at first, that none has a text.
+    The shortest text of a rule goes through no rule twice: there are as many rounds as rules at most."""
+    known = dict.fromkeys(rules, NEVER)
+    for _ in range(len(rules) + 1):
+        before = dict(known)
+        for name in reversed(rules):  # most grammars say first what they put together from what they say later
+            known[name] = rules[name].read(known)
+        if known == before:
+            return known["start"] if "start" in known else NOTHING
+    return NOTHING
+
+
+class _Token(NamedTuple):
+    kind: str
+    value: str
+    mark: str = ""
+    """Flags of a regex, `i` of a text."""
+    schema: object = None
+    """What stands behind %json."""
+
+
+def _rules(grammar: str) -> Iterator[tuple[str, list[_Token]]]:
+    """(name, tokens of what it stands for). Raises ValueError for what is not read here."""
+    starts = [found.start() for found in _STATEMENT.finditer(grammar)]
+    if _SPACE.fullmatch(grammar, 0, starts[0] if starts else len(grammar)) is None:
+        raise ValueError(grammar)
+    seen = set[str]()
+    for start, end in zip(starts, [*starts[1:], len(grammar)], strict=True):
+        statement = grammar[start:end]
+        if (head := _HEAD.match(statement)) is None:
+            if _IGNORED.match(statement.strip()) is None:
+                raise ValueError(statement)
+            continue
+        if head[1] in seen:
+            raise ValueError(head[1])
+        seen.add(head[1])
+        # Attributes may end a text early (max_tokens, stop), or leave a part of it out (suffix).
+        yield head[1], [] if head[2] else list(_tokens(statement[head.end() :]))
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    """What stands in a rule. Raises ValueError for anything else."""
+    place = _end_of_space(text, 0)
+    while place < len(text):
+        found = _TOKEN.match(text, place)
+        if found is None:
+            raise ValueError(text[place:])
+        kind, place = str(found.lastgroup), found.end()
+        kind = {"fold": "text", "flags": "regex"}.get(kind, kind)
+        schema = None
+        if kind == "inner":
+            schema, place = json.JSONDecoder().raw_decode(text, _end_of_space(text, place))
+        yield _Token(kind, found[kind], found["fold"] or found["flags"] or "", schema)
+        place = _end_of_space(text, place)
+
+
+def _end_of_space(text: str, place: int) -> int:
+    found = _SPACE.match(text, place)
+    return found.end() if found is not None else place
+
+
+class _RuleReader:
+    """Goes through what a rule stands for, from left to right; again with every round."""
+
+    def __init__(self, tokens: list[_Token], measures: BoundMeasures, is_dense: bool) -> None:
+        """`is_dense`: whether nothing is left out between the parts of a text (%ignore)."""
+        self._tokens, self._measures, self._is_dense = tokens, measures, is_dense
+        self._known: dict[str, LowerBound] = {}
+        self._position = 0
+
+    def read(self, known: dict[str, LowerBound]) -> LowerBound:
+        """By what is known of all rules so far. Raises ValueError."""
+        self._known, self._position = known, 0
+        found = self._alternatives()
+        if self._position < len(self._tokens):
+            raise ValueError(self._tokens[self._position])
+        return found
+
+    def _next_sign(self) -> str:
+        """The sign that comes next; empty where none does."""
+        token = self._tokens[self._position] if self._position < len(self._tokens) else None
+        return token.value if token is not None and token.kind == "sign" else ""
+
+    def _alternatives(self) -> LowerBound:
+        ways = [self._conditions()]
+        while self._next_sign() == "|":
+            self._position += 1
+            ways.append(self._conditions())
+        return min_bound(ways)
+
+    def _conditions(self) -> LowerBound:
+        """What `&` joins is met at once."""
+        all_of = [self._sequence()]
+        while self._next_sign() == "&":
+            self._position += 1
+            all_of.append(self._sequence())
+        return max_bound(all_of)
+
+    def _sequence(self) -> LowerBound:
+        parts = []
+        while self._position < len(self._tokens) and self._next_sign() not in ("|", "&", ")", "]", "->"):
+            parts.append(self._part())
+        if self._next_sign() == "->":
+            self._position += 2  # a name for this way
+        return sum_bounds(parts)
+
+    def _part(self) -> LowerBound:
+        """Something, as often as it stands there; of one letter, where nothing may come between, a row of it."""
+        token, part, times = self._tokens[self._position], self._item(), self._repetitions()
+        if token.kind == "text" and not token.mark and part.bytes == 1 and times > 1 and self._is_dense:
+            letter = json.loads(token.value).encode()
+            return self._measures.of_letters(times, frozenset(letter) if len(letter) == 1 else None)
+        return part.repeated(times)
+
+    def _item(self) -> LowerBound:
+        token = self._tokens[self._position]
+        self._position += 1
+        if token.kind != "sign":
+            return self._terminal(token)
+        if token.value == "~":  # what is not so: nothing is known of it
+            self._item()
+            return NOTHING
+        if token.value not in ("(", "["):
+            raise ValueError(token)
+        inside = self._alternatives()
+        if self._next_sign() != {"(": ")", "[": "]"}[token.value]:
+            raise ValueError(token)
+        self._position += 1
+        return inside if token.value == "(" else NOTHING
+
+    def _terminal(self, token: _Token) -> LowerBound:
+        if token.kind == "name":
+            return self._known.get(token.value, NOTHING)
+        if token.kind == "text":
+            return self._text_bound(json.loads(token.value), bool(token.mark))
+        if token.kind == "regex":
+            return self._regex_bound(token)
+        if token.value == "%json" and "x-guidance" not in json.dumps(token.schema):
+            return schema_lower_bound(token.schema, self._measures)
+        return NOTHING
+
+    def _regex_bound(self, token: _Token) -> LowerBound:
+        """Of a regular expression; flags may have letters mean others (i), or nothing (x)."""
+        found = regex_lower_bound(token.value[1:-1], BYTE_MEASURES if token.mark else self._measures)
+        return NOTHING if "x" in token.mark else self._measures.of_any(int(found.bytes)) if token.mark else found
+
+    def _text_bound(self, text: str, folds: bool) -> LowerBound:
+        """Letters as they are, or in either case; or one of a range of them."""
+        if self._next_sign() == "..":
+            self._position += 2
+            return self._measures.of_any(1)
+        if not text:
+            return NOTHING
+        return self._measures.of_any(len(text)) if folds else self._measures.of_bytes(text.encode())
+
+    def _repetitions(self) -> int:
+        """How often what has just been read stands there at least."""
+        times = 1
+        while (sign := self._next_sign()) and (sign in "?*+~" or sign[0] == "{"):
+            self._position += 1
+            if sign[0] == "{":
+                times *= int(sign[1:-1].partition(",")[0] or 0)
+            elif sign == "~":
+                times *= self._read_count()
+            elif sign in _OPTIONAL:
+                times = 0
+        return times
+
+    def _read_count(self) -> int:
+        """Behind `~`: a number, or a range of them."""
+        least = int(self._next_sign())
+        self._position += 1
+        if self._next_sign() == "..":
+            self._position += 2
+        return least
+
+
+_KEY = "covering"
+
+
+def min_tokens(
+    value: Mapping[str, Any], vocabulary: Sequence[bytes | None], limit: int,
+    remembered: MutableMapping[str, object] | None = None,
+) -> int | None:  # fmt: skip
+    """Fewest tokens that any text of the grammar can have, or less; 0 where `limit` tokens are surely enough, None
+    where there is no text at all.
+
+    A lower bound: texts of so many tokens need not exist. `remembered` keeps what is found out about the vocabulary,
+    which takes long where it is large.
+    """
+    kind, covering = kind_of(value), partial(_cached_coverage, vocabulary, {} if remembered is None else remembered)
+    if kind == "choice":
+        words = [word.encode() for word in value[kind]]
+        if min(map(len, words)) <= limit:
+            return 0
+        return min(map(covering().min_spelling, words))
+    if kind == "lark":
+        return _bound_from_parts(partial(lark_lower_bound, value[kind]), covering, limit)
+    if kind == "regex":
+        return _bound_from_parts(partial(regex_lower_bound, value[kind]), covering, limit)
+    return _bound_from_parts(partial(schema_lower_bound, schema_of(value[kind])), covering, limit)
+
+
+def _cached_coverage(vocabulary: Sequence[bytes | None], remembered: MutableMapping[str, object]) -> TokenCoverage:
+    known = remembered.get(_KEY)
+    if not isinstance(known, TokenCoverage):
+        remembered[_KEY] = known = TokenCoverage(vocabulary)
+    return known
+
+
+def _bound_from_parts(
+    shortest: Callable[[BoundMeasures], LowerBound], get_coverage: Callable[[], TokenCoverage], limit: int
+) -> int | None:
+    """The bytes alone come first: what tokens cover takes long to find out, and is rarely asked."""
+    found = shortest(BYTE_MEASURES)
+    if found.bytes <= limit:
+        return 0
+    if math.isinf(found.bytes):
+        return None
+    covering = get_coverage()
+    found = shortest(BoundMeasures(
+        lambda part: LowerBound(len(part), covering.min_covering(part) - 1),
+        lambda count, letters: LowerBound(count, max(covering.min_for_letters(count, letters) - 1, 0)),
+    ))  # fmt: skip
+    return max(1 + int(found.inner_tokens), covering.min_for_any(int(found.bytes)))

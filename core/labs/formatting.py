@@ -1,0 +1,29 @@
+"""Figures of the labs in words: bytes in thousands, as the papers print them, whole percents, times up to hours."""
+
+from __future__ import annotations
+
+from core.checks.arguments import check_number
+from core.explain import words
+from core.explain.sentence import SentenceNumber
+
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+
+
+def decimal(count: float) -> SentenceNumber:
+    """Bytes in thousands: `31.4 GB`. Raises ParameterError."""
+    check_number("count", count)
+    for unit in _UNITS:
+        if count < 999.5 or unit == _UNITS[-1]:
+            break
+        count /= 1000
+    return SentenceNumber(f"{count:.{0 if unit == 'B' or count >= 100 else 1}f} {unit}")
+
+
+def percent(fraction: float) -> SentenceNumber:
+    """`27 %`."""
+    return SentenceNumber(words.whole_percent(fraction))
+
+
+def duration(seconds: float) -> SentenceNumber:
+    """`24 ms`, `1.3 s`, `2.5 h`."""
+    return SentenceNumber(words.duration(seconds) if seconds < 3600 else f"{seconds / 3600:.1f} h")

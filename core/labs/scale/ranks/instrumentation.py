@@ -1,0 +1,152 @@
+"""Measure a rank: bytes of saved tensors, traffic of collectives, and the time of its work."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from core.labs.processes.distributed import local_bytes
+from core.labs.scale.pipeline_schedule import WAIT, Box
+
+
+class SavedTensorCounter:
+    """Bytes that are kept `current_bytes`, and `peak_bytes` at once, each storage once; parameters are not counted. While it is on."""
+
+    def __init__(self, parameters: Iterable[Tensor]) -> None:
+        self.set_parameters(parameters)
+        self._reference_counts: Counter[int] = Counter()
+        self._hooks = saved_tensors_hooks(self._pack, _unpack)
+        self.current_bytes = self.peak_bytes = 0
+
+    def __enter__(self) -> SavedTensorCounter:
+        self._hooks.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._hooks.__exit__(*error)
+
+    def set_parameters(self, parameters: Iterable[Tensor]) -> None:
+        """Which ones are parameters from here on."""
+        self._parameter_addresses = {_storage_address(parameter) for parameter in parameters}
+
+    def release(self, address: int, size: int) -> None:
+        """One that held this storage is gone."""
+        self._reference_counts[address] -= 1
+        if not self._reference_counts[address]:
+            self.current_bytes -= size
+
+    def _pack(self, tensor: Tensor) -> Tensor | _TrackedTensor:
+        place, size = _storage_address(tensor), tensor.untyped_storage().nbytes()
+        if place in self._parameter_addresses or not size:
+            return tensor
+        self._reference_counts[place] += 1
+        if self._reference_counts[place] == 1:
+            self.current_bytes += size
+            self.peak_bytes = max(self.peak_bytes, self.current_bytes)
+        return _TrackedTensor(tensor, self, place, size)
+
+
+class _TrackedTensor:
+    """A tensor in the graph, which tells when the graph lets go of it."""
+
+    def __init__(self, tensor: Tensor, counter: SavedTensorCounter, address: int, size: int) -> None:
+        self.tensor, self._ledger, self._place, self._size = tensor, counter, address, size
+
+    def __del__(self) -> None:
+        self._ledger.release(self._place, self._size)
+
+
+def _unpack(packed: Tensor | _TrackedTensor) -> Tensor:
+    return packed if isinstance(packed, torch.Tensor) else packed.tensor
+
+
+def _storage_address(tensor: Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
+
+
+_COLLECTIVES = {
+    "c10d::allreduce_": (0, 2),
+    "c10d::_allgather_base_": (0, 1),
+    "c10d::_reduce_scatter_base_": (1, 1),
+    "c10d::broadcast_": (0, 1),
+    "c10d::send": (0, 1),
+    "_c10d_functional::all_reduce": (0, 2),
+    "_c10d_functional::all_gather_into_tensor": (0, 1),
+}
+"""Which argument holds the whole tensor, and how often it goes around a ring: an all-reduce is a reduce-scatter and an
+all-gather, as ZeRO's paper counts them."""
+_GROUP_SIZE_ARGUMENT = {"_c10d_functional::all_gather_into_tensor": 1}
+"""Where the argument is one's own share: which other says among how many."""
+
+
+class TrafficHook(TorchDispatchMode):
+    """Sees every collective that is called while it is on; `bytes` by operation."""
+
+    def __init__(self) -> None:
+        TorchDispatchMode.__init__(self)
+        self.bytes: Counter[str] = Counter()
+        self._is_alone = torch.distributed.is_initialized() and torch.distributed.get_world_size() == 1
+        """One process calls them too, and sends nothing."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: dict[str, object] | None = None
+    ) -> object:
+        name = func._schema.name
+        if name in _COLLECTIVES and not self._is_alone:
+            place, times = _COLLECTIVES[name]
+            whole = (leaf for leaf in tree_leaves(args[place]) if isinstance(leaf, torch.Tensor))
+            shares = args[_GROUP_SIZE_ARGUMENT[name]] if name in _GROUP_SIZE_ARGUMENT else 1
+            self.bytes[name.partition("::")[2].strip("_")] += times * shares * local_bytes(whole)
+        return func(*args, **(kwargs or {}))
+
+
+def state_bytes(state: Mapping[Any, Mapping[str, Any]]) -> int:
+    """Bytes of an optimizer's state."""
+    return local_bytes(value for each in state.values() for value in each.values() if isinstance(value, torch.Tensor))
+
+
+def now_ms() -> float:
+    """Milliseconds since some moment, the same for all processes."""
+    return time.perf_counter() * 1000
+
+
+class BoxRecorder:
+    """Takes down boxes of one device."""
+
+    def __init__(self, device: int) -> None:
+        self._device = device
+        self._waiting_since = 0.0
+        self.boxes: list[Box] = []
+
+    def clear(self) -> None:
+        """Forget what was."""
+        self.boxes.clear()
+        self._waiting_since = 0.0
+
+    def start_waiting(self) -> None:
+        """From here on, until the next box, it waits for what that needs."""
+        self._waiting_since = now_ms()
+
+    @contextmanager
+    def box(self, kind: str, micro_batch: int, version: int = 0) -> Iterator[None]:
+        """What is done within is one box; the wait before it, where there was one, another."""
+        began = now_ms()
+        if self._waiting_since:
+            self.boxes.append(Box(self._device, self._waiting_since, began, WAIT, micro_batch, version))
+            self._waiting_since = 0.0
+        yield
+        self.boxes.append(Box(self._device, began, now_ms(), kind, micro_batch, version))
+
+    def extend_last(self) -> None:
+        """The last box lasts until now."""
+        self.boxes[-1] = replace(self.boxes[-1], stop=now_ms())

@@ -1,0 +1,151 @@
+"""Audio and image files: limits, kinds, and checks of untrusted files before they are decoded."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from core.errors import MediaDamagedError, MediaError, MediaFormatError, MediaMissingError, MediaTooLargeError
+from core.parameter import short_repr
+from resources.language import tr
+
+Kind = Literal["sound", "picture"]
+SOUND: Kind = "sound"
+PICTURE: Kind = "picture"
+
+
+@dataclass(frozen=True, slots=True)
+class MediaFile:
+    """A file that can be read. Of a sound the seconds, samples a second and channels; of a picture the size as it is
+    seen, and how many pictures an animation has (the first is read)."""
+
+    path: Path
+    kind: Kind
+    format: str
+    """Its format's usual name: WAV, FLAC, PNG, JPEG."""
+    bytes: int
+    digest: str
+    """SHA-256 of the file, in hexadecimal."""
+    seconds: float = 0.0
+    rate: int = 0
+    channels: int = 0
+    width: int = 0
+    height: int = 0
+    frames: int = 1
+
+
+MOST_BYTES = 128 * 2**20
+"""A file may have: ten minutes of sound as a CD has it, or any photograph."""
+MOST_SECONDS = 600
+"""Of one sound. Models take less: Whisper hears 30 seconds."""
+MAX_SAMPLE_RATE = 768_000
+"""Samples a second: four times what studios record with."""
+MAX_CHANNELS = 64
+MAX_SAMPLES = 256_000_000
+"""Samples of all channels together: ten minutes of stereo at 192,000 a second. A small file may hold more."""
+MOST_PIXELS = 64_000_000
+"""Of one picture, unpacked: 192 MB. A small file may claim to be a picture of terabytes."""
+
+
+_SIGNATURES = (
+    (b"fLaC", SOUND), (b"OggS", SOUND), (b"ID3", SOUND), (b".snd", SOUND), (b"caff", SOUND),
+    (b"\x89PNG\r\n\x1a\n", PICTURE), (b"\xff\xd8\xff", PICTURE), (b"GIF8", PICTURE), (b"BM", PICTURE),
+    (b"II*\0", PICTURE), (b"MM\0*", PICTURE),
+)  # fmt: skip
+_CONTAINER_KINDS = {b"WAVE": SOUND, b"WEBP": PICTURE, b"AIFF": SOUND, b"AIFC": SOUND}
+"""What RIFF and FORM files say of themselves at their ninth byte."""
+
+
+def checked_path(path: object) -> Path:
+    """Where it lies. Raises MediaMissingError for what is no path."""
+    if not isinstance(path, str | os.PathLike):
+        raise MediaMissingError(
+            tr("{value} is no path to a file.").format(value=short_repr(path)),
+            tr("Choose a file that is on this disk."),
+        )
+    return Path(path)
+
+
+def kind_of(path: str | Path) -> Kind:
+    """Sound or picture, by its first bytes alone: quick. Raises MediaError."""
+    file = checked_path(path)
+    _check_file(file)
+    try:
+        with file.open("rb") as opened:
+            head = opened.read(16)
+    except OSError as error:
+        raise _missing_error(file, error.strerror or str(error)) from error
+    if not head:
+        raise MediaDamagedError(tr("{file} is empty.").format(file=file.name), tr("Choose another file."))
+    found = _kind_of_header(head)
+    if found is None:
+        raise MediaFormatError(
+            tr("{file} is neither a sound nor a picture of a format that is read here.").format(file=file.name),
+            tr("Convert it to WAV, FLAC, OGG, MP3 or AIFF (sound), or PNG, JPEG, GIF, BMP, WEBP or TIFF (picture)."),
+        )
+    return found
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """All of a file that `kind_of` has let through. Raises MediaError."""
+    file = checked_path(path)
+    _check_file(file)
+    try:
+        with file.open("rb") as opened:
+            return opened.read(MOST_BYTES)
+    except OSError as error:
+        raise _missing_error(file, error.strerror or str(error)) from error
+
+
+def damaged_error(name: str, kind: Kind, details: object = "") -> MediaError:
+    """What is said of a file whose content cannot be decoded."""
+    sentence = (
+        tr("{file} cannot be played: it is damaged or cut short.")
+        if kind == SOUND
+        else tr("{file} cannot be shown: it is damaged or cut short.")
+    )
+    return MediaDamagedError(sentence.format(file=name), tr("Copy or save it again, or choose another."), str(details))
+
+
+def _kind_of_header(head: bytes) -> Kind | None:
+    if head[:4] in (b"RIFF", b"FORM", b"RF64"):
+        return _CONTAINER_KINDS.get(head[8:12])
+    if head[0] == 0xFF and len(head) > 1 and head[1] & 0xE6 == 0xE2:
+        return SOUND  # a frame of MPEG sound, layer III
+    return next((kind for begin, kind in _SIGNATURES if head.startswith(begin)), None)
+
+
+def _check_file(file: Path) -> None:
+    try:
+        about = file.stat()
+    except FileNotFoundError:
+        raise MediaMissingError(
+            tr("There is no file {file}.").format(file=file), tr("Choose a file that is on this disk.")
+        ) from None
+    except (OSError, ValueError) as error:
+        raise _missing_error(file, str(error)) from error
+    if stat.S_ISDIR(about.st_mode):
+        raise MediaMissingError(tr("{file} is a folder.").format(file=file), tr("Choose one of the files in it."))
+    if not stat.S_ISREG(about.st_mode):
+        raise MediaMissingError(
+            tr("{file} is a pipe, a socket or a device, not a regular file.").format(file=file),
+            tr("Choose a sound or a picture that is kept in a file."),
+        )
+    if about.st_size > MOST_BYTES:
+        raise MediaTooLargeError(
+            tr("{file} has {bytes:,} bytes, more than the {most:,} that are read.").format(
+                file=file.name, bytes=about.st_size, most=MOST_BYTES
+            ),
+            tr("Make it shorter or smaller, or save it in a format that takes less room."),
+        )
+    if not os.access(file, os.R_OK):
+        raise _missing_error(file, tr("permission denied"))
+
+
+def _missing_error(file: Path, reason: str) -> MediaMissingError:
+    return MediaMissingError(
+        tr("{file} cannot be opened: {reason}.").format(file=file, reason=reason), tr("Choose another file.")
+    )

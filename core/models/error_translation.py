@@ -1,0 +1,66 @@
+"""Whatever fails while a model works is told as an error with cause and remedy."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import torch
+
+from core.errors import DecodescopeError, OutOfMemoryError, UnforeseenError
+from core.explain.words import size
+from core.models.loaded_model import LoadedModel
+from core.system.device_memory import is_out_of_memory
+from resources.language import tr
+
+T = TypeVar("T")
+
+
+@torch.inference_mode()
+def translate_iterator_errors(model: LoadedModel, make_iterator: Callable[[], Iterator[T]]) -> Iterator[T]:
+    """What `make_iterator()` gives, most often events: memory failures as errors with figures, what nobody foresaw as an error
+    with its words and place."""
+    with translate_errors(model):
+        yield from make_iterator()
+
+
+@contextmanager
+def translate_errors(model: LoadedModel) -> Iterator[None]:
+    """Whatever fails meanwhile, told as an error of `core.errors`."""
+    try:
+        yield
+    except DecodescopeError:
+        raise
+    except Exception as error:
+        known = _memory_error if is_out_of_memory(error) else _unforeseen_error
+        raise known(model, error) from error
+
+
+def _unforeseen_error(model: LoadedModel, error: Exception) -> UnforeseenError:
+    kind, said = type(error).__name__, str(error).strip().split("\n")[0][:300]
+    cause = tr("{model} failed with {kind}: {said}.") if said else tr("{model} failed with {kind}.")
+    return UnforeseenError(
+        cause.format(model=model.name, kind=kind, said=said),
+        tr("Another strategy or cache may serve this model; the details say where it happened."),
+        "".join(traceback.format_exception(error)),
+    )
+
+
+def _memory_error(model: LoadedModel, error: Exception) -> OutOfMemoryError:
+    device = model.device
+    if device.type == "cuda":
+        free, total = torch.cuda.mem_get_info(device)
+        torch.cuda.empty_cache()
+        cause = tr("{device} ran out of memory ({free} of {total} were free); the weights of {model} take {size}.")
+    else:
+        free = total = 0
+        cause = tr("{device} ran out of memory; the weights of {model} take {size}.")
+    return OutOfMemoryError(
+        cause.format(
+            device=device, free=size(free), total=size(total), model=model.name, size=size(model.weight_bytes)
+        ),
+        tr("Write fewer tokens or texts at once, shorten the prompt, or choose a smaller model or cache."),
+        str(error),
+    )

@@ -1,0 +1,248 @@
+"""What drafting asks of heads that read hidden states, whatever checkpoint they come from."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from safetensors.torch import load_file
+from torch import nn
+from transformers import AutoConfig, AutoModel, PreTrainedConfig
+from transformers.cache_utils import Cache
+from transformers.modeling_layers import MtpModel
+
+from core.errors import StrategyError
+from core.models.head_detection import CheckpointHeads, checkpoint_heads, eagle_unsupported_reason
+from core.models.load_plan import BUILD_LOCK
+from core.models.loaded_model import LoadedModel
+from core.models.model_files import find_weights
+from core.models.text_decoder import cache_name
+from core.system.device_memory import is_out_of_memory
+from resources.language import tr
+
+
+class PredictionHeads(Protocol):
+    """One small decoder layer or several, in the model's own width, embedding and output head shared with it."""
+
+    count: int
+    """How many follow one another; a single one is used again and again on its own guesses."""
+    weight_count: int
+    """Without what is the model's."""
+    readable_ids: int
+    """Token ids that their embedding has a row for."""
+    windows: tuple[int | None, ...]
+    """Tokens that each one's attention sees; None for all."""
+
+    def read(
+        self, head: int, ids: torch.Tensor, states: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor,
+        cache: Cache,
+    ) -> torch.Tensor:  # fmt: skip
+        """States [1, n, D] behind tokens ids [1, n], each beside the state [1, n, D] of the token before it.
+
+        `mask` [1, 1, n, rows + n] is additive; the cache's layer `head` grows by n rows.
+        """
+
+    def scores(self, states: torch.Tensor) -> torch.Tensor:
+        """Float32 logits [n, V] of states [1, n, D]."""
+
+
+Tensors = Mapping[str, torch.Tensor]
+_LAYER = "layers.0."
+
+
+class EagleHead:
+    """The head of one folder, for one model."""
+
+    count: int = 1
+    windows: tuple[int | None, ...] = (None,)
+
+    def __init__(self, model: LoadedModel, config: PreTrainedConfig, tensors: Tensors) -> None:
+        """Raises ValueError or RuntimeError where the tensors are not those of such a head."""
+        blank = AutoModel.from_config(config)
+        self._rotary, self._layer = blank.rotary_emb.to(model.device), _load_layer(blank.layers[0], tensors)
+        self._join = _load_projection(tensors, model.config.hidden_size)
+        own = tensors.get("embed_tokens.weight")
+        embed: nn.Module = model.model.get_input_embeddings()
+        for part in (self._layer, self._join):
+            part.to(device=model.device, dtype=model.dtype).eval()
+        self._embed = embed if own is None else _make_embedding(own.to(model.device, model.dtype))
+        self.readable_ids = len(own) if own is not None else model.readable_ids
+        self._head = model.head
+        self.weight_count = sum(weight.numel() for part in (self._layer, self._join) for weight in part.parameters())
+
+    def read(
+        self, head: int, ids: torch.Tensor, states: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor,
+        cache: Cache,
+    ) -> torch.Tensor:  # fmt: skip
+        """As of `Heads`."""
+        joined = self._join(torch.cat([self._embed(ids), states], -1))
+        found = self._layer(
+            joined, attention_mask=mask, position_ids=positions,
+            position_embeddings=self._rotary(joined, position_ids=positions), **{cache_name(self._layer): cache},
+        )  # fmt: skip
+        state: torch.Tensor = found[0] if isinstance(found, tuple) else found
+        return state
+
+    def scores(self, states: torch.Tensor) -> torch.Tensor:
+        """As of `Heads`."""
+        logits: torch.Tensor = self._head(states)
+        return logits[0].float()
+
+
+def load_eagle_head(model: LoadedModel, folder: Path) -> EagleHead:
+    """Read once and kept with the model. Raises StrategyError where it is no head for the model."""
+    key = f"eagle/{folder}"
+    if key not in model.remembered:
+        try:
+            reason = eagle_unsupported_reason(model, folder)
+            model.remembered[key] = (
+                EagleHead(model, _head_config(model, folder), _load_tensors(folder)) if not reason else None
+            )
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise
+            reason = str(error).splitlines()[0]
+        if reason:
+            raise StrategyError(
+                tr("The draft head in {folder} cannot be read: {reason}").format(folder=folder, reason=reason),
+                tr("Name the folder of an EAGLE head that was made for {model}.").format(model=model.name),
+            )
+    head: EagleHead = model.remembered[key]
+    return head
+
+
+def _head_config(model: LoadedModel, folder: Path) -> PreTrainedConfig:
+    """The head's own, for one layer and next to no words: those are the model's."""
+    config: PreTrainedConfig = AutoConfig.from_pretrained(folder, local_files_only=True)
+    config.num_hidden_layers, config.vocab_size, config.pad_token_id = 1, 1, None
+    config._attn_implementation = model.model.config._attn_implementation
+    return config
+
+
+def _load_tensors(folder: Path) -> Tensors:
+    """Of all its files; pickled ones, as EAGLE's are, by torch's reader that runs no code."""
+    files, pickled = find_weights(folder)
+    found: dict[str, torch.Tensor] = {}
+    for file in files:
+        found |= torch.load(file, map_location="cpu", weights_only=True) if pickled else load_file(file)
+    return found
+
+
+def _load_layer(layer: nn.Module, tensors: Tensors) -> nn.Module:
+    """With its weights; the first norm is left out where EAGLE's checkpoint has none."""
+    own = {name.removeprefix(_LAYER): value for name, value in tensors.items() if name.startswith(_LAYER)}
+    if "input_layernorm.weight" not in own:
+        layer._modules["input_layernorm"] = nn.Identity()
+    layer.load_state_dict(own)
+    return layer
+
+
+def _make_embedding(table: torch.Tensor) -> nn.Embedding:
+    """Of a table [V, D] of its own."""
+    words, width = table.shape
+    return nn.Embedding(words, width, _weight=table)
+
+
+def _load_projection(tensors: Tensors, width: int) -> nn.Linear:
+    """[token's embedding, state] → state. Raises ValueError for another shape."""
+    weight, bias = tensors["fc.weight"], tensors.get("fc.bias")
+    if weight.shape != (width, 2 * width):
+        raise ValueError(tr("fc.weight has the shape {shape}.").format(shape=tuple(weight.shape)))
+    join = nn.Linear(2 * width, width, bias=bias is not None)
+    join.load_state_dict({"weight": weight} | ({"bias": bias} if bias is not None else {}))
+    return join
+
+
+_SUPPORTED_LAYERS = {"full_attention", "sliding_attention"}
+
+
+class MtpHeads:
+    """DeepSeek-V3, GLM-4-MoE and their like: state and embedding normalized, projected, through one layer each."""
+
+    def __init__(self, network: Any) -> None:
+        self._network = network
+        self.count: int = network.num_mtp_layers
+        self.readable_ids = int(network.embed_tokens.weight.shape[0])
+        shared = {id(weight) for part in (network.embed_tokens, network.shared_head) for weight in part.parameters()}
+        self.weight_count = sum(weight.numel() for weight in network.parameters() if id(weight) not in shared)
+        self.windows: tuple[int | None, ...] = tuple(_window(network.config, head) for head in range(self.count))
+
+    def read(
+        self, head: int, ids: torch.Tensor, states: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor,
+        cache: Cache,
+    ) -> torch.Tensor:  # fmt: skip
+        """As of `Heads`."""
+        network = self._network
+        embedded = network.embed_tokens(ids)
+        angles = None
+        if network.rotary_emb is not None:
+            kind = {"layer_type": network.config.layer_types[head]} if network.has_per_layer_rope else {}
+            angles = network.rotary_emb(embedded, position_ids=positions, **kind)
+        layer = network.layers[head]
+        found: torch.Tensor = layer(
+            embedded, states, position_embeddings=angles, position_ids=positions, attention_mask=mask,
+            **{cache_name(layer): cache},
+        )  # fmt: skip
+        return network.shared_post_norm(found) if network.use_shared_post_norm else found
+
+    def scores(self, states: torch.Tensor) -> torch.Tensor:
+        """As of `Heads`."""
+        logits: torch.Tensor = self._network._project_to_logits(states)
+        return logits[0].float()
+
+
+def load_mtp_heads(model: LoadedModel) -> MtpHeads:
+    """Read once and kept with the model. Raises StrategyError where they cannot be."""
+    if "mtp" not in model.remembered:
+        held = checkpoint_heads(model)
+        assert held is not None
+        try:
+            with BUILD_LOCK:
+                network = MtpModel.from_pretrained(_network_with_heads(model, held), device_map={"": model.device})
+            _check_layer_types(network.config)
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise
+            raise _unreadable_error(model, error) from error
+        model.remembered["mtp"] = MtpHeads(network.eval())
+    heads: MtpHeads = model.remembered["mtp"]
+    return heads
+
+
+def _unreadable_error(model: LoadedModel, error: Exception) -> StrategyError:
+    return StrategyError(
+        tr("The heads for several tokens (MTP) of {model} cannot be read: {reason}").format(
+            model=model.name, reason=str(error).splitlines()[0]
+        ),
+        tr("Draft with a small model, with the model's own first layers (early exit), or with lookahead."),
+    )
+
+
+def _check_layer_types(config: PreTrainedConfig) -> None:
+    """Raises ValueError for a layer whose memory cannot be cut."""
+    for kind in getattr(config, "layer_types", None) or ():
+        if kind not in _SUPPORTED_LAYERS:
+            raise ValueError(tr("a layer of the kind {kind} keeps a state.").format(kind=kind))
+
+
+def _network_with_heads(model: LoadedModel, held: CheckpointHeads) -> Any:
+    """The model's network, every module its own, that knows how many heads there are and what they are called."""
+    network = copy.copy(model.model)
+    config = copy.deepcopy(model.model.config)
+    config.name_or_path = str(model.path or config.name_or_path)
+    text = config.get_text_config(decoder=True)
+    text.num_mtp_layers = held.count
+    for kinds in ("layer_types", "mlp_layer_types"):
+        own = getattr(text, kinds, None)
+        if own and not getattr(text, f"mtp_{kinds}", None):
+            setattr(text, f"mtp_{kinds}", [own[-1]] * held.count)
+    vars(network).update(config=config, _keys_to_ignore_on_load_unexpected=list(held.patterns))
+    return network
+
+
+def _window(config: PreTrainedConfig, head: int) -> int | None:
+    kinds = getattr(config, "layer_types", None)
+    return int(config.sliding_window) if kinds and kinds[head] == "sliding_attention" else None

@@ -1,0 +1,355 @@
+"""Jinja's sandbox with a meter in it: loops, calls, filters, operators, comparisons and output all pay.
+
+What a template may do is what transformers lets it do (its own environment has no limits): the same extensions, the
+same functions. A few filters for web pages are missing.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import time
+from collections.abc import Callable, ItemsView, Iterable, KeysView, Mapping, Sequence, Sized, ValuesView
+from contextvars import ContextVar
+from datetime import datetime
+from typing import TYPE_CHECKING, NoReturn
+
+from jinja2 import nodes
+from jinja2.exceptions import SecurityError, TemplateError
+from jinja2.ext import Extension, loopcontrols
+from jinja2.runtime import Context, LoopContext, Macro
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import Namespace
+from jinja2.visitor import NodeTransformer
+
+from resources.language import tr
+
+if TYPE_CHECKING:
+    from jinja2.parser import Parser
+
+_SECONDS = 5.0
+"""Of processor time."""
+_ITEM, _PRODUCT = 8, 2**12
+"""Units of looking at one item of a container; bits of two factors that cost one unit together."""
+_CHECK, _STEP = 20_000, 100
+"""The clock is read after so many units; each payment counts as some, however small it is."""
+_DIGITS = re.compile(r"\d+")
+_CONTAINERS = (list, tuple, set, frozenset, KeysView, ValuesView, ItemsView)
+
+
+class TemplateLimitError(TemplateError):
+    """A template asked for more time or text than any chat needs."""
+
+
+class TemplateBudget:
+    """Units are characters, and steps of a program; what is left can only fall."""
+
+    def __init__(self, units: int) -> None:
+        self._left = units
+        self._unchecked = 0
+        self._deadline = time.thread_time() + _SECONDS
+
+    def charge(self, units: int) -> None:
+        """Pay. Raises TemplateLimitError when that is more than is left, or when this thread has used up its processor
+        time: the time of other threads and programs does not count."""
+        self._left -= units
+        if self._left < 0:
+            raise TemplateLimitError(tr("it makes more text, or takes more steps, than any chat needs"))
+        self._unchecked += _STEP + units
+        if self._unchecked < _CHECK:
+            return
+        self._unchecked = 0
+        if time.thread_time() > self._deadline:
+            raise TemplateLimitError(tr("it takes longer than {seconds:g} seconds").format(seconds=_SECONDS))
+
+    def charge_copy(self, value: object) -> None:
+        """Pay for a copy of a sequence: its items are not copied."""
+        if isinstance(value, (list, tuple)):
+            self.charge(1 + len(value))
+        else:
+            self.charge_read(value)
+
+    def charge_read(self, *values: object) -> int:
+        """Pay for reading values whole, and say what that cost. Things inside count as often as they are reached: a
+        list that holds itself twice, and that twice again, is as heavy as it would be long if it were printed."""
+        total, waiting = 0, list(values)
+        count = len(waiting)
+        while waiting:
+            value = waiting.pop()
+            total += _own_size(value) + (_ITEM if count <= 0 else 0)
+            count -= 1
+            if total > self._left:
+                self.charge(total)
+            if isinstance(value, dict):
+                waiting.extend(value.keys())
+                waiting.extend(value.values())
+            elif isinstance(value, _CONTAINERS):
+                waiting.extend(value)
+        self.charge(total)
+        return total
+
+    def charge_repeated(self, value: object, others: Iterable[object]) -> None:
+        """Pay for an operation that may repeat what it is given once for each part of `value`, or as often as a number
+        says: padding, formatting, joining."""
+        others = list(others)
+        amount = sum(abs(int(number)) for number in _numbers(others)) + _widths((value, *others))
+        self.charge(self.charge_read(value) * (1 + self.charge_read(*others) + amount))
+
+    def charge_replace(self, text: str, old: object, new: object) -> None:
+        """Pay for a text in which one text is replaced by another, wherever it stands."""
+        self.charge(1 + len(text))
+        if isinstance(old, str) and isinstance(new, str):
+            self.charge(text.count(old) * len(new))
+
+    def charge_operator(self, operator: str, left: object, right: object) -> None:
+        """Pay for `left operator right`."""
+        if operator == "*" and isinstance(left, Sequence) != isinstance(right, Sequence):
+            text, times = (left, right) if isinstance(left, Sequence) else (right, left)
+            self.charge(self.charge_read(text) * max(1, int(times) if isinstance(times, int) else 1))
+        elif operator == "*" and isinstance(left, int) and isinstance(right, int):
+            self.charge(1 + left.bit_length() * right.bit_length() // _PRODUCT)
+        elif operator == "**" and isinstance(left, int) and isinstance(right, int):
+            self.charge(left.bit_length() * max(1, right))
+        elif operator == "%" and isinstance(left, str):
+            self.charge_repeated(left, right if isinstance(right, tuple) else (right,))
+        elif operator == "+" and isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
+            self.charge_copy(left)
+            self.charge_copy(right)
+        else:
+            self.charge_read(left, right)
+
+
+def _own_size(value: object) -> int:
+    if isinstance(value, (str, bytes, range)):
+        return 1 + len(value)
+    return 1 + (value.bit_length() // 8 if isinstance(value, int) else 0)
+
+
+def _numbers(values: Iterable[object]) -> list[int | float]:
+    return [value for value in values if isinstance(value, (int, float)) and abs(value) < float("inf")]
+
+
+def _widths(values: Iterable[object]) -> int:
+    """Numbers that stand in format strings (`%1000d`, `{:>1000}`), where they mean widths."""
+    formats = [value for value in values if isinstance(value, str) and ("%" in value or "{" in value)]
+    return sum(int(digits[:12]) for text in formats for digits in _DIGITS.findall(text))
+
+
+BUDGET: ContextVar[TemplateBudget] = ContextVar("meter")
+"""Of the template that is being compiled or rendered."""
+_WEIGH, _LOOP = "_weigh", "_loop"
+_MACRO, _ITERATION = 300, 16
+"""Units of calling a macro and of one round of a loop, whatever stands in them."""
+_FOR_WEB_PAGES = ("urlize", "striptags", "xmlattr", "pprint")
+_MULTIPLYING = {
+    "replace", "join", "indent", "center", "format", "tojson", "wordwrap", "batch", "slice", "round", "map",
+}  # fmt: skip
+"""Filters whose result may be longer than all that they are given together."""
+_LINEAR = {
+    "capitalize", "casefold", "copy", "count", "endswith", "find", "get", "index", "isalnum", "isalpha", "isdigit",
+    "islower", "isspace", "istitle", "isupper", "items", "keys", "lower", "lstrip", "partition", "removeprefix",
+    "removesuffix", "rfind", "rindex", "rpartition", "rsplit", "rstrip", "split", "splitlines", "startswith", "strip",
+    "swapcase", "title", "upper", "values",
+}  # fmt: skip
+"""Methods whose result is no longer than what they are called on; of all others the worst is believed."""
+
+
+class _ChargeInserter(NodeTransformer):
+    """Puts the meter where jinja itself has no place for it: around loops, comparisons and what is put together."""
+
+    def visit_For(self, node: nodes.For) -> nodes.For:
+        self.generic_visit(node)
+        node.iter = nodes.Filter(node.iter, _LOOP, [], [], None, None).set_lineno(node.lineno)
+        return node
+
+    def visit_Compare(self, node: nodes.Compare) -> nodes.Compare:
+        self.generic_visit(node)
+        node.expr = _charged(node.expr)
+        for operand in node.ops:
+            operand.expr = _charged(operand.expr)
+        return node
+
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Concat:
+        self.generic_visit(node)
+        node.nodes = [_charged(part) for part in node.nodes]
+        return node
+
+    def visit_List(self, node: nodes.List | nodes.Dict) -> nodes.Expr:
+        self.generic_visit(node)
+        return _charged(node)
+
+    visit_Dict = visit_List
+
+    def visit_Tuple(self, node: nodes.Tuple) -> nodes.Expr:
+        self.generic_visit(node)
+        return _charged(node) if node.ctx == "load" else node
+
+
+class _Generation(Extension):
+    """`{% generation %}` marks what the assistant wrote, for training; here its text is all that matters."""
+
+    tags = {"generation"}  # noqa: RUF012 (as jinja declares it)
+
+    def parse(self, parser: Parser) -> list[nodes.Node]:
+        """The text between the marks, as it is."""
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
+class _Namespace(Namespace):
+    """Jinja's, without names that reach into Python."""
+
+    def __init__(self, /, *args: Mapping[str, object], **kwargs: object) -> None:
+        attributes = dict(*args, **kwargs)
+        for name in attributes:
+            _check_name(name)
+        super().__init__(attributes)
+
+    def __setitem__(self, name: str, value: object) -> None:
+        _check_name(name)
+        super().__setitem__(name, value)
+
+    def __repr__(self) -> str:
+        return "<Namespace>"  # its values were never weighed together
+
+
+def _check_name(name: object) -> None:
+    if isinstance(name, str) and name.startswith("_"):
+        raise SecurityError(tr("a namespace cannot hold {name!r}").format(name=name))
+
+
+def _charged(node: nodes.Expr) -> nodes.Expr:
+    if isinstance(node, nodes.Const):
+        return node
+    weighed = nodes.Filter(node, _WEIGH, [], [], None, None)
+    weighed.set_lineno(node.lineno)
+    return weighed
+
+
+def _charge_one(value: object) -> object:
+    BUDGET.get().charge_read(value)
+    return value
+
+
+def _loop(values: Iterable[object]) -> Iterable[object]:
+    """What a loop goes over, paid for in advance where its length is known."""
+    meter = BUDGET.get()
+    if isinstance(values, Sized):
+        meter.charge(_ITERATION * len(values))
+        return values
+    return _metered_iterator(values)
+
+
+def _metered_iterator(values: Iterable[object]) -> Iterable[object]:
+    for value in values:
+        BUDGET.get().charge(_ITERATION)
+        yield value
+
+
+def _concat(pieces: Iterable[str]) -> str:
+    parts, meter = [], BUDGET.get()
+    for piece in pieces:
+        meter.charge(1 + len(piece))
+        parts.append(piece)
+    return "".join(parts)
+
+
+def _charging(name: str, function: Callable[..., object]) -> Callable[..., object]:
+    """A filter or test that pays first. Some get the context before what they work on."""
+    skip = 1 if hasattr(function, "jinja_pass_arg") else 0
+
+    @functools.wraps(function)
+    def paid(*args: object, **kwargs: object) -> object:
+        values, meter = [*args[skip:], *kwargs.values()], BUDGET.get()
+        if name == "replace" and len(values) == 3 and isinstance(values[0], str):
+            meter.charge_replace(values[0], values[1], values[2])
+        elif name in _MULTIPLYING and values:
+            meter.charge_repeated(values[0], values[1:])
+        else:
+            meter.charge_read(*values)
+        return function(*args, **kwargs)
+
+    return paid
+
+
+def _charge_call(meter: TemplateBudget, function: Callable[..., object], args: list[object]) -> None:
+    method = getattr(function, "__wrapped__", function)  # the sandbox wraps str.format
+    owner = getattr(method, "__self__", None)
+    if isinstance(owner, str) and method.__name__ == "replace" and len(args) >= 2:
+        meter.charge_replace(owner, args[0], args[1])
+    elif isinstance(owner, (str, bytes, int, float, list, tuple, dict)) and method.__name__ not in _LINEAR:
+        meter.charge_repeated(owner, args)
+    else:
+        meter.charge_repeated("", args) if function is _strftime_now else meter.charge_read(owner, *args)
+
+
+def _dict(*args: Mapping[str, object], **kwargs: object) -> dict[str, object]:
+    return dict(*args, **kwargs)
+
+
+def _raise(message: str) -> NoReturn:
+    raise TemplateError(message)
+
+
+def _strftime_now(form: str) -> str:
+    return datetime.now().strftime(form)
+
+
+def _tojson(
+    value: object,
+    ensure_ascii: bool = False,
+    indent: int | str | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    """As transformers writes it: jinja's own escapes what web pages would take for tags."""
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+
+class MeteredEnvironment(ImmutableSandboxedEnvironment):
+    """Compiles and renders under the meter that `BUDGET` holds."""
+
+    concat = staticmethod(_concat)
+    intercepted_binops = frozenset({"+", "-", "*", "/", "//", "%", "**"})
+
+    def __init__(self) -> None:
+        super().__init__(
+            trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols], finalize=_charge_one
+        )
+        for name in _FOR_WEB_PAGES:
+            del self.filters[name]
+        self.filters = {name: _charging(name, function) for name, function in self.filters.items()}
+        self.filters |= {_WEIGH: _charge_one, _LOOP: _loop, "tojson": _charging("tojson", _tojson)}
+        self.tests = {name: _charging(name, test) for name, test in self.tests.items() if callable(test)}
+        self.globals = {
+            "range": self.globals["range"], "dict": _dict, "namespace": _Namespace, "raise_exception": _raise,
+            "strftime_now": _strftime_now,
+        }  # fmt: skip
+
+    def call_binop(self, context: Context, operator: str, left: object, right: object) -> object:
+        """An operator of arithmetic, which also joins and repeats texts."""
+        BUDGET.get().charge_operator(operator, left, right)
+        return super().call_binop(context, operator, left, right)
+
+    def call(__self, __context: Context, __obj: Callable[..., object], *args: object, **kwargs: object) -> object:
+        """A function, a method or a macro."""
+        meter = BUDGET.get()
+        if isinstance(__obj, (Macro, LoopContext)):
+            meter.charge(_MACRO)  # what it does with its arguments pays for itself
+        else:
+            _charge_call(meter, __obj, [*args, *kwargs.values()])
+        return super().call(__context, __obj, *args, **kwargs)
+
+    def getitem(self, obj: object, argument: object) -> object:
+        """A slice is a copy; a key of many parts is read whole."""
+        if isinstance(argument, slice):
+            BUDGET.get().charge_copy(obj)
+        else:
+            BUDGET.get().charge_read(argument)
+        return super().getitem(obj, argument)
+
+    def _generate(
+        self, source: nodes.Template, name: str | None, filename: str | None, defer_init: bool = False
+    ) -> str:
+        return super()._generate(_ChargeInserter().visit(source), name, filename, defer_init)

@@ -1,0 +1,1 @@
+"""Watermark schemes, and the test that detects them."""

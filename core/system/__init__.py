@@ -1,0 +1,1 @@
+"""Operating system, installed packages, files, and the memory of devices."""

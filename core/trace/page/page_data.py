@@ -1,0 +1,236 @@
+"""The run gathered from its events, as the plain values that a page is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from core.common.text import cut_short
+from core.events import (
+    Alternative,
+    BeamsRanked,
+    BeamStep,
+    DraftRound,
+    Event,
+    Finished,
+    LayerChoice,
+    Notice,
+    PromptToken,
+    RunStarted,
+    SequenceFinished,
+    Stage,
+    TokenChosen,
+    TokenCompared,
+)
+from core.explain.settings import explain_stage
+from core.explain.tokens import explain_token, is_remote
+from core.explain.words import control_name, ending_brief, visible
+from core.processors.pipeline_stages import stage_label
+from core.trace.page.json_values import PageValues, TokenTextTable, rounded_number, sentence_parts
+from core.trace.page.run_facts import SCORED, memory_values, metric_rows, run_summary, setting_rows
+from core.trace.page.search_values import beam_values, round_values
+from resources.language import tr
+
+
+class StageTable:
+    """Heads of the funnel's stages, each once; a step then says which, and what they left over."""
+
+    def __init__(self) -> None:
+        self.headings: list[list[str]] = []
+        self._numbers: dict[tuple[str, str], int] = {}
+
+    def __call__(self, stage: Stage) -> int:
+        key = (stage.name, stage.label)
+        if key not in self._numbers:
+            self._numbers[key] = len(self.headings)
+            self.headings.append([stage_label(stage), stage.kind])
+        return self._numbers[key]
+
+
+def token_values(
+    chosen: Sequence[TokenChosen], second: Mapping[int, TokenCompared], names: TokenTextTable, stages: StageTable
+) -> list[PageValues]:
+    """All tokens of one text, with what a second model held of each, by step, where there is one."""
+    made = [_token_value(token, names, stages) for token in chosen]
+    for token, plain in zip(chosen, made, strict=True):
+        if token.step in second:
+            plain["second"] = _comparison_values(second[token.step], names)
+    return made
+
+
+def _comparison_values(other: TokenCompared, names: TokenTextTable) -> PageValues:
+    return {
+        "id": other.id,
+        "raw": rounded_number(other.probability),
+        "final": rounded_number(other.probability),
+        "rank": other.rank,
+        "entropy": rounded_number(other.entropy),
+        "divergence": rounded_number(other.divergence),
+        "others": [_alternative_values(item, names) for item in other.alternatives],
+    }
+
+
+def _token_value(token: TokenChosen, names: TokenTextTable, stages: StageTable) -> PageValues:
+    why = explain_token(token)
+    found: PageValues = {
+        "id": token.id,
+        "word": names(token.piece, token.is_special),
+        "text": visible(token.text),
+        "raw": rounded_number(token.raw_probability),
+        "final": rounded_number(token.probability),
+        "log": rounded_number(token.raw_log_probability),
+        "rank": token.rank,
+        "entropy": rounded_number(token.entropy),
+        "seconds": rounded_number(token.seconds),
+        "why": sentence_parts(why, why.figures),
+        "others": [_alternative_values(item, names) for item in token.alternatives],
+        "funnel": [[stages(stage), stage.survivors, rounded_number(stage.mass), rounded_number(stage.raw_mass)]
+                   for stage in token.funnel],
+    }  # fmt: skip
+    return found | _optional_values(token)
+
+
+def _optional_values(token: TokenChosen) -> PageValues:
+    """What few tokens have; left out where it is as usual."""
+    found: PageValues = {}
+    if token.final_rank is not None and token.final_rank != token.rank:
+        found["finalRank"] = token.final_rank
+    if is_remote(token):
+        found["untold"] = True
+    if token.special:
+        found["special"] = True
+    if token.origin != "target":
+        found["origin"] = token.origin
+    if token.method in ("sampled", "dola_sampled"):
+        found["drawn"] = True
+    if token.layer_choice is not None:
+        found["layers"] = _layer_values(token.layer_choice)
+    if told := [explain_stage(stage) for stage in token.funnel if stage.detail is not None]:
+        found["did"] = [sentence_parts(sentence, sentence.figures) for sentence in told]
+    return found
+
+
+def _alternative_values(item: Alternative, names: TokenTextTable) -> list[object]:
+    """[id, word, by the model, after the settings, rank], and in contrastive search [penalty, score] behind them."""
+    found: list[object] = [
+        item.id,
+        names(item.text, item.special),
+        rounded_number(item.raw_probability),
+        rounded_number(item.probability),
+        item.rank,
+    ]
+    if item.score is not None:
+        found += [rounded_number(item.degeneration_penalty), rounded_number(item.score)]
+    return found
+
+
+def _layer_values(choice: LayerChoice) -> list[object]:
+    return [choice.layer, [[layer, rounded_number(divergence)] for layer, divergence in choice.divergences]]
+
+
+_MAX_TITLE_LENGTH = 60
+
+
+@dataclass(slots=True)
+class _CollectedRun:
+    """The events of a run by their kinds."""
+
+    started: RunStarted | None = None
+    finished: Finished | None = None
+    ranking: BeamsRanked | None = None
+    tokens: dict[int, list[TokenChosen]] = field(default_factory=dict)
+    comparisons: dict[int, TokenCompared] = field(default_factory=dict)
+    """What a second model held of the tokens of the first text, by their steps."""
+    endings: dict[int, SequenceFinished] = field(default_factory=dict)
+    steps: list[BeamStep] = field(default_factory=list)
+    rounds: list[DraftRound] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+
+    def add(self, event: Event) -> None:
+        """Sort it in."""
+        match event:
+            case TokenChosen():
+                self.tokens.setdefault(event.sequence, []).append(event)
+            case TokenCompared():
+                self.comparisons[event.step] = event
+            case BeamStep():
+                self.steps.append(event)
+            case DraftRound():
+                self.rounds.append(event)
+            case SequenceFinished():
+                self.endings[event.sequence] = event
+            case Notice():
+                self.notices.append(event.message)
+            case RunStarted():
+                self.started = event
+            case BeamsRanked():
+                self.ranking = event
+            case Finished():
+                self.finished = event
+
+
+def collect_page_data(events: Iterable[Event], title: str = "") -> PageValues:
+    """Everything the page shows, as values that JSON can hold."""
+    seen, run = list(events), _CollectedRun()
+    for event in seen:
+        run.add(event)
+    names, stages = TokenTextTable(), StageTable()
+    prompt, beginning = (run.started.prompt, run.started.beginning) if run.started else ((), ())
+    is_scored = run.started is not None and run.started.strategy == SCORED
+    plain = _plain_text((*prompt, *beginning), run)
+    found: PageValues = {
+        "title": title or _default_title(_prompt_text(prompt) or plain),
+        "plain": plain,
+        "made": run_summary(run.started),
+        "vocabulary": run.started.vocabulary if run.started else 0,
+        "prompt": [_prompt_token(token) for token in prompt],
+        "beginning": [_prompt_token(token) for token in beginning],
+        "scored": is_scored,
+        "second": run.started.second if run.started else "",
+        "texts": _all_text_values(run, names, stages),
+        "beams": beam_values(run.steps, run.ranking, names),
+        "rounds": round_values(run.rounds, names),
+        "memory": memory_values(seen),
+        "settings": setting_rows(run.started),
+        "metrics": metric_rows(run.finished, run.tokens.get(0, []) if is_scored else ()),
+        "notices": run.notices,
+    }
+    return found | {"words": names.labels, "stages": stages.headings}
+
+
+def _default_title(text: str) -> str:
+    """The first words of what was asked, or of what was written."""
+    text = " ".join(text.split())
+    return cut_short(text, _MAX_TITLE_LENGTH + 1) or tr("A run")
+
+
+def _prompt_token(token: PromptToken) -> list[object]:
+    """[text, id], and behind them the name of a control token."""
+    name = control_name(token.text, token.special)
+    return [visible(token.text), token.id, *([name] if name else [])]
+
+
+def _all_text_values(run: _CollectedRun, names: TokenTextTable, stages: StageTable) -> list[PageValues]:
+    """Every text that was written; a search writes its own by its nodes, and only their endings stand here."""
+    count = max([run.started.sequences if run.started else 1, *(number + 1 for number in run.tokens)])
+    return [_text_values(run, number, names, stages) for number in range(count)]
+
+
+def _text_values(run: _CollectedRun, number: int, names: TokenTextTable, stages: StageTable) -> PageValues:
+    ending = run.endings.get(number)
+    return {
+        "tokens": token_values(run.tokens.get(number, []), run.comparisons, names, stages),
+        "tail": visible(ending.tail) if ending else "",
+        "ending": ending_brief(ending) if ending else tr("broken off"),
+    }
+
+
+def _plain_text(prompt: Sequence[PromptToken], run: _CollectedRun) -> str:
+    """Prompt and first text, for a browser that runs no scripts."""
+    written = run.finished.texts[0] if run.finished and run.finished.texts else ""
+    return visible(_prompt_text(prompt) + (written or "".join(token.text for token in run.tokens.get(0, []))))
+
+
+def _prompt_text(prompt: Sequence[PromptToken]) -> str:
+    """Its text without control tokens."""
+    return "".join(token.text for token in prompt if not control_name(token.text, token.special))

@@ -1,0 +1,109 @@
+"""A beam search as the page has it: every continuation that was considered, step by step, and the final ranking."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from core.events import BeamCandidate, BeamsRanked, BeamStep, DraftNode, DraftRound, Hypothesis
+from core.explain.beams import explain_candidate
+from core.explain.draft_rounds import explain_draft, explain_extra, explain_round
+from core.explain.words import visible
+from core.trace.page.json_values import PageValues, TokenTextTable, rounded_number, sentence_parts
+
+
+def beam_values(steps: Sequence[BeamStep], ranking: BeamsRanked | None, names: TokenTextTable) -> PageValues | None:
+    """None where nothing was searched."""
+    if not steps:
+        return None
+    width = max(_kept_per_group(step) for step in steps)
+    return {
+        "width": width,
+        "penalty": rounded_number(steps[-1].length_penalty),
+        "steps": [_beam_step(step, width, names) for step in steps],
+        "ranking": [_beam_hypothesis(item) for item in ranking.hypotheses] if ranking else [],
+    }
+
+
+def _kept_per_group(step: BeamStep) -> int:
+    """How many stay: of a group, in diverse search."""
+    kept = Counter(candidate.group for candidate in step.candidates if candidate.fate in ("kept", "early_stopped"))
+    return max(kept.values(), default=0)
+
+
+def _beam_step(step: BeamStep, width: int, names: TokenTextTable) -> PageValues:
+    return {
+        "best": step.best,
+        "seconds": rounded_number(step.seconds),
+        "nodes": [_beam_node(candidate, step, width, names) for candidate in step.candidates],
+    }
+
+
+def _beam_node(candidate: BeamCandidate, step: BeamStep, width: int, names: TokenTextTable) -> PageValues:
+    why = explain_candidate(candidate, step, width)
+    return {
+        "node": candidate.node,
+        "parent": candidate.parent,
+        "id": candidate.id,
+        "word": names(candidate.piece, candidate.special),
+        "text": visible(candidate.text),
+        "final": rounded_number(candidate.probability),
+        "raw": rounded_number(candidate.raw_probability),
+        "log": rounded_number(candidate.raw_log_probability),
+        "logp": rounded_number(candidate.log_probability),
+        "score": rounded_number(candidate.score),
+        "normalized": rounded_number(candidate.normalized),
+        "rank": candidate.raw_rank,
+        "place": candidate.rank,
+        "entropy": rounded_number(candidate.entropy),
+        "fate": candidate.fate,
+        "group": candidate.group,
+        "special": candidate.ended == "eos",
+        "why": sentence_parts(why, why.figures),
+    }
+
+
+def _beam_hypothesis(item: Hypothesis) -> PageValues:
+    return {
+        "node": item.node,
+        "text": visible(item.text),
+        "score": rounded_number(item.score),
+        "length": item.length,
+        "finished": item.finished,
+    }
+
+
+def round_values(found: Sequence[DraftRound], names: TokenTextTable) -> list[PageValues]:
+    """One for each round, in order."""
+    return [_draft_round(event, names) for event in found]
+
+
+def _draft_round(event: DraftRound, names: TokenTextTable) -> PageValues:
+    why, extra = explain_round(event), explain_extra(event)
+    return {
+        "step": event.step,
+        "nodes": [_draft_node(node, event, names) for node in event.nodes],
+        "accepted": list(event.accepted),
+        "extra": event.extra_kind,
+        "extraWord": names(event.extra_piece, event.extra_special),
+        "extraWhy": sentence_parts(extra, extra.figures),
+        "draft": rounded_number(event.draft_seconds),
+        "verify": rounded_number(event.verify_seconds),
+        "why": sentence_parts(why, why.figures),
+    }
+
+
+def _draft_node(node: DraftNode, event: DraftRound, names: TokenTextTable) -> PageValues:
+    why = explain_draft(node, event)
+    return {
+        "node": node.node,
+        "parent": node.parent,
+        "id": node.id,
+        "word": names(node.piece, node.special),
+        "q": rounded_number(node.draft_probability),
+        "p": rounded_number(node.target_probability),
+        "fate": node.fate,
+        "ratio": rounded_number(node.ratio),
+        "die": rounded_number(node.die),
+        "why": sentence_parts(why, why.figures),
+    }
