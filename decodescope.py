@@ -8,7 +8,7 @@
 Every name is imported on first use. `decodescope.events`, `.errors`, `.caches`, … are the modules `core.events`, … .
 `python -m decodescope` opens the window.
 
-Raises ImportError where another package called `core`, `app` or `resources` precedes the program's own.
+Raises ImportError if another package named `core`, `app` or `resources` precedes the program's own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HOME = Path(__file__).resolve().parent
 
 
 def _require_own(package: str) -> None:
-    """Raise ImportError if `package` is another one than the program's."""
+    """Raise ImportError if `package` is not the program's own."""
     own, found = _HOME / package, _location(package)
     if found is None:
         raise ImportError(f"Decodescope is incomplete: {own} is missing. Install it again.", name=package)
@@ -43,10 +43,10 @@ def _require_own(package: str) -> None:
 
 
 def _location(package: str) -> Path | None:
-    """The folder (or file) of a top-level package, without importing it; None if there is none."""
+    """Return the folder (or file) of a top-level package without importing it; None if there is none."""
     try:
         spec = importlib.util.find_spec(package)
-    except ValueError:  # it is in sys.modules and has no spec
+    except ValueError:  # in sys.modules without a spec
         spec = None
     if spec is None:
         file = getattr(sys.modules.get(package), "__file__", None)
@@ -59,12 +59,12 @@ def _location(package: str) -> Path | None:
 for _package in ("core", "resources"):
     _require_own(_package)
 
-__path__: list[str] = []  # `import decodescope.events` asks the finder below
+__path__: list[str] = []  # lets `import decodescope.events` use the finder below
 __version__: str
 
 
 class _SubmoduleFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Resolve `decodescope.NAME` to the module `core.NAME` itself, so that classes exist once."""
+    """Resolves `decodescope.NAME` to the module `core.NAME` itself, so that classes exist once."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None

@@ -1,4 +1,4 @@
-"""The Qt application: draws what the core reports, asks the core for more."""
+"""The Qt application: displays the core's events and sends it requests."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ def build_window(
     language: str = "",
     adopted: Sequence[AdoptedFolder] = (),
 ) -> MainWindow:
-    """The main window, not yet shown; a QApplication must exist.
+    """Create the main window without showing it; a QApplication must exist.
 
-    `config_dir` is where settings are kept, by default this user's own place. `engine` takes the core's place in
-    tests. With `assembled=False` it is an empty frame, quick to show, until its `assemble` is called.
-    `language` (a choice as in the settings) goes before theirs, this time. `adopted` are the folders that have been
-    copied from those of the program's former name; without `config_dir` the rest is copied here.
+    `config_dir` is the settings folder, by default the user's. `engine` replaces the core in tests. With
+    `assembled=False` the window is an
+    empty frame, quick to show, until its `assemble` is called. `language` (one of the settings' choices) overrides the
+    saved one for this
+    start. `adopted` are folders already copied from those of the program's former name; without `config_dir` the
+    remaining ones are copied here.
     """
     from app.import_hook import remove_pyside_import_hook
 
@@ -41,7 +43,7 @@ def build_window(
         from app.session.garbage_collection import collection_paused
 
         with collection_paused():
-            from app.window.assembly import assemble  # the panels and views take a while to import
+            from app.window.assembly import assemble  # importing the panels and views takes a while
 
             return assemble(window, store, engine, language)
 

@@ -1,4 +1,4 @@
-"""`decodescope` and `python -m app`."""
+"""Entry point of `decodescope` and `python -m app`."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -> int:
-    """Open the window; gives back the exit code."""
+    """Open the window and return the exit code."""
     with escape_streams():
         return _main(arguments, engine)
 
 
 def _main(arguments: Sequence[str] | None, engine: Engine | None) -> int:
-    """Show the empty frame first; import its contents and the event loop afterwards."""
+    """Show the empty frame first, then import its contents and the event loop."""
     arguments = sys.argv[1:] if arguments is None else arguments
     for notice in adopt_variables():
         print(f"{NAME}: {notice}", file=sys.stderr)
@@ -67,7 +67,7 @@ def _main(arguments: Sequence[str] | None, engine: Engine | None) -> int:
     application.setQuitOnLastWindowClosed(False)
     if options.pictures is not None:
         return _exit(_run_album(application, options.pictures, options, engine))
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the window can be closed in order
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the window can close cleanly
     try:
         with _settings_folder(options) as folder:
             code = _run_window(application, options, engine, folder, adopted)
@@ -78,13 +78,15 @@ def _main(arguments: Sequence[str] | None, engine: Engine | None) -> int:
 
 
 def _adopt_folders(arguments: Sequence[str]) -> list[AdoptedFolder]:
-    """Copy the folders of the former name, unless another folder is named or no window is going to open."""
+    """Copy the folders of the program's former name, unless another folder is given or no window will open."""
     opens_window = not peek_option(arguments, "--config-dir") and not {"-h", "--help"} & set(arguments)
     return adopt_folders() if opens_window else []
 
 
 def _settings_folder(options: CommandLineOptions) -> AbstractContextManager[Path | None]:
-    """Where settings are kept; None for the usual place. What leaves files depends on the command line alone."""
+    """Return the settings folder; None for the default. Runs that write files use a temporary one, so that they depend
+    only on the command line.
+    """
     return (
         temporary_folder() if options.config_dir is None and options.writes_files else nullcontext(options.config_dir)
     )
@@ -106,7 +108,7 @@ def _run_window(
 
 
 def _language(arguments: Sequence[str]) -> str:
-    """The choice of language that even the command line's own messages follow."""
+    """Return the language to use, also for the command line's own messages."""
     if language := peek_option(arguments, "--language", LANGUAGE_CHOICES):
         return language
     folder = peek_option(arguments, "--config-dir")
@@ -114,7 +116,7 @@ def _language(arguments: Sequence[str]) -> str:
 
 
 def _engine(options: CommandLineOptions, engine: Engine | None) -> Engine | None:
-    """The engine given, or one that holds still, or records; None for the usual one."""
+    """Return the given engine, wrapped for deterministic or recorded runs; None for the default engine."""
     if not options.still and options.record is None:
         return engine
     from app.session.engine_router import EngineRouter
@@ -132,7 +134,7 @@ def _engine(options: CommandLineOptions, engine: Engine | None) -> Engine | None
 
 
 def _run_album(application: QApplication, path: Path, options: CommandLineOptions, engine: Engine | None) -> int:
-    """Make the pictures of a script. Gives back the exit code."""
+    """Draw the pictures of a script and return the exit code."""
     import qasync
 
     from app.album.picture import AlbumError
@@ -160,7 +162,7 @@ def _run_loop(application: QApplication, window: MainWindow, options: CommandLin
 
 
 def _exit(code: int) -> int:
-    """Where the worker did not come back, nothing can be tidied up behind it: the process ends at once."""
+    """End the process at once if a worker thread is stuck, because a normal shutdown would wait for it."""
     from app.session.worker import is_any_stuck
 
     if is_any_stuck():

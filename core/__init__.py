@@ -1,10 +1,10 @@
-"""Decodescope's generation core: decode with any Hugging Face model and see every decision.
+"""Decodescope's generation core: decode with any Hugging Face model and observe every decision.
 
     model = core.load("storyteller")
     for event in core.stream(model, core.Request("Once upon a time")): ...
 
-Importing this package costs nothing: each name is imported when it is first asked for, torch and transformers by those
-that need them.
+Importing this package is fast: each name is imported on first access, torch and transformers only by names that need
+them.
 """
 
 from __future__ import annotations

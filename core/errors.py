@@ -1,4 +1,4 @@
-"""Every way a run can fail, each with its cause, its figures and what to do about it."""
+"""All errors of a run, each with a cause and a remedy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from resources.language import join_sentences, mark, tr, trn
 
 
 class DecodescopeError(Exception):
-    """Base class: `cause` says what is wrong, `remedy` what to do; `details` may unfold further."""
+    """Base class: `cause` says what is wrong, `remedy` what to do; `details` may contain more, such as a traceback."""
 
     title = mark("Something went wrong")
 
@@ -17,7 +17,7 @@ class DecodescopeError(Exception):
 
 
 TokenscopeError = DecodescopeError
-"""The base class under the program's former name."""
+"""Former name of the base class."""
 
 
 class ModelError(DecodescopeError):
@@ -31,19 +31,19 @@ class ModelNotFoundError(ModelError):
 
 
 class ConfigMissingError(ModelError):
-    """The folder holds no config.json, or an unreadable one."""
+    """The folder contains no config.json, or an unreadable one."""
 
 
 class ModelFileError(ModelError):
-    """A file of the folder is damaged, too large, or nothing that may be opened (a pipe, a device)."""
+    """A file of the folder is damaged, too large, or cannot be opened safely (a pipe, a device)."""
 
 
 class ConfigInvalidError(ModelError):
-    """A value of config.json or generation_config.json cannot be, or nothing can be built from them."""
+    """A value of config.json or generation_config.json is invalid, or no model can be built from them."""
 
 
 class UnknownArchitectureError(ModelError):
-    """The installed transformers does not know the model type, or it cannot generate text."""
+    """The installed transformers does not support the model type, or the model cannot generate text."""
 
 
 class CorruptWeightsError(ModelError):
@@ -51,53 +51,53 @@ class CorruptWeightsError(ModelError):
 
 
 class PickledWeightsError(ModelError):
-    """Only pickled weights exist, and this model was not allowed them."""
+    """Only pickled weights exist, which are not allowed for this model."""
 
 
 class ProcessorMissingError(ModelError):
-    """A model that hears or sees has no file that says how sounds and pictures become numbers, or a broken one."""
+    """A model for sounds or pictures has no processor file, or an invalid one."""
 
 
 class UnpackableError(ModelError):
-    """Its layers cannot be kept in eight or four bits."""
+    """The model's layers cannot be quantized to eight or four bits."""
 
 
 class RemoteCodeError(ModelError):
-    """The model brings code of its own, and was not allowed to run it."""
+    """The model contains its own code, which is not allowed to run."""
 
 
 class UnforeseenError(DecodescopeError):
-    """Something failed that nothing here knows, most often in the model's own code; `details` say where."""
+    """An unexpected error, usually in the model's own code; `details` contain the traceback."""
 
     title = mark("The run failed")
 
 
 class PreferenceError(DecodescopeError):
-    """Rankings, a reward model or a training of the preference lab cannot be used."""
+    """Rankings, a reward model or a training run of the preference lab cannot be used."""
 
     title = mark("The preferences cannot be used")
 
 
 class UnpredictableError(DecodescopeError):
-    """A size cannot be told before it is there."""
+    """A size cannot be predicted."""
 
-    title = mark("This cannot be told in advance")
+    title = mark("This cannot be predicted")
 
 
 class TokenizerMissingError(DecodescopeError):
-    """Text was given (or a chat) but the model has no tokenizer or no chat template."""
+    """The prompt is text or a chat, but the model has no tokenizer or no chat template."""
 
-    title = mark("Text cannot be turned into tokens")
+    title = mark("Text cannot be tokenized")
 
 
 class PromptError(DecodescopeError):
-    """The prompt cannot be decoded from."""
+    """The prompt cannot be used."""
 
     title = mark("The prompt cannot be used")
 
 
 class EmptyPromptError(PromptError):
-    """No token to begin with: an empty prompt and no beginning-of-sequence token."""
+    """There is no first token: the prompt is empty and the model has no beginning-of-sequence token."""
 
 
 class PromptTooLongError(PromptError):
@@ -125,25 +125,25 @@ class MediaError(DecodescopeError):
 
 
 class MediaMissingError(MediaError):
-    """There is no such file, or it may not be opened (no permission, a folder, a pipe, a device)."""
+    """The file does not exist or cannot be opened (no permission, a folder, a pipe, a device)."""
 
 
 class MediaFormatError(MediaError):
-    """It is no sound and no picture, or of a format that is not read here."""
+    """The file is neither a sound nor a picture, or its format is not supported."""
 
 
 class MediaDamagedError(MediaError):
-    """It is empty, cut short, or holds what no file of its format can."""
+    """The file is empty, truncated or invalid."""
 
 
 class MediaTooLargeError(MediaError):
-    """It has more bytes, seconds or pixels than are read here, or than the model takes."""
+    """The file has more bytes, seconds or pixels than supported here or by the model."""
 
 
 class MediaRefusedError(MediaError):
-    """The model does not take it: no sound, no picture, not so many of them; or it needs one and has none."""
+    """The model does not accept it: no sounds, no pictures, or fewer of them; or it requires one and there is none."""
 
-    title = mark("The model cannot take this")
+    title = mark("The model does not accept this")
 
 
 class TextTooLongError(PromptError):
@@ -154,25 +154,25 @@ class TextTooLongError(PromptError):
     def __init__(self, tokens: int, context: int) -> None:
         self.tokens, self.context = tokens, context
         super().__init__(
-            tr("The text has {tokens:,} tokens, and the model's context has room for {context:,}.").format(
+            tr("The text has {tokens:,} tokens, more than the model's context of {context:,}.").format(
                 tokens=tokens, context=context
             ),
-            tr("Leave out at least {tokens:,} of them, or choose a model with a longer context.").format(
+            tr("Remove at least {tokens:,} of them, or choose a model with a longer context.").format(
                 tokens=tokens - context
             ),
         )
 
 
 class ComparisonError(DecodescopeError):
-    """Two models cannot be held against each other on one text."""
+    """Two models cannot be compared on one text."""
 
     title = mark("These models cannot be compared")
 
 
 class InsideError(DecodescopeError):
-    """A model does not let this be seen: its layers cannot be read as choices, or it keeps no attention."""
+    """A model's internals cannot be inspected: its layers have no readable predictions, or it returns no attention."""
 
-    title = mark("This cannot be seen inside this model")
+    title = mark("This model cannot be inspected this way")
 
 
 class ParameterError(DecodescopeError):
@@ -186,39 +186,39 @@ class ParameterError(DecodescopeError):
 
 
 class StrategyError(DecodescopeError):
-    """The strategy does not exist, or the model cannot do it."""
+    """The strategy does not exist, or the model does not support it."""
 
     title = mark("This strategy cannot be used here")
 
 
 class CacheError(DecodescopeError):
-    """The cache back end does not exist, or cannot serve this model and strategy."""
+    """The cache backend does not exist, or does not support this model and strategy."""
 
     title = mark("This cache cannot be used here")
 
 
 class DeviceError(DecodescopeError):
-    """The device asked for is not there."""
+    """The requested device does not exist."""
 
     title = mark("The device cannot be used")
 
 
 class NumericError(DecodescopeError):
-    """The model produced logits that are not numbers."""
+    """The model produced logits that are NaN or infinite."""
 
-    title = mark("The model's output is not a number")
+    title = mark("The model's output is invalid")
 
 
 class TraceError(DecodescopeError):
-    """A recorded run cannot be written, or read: no such file, cut short, damaged, of a later version."""
+    """A recording cannot be written or read: missing, truncated, damaged, or of a later version."""
 
-    title = mark("The recorded run cannot be used")
+    title = mark("The recording cannot be used")
 
 
 class ScaleError(DecodescopeError):
-    """The processes of the Scale lab could not be started, or did not come to their end."""
+    """The processes of the Scale lab could not be started, or ended early."""
 
-    title = mark("The lab was ended")
+    title = mark("The lab was stopped")
 
 
 class OutOfMemoryError(DecodescopeError):
@@ -228,115 +228,115 @@ class OutOfMemoryError(DecodescopeError):
 
 
 class ModelTooLargeError(OutOfMemoryError):
-    """A model's weights take more memory than there is, or than they are allowed."""
+    """A model's weights need more memory than available or allowed."""
 
     title = mark("The model does not fit into memory")
 
 
 class FileNotWrittenError(DecodescopeError):
-    """What was to be kept could not be written: no such folder, no permission, no room."""
+    """A file could not be written: missing folder, no permission, or no space."""
 
-    title = mark("The file was not written")
+    title = mark("The file could not be saved")
 
 
 class DiskFullError(FileNotWrittenError):
-    """The disk has no room for what is to be downloaded."""
+    """The disk has too little space for a download."""
 
 
 class HubError(DecodescopeError):
-    """The hub did not give what was asked of it."""
+    """The Hub did not fulfil a request."""
 
-    title = mark("The hub did not give it")
+    title = mark("The Hub request failed")
 
 
 class NoNetworkError(HubError):
-    """The hub cannot be reached, or must not be asked."""
+    """The Hub cannot be reached, or offline mode is on."""
 
     title = mark("No network")
 
 
 class NotOnHubError(HubError):
-    """The hub has no model of that name, or it is no name that one can have."""
+    """The Hub has no model of that name, or the name is invalid."""
 
 
 class AccessError(HubError):
-    """The model is gated or private, or the token is not accepted."""
+    """The model is gated or private, or the token is rejected."""
 
     title = mark("You have no access to this model")
 
 
 class TooManyRequestsError(HubError):
-    """The hub has been asked too often; `seconds` until it may be asked again, 0 where it did not say."""
+    """The Hub rejected the request because of its rate limit; `seconds` until the next attempt, 0 if unknown."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         super().__init__(
-            tr("The hub has had too many requests from here."),
+            tr("The Hub received too many requests from here."),
             trn(
-                "Try again in {seconds:.0f} second; what is downloaded already is kept.",
-                "Try again in {seconds:.0f} seconds; what is downloaded already is kept.",
+                "Try again in {seconds:.0f} second; what is already downloaded is kept.",
+                "Try again in {seconds:.0f} seconds; what is already downloaded is kept.",
                 round(seconds),
             ).format(seconds=seconds)
             if seconds
-            else tr("Try again in a few minutes; what is downloaded already is kept."),
+            else tr("Try again in a few minutes; what is already downloaded is kept."),
         )
 
 
 class TransferError(HubError):
-    """A file did not come whole, or is not what the hub lists."""
+    """A file was not downloaded completely, or differs from the Hub's listing."""
 
-    title = mark("The download was broken off")
+    title = mark("The download was interrupted")
 
 
 class DownloadStoppedError(HubError):
-    """It was asked to stop; what is there is kept."""
+    """The download was stopped by the user; the downloaded part is kept."""
 
     title = mark("The download is paused")
 
 
 class EngineError(DecodescopeError):
-    """An engine on another machine did not do what was asked of it."""
+    """A request to a remote engine failed."""
 
-    title = mark("The engine did not do it")
+    title = mark("The engine request failed")
 
 
 class AddressError(EngineError):
-    """No address of an engine, or one that must not be used as it is."""
+    """The address is not that of an engine, or is not allowed as it is."""
 
     title = mark("The address cannot be used")
 
 
 class EngineUnreachableError(EngineError):
-    """Nothing answers at the address, or not in time."""
+    """The address does not answer, or not in time."""
 
     title = mark("The engine cannot be reached")
 
 
 class EngineAccessError(EngineError):
-    """The engine wants a key, or another one."""
+    """The engine requires a key, or another one."""
 
-    title = mark("The engine wants a key")
+    title = mark("The engine requires a key")
 
 
 class EngineRefusedError(EngineError):
-    """The engine refuses this request; its own words say why."""
+    """The engine rejected the request; its own message says why."""
 
-    title = mark("The engine refuses")
+    title = mark("The engine rejected the request")
 
 
 class EngineBusyError(EngineError):
-    """The engine has too much to do, or is broken at the moment; asked again several times."""
+    """The engine is overloaded or temporarily failing; raised after several attempts."""
 
-    title = mark("The engine has no time")
+    title = mark("The engine is busy")
 
 
 class EngineReplyError(EngineError):
-    """What the engine says cannot be read."""
+    """The engine's response cannot be parsed."""
 
-    title = mark("The engine's reply cannot be read")
+    title = mark("The engine's response cannot be read")
 
 
 class EngineCutError(EngineError):
-    """The connection ended in the middle of the text; what came before stays."""
+    """The connection ended before the text was complete; the text so far is kept."""
 
-    title = mark("The engine broke off")
+    title = mark("The engine stopped responding")

@@ -1,4 +1,4 @@
-"""Registries that fill themselves by walking a package: a new file is a new entry."""
+"""Registries that fill themselves from the modules of a package: a new file is a new entry."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 
 class RegistryEntry(Protocol):
-    """What a registry can hold."""
+    """An entry of a registry."""
 
     @property
     def name(self) -> str: ...
@@ -35,7 +35,7 @@ class Registry(Mapping[str, E], Generic[E]):
         self._aliases: dict[str, str] = {}
 
     def __getitem__(self, name: str) -> E:
-        if not isinstance(name, str):  # a request may hold anything, also what cannot be looked up
+        if not isinstance(name, str):  # requests may contain unhashable values
             raise KeyError(name)
         entries = self._load()
         return entries[self._aliases.get(name, name)]

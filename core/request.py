@@ -1,4 +1,4 @@
-"""What to decode, and how: the one thing a run starts from."""
+"""A request: what to generate, and how."""
 
 from __future__ import annotations
 
@@ -23,54 +23,55 @@ Messages = Sequence[Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One run.
+    """The request of one run.
 
-    `config` is transformers' own class; its flags decide the strategy unless `strategy` names one of
+    `config` is transformers' own class; its flags select the strategy unless `strategy` names one of
     `core.strategies.registry`, whose own settings go into `options`. `prompt` is text, a chat or token ids.
     """
 
     prompt: str | Messages | Sequence[int]
     config: GenerationConfig | Settings | None = None
-    """Or the same settings by name: a request in plain values can be made without transformers, kept and sent."""
+    """Or the same settings by name: a request of plain values can be created without transformers, stored and sent."""
     strategy: str | None = None
     options: Settings = field(default_factory=dict)
     cache: str = "dynamic"
     cache_options: Settings = field(default_factory=dict)
     drafters: Sequence[LoadedModel] = ()
-    """Draft models. `core.stream(…, drafters=)` takes them beside the request, which then is plain data throughout."""
+    """Draft models. `core.stream(…, drafters=)` accepts them separately, so that the request consists of plain data."""
     top_n: int = 10
-    """Alternatives kept for each step; 0 switches the tracing of them off."""
+    """Number of alternatives traced per step; 0 turns tracing off."""
     seed: int = 0
     beginning: str | Sequence[int | str] = ()
-    """What the answer begins with: token ids, words, or some of each in order. The run goes on behind them, as if it
-    had written them itself: limits (`max_new_tokens`, `max_time`) and the scores of beams count from there, rules on
-    places in the answer (`min_new_tokens`, `begin_suppress_tokens`, …) from its own beginning."""
+    """Beginning of the answer: token ids, text, or a mixture. The run continues from it as if it had generated it:
+    limits (`max_new_tokens`, `max_time`) and beam scores count from its end, rules on positions in the answer
+    (`min_new_tokens`, `begin_suppress_tokens`, …) from its start.
+    """
     negative_prompt: str | Sequence[int] | None = None
-    """Classifier-free guidance (`guidance_scale`): what to steer away from; default the last prompt token alone."""
+    """Classifier-free guidance (`guidance_scale`): the negative prompt; by default only the last prompt token."""
     memory_fallback: bool = True
-    """When memory ends, go on with the next cheaper cache that writes the same text."""
+    """If memory runs out, continue with the next cheaper cache that generates the same text."""
     steady: bool = False
-    """Nothing follows the clock or earlier runs: drafts of `auto` length go by what passes usually cost, so that a
-    second run drafts the same tokens too, and not only writes the same."""
+    """Make runs independent of timing and earlier runs: `auto` draft lengths use typical costs, so that a second run
+    also drafts the same tokens.
+    """
 
     media: Sequence[str | Path] = ()
-    """Files of sound or pictures that the model reads beside the prompt, in order (`core.media`); `LoadedModel.takes`
-    says what it can read."""
+    """Sound or picture files for the model, in order (`core.media`); `LoadedModel.takes` lists the supported kinds."""
 
     def __post_init__(self) -> None:
-        """Convert numbers of NumPy and torch to Python's own, wherever they stand."""
+        """Convert NumPy and torch numbers to Python's own."""
         for name in _CONVERTED:
             value = getattr(self, name)
             if (converted := to_plain_value(value)) is not value:
                 object.__setattr__(self, name, converted)
 
     def asked(self, setting: str) -> Any:
-        """What the request's own configuration says of a setting; None where it leaves it open."""
+        """Return a setting of the request's own configuration; None if it is not set."""
         return self.given.get(setting)
 
     @property
     def given(self) -> Settings:
-        """The request's own configuration as plain settings by name."""
+        """The request's own configuration as settings by name."""
         if self.config is None or isinstance(self.config, Mapping):
             return self.config or {}
         found: Settings = to_plain_value(vars(self.config))
@@ -85,9 +86,9 @@ _CONVERTED = (
 
 
 def check_request(request: object) -> None:
-    """Raises ParameterError for anything else than a `Request`."""
+    """Raise ParameterError for anything other than a `Request`."""
     if not isinstance(request, Request):
         raise ParameterError(
-            tr("The request is {value}, and not a decodescope.Request.").format(value=short_repr(request)),
-            tr("Make one of what is to be run: decodescope.Request(prompt)."),
+            tr("The request is {value}, not a decodescope.Request.").format(value=short_repr(request)),
+            tr("Create a request first: decodescope.Request(prompt)."),
         )

@@ -1,4 +1,6 @@
-"""Which settings a run really has: the request's, then its strategy's, then the model's, then the library's."""
+"""Resolve the effective settings of a run: those of the request, its strategy, the model and the library, in this
+order.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,8 @@ from resources.language import mark, tr
 _COMMON_PARAMETERS = (
     Parameter("num_beams", mark("Beams"), "int", 1, "", minimum=1, maximum=100_000),
     Parameter("num_beam_groups", mark("Groups"), "int", 1, "", minimum=1, maximum=100_000),
-    Parameter("num_return_sequences", mark("Texts"), "int", 1, "", minimum=1, maximum=1_000_000),
-    Parameter("max_length", mark("Length with prompt"), "int", 20, "", minimum=0, maximum=10_000_000),
+    Parameter("num_return_sequences", mark("Number of sequences"), "int", 1, "", minimum=1, maximum=1_000_000),
+    Parameter("max_length", mark("Maximum length"), "int", 20, "", minimum=0, maximum=10_000_000),
     Parameter("do_sample", mark("Sample"), "bool", False, ""),
     Parameter("prefill_chunk_size", mark("Prefill chunk size"), "int", None, "", minimum=1, maximum=10_000_000),
     Parameter(
@@ -34,11 +36,11 @@ _COMMON_PARAMETERS = (
         choices=("auto", "constant", "heuristic", "heuristic_transient"),
     ),
 )  # fmt: skip
-"""What every run looks at, whichever settings its strategy shows."""
+"""Settings used by every run, whichever its strategy shows."""
 
 
 def resolve_settings(model: LoadedModel, request: Request) -> tuple[Strategy, GenerationConfig]:
-    """The strategy and a configuration with nothing left open. Raises StrategyError, ParameterError."""
+    """Return the strategy and a complete configuration. Raises StrategyError, ParameterError."""
     check_model(model)
     check_request_fields(request)
     _check_drafters(request)
@@ -46,7 +48,9 @@ def resolve_settings(model: LoadedModel, request: Request) -> tuple[Strategy, Ge
     check_setting_names(request, vars(model.generation_config))
     named = strategies.named(request.strategy) if request.strategy else None
     config = _fill_defaults(copy.deepcopy(wanted), model, named)
-    config.use_mtp = vars(wanted).get("use_mtp")  # a model's own wish for drafts is one that every text can do without
+    config.use_mtp = vars(wanted).get(
+        "use_mtp"
+    )  # ignore the model's own preference for drafts, which never affects the text
     for parameter in _COMMON_PARAMETERS:
         if (value := getattr(config, parameter.name, None)) is not None:
             check(parameter, value)
@@ -67,7 +71,7 @@ def _check_drafters(request: Request) -> None:
     if not isinstance(given, (list, tuple)) or not all(isinstance(draft, LoadedModel) for draft in given):
         raise StrategyError(
             tr("The draft models are {given}.").format(given=short_repr(given)),
-            tr("Give a list of models as decodescope.load and decodescope.wrap make them."),
+            tr("Pass a list of models created by decodescope.load or decodescope.wrap."),
         )
 
 
@@ -81,8 +85,9 @@ def _config_of(request: Request) -> GenerationConfig:
 
 
 def make_config(settings: Settings) -> GenerationConfig:
-    """A GenerationConfig of plain values, unchecked: `resolve_settings` checks them, with words for people.
-    Raises ParameterError for what is no settings by name."""
+    """Create a GenerationConfig from plain values without checks: `resolve_settings` checks them, with readable errors.
+    Raises ParameterError unless `settings` is a mapping by name.
+    """
     config = _new_config()
     settings = settings_by_name("settings", settings)
     for name, value in settings.items():
@@ -96,7 +101,7 @@ def _new_config() -> GenerationConfig:
 
 
 def _fill_defaults(config: GenerationConfig, model: LoadedModel, named: Strategy | None) -> GenerationConfig:
-    """Set every attribute that is None from the strategy's defaults, the model's and the library's, in this order."""
+    """Fill every attribute that is None from the defaults of the strategy, the model and the library, in this order."""
     own_length = config.max_new_tokens is None and config.max_length is None
     inherited = model.generation_config.to_dict()
     for source in (named.defaults if named else {}, inherited, DEFAULTS):
@@ -109,15 +114,17 @@ def _fill_defaults(config: GenerationConfig, model: LoadedModel, named: Strategy
 
 
 def _strategy_from_flags(config: GenerationConfig, request: Request) -> Strategy:
-    """transformers' rule: which strategy a configuration's flags mean. Raises StrategyError, ParameterError."""
+    """Return the strategy that a configuration's flags select, by transformers' rule. Raises StrategyError,
+    ParameterError.
+    """
     strategy = strategies.selected_by(strategies.flags_of(vars(config), bool(request.drafters)))
     if request.drafters and not strategy.takes_drafters:
         raise StrategyError(
             tr(
-                "A draft model is given, and the settings mean {strategy}: drafts are verified for greedy "
-                "decoding and sampling only, not for beams or contrastive search."
+                "The request has a draft model, but its settings select {strategy}: drafts are only "
+                "verified for greedy decoding and sampling, not for beams or contrastive search."
             ).format(strategy=tr(strategy.title)),
-            tr("Remove the draft model, or set num_beams to 1 and penalty_alpha to none."),
+            tr("Remove the draft model, or set num_beams to 1 and penalty_alpha to None."),
         )
     return strategy
 

@@ -1,4 +1,4 @@
-"""What ships beside the code: bundled models, icons, themes and example prompts."""
+"""Resources shipped with the code: bundled models, icons, themes and example prompts."""
 
 from pathlib import Path
 
@@ -6,5 +6,5 @@ _HERE = Path(__file__).resolve().parent
 
 
 def path(*parts: str) -> Path:
-    """Where the file or folder ``parts`` of this package lies, whether or not it exists."""
+    """Return the path of a file or folder of this package, whether or not it exists."""
     return _HERE.joinpath(*parts)

@@ -1,10 +1,10 @@
-"""How deep the program's words go: one place of state for both halves, as the language is one.
+"""Level of detail of all texts: global state, like the language.
 
-- `plain`: no technical word at all, shares as “about 3 in 10”, for somebody who has never heard the word “token”;
-- `usual`: the field's words, figures rounded for reading;
-- `exact`: the term, the symbols, the full figures.
+- `plain`: no technical terms, probabilities as “about 3 in 10”, for readers who have never heard the word “token”;
+- `usual`: the field's terms, rounded numbers;
+- `exact`: term, symbols, exact numbers.
 
-`pick(plain, usual, exact)` is whichever is asked for now. What is shown is said again when the depth changes:
+`pick(plain, usual, exact)` returns the current one. Displayed texts are updated when the level changes:
 `Appearance.wordsChanged`, and in a view `words_changed`.
 """
 
@@ -21,23 +21,23 @@ DEPTHS = (PLAIN, USUAL, EXACT)
 
 _depth = USUAL
 _context_depth: ContextVar[str] = ContextVar("depth", default="")
-"""Another depth than the program's, for as long as one text is made."""
+"""Overrides the global level while one text is made."""
 
 
 def current_depth() -> str:
-    """The depth of now."""
+    """Return the current level of detail."""
     return _context_depth.get() or _depth
 
 
 def set_depth(depth: str) -> None:
-    """Speak so from now on. Raises ValueError for what is no depth."""
+    """Set the level of detail. Raises ValueError for an unknown one."""
     global _depth
     _depth = _check_depth(depth)
 
 
 @contextmanager
 def depth_context(depth: str) -> Iterator[None]:
-    """Speak so within a `with`, in this thread alone. Raises ValueError for what is no depth."""
+    """Use a level of detail within a `with` block, in this thread only. Raises ValueError for an unknown one."""
     token = _context_depth.set(_check_depth(depth))
     try:
         yield
@@ -46,7 +46,7 @@ def depth_context(depth: str) -> Iterator[None]:
 
 
 def pick(plain: T, usual: T, exact: T) -> T:
-    """The one for the depth of now."""
+    """Return the argument for the current level of detail."""
     return (plain, usual, exact)[DEPTHS.index(current_depth())]
 
 

@@ -1,12 +1,12 @@
-"""The language that the program speaks: one mechanism for both halves, core and window.
+"""The program's language, for core and window.
 
-English is what stands in the code; another language is a folder of gettext catalogues in `translations/`, a part of the
-program each. `packaging/translations.py` extracts, updates, checks and compiles them.
+The code contains English; every other language is a folder of gettext catalogues in `translations/`, one for each part
+of the program. `packaging/translations.py` extracts, updates, checks and compiles them.
 
-- `tr("A sentence of {count} words").format(count=n)`: the sentence in the language of now. Placeholders have names.
-- `trn("{n} token", "{n} tokens", n).format(n=n)`: where a number decides on the form.
-- `trc("of a beam", "dead")`: where one English word means two things; what it is about comes first.
-- `mark("Temperature")`: what stands in a constant, is found by extraction, and goes through `tr` where it is shown.
+- `tr("A sentence of {count} words").format(count=n)`: translate to the current language. Placeholders are named.
+- `trn("{n} token", "{n} tokens", n).format(n=n)`: singular or plural.
+- `trc("of a beam", "dead")`: with a context, for ambiguous English words.
+- `mark("Temperature")`: mark a constant for extraction; translate it through `tr` when shown.
 """
 
 from __future__ import annotations
@@ -21,53 +21,53 @@ if TYPE_CHECKING:
 
 ENGLISH = "en"
 LANGUAGES = {ENGLISH: "English", "zh_CN": "简体中文"}
-"""What each language calls itself, by its code."""
+"""Native name of each language, by code."""
 
 _code = ENGLISH
 _catalogue: NullTranslations | None = None
 
 
 def mark(text: str) -> str:
-    """The text as it is: it stands in a constant, and is translated where it is shown."""
+    """Return the text unchanged; marks a constant for translation when shown."""
     return text
 
 
 def tr(text: str) -> str:
-    """The text in the language of now."""
+    """Translate a text to the current language."""
     return text if _catalogue is None or not text else _catalogue.gettext(text)
 
 
 def translate_to(text: str, code: str) -> str:
-    """The text in that language, whatever the language of now is; the text itself where it has no translation."""
+    """Translate a text to the given language; return it unchanged if it has no translation."""
     return text if code == ENGLISH or not text else _catalogue_of(code).gettext(text)
 
 
 def trn(one: str, many: str, count: float) -> str:
-    """The form for so many, in the language of now."""
+    """Translate the singular or plural form for `count`."""
     if _catalogue is None:
         return one if count == 1 else many
     return _catalogue.ngettext(one, many, 1 if count == 1 else 2)
 
 
 def trc(about: str, text: str) -> str:
-    """The text in the language of now, where ``about`` tells which of its meanings is meant."""
+    """Translate an ambiguous text; ``about`` is the context that selects its meaning."""
     return text if _catalogue is None else _catalogue.pgettext(about, text)
 
 
 def join_sentences(*parts: str) -> str:
-    """One after the other, those that are empty left out; Chinese sets no space between them."""
+    """Join sentences, skipping empty ones; with spaces, except in Chinese."""
     return ("" if _code.startswith("zh") else " ").join(part for part in parts if part)
 
 
 def current_language() -> str:
-    """The code of the language of now."""
+    """Return the code of the current language."""
     return _code
 
 
 def closest_language(name: str) -> str:
-    """The code of the language that fits a name as systems write it: "zh_CN.UTF-8", "zh-Hans-SG", "de_AT".
+    """Return the code of the language that best matches a system locale: "zh_CN.UTF-8", "zh-Hans-SG", "de_AT".
 
-    English where none fits. Only simplified Chinese is there: who reads the traditional script is given English.
+    English if none matches. Only simplified Chinese is available, so readers of the traditional script get English.
     """
     parts = name.replace("-", "_").split(".")[0].split("_")
     traditional = {"Hant", "TW", "HK", "MO"} & set(parts)
@@ -75,7 +75,7 @@ def closest_language(name: str) -> str:
 
 
 def set_language(code: str) -> None:
-    """Speak this language from now on. Raises KeyError for one that is not in LANGUAGES."""
+    """Set the current language. Raises KeyError for one that is not in LANGUAGES."""
     global _code, _catalogue
     LANGUAGES[code]
     _catalogue = None if code == ENGLISH else _catalogue_of(code)
@@ -84,7 +84,7 @@ def set_language(code: str) -> None:
 
 @cache
 def _catalogue_of(code: str) -> NullTranslations:
-    """All parts in one."""
+    """Merge all catalogues of a language."""
     from gettext import GNUTranslations, NullTranslations
 
     whole = NullTranslations()

@@ -1,7 +1,7 @@
-"""Texts that were made in one language, in another: for what is on the screen when the language is switched.
+"""Retranslate finished texts when the language is switched.
 
-Most of what a window shows is made again from its values. An error or a notice has only its finished text. It is found
-among the sentences of the catalogues, with what stood in its placeholders, and said again in the current language.
+Most of a window is rebuilt from its values, but an error or notice only has its finished text. It is matched against
+the catalogues' templates, and translated again with the values of its placeholders.
 """
 
 from __future__ import annotations
@@ -19,40 +19,40 @@ from resources.language import ENGLISH, LANGUAGES, current_language, join_senten
 _PLACEHOLDER = re.compile(r"\{(\w*)[^{}]*\}")
 _SENTENCE = re.compile(r".+?(?:[.!?…](?=\s|$)|[。！？]|$)\s*", re.DOTALL)
 _MIN_LETTERS = 2
-"""A template with fewer letters of its own fits almost every text."""
+"""A template with fewer letters matches almost any text."""
 _MAX_DEPTH = 4
-"""Texts within texts that are followed."""
+"""Maximum nesting of texts within texts."""
 
 
 class _Template(NamedTuple):
     literals: tuple[str, ...]
-    """What stands between its placeholders."""
+    """Texts between the placeholders."""
     names: tuple[str, ...]
     one: str
     many: str
-    """What it becomes, of one and of many things."""
+    """The translation, singular and plural."""
 
     @property
     def letter_count(self) -> int:
-        """How many letters of its own it has."""
+        """Number of letters in the literals."""
         return sum(character.isalpha() for literal in self.literals for character in literal)
 
     def values(self, text: str) -> list[str] | None:
-        """What stands in the placeholders, in their order; None for the text of another template."""
+        """Return the values of the placeholders in order; None if the text does not match."""
         if not text.startswith(self.literals[0]) or any(literal not in text for literal in self.literals):
             return None
         found = re.fullmatch("(.+?)".join(map(re.escape, self.literals)), text, re.DOTALL)
         return list(found.groups()) if found else None
 
     def fill(self, values: list[str]) -> str:
-        """The sentence that it becomes."""
+        """Return the translation filled with the values."""
         named = dict(reversed(list(zip(self.names, values, strict=True))))
         wanted = self.one if "1" in values else self.many
         return _PLACEHOLDER.sub(lambda place: named.get(place[1], place[0]), wanted)
 
 
 def retranslate(text: str) -> str:
-    """`text` in the current language, if it was made by a translated sentence of any language; else as it is."""
+    """Return `text` in the current language if it matches a translated sentence of any language; otherwise unchanged."""
     return _retranslate(text, 0)
 
 
@@ -77,7 +77,7 @@ def _retranslate(text: str, depth: int) -> str:
 
 @cache
 def _tables(code: str) -> tuple[dict[str, str], tuple[_Template, ...]]:
-    """Whole texts of other languages, and templates, those with most letters of their own first; what each becomes."""
+    """Return a table of whole texts and a list of templates, those with most letters first, with their translations."""
     exact: dict[str, str] = {}
     templates: list[_Template] = []
     for other in (name for name in LANGUAGES if name != ENGLISH):
@@ -94,13 +94,15 @@ def _tables(code: str) -> tuple[dict[str, str], tuple[_Template, ...]]:
 
 
 def _messages(code: str) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """English forms and those of a language, of every message."""
+    """Yield the English and translated forms of every message."""
     for file in sorted(resources.path("translations", code).glob("*.mo")):
         yield from _read_catalogue(file)
 
 
 def _read_catalogue(file: Path) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """The messages of a compiled catalogue. `gettext` keeps no plural forms of the original, so the file is read."""
+    """Yield the messages of a compiled catalogue. The file is parsed here because `gettext` does not keep the original
+    plural forms.
+    """
     data = file.read_bytes()
     order = "<" if data[:4] == b"\xde\x12\x04\x95" else ">"
     count, originals, translations = struct.unpack_from(f"{order}III", data, 8)

@@ -1,1 +1,1 @@
-"""An album: pictures of the program, made without a screen by a script in TOML."""
+"""An album: pictures of the program, rendered without a screen from a TOML script."""

@@ -23,18 +23,20 @@ from resources.language import LANGUAGES, tr
 
 
 class AlbumError(Exception):
-    """The script, or one of its pictures, asks for what cannot be; the message says where, why and what to do."""
+    """The script or one of its pictures is invalid. The message says where, why, and how to correct it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A table of the script, read and checked; empty strings and None are what the table leaves open."""
+    """One checked table of the script. Empty strings and None stand for keys that the table omits."""
 
     number: int
-    """Of its table, from 1."""
+    """Number of its table, counted from 1."""
     out: Path
     example: str = ""
-    """Name of an example of the program: its prompt, model, strategy, settings and seed, under those of the table."""
+    """Name of a built-in example. Its prompt, model, strategy, settings and seed are defaults for the keys of the
+    table.
+    """
     model: str = ""
     strategy: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -47,22 +49,22 @@ class Picture:
     trace: Path | None = None
     run: bool = True
     instead: tuple[tuple[int, str], ...] = ()
-    """(token, words): each makes a run that goes on from there; they all branch from the first."""
+    """Pairs (token, words): each makes a run that continues from there. All of them branch from the first run."""
     view: str = ""
     split: tuple[str, ...] = ()
-    """Names of the two views that stand side by side."""
+    """Names of the two views shown side by side."""
     hide: tuple[str, ...] = ()
-    """Panels that are closed."""
+    """Panels to close."""
     colours: str = ""
-    """What the token view colours by."""
+    """Colouring of the token view."""
     text: int = 1
     cursor: int | None = None
     round: int | None = None
     token: int | None = None
     node: int | str | None = None
-    """Of a tree: its number as in the figures of the view, or its words."""
+    """Node of a tree: its number as in the view's figures, or its text."""
     fit: bool = False
-    """The whole tree in sight, as far as it can be read."""
+    """Fit the whole tree into view, as far as it stays readable."""
     comparison: str = ""
     compared: tuple[str, ...] = ()
     size: tuple[int, int] = PICTURE_SIZE
@@ -74,29 +76,29 @@ class Picture:
 
     @property
     def label(self) -> str:
-        """How messages name it."""
+        """The picture's label in messages."""
         return tr("Picture {number} ({name})").format(number=self.number, name=self.out.name)
 
     @property
     def views(self) -> tuple[str, ...]:
-        """What is shown, from left to right."""
+        """Names of the views shown, from left to right."""
         return self.split or (self.view or VIEWS[0].name,)
 
 
 _HEAD = 4096
-"""Bytes at the beginning of a file that show what it is."""
+"""Number of leading bytes that are inspected to recognize the file type."""
 _SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
 
 
 def check_target(path: Path, folder: Path | None) -> None:
-    """Raise ValueError for a file that a script must not write; `folder` is None where it may write anywhere.
+    """Raise ValueError for a file that a script must not write; `folder` is None if it may write anywhere.
 
-    Symbolic links are followed: what counts is the file that would be written.
+    Symbolic links are resolved first, so the check applies to the file that would be written.
     """
     target = Path(os.path.realpath(path))
     if folder is not None and not target.is_relative_to(os.path.realpath(folder)):
         raise ValueError(
-            tr("{file} lies outside of the script's folder. Name a file below it, or add --allow-outside.").format(
+            tr("{file} lies outside the script's folder. Choose a file below it, or add --allow-outside.").format(
                 file=target
             )
         )
@@ -105,9 +107,7 @@ def check_target(path: Path, folder: Path | None) -> None:
     try:
         if target.exists() and not is_picture(target):
             raise ValueError(
-                tr("{file} exists and is not a picture. Choose another name, or move that file away.").format(
-                    file=target
-                )
+                tr("{file} exists and is not a picture. Choose another name, or move the file.").format(file=target)
             )
     except OSError as error:
         raise ValueError(
@@ -116,7 +116,7 @@ def check_target(path: Path, folder: Path | None) -> None:
 
 
 def is_picture(path: Path) -> bool:
-    """Whether the content of a file is a picture, or nothing at all. Raises OSError."""
+    """Return whether a file contains a picture or is empty. Raises OSError."""
     with path.open("rb") as file:
         head = file.read(_HEAD)
     is_webp = head[:4] == b"RIFF" and head[8:12] == b"WEBP"
@@ -134,7 +134,9 @@ _MAX_NUMBER = 10_000_000
 
 
 def value_readers(folder: Path, allow_outside: bool = False) -> Mapping[str, ValueReader]:
-    """Every key of a table, by name; `folder` is where paths begin, and where outputs stay unless `allow_outside`."""
+    """Return the reader of every key. `folder` is the base of relative paths; outputs must lie below it unless
+    `allow_outside`.
+    """
     views = [view.name for view in VIEWS]
     return {
         "out": lambda value: _output_file(value, folder, allow_outside),
@@ -174,47 +176,45 @@ def value_readers(folder: Path, allow_outside: bool = False) -> Mapping[str, Val
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError(tr("It takes a text, not {value}: write it in quotes.").format(value=_quoted(value)))
+        raise ValueError(tr("Expected text, not {value}. Put it in quotes.").format(value=_quoted(value)))
     return value
 
 
 def _text_list(value: object) -> tuple[str, ...]:
     if not isinstance(value, list):
-        raise ValueError(
-            tr("It takes a list of texts, not {value}: write it in brackets.").format(value=_quoted(value))
-        )
+        raise ValueError(tr("Expected a list of texts, not {value}. Put it in brackets.").format(value=_quoted(value)))
     return tuple(_text(item) for item in value)
 
 
 def _boolean(value: object) -> bool:
     if not isinstance(value, bool):
-        raise ValueError(tr("It takes true or false, not {value}.").format(value=_quoted(value)))
+        raise ValueError(tr("Expected true or false, not {value}.").format(value=_quoted(value)))
     return value
 
 
 def _table(value: object) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise ValueError(
-            tr("It takes settings by name, not {value}: write {{ top_p = 0.9 }}.").format(value=_quoted(value))
+            tr("Expected settings by name, not {value}. Example: {{ top_p = 0.9 }}.").format(value=_quoted(value))
         )
     return value
 
 
 def _branches(value: object) -> tuple[tuple[int, str], ...]:
-    """(token, what stands there instead), one after another."""
+    """Read pairs (token, replacement text), one after another."""
     return tuple(_branch(table) for table in (value if isinstance(value, list) else [value]))
 
 
 def _branch(table: object) -> tuple[int, str]:
     if not isinstance(table, dict) or set(table) != {"token", "words"}:
-        raise ValueError(tr('It takes tables of a token and words: write [{ token = 4, words = "blue" }].'))
+        raise ValueError(tr('Expected tables with a token and words. Example: [{ token = 4, words = "blue" }].'))
     return _count(table["token"]), _text(table["words"])
 
 
 def _integer(value: object, minimum: int, maximum: int) -> int:
     if not is_integer(value) or not minimum <= value <= maximum:
         raise ValueError(
-            tr("It takes a whole number from {least:,} to {most:,}, not {value}.").format(
+            tr("Expected a whole number from {least:,} to {most:,}, not {value}.").format(
                 least=minimum, most=maximum, value=_quoted(value)
             )
         )
@@ -222,14 +222,14 @@ def _integer(value: object, minimum: int, maximum: int) -> int:
 
 
 def _count(value: object) -> int:
-    """Counted as the window counts: from 1."""
+    """Read a number that counts from 1, as in the window."""
     return _integer(value, 1, _MAX_NUMBER)
 
 
 def _number(value: object, minimum: float, maximum: float) -> float:
     if not is_number(value) or not minimum <= value <= maximum:
         raise ValueError(
-            tr("It takes a number from {least} to {most}, not {value}.").format(
+            tr("Expected a number from {least} to {most}, not {value}.").format(
                 least=minimum, most=maximum, value=_quoted(value)
             )
         )
@@ -246,7 +246,7 @@ def _one_of(kind: str, value: object, known: Iterable[str]) -> str:
 def _view_pair(value: object, views: list[str]) -> tuple[str, ...]:
     names = _text_list(value)
     if len(names) != 2:
-        raise ValueError(tr('It takes two views, not {count}: write ["tokens", "tree"].').format(count=len(names)))
+        raise ValueError(tr('Expected two views, not {count}. Example: ["tokens", "tree"].').format(count=len(names)))
     return tuple(_one_of("view", name, views) for name in names)
 
 
@@ -258,15 +258,17 @@ def _size(value: object) -> tuple[int, int]:
     read = re.fullmatch(r"([0-9]{1,5})[xX×]([0-9]{1,5})", value) if isinstance(value, str) else None
     width, height = (int(read[1]), int(read[2])) if read else (0, 0)
     if not (1 <= width <= MAX_SIDE and 1 <= height <= MAX_SIDE):
-        raise ValueError(tr('It takes a size in points, not {value}: write "1100x700".').format(value=_quoted(value)))
+        raise ValueError(
+            tr('Expected a size in points, not {value}. Example: "1100x700".').format(value=_quoted(value))
+        )
     return width, height
 
 
 def _file(value: object, folder: Path) -> Path:
-    """Begins at the script's folder."""
+    """Resolve the path relative to the script's folder."""
     name = _text(value)
     if "\0" in name:
-        raise ValueError(tr("It takes the name of a file, not {value}.").format(value=_quoted(value)))
+        raise ValueError(tr("Expected a file name, not {value}.").format(value=_quoted(value)))
     return folder / name
 
 
@@ -274,7 +276,7 @@ def _output_file(value: object, folder: Path, allow_outside: bool) -> Path:
     path = _file(value, folder)
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(
-            tr("{value} is no kind of picture: end the name with {names}.").format(
+            tr("{value} is not a supported picture format. End the name with {names}.").format(
                 value=_quoted(value), names=" or ".join(SUFFIXES)
             )
         )

@@ -50,7 +50,7 @@ from resources.language import tr
 
 
 async def prepare_run(window: MainWindow, picture: Picture) -> None:
-    """Set what is to be run, show the views, and run. Raises AlbumProblem, LaunchProblem."""
+    """Apply the settings, show the views, and run. Raises AlbumError, LaunchProblem."""
     parts = window.parts
     if picture.trace is None:
         _apply_settings(window, picture)
@@ -80,7 +80,7 @@ def _show_views(window: MainWindow, picture: Picture) -> None:
 
 
 async def _branch(window: MainWindow, first: Run, token: int, words: str) -> None:
-    """Go on from a place of the first run's text with other words. Raises AlbumProblem."""
+    """Branch from a token of the first run with other text. Raises AlbumError."""
     if token > len(first.tokens):
         raise AlbumError(
             tr("key “instead”: there is no token {token}; the run has {count}.").format(
@@ -89,7 +89,7 @@ async def _branch(window: MainWindow, first: Run, token: int, words: str) -> Non
         )
     window.session.show(first)
     ended = asyncio.ensure_future(next_value(window.session.finished))
-    await asyncio.sleep(0)  # it listens now
+    await asyncio.sleep(0)  # let it connect first
     window.parts.runs.branch(TokenReplacement(token - 1, words))
     await ended
     await wait_until_painted(window)
@@ -116,7 +116,7 @@ def _apply_settings(window: MainWindow, picture: Picture) -> None:
 
 
 def _lock_seed(window: MainWindow, picture: Picture) -> None:
-    """Without a seed it is the example's, or what every new window begins with: no picture draws its own."""
+    """Lock the seed. Without a `seed` key it is the example's or the default, never a random one."""
     seed = window.parts.toolbar.seed
     if picture.seed is not None:
         seed.spin.setValue(picture.seed)
@@ -124,13 +124,13 @@ def _lock_seed(window: MainWindow, picture: Picture) -> None:
 
 
 def _validate_settings(title: str, parameters: tuple[Parameter, ...], values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Settings that their editors can show. Raises AlbumProblem."""
+    """Check that each setting has a valid value. Raises AlbumError."""
     known = {parameter.name: parameter for parameter in parameters}
     for name, value in values.items():
         if name not in known:
             names = ", ".join(known) or "none"
             raise AlbumError(
-                tr("{title} has no setting “{name}”.{near} It has: {names}.").format(
+                tr("{title} has no setting “{name}”.{near} Available settings: {names}.").format(
                     title=title, name=truncate_name(name), near=did_you_mean(name, known), names=names
                 )
             )
@@ -140,7 +140,7 @@ def _validate_settings(title: str, parameters: tuple[Parameter, ...], values: Ma
 
 
 async def apply_state(window: MainWindow, picture: Picture) -> None:
-    """Point at what the table names. Raises AlbumProblem."""
+    """Select everything that the table names. Raises AlbumError."""
     run = window.session.run
     if run is not None:
         _select_position(window, run, picture)
@@ -152,7 +152,7 @@ async def apply_state(window: MainWindow, picture: Picture) -> None:
 
 
 def _select_position(window: MainWindow, run: Run, picture: Picture) -> None:
-    """The text, the cursor, the selected token."""
+    """Select the sequence, the cursor position and the token."""
     session = window.session
     session.show_sequence(_check_limit("text", picture.text, len(run.sequences)) - 1)
     if picture.cursor is not None:
@@ -162,7 +162,7 @@ def _select_position(window: MainWindow, run: Run, picture: Picture) -> None:
 
 
 def _apply_view_state(view: View, run: Run, picture: Picture) -> None:
-    """A view's own: colours, round, node."""
+    """Apply the state specific to one view: colouring, round, node."""
     match view:
         case TokenView() if picture.colours:
             view.set_colouring(picture.colours)
@@ -185,25 +185,25 @@ def _apply_view_state(view: View, run: Run, picture: Picture) -> None:
 
 
 def _find_node(target: int | str, nodes: Iterable[tuple[int, str]]) -> int:
-    """The first node of that number, or of those words."""
+    """Return the first node with that number or text. Raises AlbumError."""
     known = list(nodes)
     for number, piece in known:
         if target == number or (isinstance(target, str) and piece.strip() == target.strip()):
             return number
     raise AlbumError(
-        tr("key “node”: there is no {wanted!r} among the {nodes} of this tree.").format(
+        tr("key “node”: {wanted!r} is not among the {nodes} of this tree.").format(
             wanted=target, nodes=words.count(len(known), "node")
         )
     )
 
 
 async def _compare(window: MainWindow, view: View, picture: Picture) -> None:
-    """Have the compare view measure what is to be compared."""
+    """Run the comparison in the compare view and wait until it is done."""
     if not isinstance(view, CompareView) or not picture.comparison:
         return
     _choose_comparison(view, picture)
     if not view.setup.comparison().entries:
-        raise _key_error("comparison", view.setup.unsupported_reason or tr("Nothing is chosen that could be compared."))
+        raise _key_error("comparison", view.setup.unsupported_reason or tr("No item is selected for comparison."))
     view.compare_or_stop()
     while view.shows_side_runs:
         await next_value(window.session.measuringChanged)
@@ -211,7 +211,7 @@ async def _compare(window: MainWindow, view: View, picture: Picture) -> None:
 
 
 def _choose_comparison(view: CompareView, picture: Picture) -> None:
-    """The kind of comparison, and the chips of what is compared. Raises AlbumProblem."""
+    """Select the kind of comparison and the chips of the compared items. Raises AlbumError."""
     _find_button(view, "", "Segment", picture.comparison, "comparison").click()
     if not picture.compared:
         return
@@ -227,16 +227,14 @@ _CHIP = "compare."
 
 
 def _find_button(view: View, prefix: str, suffix: str, name: str, key: str) -> QAbstractButton:
-    """The view's button of that name. Raises AlbumProblem."""
+    """Return the view's button with that name. Raises AlbumError."""
     found = view.findChild(QAbstractButton, f"{prefix}{name}{suffix}")
     if found is None:
         names = [button.objectName() for button in view.findChildren(QAbstractButton)]
         offered = [
             n[len(prefix) : len(n) - len(suffix)] for n in names if n.startswith(prefix) and n.endswith(suffix) and n
         ]
-        raise _key_error(
-            key, unknown_name_message("choice", name, offered) if offered else tr("There is nothing to choose there.")
-        )
+        raise _key_error(key, unknown_name_message("choice", name, offered) if offered else tr("There are no choices."))
     return found
 
 
@@ -245,10 +243,10 @@ def _key_error(key: str, why: str) -> AlbumError:
 
 
 def _check_limit(key: str, number: int, maximum: int) -> int:
-    """Raises AlbumProblem."""
+    """Return `number` if it is at most the maximum. Raises AlbumError otherwise."""
     if number > maximum:
         raise AlbumError(
-            tr("key “{key}”: there is no number {number:,}; the run has {most:,}.").format(
+            tr("key “{key}”: {number:,} is too large; the run has {most:,}.").format(
                 key=key, number=number, most=maximum
             )
         )
@@ -256,9 +254,10 @@ def _check_limit(key: str, number: int, maximum: int) -> int:
 
 
 async def draw_album(pictures: Sequence[Picture], engine: Engine | None = None) -> int:
-    """Draw and write them all; what cannot be is told, and the others are made. Gives back the exit code.
+    """Draw and save all pictures, and return the exit code.
 
-    Pictures of one model follow each other, so that it is loaded once; `engine` takes the core's place in tests.
+    A picture that fails is reported and skipped. Pictures with the same model follow each other, so that each model is
+    loaded once. Tests pass `engine` in place of the real engine.
     """
     shared, failed = engine or EngineRouter(), 0
     for picture in sorted(pictures, key=lambda picture: picture.model):
@@ -275,20 +274,18 @@ async def _draw_picture(picture: Picture, engine: Engine) -> None:
         _write_settings(folder, picture)
         window = build_window(folder, engine, assembled=False)
         window.assemble()
-        window.firstPainted.disconnect(
-            window.parts.centre.create_remaining_views
-        )  # nobody is going to look at the other views
+        window.firstPainted.disconnect(window.parts.centre.create_remaining_views)  # the other views are never shown
         try:
             await _prepare_window(window, picture)
             _recheck_target(picture.out)
             save_picture(window, picture.out, picture.scale)
         finally:
-            window.close()  # ends its worker: the engine goes on to the next window's
+            window.close()  # stops its worker; the engine is reused by the next window
             window.deleteLater()
 
 
 def _recheck_target(path: Path) -> None:
-    """Refuse to replace what has been put there since the script was read. Raises AlbumProblem."""
+    """Refuse to replace a file that was created after the script was read. Raises AlbumError."""
     try:
         check_target(path, None)
     except ValueError as problem:
@@ -296,7 +293,7 @@ def _recheck_target(path: Path) -> None:
 
 
 def _write_settings(folder: Path, picture: Picture) -> None:
-    """Settings that a window reads as it opens: quicker than to change its looks afterwards."""
+    """Write the settings before the window opens, which is faster than changing its appearance afterwards."""
     store = SettingsStore(folder)
     look, layout = store.settings.appearance, store.settings.layout
     look.theme, look.font_scale, look.language = picture.theme, picture.font_scale, picture.language
@@ -305,7 +302,7 @@ def _write_settings(folder: Path, picture: Picture) -> None:
 
 
 async def _prepare_window(window: MainWindow, picture: Picture) -> None:
-    """The window as the picture shows it."""
+    """Bring the window into the state that the picture shows."""
     window.resize(*picture.size)
     await prepare_run(window, picture)
     await wait_until_settled(window)

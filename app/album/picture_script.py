@@ -1,4 +1,4 @@
-"""From a script in TOML to the pictures that it asks for, all of it checked before anything is drawn."""
+"""Read a TOML script into pictures. Everything is checked before anything is drawn."""
 
 from __future__ import annotations
 
@@ -18,29 +18,31 @@ from resources.language import tr
 
 _TABLE_NAME = "picture"
 _KEYS_OF_TRACE = ("example", "model", "strategy", "parameters", "cache", "cache_parameters", "drafts", "prompt", "seed")
-"""What a recorded run says itself."""
+"""Keys that a recorded run defines itself."""
 _BRANCH_EXAMPLE = 'instead = [{ token = 4, words = "blue" }]'
 _MAX_SCRIPT_BYTES = 2**22
-"""Bytes of a script."""
+"""Maximum size of a script, in bytes."""
 
 
 def read_script(
     path: Path, scale: float = 1.0, still: bool = False, allow_outside: bool = False
 ) -> tuple[Picture, ...]:
-    """The pictures of a script, in its order; `scale` and `still` hold where neither table nor defaults say.
+    """Read the pictures of a script, in order.
 
-    Keys beside the `[[picture]]` tables are defaults for all of them. Outputs lie below the script's folder unless
-    `allow_outside`. Raises AlbumProblem.
+    Keys outside the `[[picture]]` tables are defaults for all of them; `scale` and `still` apply where neither table
+    nor defaults set them. Outputs lie below the script's folder unless `allow_outside`. Raises AlbumError.
     """
     script = _load_toml(path)
     tables = script.pop(_TABLE_NAME, None)
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables) or not tables:
         raise AlbumError(
-            tr("{path} holds no picture: begin each with a line [[{list}]].").format(path=path, list=_TABLE_NAME)
+            tr("{path} contains no picture. Begin each picture with a line [[{list}]].").format(
+                path=path, list=_TABLE_NAME
+            )
         )
     known = value_readers(path.resolve().parent, allow_outside)
     defaults = _read_values(
-        script, known, tr("{name}, above the first [[{list}]]").format(name=path.name, list=_TABLE_NAME)
+        script, known, tr("{name}, before the first [[{list}]]").format(name=path.name, list=_TABLE_NAME)
     )
     own = {"scale": scale, "still": still} | defaults
     pictures = tuple(_picture(own, table, known, path.name, n) for n, table in enumerate(tables, 1))
@@ -50,27 +52,31 @@ def read_script(
 
 def _load_toml(path: Path) -> dict[str, Any]:
     try:
-        if path.exists() and not path.is_file():  # a pipe would wait for ever, a device would never end
-            raise AlbumError(tr("{path} is a folder, a pipe or a device: name a script's file.").format(path=path))
+        if path.exists() and not path.is_file():  # a pipe would block forever, a device might never end
+            raise AlbumError(
+                tr("{path} is a folder, a pipe or a device. Give the name of a script file.").format(path=path)
+            )
         if path.stat().st_size > _MAX_SCRIPT_BYTES:
             raise AlbumError(
-                tr("{path} is too large for a script: {most:,} bytes are the most.").format(
+                tr("{path} is too large for a script. The maximum is {most:,} bytes.").format(
                     path=path, most=_MAX_SCRIPT_BYTES
                 )
             )
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise AlbumError(
-            tr("{path} cannot be read: {why}. Check the name and its rights.").format(
+            tr("{path} cannot be read: {why}. Check the name and the permissions.").format(
                 path=path, why=error.strerror or error
             )
         ) from None
     except (UnicodeDecodeError, RecursionError):
         raise AlbumError(
-            tr("{path} is no TOML: it must be text in UTF-8, and not too deep.").format(path=path)
+            tr("{path} is not valid TOML. It must be UTF-8 text and not nested too deeply.").format(path=path)
         ) from None
     except tomllib.TOMLDecodeError as error:
-        raise AlbumError(tr("{path} is no TOML: {error}. Correct it there.").format(path=path, error=error)) from None
+        raise AlbumError(
+            tr("{path} is not valid TOML: {error}. Correct that line.").format(path=path, error=error)
+        ) from None
 
 
 def _picture(
@@ -82,7 +88,9 @@ def _picture(
     own = _read_values(table, known, where)
     if "out" not in own:
         raise AlbumError(
-            tr('{where}: the key “out” is missing. Say which file to write: out = "name.png".').format(where=where)
+            tr('{where}: the key “out” is missing. Name the file to write, for example out = "name.png".').format(
+                where=where
+            )
         )
     kept = {key: value for key, value in defaults.items() if key not in _overridden_keys(own)}
     merged = {key: {**kept.get(key, {}), **own.get(key, {})} for key in ("parameters", "cache_parameters")}
@@ -98,7 +106,7 @@ def _read_values(table: Mapping[str, Any], known: Mapping[str, ValueReader], whe
     for key, value in table.items():
         if key not in known:
             raise AlbumError(
-                tr("{where}: there is no key “{key}”.{near} There are: {names}.").format(
+                tr("{where}: unknown key “{key}”.{near} Available keys: {names}.").format(
                     where=where, key=truncate_name(key), near=did_you_mean(key, known), names=", ".join(known)
                 )
             )
@@ -110,7 +118,7 @@ def _read_values(table: Mapping[str, Any], known: Mapping[str, ValueReader], whe
 
 
 def _overridden_keys(own: Mapping[str, Any]) -> set[str]:
-    """Defaults that what a table says for itself puts out of force."""
+    """Return the defaults that the table's own keys override."""
     replaced = set()
     for key, others in (
         ("view", {"split"}),
@@ -123,26 +131,49 @@ def _overridden_keys(own: Mapping[str, Any]) -> set[str]:
 
 
 def _conflicts(picture: Picture) -> list[tuple[str, str]]:
-    """(key, what is wrong with it beside the others, or nothing)."""
+    """Return pairs (key, how it conflicts with other keys, or "")."""
     width, height = (side * picture.scale for side in picture.size)
     too_small = picture.size[0] < MIN_SIZE[0] or picture.size[1] < MIN_SIZE[1]
     trace_key = next((key for key in _KEYS_OF_TRACE if getattr(picture, key) not in (None, "", (), {})), "")
     return [
         ("view", _missing_branch(picture)),
-        ("instead", tr("Nothing is run that could be branched from.") if picture.instead and not picture.run else ""),
-        ("trace", _format_if(tr("A recorded run has its own “{key}”. Leave that key out."), picture.trace and trace_key,
-                        key=trace_key)),
-        ("split", tr("There is “view” too. Give one of the two.") if picture.view and picture.split else ""),
-        ("size", _format_if(tr("The window is at least {width}x{height} large."), too_small,
-                       width=MIN_SIZE[0], height=MIN_SIZE[1])),
-        ("size", _format_if(tr("{width:.0f}x{height:.0f} pixels are too many: {most:,} are the most. Lessen size or scale."),
-                       width * height > MAX_AREA, width=width, height=height, most=MAX_AREA)),
+        (
+            "instead",
+            tr("A branch needs a run, but “run” is false. Remove one of the two keys.")
+            if picture.instead and not picture.run
+            else "",
+        ),
+        (
+            "trace",
+            _format_if(
+                tr("A recorded run defines “{key}” itself. Remove that key."),
+                picture.trace and trace_key,
+                key=trace_key,
+            ),
+        ),
+        ("split", tr("“view” is set as well. Use only one of the two.") if picture.view and picture.split else ""),
+        (
+            "size",
+            _format_if(
+                tr("The window must be at least {width}x{height}."), too_small, width=MIN_SIZE[0], height=MIN_SIZE[1]
+            ),
+        ),
+        (
+            "size",
+            _format_if(
+                tr("{width:.0f}x{height:.0f} pixels are too many; the maximum is {most:,}. Reduce size or scale."),
+                width * height > MAX_AREA,
+                width=width,
+                height=height,
+                most=MAX_AREA,
+            ),
+        ),
         *(_check_view_shown(picture, key, names) for key, names in _VIEWS_OF_KEY.items()),
-    ]  # fmt: skip
+    ]
 
 
 def _format_if(sentence: str, condition: object, **values: object) -> str:
-    """The sentence with its values, where it is so."""
+    """Return the formatted sentence if `condition` holds, else ""."""
     return sentence.format(**values) if condition else ""
 
 
@@ -150,11 +181,7 @@ def _missing_branch(picture: Picture) -> str:
     later = [
         view.name for view in VIEWS if view.hidden_when_empty and view.name in picture.views and not picture.instead
     ]
-    return (
-        tr("“{view}” comes with a branch: write {branch}.").format(view=later[0], branch=_BRANCH_EXAMPLE)
-        if later
-        else ""
-    )
+    return tr("“{view}” needs a branch. Add {branch}.").format(view=later[0], branch=_BRANCH_EXAMPLE) if later else ""
 
 
 _VIEWS_OF_KEY = {
@@ -166,7 +193,7 @@ _VIEWS_OF_KEY = {
 def _check_view_shown(picture: Picture, key: str, names: tuple[str, ...]) -> tuple[str, str]:
     if getattr(picture, key) in (None, "", (), False) or set(names) & set(picture.views):
         return key, ""
-    return key, tr('It speaks of the view {names}, which is not shown. Write view = "{first}".').format(
+    return key, tr('This key applies to the view {names}, which is not shown. Add view = "{first}".').format(
         names=" or ".join(names), first=names[0]
     )
 
@@ -178,7 +205,6 @@ def _check_names(pictures: tuple[Picture, ...], name: str) -> None:
         if first != picture.number:
             raise AlbumError(
                 tr(
-                    "{name}, picture {number}, key “out”: picture {first} is written to {file} too. "
-                    "Choose another name."
+                    "{name}, picture {number}, key “out”: picture {first} also writes {file}. Choose another name."
                 ).format(name=name, number=picture.number, first=first, file=picture.out.name)
             )

@@ -1,1 +1,1 @@
-"""Controllers: each keeps a few parts of the window in step, and knows only those."""
+"""Controllers: each keeps a few parts of the window in sync and depends only on those."""

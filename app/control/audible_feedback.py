@@ -1,4 +1,4 @@
-"""The text read to a screen reader as it comes: whole words, a breath apart, never further than the cursor."""
+"""Screen reader announcements of generated text: whole words, at intervals, never past the cursor."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from core.events import DraftRound, Event
 
 ANNOUNCE_INTERVAL_MS = 1500
-"""Between two announcements; what comes meanwhile is said in one."""
+"""Minimum time between two announcements."""
 _SENTENCE = r".*[.!?…\n](?=\s|$)|.*[。！？；]"
 _WORD = r".*\s|.*[\u3040-\u30ff\u3400-\u9fff，、]"
 
 
 def complete_prefix(text: str) -> str:
-    """As much of `text` as ends with a sentence, else with a word; nothing where neither has ended."""
+    """Return the longest prefix of `text` that ends with a sentence, else with a word, else an empty string."""
     match = re.match(_SENTENCE, text, re.DOTALL) or re.match(_WORD, text, re.DOTALL)
     return match[0] if match else ""
 
 
 class ScreenReaderText(QObject):
-    """Follows the session's run. Does nothing while no screen reader is at work."""
+    """Announces the session's run. Does nothing without an active screen reader."""
 
     def __init__(self, session: Session, over: QWidget) -> None:
         super().__init__(over)
@@ -55,7 +55,7 @@ class ScreenReaderText(QObject):
 
     @Slot()
     def _skip_existing(self) -> None:
-        """What was written earlier is read when it is gone to, not all at once."""
+        """Do not announce text that was generated earlier."""
         self._begin()
         run = self._session.run
         self._announced_count = len(run.tokens) if run is not None else 0
@@ -64,7 +64,7 @@ class ScreenReaderText(QObject):
     def _follow(self) -> None:
         run = self._session.run
         if run is None or not QAccessible.isActive() or (run.beams is not None and run.outcome is None):
-            return  # a search changes its mind: its text is read when it is done
+            return  # beams change: announce the text only at the end
         self._pending += "".join(token.text for token in run.tokens[self._announced_count : run.cursor])
         self._announced_count = max(self._announced_count, run.cursor)
         if self._pending and not self._timer.isActive():
@@ -80,16 +80,16 @@ class ScreenReaderText(QObject):
     def _end(self, outcome: Outcome) -> None:
         self._follow()
         self._timer.stop()
-        ending = outcome.message if outcome.error is None else ""  # an error has its banner, which speaks for itself
+        ending = outcome.message if outcome.error is None else ""  # an error is announced by its banner
         announce(self._over, f"{self._pending.strip()} {ending}".strip())
         self._pending = ""
 
 
 class SoundEffectController(QObject):
-    """Listens only while the settings want sounds; the player is made with the first."""
+    """Plays sounds while they are enabled; the player is created on first use."""
 
     def __init__(self, session: Session, appearance: AppearanceSection, over: QObject) -> None:
-        """It listens as long as `over` is there."""
+        """Connects to the session as long as `over` exists."""
         super().__init__(over)
         self._session, self._appearance = session, appearance
         self._player: CuePlayer | None = None
@@ -98,7 +98,7 @@ class SoundEffectController(QObject):
 
     @Slot()
     def follow_settings(self) -> None:
-        """Begin to listen, or cease to."""
+        """Connect or disconnect according to the settings."""
         if self._appearance.sounds == self._is_connected:
             return
         self._is_connected = self._appearance.sounds
@@ -111,12 +111,12 @@ class SoundEffectController(QObject):
 
     @Slot(bool)
     def set_presenting(self, on: bool) -> None:
-        """On a stage a run is heard when it is shown, not while it is written behind the scenes."""
+        """When presenting, play sounds during playback, not during generation."""
         self._is_presenting = on
 
     @Slot(str)
     def play(self, name: str) -> None:
-        """Let that cue be heard, if sounds are wanted."""
+        """Play a sound if sounds are enabled."""
         if not self._appearance.sounds:
             return
         if self._player is None:
@@ -138,5 +138,5 @@ class SoundEffectController(QObject):
 
 
 def sound_name(entry: DraftRound) -> str:
-    """What a round sounds like: refused as soon as one of its tokens was."""
+    """Return the sound of a round: "refused" if any of its tokens was rejected."""
     return "refused" if entry.extra_kind == "correction" else "accepted"

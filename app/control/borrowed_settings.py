@@ -1,4 +1,6 @@
-"""Settings on loan: a tour, an example, the guessing game or a demo run changes them and gives them back."""
+"""Temporary changes of the settings: a tour, an example, the guessing game or a demo run borrows them and gives them
+back.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class SettingsSources(NamedTuple):
-    """The parts of the window that hold the settings."""
+    """The parts of the window that hold settings."""
 
     chosen: ChosenSettings
     panel: SetupPanel
@@ -27,7 +29,7 @@ class SettingsSources(NamedTuple):
 
 
 class SettingsSnapshot(NamedTuple):
-    """Plain values; nothing in it changes when the window does."""
+    """Immutable copy of the settings."""
 
     model: str
     drafts: tuple[str, ...]
@@ -40,26 +42,26 @@ class SettingsSnapshot(NamedTuple):
     is_seed_locked: bool
     view: str
     is_advanced: bool
-    """Whether the advanced parameters are unfolded."""
+    """Whether the advanced parameters are expanded."""
 
     def write(self, choices: LastChoices) -> None:
-        """Write the settings, except for the view, into those that are saved."""
+        """Write the settings except the view into the saved ones."""
         choices.model, choices.drafts = self.model, list(self.drafts)
         choices.values, choices.cache_values = _values(self.strategy), _values(self.cache)
         choices.strategy, choices.cache = self.strategy.name, self.cache.name
         choices.prompt, choices.chat = self.prompt, self.is_chat
-        if choices.media != list(self.media):  # else it stays the list that the window shows
+        if choices.media != list(self.media):  # otherwise keep the list object shared with the window
             choices.media = list(self.media)
         choices.seed, choices.seed_locked = self.seed, self.is_seed_locked
 
 
 def _values(choice: RegistryChoiceSnapshot) -> dict[str, dict[str, Any]]:
-    """Changed values by the name of the strategy or cache, as the settings file has them."""
+    """Return changed values by strategy or cache name, as in the settings file."""
     return deepcopy({**choice.stored, choice.name: dict(choice.changed)})
 
 
 def take_snapshot(sources: SettingsSources) -> SettingsSnapshot:
-    """Copy the settings as they are now."""
+    """Copy the current settings."""
     chosen, panel, media, centre = sources
     return SettingsSnapshot(
         model=chosen.model.name,
@@ -77,7 +79,7 @@ def take_snapshot(sources: SettingsSources) -> SettingsSnapshot:
 
 
 def restore_snapshot(snapshot: SettingsSnapshot, sources: SettingsSources) -> None:
-    """Set everything as it was when the snapshot was taken. A model that has gone since is left out."""
+    """Restore a snapshot; a model that no longer exists is skipped."""
     chosen, panel, media, centre = sources
     if snapshot.model and snapshot.model != chosen.model.name:
         chosen.model.choose(snapshot.model)
@@ -93,14 +95,14 @@ def restore_snapshot(snapshot: SettingsSnapshot, sources: SettingsSources) -> No
 
 
 TOUR, EXAMPLE, GUESS, DEMO = "tour", "example", "guess", "demo"
-"""Who can borrow the settings."""
+"""Names of the borrowers."""
 
 
 class BorrowedSettings(QObject):
-    """Keeps the user's own settings while something else uses the controls.
+    """Stores the user's own settings while something else uses the controls.
 
-    `changed`: the settings were borrowed or given back. What is saved to the disk meanwhile are the user's own
-    settings (`own_settings`), so that neither closing the window nor a crash makes borrowed ones permanent.
+    `changed` is emitted when settings are borrowed or given back. Only the user's own settings (`own_settings`) are
+    saved to the disk meanwhile, so that neither closing the window nor a crash makes borrowed ones permanent.
     """
 
     changed = Signal()
@@ -110,16 +112,16 @@ class BorrowedSettings(QObject):
         self._sources = sources
         self._loans: dict[str, SettingsSnapshot] = {}
         self._applied_example: SettingsSnapshot | None = None
-        """The settings right after an example was applied; None while there is no example."""
+        """The settings right after an example was applied; None without an example."""
 
     @property
     def loans(self) -> Mapping[str, SettingsSnapshot]:
-        """The settings before each borrower, the first borrower first."""
+        """The settings saved for each borrower, in borrowing order."""
         return self._loans
 
     @property
     def own_settings(self) -> SettingsSnapshot:
-        """The user's own settings. An example that has been changed by hand has become the user's own."""
+        """The user's own settings. An example that was changed by hand counts as the user's own."""
         loans = [loan for borrower, loan in self._loans.items() if borrower != EXAMPLE or not self.is_example_changed]
         return loans[0] if loans else take_snapshot(self._sources)
 
@@ -133,11 +135,11 @@ class BorrowedSettings(QObject):
         return _without_view(now) != _without_view(self._applied_example)
 
     def is_lent_to(self, borrower: str) -> bool:
-        """Whether that borrower has the settings."""
+        """Return whether `borrower` has the settings now."""
         return borrower in self._loans
 
     def borrow(self, borrower: str) -> None:
-        """Keep the settings as they are now, unless that borrower has them already."""
+        """Save the current settings for `borrower`, unless they are saved already."""
         if borrower == EXAMPLE and self.is_example_changed:
             del self._loans[EXAMPLE]
         if borrower not in self._loans:
@@ -145,11 +147,11 @@ class BorrowedSettings(QObject):
             self.changed.emit()
 
     def mark_applied(self) -> None:
-        """Remember what an example has set, so that a later change by hand is noticed."""
+        """Remember what an example set, so that a later change by hand is noticed."""
         self._applied_example = take_snapshot(self._sources)
 
     def give_back(self, borrower: str) -> None:
-        """Restore the settings as they were before that borrower; those of later borrowers are dropped."""
+        """Restore the settings from before `borrower` took them; drop those of later borrowers."""
         snapshot = self._loans.get(borrower)
         if snapshot is None:
             return
@@ -159,7 +161,7 @@ class BorrowedSettings(QObject):
         self.changed.emit()
 
     def give_back_view(self, borrower: str) -> None:
-        """Restore the view alone, for a borrower that changes nothing else."""
+        """Restore only the view, for a borrower that changes nothing else."""
         snapshot = self._loans.pop(borrower, None)
         if snapshot is not None:
             self._sources.centre.show_view(snapshot.view)
@@ -171,11 +173,11 @@ class BorrowedSettings(QObject):
             self.changed.emit()
 
     def state(self) -> BorrowedState:
-        """What `resume` needs in a window that is built again, in another language."""
+        """Return what `resume` needs in a rebuilt window (another language)."""
         return BorrowedState(take_snapshot(self._sources), dict(self._loans), self._applied_example)
 
     def resume(self, state: BorrowedState) -> None:
-        """Stand as another window stood. Does nothing if nothing was borrowed there."""
+        """Restore the state of another window. Does nothing if nothing was borrowed there."""
         if state.loans:
             restore_snapshot(state.current, self._sources)
             self._loans, self._applied_example = dict(state.loans), state.as_applied
@@ -183,7 +185,7 @@ class BorrowedSettings(QObject):
 
 
 class BorrowedState:
-    """Plain values that outlive the parts of a window."""
+    """State of the borrowed settings, independent of widgets."""
 
     def __init__(
         self,
@@ -195,7 +197,7 @@ class BorrowedState:
 
 
 def _without_view(snapshot: SettingsSnapshot) -> tuple[object, ...]:
-    """What counts as a change of the settings: looking at another view does not, nor does a drawn seed."""
+    """Return the settings that count as a change: not the view, and the seed only if it is locked."""
     seed = snapshot.seed if snapshot.is_seed_locked else None
     return (
         snapshot.model, snapshot.drafts, snapshot.strategy.name, snapshot.strategy.changed, snapshot.cache.name,

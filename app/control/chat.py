@@ -1,4 +1,4 @@
-"""Keeps the chat: what is sent joins its turns, what a run writes is the answer, and the views follow."""
+"""Chat controller: adds sent messages and answers to the conversation and updates the views."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from resources.language import tr
 
 
 class ChatController(QObject):
-    """Connects prompt panel and chat views with the one conversation.
+    """Connects the prompt panel and the chat views to the conversation.
 
-    `answerRequested(messages)`: the last answer is to be written anew; `promptRequested`: the editor is to have the cursor;
-    `settled`: the conversation is as it is to be kept.
+    `answerRequested(messages)`: generate the last answer again; `promptRequested`: focus the editor; `settled`: the
+    conversation can be saved.
     """
 
     answerRequested = Signal(object)
@@ -30,7 +30,7 @@ class ChatController(QObject):
         self._prompt, self._centre = prompt, centre
         self._run: Run | None = None
         self.conversation = turns
-        """The turns so far; the prompt's editor holds the next message."""
+        """The turns so far; the prompt editor holds the next message."""
         for view in centre.created_views:
             self.connect_view(view)
         centre.viewCreated.connect(self.connect_view)
@@ -39,17 +39,19 @@ class ChatController(QObject):
 
     @property
     def problems(self) -> list[str]:
-        """Why nothing can be sent, a sentence each."""
+        """Return the reasons why nothing can be sent, a sentence each."""
         return [tr("There is no message yet.")] if self._prompt.is_chat and not self.prompt() else []
 
     def prompt(self) -> Prompt:
-        """The text; or the turns so far and what the editor adds to them (the worker leaves out what has no place)."""
+        """Return the text, or the turns so far plus the editor's message (the worker drops turns that do not fit the
+        context).
+        """
         written = self._prompt.prompt
         return written if isinstance(written, str) else self.conversation.with_turns(written)
 
     @Slot(object)
     def connect_view(self, view: View) -> None:
-        """Let a view show the conversation, and obey what the reader does in it."""
+        """Show the conversation in `view` and connect its signals."""
         view.set_conversation(self.conversation)
         view.signals.newChatRequested.connect(self.new_chat)
         view.signals.regenerateRequested.connect(self.regenerate)
@@ -58,7 +60,7 @@ class ChatController(QObject):
 
     @Slot()
     def new_chat(self) -> None:
-        """Forget the turns; the editor waits for the first message."""
+        """Clear the turns and focus the editor."""
         if self.conversation.is_open:
             return
         self.conversation.clear()
@@ -67,13 +69,13 @@ class ChatController(QObject):
 
     @Slot()
     def regenerate(self) -> None:
-        """Write the last answer anew, with another seed."""
+        """Generate the last answer again, with another seed."""
         if self.conversation.can_regenerate:
             self.answerRequested.emit(self.conversation.messages_before_answer())
 
     @Slot()
     def edit_last(self) -> None:
-        """Take the user's last message back into the editor."""
+        """Move the user's last message back into the editor."""
         if self.conversation.can_edit:
             self._prompt.set_prompt(self.conversation.remove_last_user_turn(), is_chat=True)
             self._notify_views()
@@ -81,7 +83,7 @@ class ChatController(QObject):
 
     @Slot(object)
     def on_started(self, run: Run) -> None:
-        """What was sent joins the turns."""
+        """Add the sent message to the turns."""
         self._run = run
         if isinstance(run.request.prompt, str) or run.request.scored:
             return
@@ -89,31 +91,31 @@ class ChatController(QObject):
         if new and self._prompt.is_chat and conversation.parse(self._prompt.editor.toPlainText()) == new:
             self._prompt.set_prompt("", is_chat=True)
         if new:
-            self.settled.emit()  # what was said is kept, whatever becomes of the answer
+            self.settled.emit()  # save the message even if the answer fails
         self._notify_views()
 
     @Slot(object)
     def on_trimmed(self, run: Run) -> None:
-        """Not all turns had a place: those that had none are shown so."""
+        """Mark the turns that did not fit the context."""
         self.conversation.mark_trimmed(run)
         self._notify_views()
 
     @Slot(object)
     def on_finished(self, _outcome: object) -> None:
-        """What the run wrote is the answer."""
+        """Add the text of the run as the answer."""
         if self._run is not None and self.conversation.is_open:
             self.conversation.finish_answer(self._run)
             self._notify_views()
 
     @Slot(object)
     def on_model(self, info: ModelInfo) -> None:
-        """Another model has another context."""
+        """Take over the context length of the new model."""
         self.conversation.context = info.context
         self._notify_views()
 
     @Slot(bool)
     def _on_mode(self, is_chat: bool) -> None:
-        """Whoever chats wants to see the chat, and whoever writes text not."""
+        """Show the chat view in chat mode and the token view otherwise."""
         if is_chat:
             self._centre.show_view("chat")
         elif self._centre.columns[0].current_name == "chat":
@@ -133,7 +135,7 @@ class ChatController(QObject):
         self._notify_views()
 
     def _notify_views(self) -> None:
-        """The views follow, and so does the file, but not for every answer that only begins."""
+        """Update the views and, unless an answer has only begun, save the conversation."""
         if not self.conversation.is_open:
             self.settled.emit()
         for view in self._centre.created_views:

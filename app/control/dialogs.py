@@ -1,4 +1,4 @@
-"""The small windows over the main one: settings, keys, what the last run used."""
+"""Secondary windows: settings, shortcuts, help, settings of the last run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DISTRIBUTIONS = ("PySide6-Essentials", "torch", "transformers", "tokenizers", "n
 
 
 class Diagnostics(QObject):
-    """Collects the text and puts it on the clipboard."""
+    """Builds the text and copies it to the clipboard."""
 
     def __init__(
         self, over: QWidget, session: Session, chosen: ChosenSettings, settings: Settings, messages: Messages
@@ -48,15 +48,15 @@ class Diagnostics(QObject):
 
     @Slot()
     def copy(self) -> None:
-        """Put the text on the clipboard and say so."""
+        """Copy the text to the clipboard and show a notice."""
         QGuiApplication.clipboard().setText(self.text())
         self._messages.show_notice(
-            tr("Paste it into a bug report. It contains no prompt, no file name and nothing about you."),
-            tr("The diagnostics were copied"),
+            tr("Paste it into a bug report. It contains no prompt, no file names and no personal data."),
+            tr("Diagnostics copied"),
         )
 
     def text(self) -> str:
-        """One line each; in English, for those who read the report."""
+        """Return the report, one line per item, in English for its readers."""
         return "\n".join(f"{name}: {value}" for name, value in self._lines()) + "\n"
 
     def _lines(self) -> Iterator[tuple[str, object]]:
@@ -83,7 +83,7 @@ class Diagnostics(QObject):
 
 
 def version_of(distribution: str) -> str:
-    """The version of an installed distribution; "not installed" where there is none."""
+    """Return the version of an installed distribution, or "not installed"."""
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
@@ -91,7 +91,7 @@ def version_of(distribution: str) -> str:
 
 
 def own_version() -> str:
-    """The version of this program: as installed, or as the checkout has it."""
+    """Return the version of this program, as installed or from the checkout."""
     if (installed := version_of("decodescope")) != "not installed":
         return installed
     try:
@@ -102,7 +102,9 @@ def own_version() -> str:
 
 
 class Dialogs(QObject):
-    """Opens them above the window that `over` lies in; tells which settings were changed, and `changed` for all."""
+    """Opens dialogs above the window of `over`. Emits a signal for each changed settings section, and `changed` for
+    all.
+    """
 
     appearanceChanged = Signal()
     loadingChanged = Signal()
@@ -112,7 +114,7 @@ class Dialogs(QObject):
     changed = Signal()
     backendChanged = Signal(object)
     commandRequested = Signal(str)
-    """A button of the help window was pressed: the name of a command."""
+    """Name of the command whose button was pressed in the help window."""
 
     def __init__(self, over: QWidget, store: SettingsStore, session: Session, changes: SettingsChangeWatcher) -> None:
         super().__init__(over)
@@ -122,12 +124,12 @@ class Dialogs(QObject):
 
     @property
     def scroll_position(self) -> int | None:
-        """How far down the settings window shows its settings, in pixels; None while it is not open."""
+        """Scroll position of the settings window in pixels; None while it is closed."""
         return self._settings.scroll_position if self._settings is not None else None
 
     @Slot()
     def open_settings(self) -> SettingsDialog:
-        """The settings window."""
+        """Open the settings window."""
         from app.panels.settings.settings_dialog import SettingsDialog
 
         dialog = SettingsDialog(self._store.settings, str(self._store.folder), self._over.window())
@@ -143,20 +145,20 @@ class Dialogs(QObject):
 
     @Slot(object)
     def show_decode_backend(self, backend: DecodeBackend | None) -> None:
-        """Who takes the steps of the model in memory; the settings say so, now or once they are open."""
+        """Show the decode backend of the loaded model in the settings, now or when they are opened."""
         self._backend = backend
         self.backendChanged.emit(backend)
 
     @Slot()
     def open_shortcuts(self) -> None:
-        """The list of keys."""
+        """Open the list of keyboard shortcuts."""
         from app.panels.info_dialogs import shortcuts_dialog
 
         shortcuts_dialog(self._over.window()).open()
 
     @Slot()
     def open_help(self) -> None:
-        """First steps, views and keys."""
+        """Open the help window: first steps, views and keys."""
         from app.panels.info_dialogs import HelpDialog
 
         dialog = HelpDialog(self._over.window())
@@ -165,14 +167,14 @@ class Dialogs(QObject):
 
     @Slot()
     def open_about(self) -> None:
-        """Name, version and licence."""
+        """Open the window with name, version and licence."""
         from app.panels.info_dialogs import about_dialog
 
         about_dialog(own_version(), self._over.window()).open()
 
     @Slot()
     def open_used_settings(self) -> None:
-        """What the last run really used."""
+        """Show the settings that the last run actually used."""
         from app.panels.info_dialogs import used_settings_dialog
 
         if self._session.run is not None:
@@ -197,7 +199,7 @@ _TITLE = mark("Copy as code")
 
 
 class CodeController(QObject):
-    """Writes the code of the session's run, and shows it above the window that `over` lies in."""
+    """Generates the script of the session's run and shows it above the window of `over`."""
 
     def __init__(self, over: QWidget, session: Session, messages: Messages) -> None:
         super().__init__(over)
@@ -205,15 +207,13 @@ class CodeController(QObject):
 
     @Slot()
     def show_code(self) -> None:
-        """Show the code; a notice where there is none."""
+        """Show the script, or a notice if there is none."""
         run = self._session.run
         if run is None:
-            self._messages.show_notice(
-                tr("Run something first: its code is that of the run that is shown."), tr(_TITLE)
-            )
+            self._messages.show_notice(tr("Run something first: the code reproduces the shown run."), tr(_TITLE))
             return
         if run.is_scored:
-            self._messages.show_notice(tr("A score is one call: core.score(model, text)."), tr(_TITLE))
+            self._messages.show_notice(tr("To score a text, call core.score(model, text)."), tr(_TITLE))
             return
         try:
             scripts, reason = run_scripts(run)
@@ -228,7 +228,9 @@ class CodeController(QObject):
 
 
 def run_scripts(run: Run) -> tuple[dict[str, str], str]:
-    """A run's scripts by flavour, and why there is but one (empty: there are both). Raises DecodescopeError."""
+    """Return the scripts of a run by flavour, and why there is no transformers script (empty if there is). Raises
+    DecodescopeError.
+    """
     request, load, drafters = _with_phrase_ids(run), run.request.load, run.request.draft_names
     kind = load.dtype if load.weights == "auto" else load.weights
     limit = load.memory_limit
@@ -239,13 +241,13 @@ def run_scripts(run: Run) -> tuple[dict[str, str], str]:
     if reason := core.why_not_generate(
         request, model=load.model, drafters=drafters, device=device, dtype=dtype, memory_limit=limit
     ):
-        return {"core": own}, tr("There is no script for transformers: {reason}").format(reason=reason)
+        return {"core": own}, tr("No transformers script: {reason}").format(reason=reason)
     script = core.as_code(request, model=load.model, drafters=drafters, device=device, dtype=dtype)
     return {"transformers": script, "core": own}, ""
 
 
 def _with_phrase_ids(run: Run) -> RunRequest:
-    """The request with the token ids that the run had for phrases."""
+    """Return the request with the token ids that the run used for phrases."""
     resolved = dict(run.started.settings) if run.started else {}
     config = {name: resolved.get(name, value) for name, value in run.request.config.items()}
     return replace(run.request, config=config)

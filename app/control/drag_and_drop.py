@@ -1,4 +1,4 @@
-"""Carries out what was dropped on the window."""
+"""Handle what was dropped on the window."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class DropController(QObject):
-    """`handle_drop` carries out an offer, `show_rejection` says why something could not be used."""
+    """`handle_drop` carries out an offer, `show_rejection` shows why something could not be used."""
 
     def __init__(
         self,
@@ -59,20 +59,20 @@ class DropController(QObject):
 
     @Slot(object)
     def handle_drop(self, offer: DropOffer) -> None:
-        """Do what the overlay has announced."""
+        """Carry out the action that the overlay announced."""
         self._actions[offer.action](*offer.values)
 
     @Slot(str, str)
     def show_rejection(self, title: str, reason: str) -> None:
-        """Say why nothing happens."""
+        """Show why the dropped item cannot be used."""
         self._messages.show_notice(reason, title)
 
     def media_unsupported_reason(self, path: str) -> str:
-        """Why the chosen model does not use a sound or picture of that name; empty where it does."""
+        """Return why the selected model cannot use this audio or image file; empty if it can."""
         kind = kind_by_name(path)
         if kind in self._media.kinds:
             return ""
-        return tr("It will wait above the prompt: the chosen model does not read files of this kind.")
+        return tr("The selected model cannot read this kind of file. It stays above the prompt.")
 
     def _use_text(self, text: str, source: str = "") -> None:
         if source:
@@ -98,33 +98,34 @@ class DropController(QObject):
 
 
 class DropTarget(QObject):
-    """Shows over `body` what a drop will do, and announces what was dropped: `dropped(DropOffer)`, `pictureDropped(QImage)`
-    for a picture without a file, `rejected(title, reason)` for what cannot be used."""
+    """Shows an overlay over `body` with the effect of a drop. `dropped(DropOffer)`, `pictureDropped(QImage)` for a
+    picture without a file, `rejected(title, reason)`.
+    """
 
     dropped = Signal(object)
     pictureDropped = Signal(object)
     rejected = Signal(str, str)
 
     def __init__(self, window: QWidget, body: QWidget, media_unsupported_reason: Callable[[str], str]) -> None:
-        """`media_unsupported_reason(path)`: why the chosen model does not use a picture or sound; empty where it does."""
+        """`media_unsupported_reason(path)`: why the model cannot use an image or audio file; empty if it can."""
         super().__init__(body)
         self._body, self._media_unsupported_reason = body, media_unsupported_reason
         self._theme: Theme | None = None
         self._offer: DropOffer | None = None
         self.overlay: DropOverlay | None = None
-        """None until something is first dragged over the window."""
+        """None until something is dragged over the window."""
         window.setAcceptDrops(True)
         window.installEventFilter(self)
 
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes, now or once there is an overlay."""
+        """Set colours and sizes, now or when the overlay is created."""
         self._theme = theme
         if self.overlay is not None:
             self.overlay.set_theme(theme)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Show what would happen, and let it happen."""
+        """Show the effect of a drop, and carry it out."""
         if isinstance(event, QDragLeaveEvent):
             self._hide()
             return False
@@ -142,7 +143,7 @@ class DropTarget(QObject):
         return True
 
     def offer(self, data: QMimeData) -> DropOffer | None:
-        """What dropping this does; None for what is not from outside, such as a row that is moved in a list."""
+        """Return what dropping this does; None for drags within the program, such as list rows."""
         paths = [url.toLocalFile() for url in data.urls() if url.isLocalFile()]
         addresses = [url.toString() for url in data.urls() if url.scheme() in ("http", "https")]
         if paths:
@@ -151,7 +152,7 @@ class DropTarget(QObject):
             return drop_offers.offer_for_address(addresses[0])
         if data.hasImage():
             return DropOffer(
-                drop_offers.PICTURE, tr("Add this picture to the prompt"), self._media_unsupported_reason(".png")
+                drop_offers.PICTURE, tr("Add this image to the prompt"), self._media_unsupported_reason(".png")
             )
         if data.hasText():
             return drop_offers.offer_for_text(data.text())

@@ -1,4 +1,4 @@
-"""Taking something out of the window: asks what and how, where to, and writes or copies it."""
+"""Export from the window: choose content, format and file; then write or copy it."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from app.views.base import View
     from app.widgets.widget_pictures import PictureOptions
 
-_TITLE = mark("Nothing was copied")
-_NOTHING = mark("There is no text yet: run something first.")
+_TITLE = mark("Nothing copied")
+_NOTHING = mark("There is no text yet. Run something first.")
 
 
 class CopyController(QObject):
-    """Takes the words of the view in front, or the run's text where that view shows none."""
+    """Copies the text of the front view, or the text of the run if that view has none."""
 
     def __init__(self, centre: Centre, messages: Messages) -> None:
         super().__init__(centre)
@@ -40,14 +40,14 @@ class CopyController(QObject):
 
     @Slot()
     def copy_text(self) -> None:
-        """Plain words."""
+        """Copy plain text."""
         excerpt = self._excerpt()
         if excerpt is not None:
             QGuiApplication.clipboard().setText(excerpt.plain)
 
     @Slot()
     def copy_coloured(self) -> None:
-        """Words with colours for what takes HTML, and plain for what does not."""
+        """Copy HTML with colours, and plain text for programs that do not accept HTML."""
         excerpt = self._excerpt()
         if excerpt is not None:
             copy_text_and_html(excerpt.plain, excerpt.html)
@@ -61,8 +61,7 @@ class CopyController(QObject):
 
 
 class ExportController(QObject):
-    """Speaks above the window that `over` lies in; how a run is recorded, `recorded` knows. What can be taken out is
-    made when somebody first asks."""
+    """Shows its dialogs above the window of `over`; `recorded` saves runs. `make` builds the exports on first use."""
 
     def __init__(self, over: QWidget, make: Callable[[], ExportItems], recorded: RecordedRuns) -> None:
         super().__init__(over)
@@ -71,34 +70,34 @@ class ExportController(QObject):
 
     @cached_property
     def exports(self) -> ExportItems:
-        """What can be taken out of the window, in the shown theme."""
+        """The available exports, in the current theme."""
         exports = self._make()
         exports.theme = self._theme
         return exports
 
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
-        """This is the shown one."""
+        """Use this theme for exports."""
         self._theme = theme
         if "exports" in vars(self):
             self.exports.theme = theme
 
     def add_lab(self, name: str, title: str, view: View) -> None:
-        """A lab's view can be taken out too, as long as its room is open."""
+        """Offer the view of an open lab for export."""
         self.exports.add_lab(name, title, view)
 
     def remove_lab(self, name: str) -> None:
-        """It is gone."""
+        """Stop offering the view of a closed lab."""
         if "exports" in vars(self):
             self.exports.remove_lab(name)
 
     @Slot()
     def open_dialog(self) -> None:
-        """Ask what to take out, and how."""
+        """Open the export dialog."""
         self._open_dialog(self.exports.offers(), self._over)
 
     def open_dialog_for(self, name: str, over: QWidget) -> None:
-        """Ask how to take out what is called so, above a window of its own."""
+        """Open the export dialog for the item `name` above a window of its own."""
         self._open_dialog([offer for offer in self.exports.offers() if offer.name == name], over)
 
     def _open_dialog(self, offers: list[ExportTarget], over: QWidget) -> None:
@@ -121,7 +120,7 @@ class ExportController(QObject):
         open_save_dialog(self._over, title, f"{name}.{kind}", files, partial(self.save, name, pose))
 
     def save(self, name: str, pose: PictureOptions, path: str) -> None:
-        """Write what `ExportItems` calls so; a failure is told."""
+        """Write the item `name` of `ExportItems`; show a message on failure."""
         try:
             self.exports.save(name, Path(path), pose)
         except OSError as error:
@@ -129,7 +128,7 @@ class ExportController(QObject):
 
     @Slot(str, str, object)
     def copy(self, name: str, kind: str, pose: PictureOptions) -> None:
-        """Put a picture, or figures as text, on the clipboard; a failure is told."""
+        """Copy a picture, or a table as text, to the clipboard; show a message on failure."""
         from app.panels.export_dialog import PNG
         from app.storage.exported_files import CSV, as_json, to_csv
 
@@ -145,7 +144,7 @@ class ExportController(QObject):
 
     @Slot()
     def copy_picture(self) -> None:
-        """Put a picture of the view in front on the clipboard, as large as it is shown and twice as fine."""
+        """Copy a picture of the front view at twice its resolution."""
         from app.panels.export_dialog import PNG
         from app.widgets.widget_pictures import PictureOptions
 
@@ -154,7 +153,7 @@ class ExportController(QObject):
 
 
 class LazyDemoRecorder(QObject):
-    """Films the shown run as it would be presented."""
+    """Creates the demo recorder on first use."""
 
     def __init__(self, make: Callable[[], DemoRecorder], parent: QObject) -> None:
         super().__init__(parent)
@@ -163,12 +162,12 @@ class LazyDemoRecorder(QObject):
 
     @property
     def recorder(self) -> DemoRecorder:
-        """What films; made when it is first asked for."""
+        """The recorder, created on first use."""
         if self._recorder is None:
             self._recorder = self._make()
         return self._recorder
 
     @Slot()
     def open_dialog(self) -> None:
-        """Ask how the film is to be."""
+        """Open the dialog with the options."""
         self.recorder.open_dialog()

@@ -1,4 +1,4 @@
-"""Everything that can be taken out of the window, and the taking: pictures, figures, the run as a page."""
+"""Everything that can be exported: pictures, tables, the run as a page."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PICTURES, _FIGURES = (PNG, SVG), (CSV, JSON)
 
 
 class ExportItems:
-    """Views go by their names, the panels as `inspector` and `timeline`; then there are `window` and `run`."""
+    """Exports views by name, panels as `inspector` and `timeline`, the whole window as `window` and the run as `run`."""
 
     def __init__(self, centre: Centre, inspector: Inspector, timeline: Timeline, session: Session) -> None:
         self._centre, self._session = centre, session
@@ -38,18 +38,17 @@ class ExportItems:
             "inspector": (tr("Inspector"), inspector), "timeline": (tr("Timeline"), timeline),
         }  # fmt: skip
         self.theme = theme_for("light")
-        """The shown one."""
 
     def add_lab(self, name: str, title: str, view: View) -> None:
-        """A lab's view is offered like a panel, as long as its room is open."""
+        """Offer the view of an open lab like a panel."""
         self._panels[name] = (title, view)
 
     def remove_lab(self, name: str) -> None:
-        """It is offered no more."""
+        """Stop offering it."""
         self._panels.pop(name, None)
 
     def offers(self) -> list[ExportTarget]:
-        """What there is: views in front, the other views, the panels, the window, and the run if there is one."""
+        """Return the exportable items: front views, other views, panels, the window, and the run if there is one."""
         in_front = [column.current_name for column in self._centre.columns]
         names = dict.fromkeys([*in_front, *self._centre.columns[0].available_names, *self._panels])
         offers = [self._offer(name) for name in names]
@@ -57,7 +56,7 @@ class ExportItems:
         run = self._session.run
         if run is not None and run.started is not None:
             kinds = (HTML, TRACE) if run.outcome is not None else (HTML,)
-            offers.append(ExportTarget(RUN, tr("The whole run"), kinds, QSize(), is_fixed=True))
+            offers.append(ExportTarget(RUN, tr("Full run"), kinds, QSize(), is_fixed=True))
         return offers
 
     def _offer(self, name: str) -> ExportTarget:
@@ -68,18 +67,18 @@ class ExportItems:
         return ExportTarget(name, _title(name), kinds, self._column(name).stack.size())
 
     def figures(self, name: str) -> Table:
-        """What a view or a panel shows as a table; empty where it has none."""
+        """Return the table shown by a view or panel; empty if it has none."""
         return self._view(name).export_table()
 
     def image(self, name: str, pose: PictureOptions) -> QImage:
-        """A picture in pixels. Raises OSError when it is too large."""
+        """Return a picture in pixels. Raises OSError if it is too large."""
         if name == WINDOW:
             return widget_pictures.render_widget(self._centre.window(), scale=pose.scale)
         with self._subject(name) as subject:
             return render_view(subject, pose, self.theme)
 
     def save(self, name: str, path: Path, pose: PictureOptions) -> None:
-        """Write it as the path's suffix says. Raises OSError."""
+        """Write the item in the format of the path's suffix. Raises OSError."""
         with atomic_write(path) as part:
             self._write(name, part, pose)
 
@@ -102,7 +101,7 @@ class ExportItems:
 
     @contextmanager
     def _subject(self, name: str) -> Iterator[PictureSubject]:
-        """A view is brought to the front for its picture, and nobody sees it."""
+        """Bring the view to the front while its picture is taken, without repainting the window."""
         if name in self._panels:
             title, panel = self._panels[name]
             yield PictureSubject(title, panel, panel, "panel")
@@ -116,7 +115,7 @@ class ExportItems:
             column.show_view(before)
 
     def _column(self, name: str) -> ViewColumn:
-        """Where it is in front, else the first."""
+        """Return the column that shows this view, else the first."""
         return next((column for column in self._centre.columns if column.current_name == name), self._centre.columns[0])
 
     def _view(self, name: str) -> View:

@@ -1,4 +1,4 @@
-"""Guess first: the text holds before a token, somebody guesses, then it is shown what the model thought."""
+"""Guessing game: the text pauses before a token, the user guesses it, then the model's prediction is shown."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from app.widgets.bars import BarRow
 
 STEP_MS = 90
-"""From one token to the next between two questions."""
+"""Delay between two tokens while the text plays on."""
 
 
 class GuessState(NamedTuple):
-    """A game under way; plain values that outlive the parts of a window."""
+    """State of a game, independent of widgets."""
 
     full_run: Run
     shown_run: Run
@@ -37,14 +37,14 @@ class GuessState(NamedTuple):
     right: int
     model_right: int
     guess: int | None
-    """The choice that was guessed last, whose answer is shown; None while a question is open."""
+    """The choice that was guessed last, while its answer is shown; None while a question is open."""
 
 
 class GuessController(QObject):
-    """`started`, `ended`; `questionShown(Question)` when the text holds.
+    """Runs the guessing game. Signals: `started`, `ended`, `questionShown(GuessQuestion)` when the text pauses.
 
-    The views are shown a run that ends before the token in question (`app.state.guessing.truncate_run`); it grows as the game
-    goes on, and the whole one takes its place again when the game is left.
+    The views are shown a run that ends before the current question (`app.state.guessing.until`). It grows during the
+    game, and the full run replaces it when the game ends.
     """
 
     started = Signal()
@@ -67,7 +67,9 @@ class GuessController(QObject):
         """None before the first game."""
         self.questions: list[GuessQuestion] = []
         self.number = self.right = self.model_right = 0
-        """The question, how many guesses were right, and how many the model's likeliest choice would have been."""
+        """The current question's index, the number of right guesses, and how many times the model's likeliest choice
+        was right.
+        """
         self._guess: int | None = None
         self._full_run: Run | None = None
         self._shown_run: Run | None = None
@@ -80,12 +82,12 @@ class GuessController(QObject):
 
     @property
     def is_on(self) -> bool:
-        """Whether a game goes on, or waits for its text to end."""
+        """Whether a game is on, or waits for its text to end."""
         return self._full_run is not None or self._is_waiting
 
     @Slot()
     def toggle(self) -> None:
-        """Begin a game, or leave it."""
+        """Start a game, or leave it."""
         if self.is_on:
             self.leave()
         else:
@@ -93,8 +95,9 @@ class GuessController(QObject):
 
     @Slot()
     def start(self) -> None:
-        """Begin with the shown text: from where the cursor stands, else from its first token. A text that is still
-        being written is held where it is, and played on from there once it has ended."""
+        """Start with the shown text, at the cursor or else at the first token. A text that is still being generated is
+        paused and used once it has ended.
+        """
         run = self._session.run
         if run is not None and self._session.busy and run.beams is None and not run.is_scored:
             self._is_waiting = True
@@ -102,25 +105,25 @@ class GuessController(QObject):
             self.started.emit()
             self._borrowed.borrow(GUESS)
             self._ensure_panel().show_result(
-                tr("Guess first"), tr("The text is being written to its end. It is held here until then.")
+                tr("Guess first"), tr("The text is still being generated. The game starts when it is done.")
             )
             return
         if reason := guess_unsupported_reason(run):
-            self._messages.show_notice(reason, tr("There is nothing to guess"))
+            self._messages.show_notice(reason, tr("Nothing to guess"))
             return
         assert run is not None
         self.started.emit()
         self._begin(run, 0 if run.is_following else run.cursor)
 
     def state(self) -> GuessState | None:
-        """What `resume` needs in a window that is built again, in another language; None while no game is on."""
+        """Return what `resume` needs in a rebuilt window (another language); None without a game."""
         if self._full_run is None or self._shown_run is None:
             return None
         game = (self.questions, self.number, self.right, self.model_right, self._guess)
         return GuessState(self._full_run, self._shown_run, *game)
 
     def resume(self, state: GuessState) -> None:
-        """Show the question, or the answer, at which a game stood."""
+        """Show the question or the answer of a saved game."""
         self._full_run, self._shown_run = state.full_run, state.shown_run
         self.questions, self.number, self.right, self.model_right, self._guess = state[2:]
         self.started.emit()
@@ -133,7 +136,7 @@ class GuessController(QObject):
 
     @Slot(int)
     def pick(self, number: int) -> None:
-        """Guess that choice: now it is shown."""
+        """Guess choice `number` and show the answer."""
         question = self._current_question
         if question is None or self._timer.isActive() or number >= len(question.choices):
             return
@@ -145,17 +148,17 @@ class GuessController(QObject):
         self._show_answer(question, number)
 
     def _show_answer(self, question: GuessQuestion, number: int) -> None:
-        """Show what stood there, beside the choice that was guessed."""
+        """Show the actual token next to the guess."""
         self._guess = number
         is_last = self.number == len(self.questions)
-        title = tr("See the score") if is_last else tr("Go on")
+        title = tr("See the score") if is_last else tr("Continue")
         self._ensure_panel().show_result(
             self._title(self.number), _answer_text(question, number), _choice_bars(question, number), title
         )
 
     @Slot()
     def next(self) -> None:
-        """Play on to the next question, or tell the score; behind that the game is over."""
+        """Play on to the next question, or show the score and end the game."""
         if self._full_run is None:
             return
         self._guess = None
@@ -165,21 +168,21 @@ class GuessController(QObject):
             return
         if self._shown_run is not None and self._shown_run.finished is None:
             self._reveal_until(len(self._full_run.tokens))
-            score = tr("{right} of {all} guessed. Always saying the likeliest word would have guessed {models}.")
+            score = tr("{right} of {all} right. Always picking the likeliest word would have scored {models}.")
             result = score.format(right=self.right, all=len(self.questions), models=self.model_right)
             self._show_full_run()
-            self._ensure_panel().show_result(tr("The score"), result)
+            self._ensure_panel().show_result(tr("Score"), result)
 
     @Slot()
     def leave(self) -> None:
-        """End the game; the whole text can be seen again, up to where it was guessed."""
+        """End the game and show the full run, with the cursor where the game ended."""
         if self.is_on or (self.panel is not None and self.panel.isVisible()):
             self._show_full_run()
             self._close()
 
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes, now or once there is something to draw."""
+        """Set colours and sizes, now or when the panel is created."""
         self._theme = theme
         if self.panel is not None:
             self.panel.set_theme(theme)
@@ -202,7 +205,7 @@ class GuessController(QObject):
 
     @Slot()
     def _advance(self) -> None:
-        """One token more, until the next question."""
+        """Show one more token, or the next question."""
         question = self._current_question
         if question is None or self._shown_run is None:
             self._timer.stop()
@@ -215,14 +218,14 @@ class GuessController(QObject):
             self.questionShown.emit(question)
 
     def _reveal_until(self, stop: int) -> None:
-        """Let the shown run have its text up to there."""
+        """Extend the shown run to `stop` tokens."""
         if self._full_run is not None and self._shown_run is not None:
             events = events_between(self._full_run, len(self._shown_run.tokens), stop)
             self._shown_run.apply(events)
             self._session.eventsArrived.emit(self._shown_run, events)
 
     def _show_full_run(self) -> None:
-        """Show the whole run again."""
+        """Show the full run again."""
         self._timer.stop()
         full_run, shown = self._full_run, self._shown_run
         self._full_run = self._shown_run = None
@@ -233,7 +236,9 @@ class GuessController(QObject):
 
     def _title(self, number: int) -> str:
         progress = tr("Question {number} of {all}").format(number=number, all=len(self.questions))
-        right = tr("{count} right").format(count=self.right)  # apart: extraction on Python 3.11 sees no f-strings
+        right = tr("{count} right").format(
+            count=self.right
+        )  # separate call: gettext extraction on Python 3.11 skips f-strings
         return f"{progress} · {right}"
 
     def _ensure_panel(self) -> GuessPanel:
@@ -262,7 +267,7 @@ class GuessController(QObject):
 
     @Slot(object)
     def _on_run_changed(self, run: Run) -> None:
-        """Another run takes the place of the one that is guessed at: the game is over."""
+        """End the game when another run is shown."""
         if self.is_on and run is not self._shown_run and run is not self._full_run:
             self._full_run = self._shown_run = None
             self._show_full_run()
@@ -270,7 +275,7 @@ class GuessController(QObject):
 
     @Slot(object)
     def _on_finished(self, _outcome: Outcome) -> None:
-        """The text that was waited for is there: what has not been seen of it is guessed."""
+        """Start the game with the finished text, from the part that was not seen yet."""
         run = self._session.run
         if not self._is_waiting or run is None:
             return
@@ -282,19 +287,21 @@ class GuessController(QObject):
 
 
 def _answer_text(question: GuessQuestion, number: int) -> str:
-    """What stood there and how likely it was, and how likely what was guessed."""
+    """Return the actual word and its probability, and the probability of the guess."""
     chosen, guessed = question.choices[question.answer], question.choices[number]
     probability = words.percent(chosen.probability)
     if number == question.answer:
         return tr("Right: {word} had {share}.").format(word=words.quote(chosen.text, chosen.special), share=probability)
-    return tr("{word} was chosen, with {share}. Your {guess} had {chance}.").format(
-        word=words.quote(chosen.text, chosen.special), share=probability, guess=words.quote(guessed.text, guessed.special),
+    return tr("The model chose {word} ({share}). Your guess {guess} had {chance}.").format(
+        word=words.quote(chosen.text, chosen.special),
+        share=probability,
+        guess=words.quote(guessed.text, guessed.special),
         chance=words.percent(guessed.probability),
-    )  # fmt: skip
+    )
 
 
 def _choice_bars(question: GuessQuestion, number: int) -> list[BarRow]:
-    """What the model thought of the four, once everything that was set had been applied."""
+    """Return the probabilities of the four choices after all processors were applied."""
     from app.widgets.bars import BarRow
 
     return [

@@ -1,4 +1,4 @@
-"""The field's words explained where they stand, and the glossary that holds them all."""
+"""Glossary tooltips on the controls, and the glossary window."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from app.panels.welcome.welcome_page import WelcomePage
 
 LOAD_DELAY_MS = 1_000
-"""Until the glossary is read for the first time: the window is to be seen before it."""
+"""Delay before the glossary is first loaded, so that the window appears first."""
 
 
 class GlossaryController(QObject):
-    """Explains what stands in the toolbar, and keeps all explanations in the words of now; opens the
-    glossary, at the term of what is pointed at."""
+    """Adds glossary tooltips to the toolbar, updates all tooltips after a change of the explanation level, and opens
+    the glossary at the term of the widget under the pointer.
+    """
 
     def __init__(self, toolbar: Toolbar, setup: SetupPanel, centre: Centre) -> None:
         super().__init__(centre)
@@ -50,7 +51,7 @@ class GlossaryController(QObject):
 
     @Slot()
     def refresh(self) -> None:
-        """Say everything again that is explained in this window."""
+        """Update every tooltip of this window."""
         for tip in self._over.window().findChildren(LazyTooltip):
             tip.refresh_description()
         if self._dialog is not None:
@@ -58,13 +59,14 @@ class GlossaryController(QObject):
 
     @Slot()
     def open_glossary(self) -> None:
-        """The glossary, at the term of what the pointer is on, else of what has the focus, where that has one."""
+        """Open the glossary at the term of the widget under the pointer, else of the focused widget."""
         pointed = QApplication.widgetAt(QCursor.pos())
         self.open_at(_topic_of(pointed) or _topic_of(QApplication.focusWidget()))
 
     def open_at(self, name: str) -> None:
-        """The glossary at a term, by its id or by what it explains (`param.top_k`); where there is none, at its
-        beginning."""
+        """Open the glossary at a term, given its id or the name it explains (`param.top_k`); at the top if there is
+        none.
+        """
         from app.panels.glossary_dialog import GlossaryDialog
 
         term = find_term(name)
@@ -82,7 +84,7 @@ class GlossaryController(QObject):
 
 
 def _topic_of(widget: QWidget | None) -> str:
-    """What explains a widget, or the one that it lies in."""
+    """Return the glossary topic of a widget or of its nearest parent with one."""
     while widget is not None:
         tip = widget.findChild(LazyTooltip, options=Qt.FindChildOption.FindDirectChildrenOnly)
         if isinstance(tip, LazyTooltip):
@@ -92,12 +94,13 @@ def _topic_of(widget: QWidget | None) -> str:
 
 
 STORY = "story"
-"""The example of the first way."""
+"""Id of the example of the first button."""
 
 
 class WelcomeController(QObject):
-    """Lies over `body`. `storyRequested`: what is set is to be written, and seen; `tourRequested`: one is to be
-    chosen; `modelRequested`: another is to be got; `seen`: it has been shown, which is to be remembered."""
+    """Shows the welcome page over `body`. `storyRequested`: run the story example; `tourRequested`: choose a tour;
+    `modelRequested`: get a model; `seen`: the page was shown for the first time.
+    """
 
     storyRequested = Signal()
     tourRequested = Signal()
@@ -110,23 +113,23 @@ class WelcomeController(QObject):
         self._theme: Theme | None = None
         self._previous_focus: QWidget | None = None
         self.page: WelcomePage | None = None
-        """None until it is first wanted."""
+        """None until first shown."""
         for signal in (session.runStarted, session.runShown):
             signal.connect(self._on_run)
 
     @property
     def is_open(self) -> bool:
-        """Whether it covers the window."""
+        """Whether the page covers the window."""
         return self.page is not None and not self.page.isHidden()
 
     def show_once(self) -> None:
-        """Show it, if it never has been."""
+        """Show the page, if it was never shown."""
         if not self._habits.welcomed:
             self.show()
 
     @Slot()
     def show(self) -> None:
-        """Show it, as often as it is asked for."""
+        """Show the page."""
         self._previous_focus = QApplication.focusWidget()
         if self.page is None:
             self.page = self._make_page()
@@ -137,7 +140,7 @@ class WelcomeController(QObject):
 
     @Slot()
     def leave(self) -> None:
-        """The window is to be seen; the cursor is where it was."""
+        """Hide the page and restore the focus."""
         if self.page is None or not self.is_open:
             return
         has_cursor = self.page.isAncestorOf(QApplication.focusWidget() or self._body)
@@ -147,7 +150,7 @@ class WelcomeController(QObject):
 
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes, now or once it is there."""
+        """Set colours and sizes, now or when the page is created."""
         self._theme = theme
         if self.page is not None:
             self.page.set_theme(theme)
@@ -188,5 +191,5 @@ class WelcomeController(QObject):
 
     @Slot(object)
     def _on_run(self, _run: object) -> None:
-        """However it was begun, it is to be seen."""
+        """Hide the page when a run is shown."""
         self.leave()

@@ -1,6 +1,6 @@
-"""The history: every run that is shown is recorded as it goes on, kept when it ends, and can be opened again.
+"""Run history: every shown run is recorded while it runs, saved when it ends, and can be opened again.
 
-SQLite and the recordings' format are imported when something is first kept or looked for.
+SQLite and the trace format are imported on first use.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ T = TypeVar("T")
 
 
 class HistoryFile(QObject):
-    """`changed` when a run is there that was not, or the other way round."""
+    """Opens the history file on demand. `changed` is emitted when a run is added or removed."""
 
     changed = Signal()
     opened = Signal()
-    """The file is open, or cannot be: `unavailable_reason`."""
+    """The file was opened, or could not be (`unavailable_reason`)."""
     noticed = Signal(str, str)
-    """Something to know: text and title."""
+    """A notice for the user: text and title."""
 
     def __init__(self, parent: QObject, folder: Callable[[], Path], saver: SettingsSaver) -> None:
         super().__init__(parent)
@@ -47,27 +47,27 @@ class HistoryFile(QObject):
         self._store: HistoryStore | None = None
         self._is_closed = False
         self.unavailable_reason = ""
-        """Why nothing can be kept or looked for; empty while it can."""
+        """Why the history cannot be used; empty while it can."""
 
     @property
     def store(self) -> HistoryStore | None:
-        """The kept runs; None where they cannot be had, which `unavailable_reason` explains, and once the window is closed."""
+        """The saved runs; None if unavailable (see `unavailable_reason`) or after the window was closed."""
         if self._store is None and not self.unavailable_reason and not self._is_closed:
             self._open()
         return self._store
 
     @property
     def store_if_open(self) -> HistoryStore | None:
-        """The same, without opening it now."""
+        """The store if it is open already, else None."""
         return self._store
 
     @Slot()
     def open_later(self) -> None:
-        """Open the file as soon as there is nothing else to do."""
+        """Open the file when the event loop is idle."""
         QTimer.singleShot(0, self, lambda: self.store)
 
     def query(self, question: Callable[[HistoryStore], T], default: T) -> T:
-        """What the kept runs say; `default` where they cannot be had (now), which is told."""
+        """Return the result of `question`; on a storage error show it and return `default`."""
         try:
             return self.query_or_raise(question, default)
         except StorageError as error:
@@ -75,14 +75,14 @@ class HistoryFile(QObject):
             return default
 
     def query_or_raise(self, question: Callable[[HistoryStore], T], default: T) -> T:
-        """The same, `default` where nothing is kept at all. Raises StorageError where the disk refuses."""
+        """Return the result of `question`, `default` without a history. Raises StorageError on disk errors."""
         store = self.store
         if store is None:
             return default
         try:
             return question(store)
         finally:
-            if store.notices:  # a new file has begun; whoever asked may be painting
+            if store.notices:  # a new file was started; the caller may be painting
                 QTimer.singleShot(0, self, self._on_repaired)
 
     @Slot()
@@ -91,11 +91,11 @@ class HistoryFile(QObject):
             self.changed.emit()
 
     def get(self, run: str) -> HistoryRecord | None:
-        """One kept run; None where it is not there, or cannot be had now."""
+        """Return one saved run; None if it is missing or unavailable now."""
         return self.query(lambda store: store.get(run), None)
 
     def change(self, action: Callable[[HistoryStore], object]) -> None:
-        """Do something to the kept runs, and tell of it."""
+        """Change the saved runs and emit `changed`."""
         store = self.store
         if store is not None:
             self._saver.write(partial(action, store))
@@ -103,8 +103,8 @@ class HistoryFile(QObject):
             self.changed.emit()
 
     def close(self) -> None:
-        """Give it back; it is not opened again."""
-        self._is_closed = True  # what still waits for its turn must not open the file again
+        """Close the file; it is not opened again."""
+        self._is_closed = True  # pending calls must not open the file again
         if self._store is not None:
             self._store.close()
             self._store = None
@@ -122,22 +122,22 @@ class HistoryFile(QObject):
         self.opened.emit()
 
     def _emit_notices(self) -> bool:
-        """Whether there was something to tell."""
+        """Emit pending notices; return whether there were any."""
         notices = self._store.notices if self._store is not None else []
         pending, notices[:] = notices[:], []
         for notice in pending:
-            self.noticed.emit(notice, tr("The history was repaired"))
+            self.noticed.emit(notice, tr("History repaired"))
         return bool(pending)
 
 
 class History(HistoryFile):
-    """`runSaved(id)` for each run that is there from now on."""
+    """Saves and opens runs. `runSaved(id)` is emitted for each run that is saved."""
 
     runSaved = Signal(str)
     allDeleted = Signal()
-    """Everything is."""
+    """All runs were deleted."""
     failed = Signal(object)
-    """Something asked for could not be done: an `ErrorReport`."""
+    """An action failed: an `ErrorReport`."""
 
     def __init__(self, session: Session, folder: Callable[[], Path], settings: Kept, saver: SettingsSaver) -> None:
         super().__init__(session, folder, saver)
@@ -145,14 +145,14 @@ class History(HistoryFile):
         self._recordings: ActiveRecordings | None = None
         self._paths: dict[str, Path] = {}
         self._unsaved_runs: dict[Path, Run] = {}
-        """Runs whose recordings are not closed yet."""
+        """Finished runs whose recordings are not closed yet."""
         session.set_recording(self.recording_path)
         session.finished.connect(self._on_finished)
         session.recorded.connect(self._on_recorded)
 
     @property
     def recordings(self) -> ActiveRecordings:
-        """Those under way."""
+        """The recordings in progress."""
         if self._recordings is None:
             from app.storage.history.store import ActiveRecordings
 
@@ -160,7 +160,7 @@ class History(HistoryFile):
         return self._recordings
 
     def recording_path(self, run: Run) -> Path | None:
-        """Where a run that begins is recorded; None when none is kept."""
+        """Return the file that a new run is recorded to; None if runs are not kept."""
         if not self._settings.keep or self.unavailable_reason:
             return None
         try:
@@ -170,7 +170,7 @@ class History(HistoryFile):
         return self._paths.get(run.id)
 
     def open_run(self, run: str) -> Run:
-        """A kept run, as it was. Raises DecodescopeError where it is not there or cannot be read."""
+        """Load a saved run. Raises DecodescopeError if it is missing or unreadable."""
         import core
         from app.state.recorded_run import load_run
 
@@ -181,7 +181,7 @@ class History(HistoryFile):
         return opened
 
     def show(self, run: str) -> bool:
-        """Show a kept run in the window; False, and said, where that cannot be."""
+        """Show a saved run in the window; on failure emit `failed` and return False."""
         try:
             opened = self.open_run(run)
         except DecodescopeError as error:
@@ -190,7 +190,7 @@ class History(HistoryFile):
         return self._session.show(opened)
 
     def save_run(self, run: Run, recording: Path) -> None:
-        """Keep a run that has ended, unless it wrote nothing."""
+        """Save a finished run, unless it generated nothing."""
         from app.storage.history.history_record import saved_run_data
 
         if run.started is None or not run.is_worth_keeping or self.store is None:
@@ -203,19 +203,19 @@ class History(HistoryFile):
         self.changed.emit()
 
     def delete_all(self) -> None:
-        """Remove everything that is kept, and what killed programs have left."""
+        """Delete all saved runs and recordings left by killed programs."""
         self.change(lambda store: store.forget_all())
         self.allDeleted.emit()
 
     @Slot()
     def trim(self) -> None:
-        """The room has become smaller, maybe."""
+        """Delete the oldest runs if the history exceeds its size limit."""
         budget = self._settings.budget
         if self.store_if_open is not None:
             self.change(lambda store: store.trim(budget))
 
     def stop(self) -> None:
-        """The window closes."""
+        """Save finished runs and close the file when the window closes."""
         for recording in list(self._unsaved_runs):
             self._save_finished(recording)
         if self._recordings is not None:
@@ -224,7 +224,7 @@ class History(HistoryFile):
 
     @Slot(object)
     def _on_finished(self, _outcome: Outcome) -> None:
-        """It is kept once its recording is whole: whoever waits for the run's end comes first."""
+        """Mark the run for saving once its recording is complete."""
         run = self._session.run
         path = self._paths.pop(run.id, None) if run is not None else None
         if run is not None and path is not None:
@@ -234,7 +234,7 @@ class History(HistoryFile):
     def _on_recorded(self, recording: Recording) -> None:
         why = recording.error
         if why is not None:
-            self.noticed.emit(join_sentences(why.cause, why.remedy), tr("This run is not kept whole"))
+            self.noticed.emit(join_sentences(why.cause, why.remedy), tr("This run was not saved completely"))
         self._save_finished(recording.path)
 
     def _save_finished(self, recording: Path) -> None:
@@ -245,11 +245,11 @@ class History(HistoryFile):
 
 
 SHOW, FORGET = "showLeftRun", "forgetLeftRuns"
-TITLE = mark("A run was cut short")
+TITLE = mark("A run was interrupted")
 
 
 class Recovery(QObject):
-    """Says so in a notice; until one of its buttons is pressed, the recordings stay where they are."""
+    """Shows a notice with buttons; the recordings stay until one is pressed."""
 
     def __init__(self, history: History, messages: Messages) -> None:
         super().__init__(messages)
@@ -262,7 +262,9 @@ class Recovery(QObject):
 
     @Slot()
     def find_unfinished(self) -> None:
-        """Look for recordings without a program; those of runs that are kept just had not been put away."""
+        """Find recordings that no running program writes; those of runs that are saved already are moved into the
+        history.
+        """
         store = self._history.store_if_open
         if store is None:
             return
@@ -279,13 +281,11 @@ class Recovery(QObject):
     def _offer(self) -> None:
         count = len(self._unfinished)
         text = trn(
-            "A run was under way when Decodescope was last closed without warning. What had been written is still "
-            "there.",
-            "{count:,} runs were under way when Decodescope was last closed without warning. What had been written is "
-            "still there.",
+            "A run was in progress when Decodescope closed unexpectedly. Its text so far was kept.",
+            "{count:,} runs were in progress when Decodescope closed unexpectedly. Their text so far was kept.",
             count,
         )
-        show, forget = trn("Show it", "Show them", count), trn("Forget it", "Forget them", count)
+        show, forget = trn("Show it", "Show them", count), trn("Delete it", "Delete them", count)
         self._messages.show_notice(text.format(count=count), tr(TITLE), [(SHOW, show), (FORGET, forget)])
 
     @Slot(str)
@@ -304,7 +304,7 @@ class Recovery(QObject):
         self._messages.withdraw_notice(tr(TITLE))
 
     def _recover(self) -> None:
-        """Keep all of them, and show the latest."""
+        """Save all recovered runs and show the latest."""
         import core
         from app.state.recorded_run import load_run
 
@@ -325,12 +325,12 @@ class Recovery(QObject):
 def _modified(path: Path) -> float:
     try:
         return path.stat().st_mtime
-    except OSError:  # somebody has removed it; reading it says so
+    except OSError:  # deleted meanwhile; reading it raises the error
         return 0.0
 
 
 def _has_events(path: Path) -> bool:
-    """Whether a run had begun; a file that has nothing to show is removed."""
+    """Return whether a recording contains events; delete it if not."""
     import core
     from core.errors import TraceError
 

@@ -1,4 +1,4 @@
-"""The panel of kept runs, made when it is first wanted: lists what the history holds, and does what is asked there."""
+"""History panel, created on first use: lists the saved runs and carries out the actions there."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 
 class HistoryEdits(QObject):
-    """`deleted(name)`: that run can be brought back; empty: none can. Asks above the window of `over`."""
+    """Edits the history; its dialogs open above the window of `over`. `deleted(name)`: the run that can be restored,
+    empty if none.
+    """
 
     deleted = Signal(str)
 
@@ -37,11 +39,11 @@ class HistoryEdits(QObject):
 
     @property
     def is_enabled(self) -> bool:
-        """Whether runs are kept from now on."""
+        """Whether new runs are saved."""
         return self._settings.keep
 
     def set_enabled(self, is_on: bool) -> None:
-        """Keep them from now on, or no more."""
+        """Save new runs, or stop saving them."""
         self._settings.keep = is_on
 
     @Slot(str, str)
@@ -50,13 +52,13 @@ class HistoryEdits(QObject):
         self._history.change(lambda store: store.rename(run, title))
 
     def pin(self, run: str) -> None:
-        """Pin a run, or a pinned one no more."""
+        """Pin a run, or unpin a pinned one."""
         record = self._history.query(lambda store: store.get(run), None)
         if record is not None:
             self._history.change(lambda store: store.pin(run, not record.pinned))
 
     def delete(self, run: str) -> None:
-        """Out of the list; it can be brought back until the list is closed."""
+        """Remove a run from the list; it can be restored until the list is closed."""
         record = self._history.query(lambda store: store.get(run), None)
         if record is not None:
             self._deleted.append(run)
@@ -64,7 +66,7 @@ class HistoryEdits(QObject):
             self.deleted.emit(record.name)
 
     def undo(self) -> str:
-        """Bring back the run that was deleted last; its id, empty where there is none."""
+        """Restore the run that was deleted last; return its id, or an empty string."""
         if not self._deleted:
             return ""
         run = self._deleted.pop()
@@ -73,7 +75,7 @@ class HistoryEdits(QObject):
         return run
 
     def commit_deletions(self) -> None:
-        """What was deleted is removed for good."""
+        """Delete the removed runs permanently."""
         deleted, self._deleted = self._deleted, []
         if deleted:
             self._history.change(lambda store: store.forget(deleted))
@@ -81,48 +83,48 @@ class HistoryEdits(QObject):
 
     @Slot()
     def confirm_delete_all(self) -> None:
-        """Ask, then remove everything that is kept."""
+        """Confirm, then delete everything in the history."""
         from PySide6.QtWidgets import QMessageBox
 
         count, size = self._history.query(lambda store: store.totals(), (0, 0))
-        box = QMessageBox(QMessageBox.Icon.Warning, tr("Forget all"), "", parent=self._over.window())
+        box = QMessageBox(QMessageBox.Icon.Warning, tr("Delete all"), "", parent=self._over.window())
         box.setObjectName("forgetAllQuestion")
         question = trn(
-            "Forget {count:,} run, {size}, pinned ones too?", "Forget {count:,} runs, {size}, pinned ones too?", count
+            "Delete {count:,} run ({size}), including pinned ones?",
+            "Delete {count:,} runs ({size}), including pinned ones?",
+            count,
         )
         if not count:
-            question = tr("Forget whatever is kept?")
+            question = tr("Delete the whole history?")
         box.setTextFormat(Qt.TextFormat.PlainText)
         box.setText(question.format(count=count, size=words.size(size)))
-        box.setInformativeText(
-            tr("They are removed from the disk and cannot be brought back. The shown run stays shown.")
-        )
-        forget = box.addButton(tr("Forget all"), QMessageBox.ButtonRole.DestructiveRole)
-        box.setDefaultButton(box.addButton(tr("Keep them"), QMessageBox.ButtonRole.RejectRole))
+        box.setInformativeText(tr("They are deleted from the disk and cannot be restored. The current run stays open."))
+        forget = box.addButton(tr("Delete all"), QMessageBox.ButtonRole.DestructiveRole)
+        box.setDefaultButton(box.addButton(tr("Cancel"), QMessageBox.ButtonRole.RejectRole))
         forget.clicked.connect(self.delete_all)
         box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         box.open()
 
     @Slot()
     def delete_all(self) -> None:
-        """Remove everything that is kept."""
+        """Delete everything in the history."""
         self._deleted.clear()
         self._history.delete_all()
         self.deleted.emit("")
 
 
 EMPTY_TEXT = mark(
-    "Nothing is kept yet. Every run from now on is: its text, its settings and all that was seen of it, on this "
-    "machine alone."
+    "No runs saved yet. From now on every run is saved with its text, settings and details, on this computer only."
 )
-DISABLED_TEXT = mark("No history is kept. It can be switched on in the menu above.")
-NO_MATCH_TEXT = mark("No kept run holds all of these words.")
+DISABLED_TEXT = mark("History is off. Turn it on in the menu above.")
+NO_MATCH_TEXT = mark("No saved run contains all of these words.")
 
 
 class HistoryPanel(QObject):
-    """`restoreRequested(RunRequest)`: the panels are to take these settings; `compareRequested(Run)`: hold it beside the
-    shown one; `shown`: the panel it stands in has to be open; `changed`: a setting has; `runRequested`: something is
-    to be run, for there is nothing here yet."""
+    """Controls the history view. `restoreRequested(RunRequest)`: restore these settings; `compareRequested(Run)`:
+    compare with the shown run; `shown`: the panel must be open; `changed`: a setting changed; `runRequested`: run the
+    prompt, as the history is empty.
+    """
 
     restoreRequested = Signal(object)
     compareRequested = Signal(object)
@@ -135,19 +137,19 @@ class HistoryPanel(QObject):
         self._setup, self._history, self._edits, self._navigation = setup, history, changes, steps
         self._theme: Theme | None = None
         self._shown_id = ""
-        """The id of the run that is shown in the window; empty before there is one."""
+        """The id of the run shown in the window; empty without one."""
         self.view: HistoryView | None = None
-        """None until it is first wanted."""
+        """None until first shown."""
         history.changed.connect(self.refresh)
 
     @property
     def search_text(self) -> str | None:
-        """What is looked for; None while the history is not to be seen."""
+        """The search text; None while the history is hidden."""
         return self.view.query if self.view is not None and self.view.isVisible() else None
 
     @Slot()
     def toggle(self) -> None:
-        """Show the history in the left panel, or what was there before."""
+        """Show the history in the left panel, or the previous content."""
         if self.view is not None and self.view.isVisible():
             self.close()
         else:
@@ -155,7 +157,7 @@ class HistoryPanel(QObject):
 
     @Slot()
     def show(self) -> None:
-        """Show it, with the cursor in the search."""
+        """Show the history and focus the search field."""
         view = self.ensure_view()
         self._setup.show_page(view)
         self.shown.emit()
@@ -163,7 +165,7 @@ class HistoryPanel(QObject):
         view.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def ensure_view(self) -> HistoryView:
-        """Have it ready, as it is from when it was first shown."""
+        """Create the view if needed and return it."""
         if self.view is None:
             self.view = self._make_view()
             self._setup.add_page(self.view)
@@ -171,20 +173,20 @@ class HistoryPanel(QObject):
 
     @Slot()
     def close(self) -> None:
-        """Back to prompt and parameters; what was deleted stays so."""
+        """Return to prompt and parameters; deletions become permanent."""
         self._setup.show_inputs()
         self._edits.commit_deletions()
 
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes, now or once it is there."""
+        """Set colours and sizes, now or when the view is created."""
         self._theme = theme
         if self.view is not None:
             self.view.set_theme(theme)
 
     @Slot()
     def refresh(self) -> None:
-        """List what is kept now."""
+        """List the saved runs."""
         view = self.view
         if view is None or not view.isVisible():
             return
@@ -197,14 +199,14 @@ class HistoryPanel(QObject):
         view.set_empty_action("" if ids or self._history.unavailable_reason else self._empty_action_label(view))
 
     def _empty_action_label(self, view: HistoryView) -> str:
-        """What fills an empty list."""
+        """Return the button label for an empty list."""
         if view.query:
             return tr("Show all runs")
-        return tr("Run this prompt") if self._edits.is_enabled else tr("Keep runs from now on")
+        return tr("Run this prompt") if self._edits.is_enabled else tr("Save runs from now on")
 
     @Slot()
     def _run_empty_action(self) -> None:
-        """Do that."""
+        """Carry out the action of that button."""
         if self.view is not None and self.view.query:
             self.view.search.clear()
             self.refresh()
@@ -218,7 +220,7 @@ class HistoryPanel(QObject):
         return self._history.query(lambda store: store.records(runs), nothing)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Another window may have kept something while this one was not in front."""
+        """Refresh when the window is activated and another window changed the history."""
         if event.type() == QEvent.Type.WindowActivate and self._history.query(lambda store: store.has_changed(), False):
             self.refresh()
         return False
@@ -292,7 +294,7 @@ class HistoryPanel(QObject):
 
     @Slot(object)
     def mark_shown(self, run: Run) -> None:
-        """That one is shown in the window."""
+        """Mark the run that is shown in the window."""
         self._shown_id = run.id
         if self.view is not None:
             self.view.list.mark_shown(run.id)

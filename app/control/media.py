@@ -1,4 +1,4 @@
-"""The sounds and pictures that go with the prompt, and which of them the chosen model takes."""
+"""Audio files and images of the prompt, and which of them the selected model accepts."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ if TYPE_CHECKING:
     from core import Takes
 
 _MISSING_TEXTS = {
-    (SOUND,): mark("{model} writes down what it hears: give it a sound."),
-    (PICTURE,): mark("{model} writes about what it sees: give it a picture."),
-    (SOUND, PICTURE): mark("{model} writes about a sound or a picture: give it one."),
+    (SOUND,): mark("{model} transcribes audio. Add an audio file."),
+    (PICTURE,): mark("{model} describes images. Add an image."),
+    (SOUND, PICTURE): mark("{model} describes audio or images. Add one."),
 }
 
 
 class MediaController(QObject):
-    """`changed` when other files go with the prompt; `displayChanged` when there is something else to show of them;
-    `rejected(title, cause, remedy)`: why a file does not."""
+    """Holds the media files of the prompt. `changed`: the files changed; `displayChanged`: their display changed;
+    `rejected(title, cause, remedy)`: a file was rejected.
+    """
 
     changed = Signal()
     displayChanged = Signal()
@@ -46,39 +47,39 @@ class MediaController(QObject):
         self._paths = choices.media
         self._info: ModelInfo | None = None
         self._new_paths: set[str] = set()
-        """Files that were given just now: one that proves to be none is not kept, but told."""
+        """Files added just now: invalid ones are removed with an error message."""
         model.changed.connect(self._on_model)
         model.ready.connect(self._on_ready)
         cache.mediumRead.connect(self._on_medium_read)
 
     @property
     def takes(self) -> Takes:
-        """What the chosen model reads."""
+        """The modalities that the selected model accepts."""
         return accepted_modalities(self._model.entry, self._info)
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of files that it takes."""
+        """The kinds of files that the model accepts."""
         return tuple(kind for kind, is_taken in ((SOUND, self.takes.sound), (PICTURE, self.takes.picture)) if is_taken)
 
     @property
     def media(self) -> list[Medium]:
-        """Every file that stands above the prompt, whether the model takes it or not."""
+        """All media above the prompt, accepted or not."""
         return [self._cache.get(path) for path in self._paths]
 
     @property
     def paths(self) -> Sequence[str]:
-        """The files that stand above the prompt."""
+        """The files above the prompt."""
         return tuple(self._paths)
 
     @property
     def sent_paths(self) -> tuple[str, ...]:
-        """The files that go to the model: others that stand above the prompt it does not take."""
+        """The files that are sent to the model, without those it does not accept."""
         return tuple(path for path in self._paths if not self.unsupported_reason(self._cache.get(path)))
 
     @property
     def problems(self) -> list[str]:
-        """Why no run can start with them, a sentence each."""
+        """Return the reasons why no run can start with these files, a sentence each."""
         if not self.sent_paths:
             return self._missing_media
         troubles = (self._cache.get(path).error for path in self.sent_paths)
@@ -86,23 +87,23 @@ class MediaController(QObject):
 
     @property
     def missing_media_text(self) -> str:
-        """What the model has to be given; empty where it needs nothing, or something stands there."""
+        """What media the model still needs; empty if none."""
         return "" if self._paths else " ".join(self._missing_media)
 
     @property
     def text_unsupported_reason(self) -> str:
-        """That the model reads none; empty where it does."""
+        """That the model reads no text; empty if it does."""
         if self.takes.text:
             return ""
-        return tr("{model} reads no text: what stands here is not sent.").format(model=self._title)
+        return tr("{model} does not read text. Text entered here is not sent.").format(model=self._title)
 
     def unsupported_reason(self, medium: Medium) -> str:
-        """Why a file is not sent to the model; empty where it is."""
+        """Return why a file is not sent to the model; empty if it is."""
         return medium_unsupported_reason(medium, self.kinds, self._title)
 
     @Slot(list)
     def add(self, paths: Sequence[str]) -> None:
-        """Files that were dropped, pasted, opened or recorded; where the model takes one alone, the last one stays."""
+        """Add files that were dropped, pasted, opened or recorded; a model with a single input keeps only the last."""
         new = [path for path in dict.fromkeys(paths) if path not in self._paths]
         self._new_paths.update(paths)
         for path in paths:
@@ -111,18 +112,18 @@ class MediaController(QObject):
         self._set_paths(paths[-1:] if is_single else [*self._paths, *new])
 
     def set_paths(self, paths: Sequence[str]) -> None:
-        """These and no others: an example's, an earlier run's."""
+        """Replace all files, e.g. by those of an example or earlier run."""
         for path in paths:
             self._cache.reload(path)
         self._set_paths(paths)
 
     def remove(self, index: int) -> None:
-        """That one goes no longer with the prompt; its file stays."""
+        """Remove a file from the prompt; the file itself stays."""
         self._set_paths([path for position, path in enumerate(self._paths) if position != index])
 
     @Slot(object)
     def show_error(self, error: ErrorReport) -> None:
-        """Something is wrong with a file or a device; whatever else is set stays."""
+        """Show an error of a file or device; all settings stay."""
         self.rejected.emit(error.title, error.cause, error.remedy)
 
     def _set_paths(self, paths: Sequence[str]) -> None:
@@ -133,7 +134,7 @@ class MediaController(QObject):
 
     @property
     def _missing_media(self) -> list[str]:
-        """What it asks for that cannot do without; nothing of any other."""
+        """The media that a model needs and does not have."""
         return [tr(_MISSING_TEXTS[self.kinds]).format(model=self._title)] if self.takes.needs else []
 
     @property
@@ -154,7 +155,7 @@ class MediaController(QObject):
 
     @Slot(object)
     def _on_medium_read(self, medium: Medium) -> None:
-        """It has been read; what is no sound and no picture is told, and was not asked for any longer."""
+        """Update a medium that was read; reject a new file that is neither audio nor image."""
         is_new = medium.path in self._new_paths
         self._new_paths.discard(medium.path)
         if medium.path not in self._paths:
@@ -167,10 +168,10 @@ class MediaController(QObject):
 
 
 class MediaBarController(QObject):
-    """The bar, and all that fills it, is made once a model takes such files, or one is given."""
+    """Creates the bar once a model accepts media or a file is added."""
 
     def __init__(self, panel: PromptPanel, media: MediaController, data: Callable[[], Path]) -> None:
-        """`data()`: where the user's data lies."""
+        """`data()` returns the user's data folder."""
         super().__init__(panel)
         self._panel, self._media, self._data = panel, media, data
         self._theme: Theme | None = None
@@ -183,31 +184,31 @@ class MediaBarController(QObject):
 
     @Slot(object)
     def add_picture(self, picture: QImage) -> None:
-        """A picture that has no file yet."""
+        """Add a picture that has no file yet."""
         self.ensure_bar()[1].add_picture(picture)
 
     @Slot(int)
     def remove(self, index: int) -> None:
-        """That file goes no longer with the prompt, and is no longer heard."""
+        """Remove a file from the prompt and stop its playback."""
         if self._tools is not None:
             self._tools.stop_playback()
         self._media.remove(index)
 
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes, now or once the bar is there."""
+        """Set colours and sizes, now or when the bar is created."""
         self._theme = theme
         if self._bar is not None and self._tools is not None:
             self._bar.set_theme(theme)
             self._tools.theme = theme
 
     def stop(self) -> None:
-        """The parts that are seen go: nothing is to be heard any more."""
+        """Stop playback and recording."""
         if self._tools is not None:
             self._tools.close()
 
     def ensure_bar(self) -> tuple[MediaBar, MediaTools]:
-        """The bar and what its buttons do, made when first wanted."""
+        """Create the bar and its tools if needed and return them."""
         if self._bar is None or self._tools is None:
             from app.control.media_tools import MediaTools
             from app.panels.media.media_bar import MediaBar
@@ -224,7 +225,7 @@ class MediaBarController(QObject):
 
     @Slot()
     def _show(self) -> None:
-        """What stands above the prompt."""
+        """Show the current files."""
         media = self._media
         if self._bar is None and not media.kinds and not media.media:
             return

@@ -1,4 +1,4 @@
-"""What brings sounds and pictures to the prompt, and plays them: dialogs, clipboard, microphone, loudspeaker."""
+"""Media input and playback: dialogs, clipboard, microphone, loudspeaker."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class MediaTools(QObject):
-    """`filesAdded(paths)`: files that are to go with the prompt; `failed(ErrorReport)`: why there is none."""
+    """Adds and plays media. `filesAdded(paths)`: files for the prompt; `failed(ErrorReport)`."""
 
     filesAdded = Signal(list)
     failed = Signal(object)
@@ -37,7 +37,7 @@ class MediaTools(QObject):
         self._bar, self._data = bar, data
         self._loudspeaker: Loudspeaker | None = None
         self.theme: Theme | None = None
-        """What dialogs are drawn in."""
+        """Theme of the dialogs."""
         bar.playRequested.connect(self.play_or_stop)
         for button in bar.buttons.values():
             button.openRequested.connect(self.choose_file)
@@ -48,21 +48,21 @@ class MediaTools(QObject):
 
     @property
     def can_play(self) -> bool:
-        """Whether sounds can be heard here, as far as packages tell."""
+        """Whether audio can be played here, judged by the installed packages."""
         return not audio_unavailable_reason()
 
     @Slot(str)
     def choose_file(self, kind: str) -> None:
-        """Choose a file of that kind."""
+        """Open a file dialog for this kind of media."""
         open_file_dialog(self._bar, tr("Choose a file"), file_filter(kind), self._on_sample)
 
     @Slot()
     def paste(self) -> None:
-        """The clipboard's picture."""
+        """Add the picture on the clipboard."""
         self.add_picture(QGuiApplication.clipboard().image())
 
     def add_picture(self, picture: QImage) -> None:
-        """Keep a picture that has no file yet, and give that."""
+        """Save a picture that has no file yet, and emit `filesAdded` with its path."""
         content = QByteArray()
         buffer = QBuffer(content)
         buffer.open(QIODevice.OpenModeFlag.WriteOnly)
@@ -76,7 +76,7 @@ class MediaTools(QObject):
 
     @Slot()
     def record(self) -> RecorderDialog | None:
-        """Listen until the reader says that it is enough; None where nothing can be heard."""
+        """Open the recorder and start recording; return None if there is no microphone."""
         from app.panels.media.recorder import RecorderDialog
         from app.session.audio import MAX_SECONDS, Microphone
 
@@ -94,7 +94,7 @@ class MediaTools(QObject):
 
     @Slot(str)
     def play_or_stop(self, path: str) -> None:
-        """Let it be heard, or end it."""
+        """Play the file, or stop it if it is playing."""
         if self._loudspeaker is None:
             from app.session.audio import Loudspeaker
 
@@ -108,12 +108,12 @@ class MediaTools(QObject):
 
     @Slot()
     def stop_playback(self) -> None:
-        """Nothing is to be heard any more."""
+        """Stop playback."""
         if self._loudspeaker is not None:
             self._loudspeaker.stop()
 
     def close(self) -> None:
-        """The window closes."""
+        """Release the audio device when the window closes."""
         if self._loudspeaker is not None:
             self._loudspeaker.close()
 
@@ -130,7 +130,7 @@ class MediaTools(QObject):
 
     @Slot()
     def _update_menus(self) -> None:
-        """The menus offer what there is now."""
+        """Update the entries of the menus."""
         can_paste = not QGuiApplication.clipboard().image().isNull()
         for button in self._bar.buttons.values():
             button.update_menu(bundled_media(button.kind), audio_unavailable_reason(), can_paste)

@@ -1,4 +1,4 @@
-"""Says whether the run that is set fits into memory: before anything is loaded, and whenever a setting changes."""
+"""Memory estimate of the current settings: shown before a model is loaded and updated after each change."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from app.session.session import Session
 from app.state.worker_messages import MemoryEstimate, RunRequest
 
 DELAY_MS = 300
-"""After the last change; longer than the loading of a chosen model waits, which tells its shape for nothing."""
+"""Delay after the last change; longer than the delay before a selected model is loaded, since the loaded model provides
+its shape.
+"""
 FIRST_MS = 1500
-"""After the window was made: by then it has been painted."""
+"""Delay after the window was created, so that it is painted first."""
 
 
 class MemoryFitController(QObject):
-    """Asks the worker to reckon, one question at a time, and shows the answer at the foot of the setup panel.
+    """Requests memory estimates from the worker, one at a time, and shows the result at the bottom of the setup panel.
 
-    `runSizeEstimated(tokens, rows)` is the size of the run that was reckoned; `throughputEstimated` how quick it is, where layers are read
-    from the disk, else nothing.
+    `runSizeEstimated(tokens, rows)`: size of the estimated run; `throughputEstimated`: its predicted speed if layers
+    are read from the disk, else empty.
     """
 
     runSizeEstimated = Signal(int, int)
@@ -40,11 +42,11 @@ class MemoryFitController(QObject):
 
     @Slot()
     def schedule(self) -> None:
-        """Reckon once the hand rests."""
+        """Update the estimate shortly after the last change."""
         self._timer.start(DELAY_MS)
 
     def pause(self) -> None:
-        """Reckon nothing until a model is loaded: it takes the libraries that a recorded run does without."""
+        """Do not estimate until a model is loaded, to avoid importing libraries that a recorded run does not need."""
         self._is_paused = True
 
     @Slot()
@@ -53,13 +55,13 @@ class MemoryFitController(QObject):
 
     @Slot()
     def stop(self) -> None:
-        """Ask nothing any more."""
+        """Stop the timer."""
         self._timer.stop()
 
     @Slot()
     def _request_estimate(self) -> None:
         if self._is_pending or self._session.busy:
-            self._is_stale = True  # the end of a run asks again, and so does the answer
+            self._is_stale = True  # requested again at the end of the run, or after the pending answer
             return
         request = self._requests.request(seed=0)
         if self._is_paused or not self._panel.window().isVisible() or not request.model:

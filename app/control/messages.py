@@ -1,4 +1,4 @@
-"""What the window has to say: errors with something to do about them, and notices."""
+"""Messages of the window: errors with remedies, and notices."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from app.widgets.banner import Banner
 from resources.language import tr
 
 SETUP = "Setup"
-"""Kind of the errors that lie in what is set, not in a run: trying the same again would not help."""
+"""Kind of errors in the settings rather than in a run; retrying does not help."""
 _TOO_LARGE = "ModelTooLargeError"
 DISK_OFFER = "as_fits"
-"""What the button is called that leaves on the disk what does not fit."""
+"""Name of the button that keeps on the disk what does not fit in memory."""
 _PERMISSIONS = {"PickledWeightsError": "allow_pickle", "RemoteCodeError": "allow_remote_code"}
 
 
 class Messages(QObject):
-    """Feeds the two banners, and tells what their buttons promise: `retryRequested`, `allowed(permission)`,
-    `offerAccepted(name)`, and `noticeAction(name)` for those of a notice. `errorDismissed`: the error was closed."""
+    """Controls the two banners and emits the actions of their buttons: `retryRequested`, `allowed(permission)`,
+    `offerAccepted(name)`, and `noticeAction(name)` for notices. `errorDismissed`: the error was closed.
+    """
 
     retryRequested = Signal()
     allowed = Signal(str)
@@ -38,23 +39,23 @@ class Messages(QObject):
 
     @property
     def error(self) -> ErrorReport | None:
-        """What went wrong and is still to be read."""
+        """The error that is shown now."""
         return self._error if not self._errors.isHidden() else None
 
     @property
     def notice(self) -> tuple[str, str, list[tuple[str, str]]] | None:
-        """Title, text and buttons of the open notice; None while none is open."""
+        """Title, text and buttons of the open notice; None without one."""
         return self._notices.message if not self._notices.isHidden() else None
 
     @Slot(object)
     def show_error(self, error: ErrorReport) -> None:
-        """Say what went wrong, why, and what to do; the setting to blame gets the focus."""
+        """Show title, cause and remedy, and focus the parameter that caused the error."""
         self._error = error
         actions = [("retry", tr("Try again"))] if error.kind != SETUP else []
         if error.kind in _PERMISSIONS:
             actions = [(_PERMISSIONS[error.kind], tr("Allow for this model"))]
         if error.kind == _TOO_LARGE:
-            actions.append((DISK_OFFER, tr("Read from the disk what does not fit")))
+            actions.append((DISK_OFFER, tr("Keep the rest on the disk")))
         self._errors.show_message(error.title, error.cause, error.remedy, error.details, actions)
         row = self._parameters.rows.get(error.parameter)
         if row is not None:
@@ -62,23 +63,23 @@ class Messages(QObject):
 
     @Slot(str, str, str)
     def show_setup_error(self, title: str, cause: str, remedy: str = "") -> None:
-        """Something in what is set must be changed first."""
+        """Show an error that requires a change of the settings."""
         self.show_error(ErrorReport(title, cause, remedy, kind=SETUP))
 
     @Slot(str)
     @Slot(str, str)
     def show_notice(self, text: str, title: str = "", actions: Sequence[tuple[str, str]] = ()) -> None:
-        """Something to know that stopped nothing; `actions` are (name, label)."""
-        self._notices.show_message(title or tr("Good to know"), text, actions=actions)
+        """Show information that interrupts nothing; `actions` are (name, label)."""
+        self._notices.show_message(title or tr("Note"), text, actions=actions)
 
     def withdraw_notice(self, title: str) -> None:
-        """Close the notice of that title, which is no longer true; any other stays."""
+        """Close the notice with this title, which no longer applies; keep any other."""
         if self._notices.last_title == title:
             self._notices.dismiss()
 
     @Slot()
     def dismiss(self) -> None:
-        """Close whatever is open."""
+        """Close all messages."""
         self._errors.dismiss()
         self._notices.dismiss()
 

@@ -1,4 +1,4 @@
-"""The model: what its picker lists, and what it says of the chosen one."""
+"""Model selection: the entries of the picker and the subtitle of the selected model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _POLL_MS = 40
 
 
 class HubScan(QObject):
-    """`found(list of ModelEntry)` once, soon after `start`, when there is anything in the cache."""
+    """`found(list of ModelEntry)` is emitted once after `start` if the cache is not empty."""
 
     found = Signal(object)
 
@@ -43,7 +43,7 @@ class HubScan(QObject):
         self._timer.timeout.connect(self._poll)
 
     def start(self) -> None:
-        """Begin. A thread that outlives the window touches nothing of it: the result is fetched, not sent."""
+        """Start the scan. The thread touches no Qt object, as it may outlive the window; a timer polls its result."""
         if catalog.hub_has_models():
             threading.Thread(target=self._scan, name="hub-scan", daemon=True).start()
             self._timer.start()
@@ -52,7 +52,7 @@ class HubScan(QObject):
         entries: list[ModelEntry] = []
         try:
             entries = catalog.hub_cached()
-        finally:  # whatever happens here, the timer that waits for an answer ends
+        finally:  # end the polling timer even on failure
             self._entries = entries
 
     @Slot()
@@ -63,8 +63,9 @@ class HubScan(QObject):
 
 
 class ModelChoice(QObject):
-    """`changed` when another is chosen; `ready(ModelInfo)` once the chosen one is loaded; `listed` when there are
-    more to choose from."""
+    """Controls the model picker. `changed`: another model was selected; `ready(ModelInfo)`: the selected model is
+    loaded; `listed`: the list has changed.
+    """
 
     changed = Signal()
     listed = Signal()
@@ -75,7 +76,7 @@ class ModelChoice(QObject):
     engineRequested = Signal()
 
     def __init__(self, picker: PickerCombo, models: ModelList, settings: ModelsSection, initial: str) -> None:
-        """`initial`: the one to begin with."""
+        """`initial`: the model selected at the start."""
         super().__init__(picker)
         self._picker, self._models, self._settings = picker, models, settings
         self._info: ModelInfo | None = None
@@ -94,29 +95,28 @@ class ModelChoice(QObject):
 
     @property
     def name(self) -> str:
-        """The chosen model's name; empty when there is none."""
+        """Name of the selected model; empty without one."""
         name = self._picker.currentData()
         return "" if name in NO_MODELS else str(name)
 
     @property
     def entry(self) -> ModelEntry | None:
-        """What is known of the chosen model; None where there is none, or none of that name is listed."""
+        """Catalog entry of the selected model; None if it is not listed."""
         return self._models.get(self.name)
 
     @property
     def entries(self) -> Sequence[ModelEntry]:
-        """Every model that is listed."""
+        """All listed models."""
         return self._models.entries
 
     def choose(self, name: str) -> list[str]:
-        """Choose by name or folder; gives back a sentence when there is none."""
+        """Select a model by name or folder; return a sentence if there is none."""
         if self._picker.select_data(name) or self.add_engine(name) or self.add_folder(name):
             return []
         return [unknown_name_message("model", name, self._models.names)]
 
     def add_folder(self, folder: str, select: bool = True) -> bool:
-        """List a model folder, now and later on, and choose it, or have what is chosen stay; False when it holds no
-        model."""
+        """Add a model folder permanently, and select it if `select`; return False if it contains no model."""
         entry, chosen = self._models.add_folder(folder), self.name
         if entry is None:
             return False
@@ -129,7 +129,7 @@ class ModelChoice(QObject):
         return not select or self._picker.select_data(entry.name)
 
     def add_engine(self, address: str) -> bool:
-        """List a model on another machine and choose it; False for what is no address."""
+        """Add a model on another machine and select it; return False for an invalid address."""
         entry = self._models.add_engine(address)
         if entry is None:
             return False
@@ -141,29 +141,29 @@ class ModelChoice(QObject):
 
     @Slot(object)
     def add_hub_model(self, entry: ModelEntry) -> None:
-        """List a model that has come from the hub."""
+        """Add a downloaded Hub model."""
         self._add_entries([entry])
 
     @Slot(str)
     def remove(self, name: str) -> None:
-        """List it no more; another is chosen where it was."""
+        """Remove a model from the list; if it was selected, another one becomes selected."""
         self._models.remove(name)
         self._show_models()
         self.listed.emit()
 
     def choose_hub_model(self, name: str) -> bool:
-        """Choose a model of the hub's cache; False when it is not there."""
+        """Select a model in the Hub cache; return False if it is missing."""
         entry = catalog.hub_entry(name)
         if entry is not None and self._models.get(name) is None:
             self.add_hub_model(entry)
         return self._picker.select_data(name)
 
     def folder_problem(self, folder: str) -> tuple[str, str]:
-        """Why a folder cannot be listed: cause and remedy."""
+        """Return why a folder cannot be added: cause and remedy."""
         return self._models.folder_problem(folder)
 
     def set_run_size(self, tokens: int, rows: int) -> None:
-        """Say of each listed model what a run of that size would take; not while the list is open."""
+        """Show for each model whether a run of this size fits; does nothing while the list is open."""
         if not self._picker.is_open and self._models.set_run_size(tokens, rows):
             self._show_models()
 
@@ -175,7 +175,7 @@ class ModelChoice(QObject):
     def _show_subtitle(self, loading: bool = False) -> None:
         info = self._info if self._info is not None and self._info.name == self.name else None
         words = subtitle(self.entry, info, loading, self.name in self._settings.memory)
-        self._picker.set_subtitle(words if self.name else tr("choose a model"))
+        self._picker.set_subtitle(words if self.name else tr("select a model"))
 
     @Slot(object)
     def _add_entries(self, entries: list[ModelEntry]) -> None:
@@ -185,13 +185,13 @@ class ModelChoice(QObject):
 
     @Slot(str)
     def on_loading(self, _name: str) -> None:
-        """A model is being loaded."""
+        """Show that a model is being loaded."""
         self._info = None
         self._show_subtitle(loading=True)
 
     @Slot(object)
     def on_ready(self, info: ModelInfo) -> None:
-        """One is loaded, the chosen one or that of an earlier run."""
+        """Show the loaded model, which is the selected one or that of an earlier run."""
         self._info = info
         self._show_subtitle()
         if info.name == self.name:
@@ -199,7 +199,7 @@ class ModelChoice(QObject):
 
     @Slot(object)
     def on_failed(self, _error: object) -> None:
-        """Loading may have failed: stop saying that it goes on."""
+        """Stop showing the loading state, as loading may have failed."""
         self._show_subtitle()
 
     @Slot()
@@ -224,7 +224,7 @@ class ModelChoice(QObject):
 
 
 class DraftChoice(QObject):
-    """Shown only where the strategy has a use for a draft."""
+    """Controls the draft picker, which is visible only for strategies that use drafts."""
 
     def __init__(self, picker: DraftPicker, models: ModelList, model: ModelChoice, strategy: StrategyChoice) -> None:
         super().__init__(picker)
@@ -238,27 +238,27 @@ class DraftChoice(QObject):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The draft models of a strategy that has some; empty for any other."""
+        """The selected draft models; empty for strategies without drafts."""
         return self._picker.chosen if self._strategy.strategy.takes_drafters else ()
 
     @property
     def selected_names(self) -> list[str]:
-        """What is chosen, whether the strategy has a use for it or not."""
+        """The selected draft models, even if the strategy does not use them."""
         return list(self._picker.chosen)
 
     @property
     def problems(self) -> list[str]:
-        """Why no run can start with this choice, a sentence each."""
+        """Return the reasons why no run can start with this choice, a sentence each."""
         if self.names or not self._strategy.strategy.takes_drafters:
             return []
-        return [tr("No draft model is chosen: this strategy needs one that is smaller than the model.")]
+        return [tr("No draft model selected. This strategy needs one that is smaller than the model.")]
 
     def restore(self, names: Sequence[str]) -> None:
-        """Choose those that are still there."""
+        """Select those drafts that still exist."""
         self._picker.choose_all(names)
 
     def choose(self, names: Sequence[str]) -> list[str]:
-        """Choose by name or folder; gives back a sentence for each that cannot draft."""
+        """Select drafts by name or folder; return a sentence for each that cannot be used."""
         new = [
             name for name in names if self._picker.unsupported_reason(name) is None and self._models.add_folder(name)
         ]
@@ -270,14 +270,14 @@ class DraftChoice(QObject):
     def _rejection_text(self, name: str) -> str:
         reason = self._picker.unsupported_reason(name)
         if reason is None:
-            return tr("There is no draft model “{name}” here.").format(name=truncate_name(name))
+            return tr("No draft model “{name}” was found here.").format(name=truncate_name(name))
         return tr("“{draft}” cannot draft for {model}. {reason}").format(
-            draft=name, model=self._model.name, reason=reason or tr("There are enough drafts already.")
+            draft=name, model=self._model.name, reason=reason or tr("The maximum number of drafts is selected.")
         )
 
     @Slot()
     def offer(self) -> None:
-        """List the drafts that fit the chosen model; what was chosen stays as far as it can."""
+        """List the drafts that fit the selected model; keep the selection as far as possible."""
         self._picker.offer(self._models.drafts_for(self._model.name))
 
     @Slot()
@@ -286,7 +286,7 @@ class DraftChoice(QObject):
 
 
 class ModelFolders(QObject):
-    """Asks for a folder above the window that `over` lies in, and lists the model that it holds."""
+    """Opens a folder dialog above the window of `over` and adds the model in the folder."""
 
     def __init__(self, over: QWidget, model: ModelChoice, messages: Messages) -> None:
         super().__init__(over)
@@ -295,11 +295,11 @@ class ModelFolders(QObject):
 
     @Slot()
     def open(self) -> None:
-        """Choose a model folder."""
-        open_folder_dialog(self._over, tr("Open a model folder"), self.use)
+        """Open the folder dialog."""
+        open_folder_dialog(self._over, tr("Open model folder"), self.use)
 
     @Slot(str)
     def use(self, folder: str) -> None:
-        """List a model folder and choose it."""
+        """Add a model folder and select it."""
         if not self._model.add_folder(folder):
-            self._messages.show_setup_error(tr("This folder holds no model"), *self._model.folder_problem(folder))
+            self._messages.show_setup_error(tr("This folder contains no model"), *self._model.folder_problem(folder))

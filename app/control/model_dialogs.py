@@ -1,4 +1,4 @@
-"""The dialog of the hub's models: what it lists and says, and what its buttons do."""
+"""Hub dialog controller: lists models and downloads and handles the buttons."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 _STATUS_COLOURS = {"failed": "danger", "paused": "warning", "whole": "finished"}
 _FINAL_STATUSES = ("whole", "paused", "failed")
-"""Standings that are read out when a model comes to them."""
+"""Statuses that are announced to screen readers when reached."""
 
 
 class HubDialog(QObject):
-    """One opening of the dialog; goes with it."""
+    """Controls one hub dialog; deleted with it."""
 
     def __init__(self, window: QWidget, downloads: Downloads, model: ModelChoice) -> None:
         self.dialog = DownloadDialog(window)
@@ -66,12 +66,12 @@ class HubDialog(QObject):
         if hub.error is not None:
             return join_sentences(hub.error.cause, hub.error.remedy)
         if hub.query is None:
-            return tr("Models of the hub that are on this disk.") if self._statuses.names else ""
+            return tr("Downloaded Hub models on this disk.") if self._statuses.names else ""
         if hub.is_searching and not count:
             return tr("Searching…")
         if not count:
-            return tr("The hub has no model that writes text by that name.")
-        return trn("{n} model of the hub that writes text", "{n} models of the hub that write text", count).format(
+            return tr("The Hub has no text generation model of that name.")
+        return trn("{n} text generation model on the Hub", "{n} text generation models on the Hub", count).format(
             n=count
         )
 
@@ -100,7 +100,7 @@ class HubDialog(QObject):
         self._announce_end(name, self._statuses.get(name))
 
     def _announce_end(self, name: str, status: DownloadStatus) -> None:
-        """Read out that something has ended: its progress would never end."""
+        """Announce only the end of a download, not its progress."""
         if (
             self._last_status.get(name) != status.status
             and status.status in _FINAL_STATUSES
@@ -137,7 +137,7 @@ _PROBE, _SAVE_KEY = "look", "keep"
 
 
 class EngineConnection(QObject):
-    """One opening of the dialog; goes with it."""
+    """Controls one engine dialog; deleted with it."""
 
     def __init__(self, window: QWidget, model: ModelChoice, settings: ModelsSection) -> None:
         self.dialog = EngineDialog(_keyring_unavailable_reason(), window)
@@ -153,7 +153,7 @@ class EngineConnection(QObject):
         self._fill_in_address()
 
     def _fill_in_address(self) -> None:
-        """With the engine that is chosen, or the one that was added last."""
+        """Fill in the selected engine, or the one added last."""
         known = self._model.name if remote.is_address(self._model.name) else next(reversed(self._settings.engines), "")
         if known:
             self.dialog.address.setText(known)
@@ -170,7 +170,7 @@ class EngineConnection(QObject):
 
     @Slot(object)
     def _probe(self, engine_input: EngineInput) -> None:
-        """Ask what is there, beside the window."""
+        """Probe the address in the background."""
         try:
             address = remote.parse(engine_input.address, engine_input.allows_plain_http)
         except AddressError as error:
@@ -188,7 +188,7 @@ class EngineConnection(QObject):
                 names = [(served.name, served.context) for served in found.models]
                 errand.post(self._on_models_found, errand, found.kind, names, address.model)
 
-        self.dialog.show_status(tr("Looking…"))
+        self.dialog.show_status(tr("Connecting…"))
         self._task = self._tasks.start(_PROBE, work)
 
     def _on_models_found(
@@ -225,12 +225,12 @@ class EngineConnection(QObject):
             self.dialog.close()
 
     def _save_key(self, address: remote.Address, key: str) -> None:
-        """In the system's keyring, beside the window: a locked one asks for its password."""
+        """Save the key in the system keyring, in the background: a locked keyring prompts for its password."""
 
         def work(errand: BackgroundTask) -> None:
             errand.post(self._on_key_saved, remote.keep_key(address, key, lasting=True))
 
-        self.dialog.show_status(tr("The system's keyring is asked to keep the key…"))
+        self.dialog.show_status(tr("Saving the key in the system keyring…"))
         self._tasks.start(_SAVE_KEY, work)
 
     def _on_key_saved(self, is_saved: bool) -> None:
@@ -238,14 +238,14 @@ class EngineConnection(QObject):
             self.dialog.close()
         else:
             message = tr(
-                "The engine is connected, but the system's keyring did not take the key: it may be locked. The key is "
-                "known until the program ends."
+                "The engine is connected, but the key could not be saved: the system keyring may be "
+                "locked. The key is kept until the program ends."
             )
             self.dialog.show_status(message, "danger")
 
     @Slot(object)
     def _forget_engine(self, engine_input: EngineInput) -> None:
-        """Its address, its permission and its key."""
+        """Remove the engine's address, its permission and its key."""
         for kept in (self._settings.engines, self._settings.allow_plain):
             if engine_input.address in kept:
                 kept.remove(engine_input.address)
@@ -262,12 +262,12 @@ def _parsed(text: str) -> remote.Address | None:
 
 
 def _token_data_text(kind: Kind) -> str:
-    """What can be seen of its tokens."""
+    """Return a sentence on the token data that this engine provides."""
     if not kind.alternatives:
-        return tr("It tells text only: no probabilities.")
+        return tr("It returns text only, without probabilities.")
     return trn(
-        "It tells the likeliest token of each step.",
-        "It tells up to {count} likely tokens of each step.",
+        "It returns the likeliest token of each step.",
+        "It returns up to {count} likely tokens per step.",
         kind.alternatives,
     ).format(count=kind.alternatives)
 
@@ -276,7 +276,7 @@ def _keyring_unavailable_reason() -> str:
     if remote.has_keyring():
         return ""
     if remote.has_keyring_package():
-        return tr("This system has no keyring that is open to programs: a key is known until the program ends.")
-    return tr("Without the package keyring ({command}) a key is known until the program ends.").format(
+        return tr("No system keyring is available: a key is kept only until the program ends.")
+    return tr("Without the keyring package ({command}), a key is kept only until the program ends.").format(
         command="pip install keyring"
     )

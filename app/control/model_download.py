@@ -1,4 +1,4 @@
-"""Getting a model: the dialog in step with what is searched for, fetched and deleted."""
+"""Model downloads: opens the Hub dialog and the engine dialog."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 class LazyDownloads:
-    """One for the life of the window."""
+    """Creates the downloads once per window."""
 
     def __init__(self, parent: QObject) -> None:
         self._parent = parent
         self.created: Downloads | None = None
-        """None until they are wanted."""
+        """None until first used."""
 
     def get(self) -> Downloads:
-        """The downloads."""
+        """Return the downloads, creating them if needed."""
         if self.created is None:
             from app.session.downloads import Downloads
 
@@ -35,14 +35,15 @@ class LazyDownloads:
         return self.created
 
     def stop_all(self) -> None:
-        """Stop what is under way, if anything ever was."""
+        """Stop all downloads, if there are any."""
         if self.created is not None:
             self.created.stop_all()
 
 
 class ModelDownload(QObject):
-    """Opens the dialog over the window that `over` lies in; lists what has come in the picker, and tells of it where
-    the dialog is closed by then: `noticed(text, title)`. `folderRequested`: a model's folder is to be opened instead."""
+    """Opens the dialogs above the window of `over` and adds downloaded models to the picker. `noticed(text, title)`: a
+    download ended while the dialog was closed; `folderRequested`: open a model folder instead.
+    """
 
     noticed = Signal(str, str)
     folderRequested = Signal()
@@ -59,12 +60,12 @@ class ModelDownload(QObject):
 
     @property
     def selected_name(self) -> str | None:
-        """The model that is picked in the dialog; None while it is not open."""
+        """The model selected in the dialog; None while it is closed."""
         return self._dialog.dialog.list.name if self._dialog is not None else None
 
     @Slot()
     def open(self) -> HubDialog:
-        """The dialog, as it was left."""
+        """Open the dialog in its last state."""
         from app.control.model_dialogs import HubDialog
 
         if self._dialog is None:
@@ -81,7 +82,7 @@ class ModelDownload(QObject):
 
     @Slot()
     def connect_engine(self) -> EngineConnection:
-        """The dialog that reaches a model on another machine."""
+        """Open the dialog that connects to an engine."""
         from app.control.model_dialogs import EngineConnection
 
         connecting = EngineConnection(self._over.window(), self._model, self._settings)
@@ -92,7 +93,7 @@ class ModelDownload(QObject):
 
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes, now or once it is there."""
+        """Set colours and sizes, now or when the dialog is opened."""
         self._theme = theme
         if self._dialog is not None:
             self._dialog.dialog.set_theme(theme)
@@ -104,11 +105,11 @@ class ModelDownload(QObject):
 
     @Slot(str, object)
     def _on_ended(self, name: str, error: ErrorReport | None) -> None:
-        """Said here only where the dialog does not."""
+        """Show a notice if the dialog is closed."""
         if self._dialog is not None:
             return
         if error is None:
-            self.noticed.emit(tr("It stands in the list of models now."), tr("{name} is here").format(name=name))
+            self.noticed.emit(tr("It is now in the model list."), tr("{name} downloaded").format(name=name))
         else:
             self.noticed.emit(join_sentences(error.cause, error.remedy), f"{error.title}: {name}")
 

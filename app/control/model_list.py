@@ -1,4 +1,4 @@
-"""What the model picker lists: models on this disk, in the words it shows. Does not import torch."""
+"""Entries of the model picker: local models and engines with their descriptions. Does not import torch."""
 
 from __future__ import annotations
 
@@ -13,46 +13,47 @@ from core.errors import DecodescopeError
 from resources.language import mark, tr
 
 FOLDER_ITEM = "…folder"
-"""Data of the line that opens a folder instead of naming a model."""
+"""Item data of the line that opens a folder."""
 HUB_ITEM = "…hub"
-"""Data of the line before it, which leads to the hub's models."""
+"""Item data of the line that opens the Hub dialog."""
 WEIGHTS_ITEM = "…weights"
-"""Data of the last line, which asks what the chosen model's weights are kept as."""
+"""Item data of the line that opens the weight settings of the selected model."""
 ENGINE_ITEM = "…engine"
-"""Data of the line that connects to an engine on another machine."""
+"""Item data of the line that connects to an engine on another machine."""
 NO_MODELS = (None, FOLDER_ITEM, HUB_ITEM, WEIGHTS_ITEM, ENGINE_ITEM)
-"""Data of lines that name no model."""
+"""Item data of lines that are not models."""
 
 
 _RECURRENT = ("amba", "rwkv", "recurrent")
-"""In the names of architectures whose memory is a state."""
+"""Parts of the model types of architectures with a recurrent state."""
 _SOURCES = (mark("bundled"), mark("hub"), mark("folder"), mark("engine"))
 ENGINE = "engine"
 """Source of a model on another machine."""
 DEFAULT_LENGTH = 2048
-"""Tokens of the text that each model's memory is reckoned for, until it is known what is to be run."""
+"""Text length in tokens for memory estimates until the size of a run is known."""
 
 
 class ModelList:
-    """Every model that can be chosen, found by name."""
+    """All models that can be selected, by name."""
 
     def __init__(self) -> None:
         self._entries: dict[str, ModelEntry] = {}
         self._run_size = (DEFAULT_LENGTH, 1)
         self._limited_models: frozenset[str] = frozenset()
         self.memory_limits: Mapping[str, int] = {}
-        """What single models' weights may take (`Models.memory`): the others have to fit."""
+        """Memory limits of single models (`Models.memory`); models without one must fit in memory."""
 
     def set_run_size(self, tokens: int, rows: int) -> bool:
-        """From now on say what so many texts of that length take; False when that is what is said already."""
+        """Set the run size for memory estimates; return False if nothing changed."""
         before = (self._run_size, self._limited_models)
         self._run_size, self._limited_models = (tokens, rows), frozenset(self.memory_limits)
         return (self._run_size, self._limited_models) != before
 
     def refresh(self, folders: Iterable[str], hub_name: str = "") -> None:
-        """Look again at what ships with the program and at the folders added by hand, those with a problem too.
+        """Reload the bundled models and the folders added by hand, including those with a problem.
 
-        Of the hub's cache only `hub_name` is looked for; the rest takes longer, and comes by `add`: it stays.
+        Of the Hub cache only `hub_name` is looked up, as the full scan is slow; its results arrive through `add` and
+        are kept.
         """
         hub = [entry for entry in self._entries.values() if entry.source == "hub"]
         self._entries = {entry.name: entry for entry in (*catalog.bundled(), *hub)}
@@ -63,13 +64,13 @@ class ModelList:
                 self._entries[folder] = catalog.describe(Path(folder), folder, "folder")
 
     def add(self, entries: Iterable[ModelEntry]) -> None:
-        """List these too: by where they come from, else in the order in which they were found."""
+        """Add entries, sorted by source, else in the order of discovery."""
         merged = {**self._entries, **{entry.name: entry for entry in entries}}
         self._entries = dict(sorted(merged.items(), key=lambda item: _SOURCES.index(item[1].source)))
 
     def add_engine(self, address: str) -> ModelEntry | None:
-        """Add a model on another machine; None for what is no address. Nobody is asked whether it is there."""
-        from core import remote  # few have one
+        """Add a model on another machine without connecting to it; return None for an invalid address."""
+        from core import remote  # rarely needed
 
         try:
             parsed = remote.parse(address, allow_plain=True)
@@ -81,11 +82,11 @@ class ModelList:
         return entry
 
     def remove(self, name: str) -> None:
-        """List that one no more."""
+        """Remove a model from the list."""
         self._entries.pop(name, None)
 
     def add_folder(self, folder: str) -> ModelEntry | None:
-        """Add a model folder; None when it is none (the worker says why when it is tried)."""
+        """Add a model folder; return None if it contains no model (the worker reports the reason when it is loaded)."""
         try:
             entry = catalog.inspect(folder)
         except DecodescopeError:
@@ -94,7 +95,7 @@ class ModelList:
         return entry
 
     def folder_problem(self, folder: str) -> tuple[str, str]:
-        """Why a folder cannot be listed: cause and remedy; empty when it can."""
+        """Return why a folder cannot be added: cause and remedy; empty if it can."""
         try:
             catalog.inspect(folder)
         except DecodescopeError as error:
@@ -102,21 +103,21 @@ class ModelList:
         return "", ""
 
     def get(self, name: str) -> ModelEntry | None:
-        """The entry of that name."""
+        """Return the entry of that name, or None."""
         return self._entries.get(name)
 
     @property
     def entries(self) -> Sequence[ModelEntry]:
-        """All of them, in the order they are listed."""
+        """All entries in display order."""
         return list(self._entries.values())
 
     @property
     def names(self) -> Sequence[str]:
-        """All names, in the order they are listed."""
+        """All names in display order."""
         return list(self._entries)
 
     def items(self) -> list[PickerItem]:
-        """The picker's lines, ending with those that do something instead of naming a model."""
+        """Return the lines of the picker; the last ones are actions."""
         lines = [
             _model_item(entry, *self._run_size, self.memory_limits.get(entry.name, ALL_IN_MEMORY))
             for entry in self._entries.values()
@@ -124,8 +125,9 @@ class ModelList:
         return [*lines, _hub_item(), _folder_item(), _engine_item(), _weights_item()]
 
     def drafts_for(self, name: str) -> list[PickerItem]:
-        """Every other model as a draft for `name`: those that fit first, the smallest foremost, then those that write
-        with another tokenizer; the others with the reason."""
+        """Return every other model as a draft for `name`: compatible ones first, smallest first, then those with
+        another tokenizer, then unusable ones with the reason.
+        """
         target = self.get(name)
         if target is None or target.source == ENGINE:
             return []
@@ -134,8 +136,9 @@ class ModelList:
         return sorted((_draft_item(entry, target) for entry in others), key=lambda item: bool(item.reason))
 
     def fits(self, name: str, weights: str = "auto", memory: int = ALL_IN_MEMORY) -> bool:
-        """Whether it may be loaded without being asked for: it is known, whole, and smaller than the free memory, or
-        no more of it than fits is to be in memory."""
+        """Return whether a model may be loaded automatically: it is known, has no problem, and fits in free memory or
+        has a memory limit.
+        """
         entry = self.get(name)
         if entry is not None and entry.source == ENGINE:
             return True
@@ -146,26 +149,26 @@ class ModelList:
 
 
 def _hub_item() -> PickerItem:
-    return PickerItem(tr("Get a model…"), HUB_ITEM, tr("Search the Hugging Face hub, and download"))
+    return PickerItem(tr("Get model…"), HUB_ITEM, tr("Search the Hugging Face Hub and download"))
 
 
 def _folder_item() -> PickerItem:
-    return PickerItem(tr("Folder…"), FOLDER_ITEM, tr("Open a model in Hugging Face format from this disk"))
+    return PickerItem(tr("Folder…"), FOLDER_ITEM, tr("Open a local model in Hugging Face format"))
 
 
 def _engine_item() -> PickerItem:
-    about = tr("A model on another machine: vLLM, SGLang, llama.cpp's server and others")
+    about = tr("A model on another machine: vLLM, SGLang, llama.cpp server and others")
     return PickerItem(tr("Connect to an engine…"), ENGINE_ITEM, about)
 
 
 def _weights_item() -> PickerItem:
-    about = tr("Keep the chosen model's weights in fewer bits, or part of them on the disk")
+    about = tr("Quantize the weights of the selected model, or keep part of them on the disk")
     return PickerItem(tr("Weights…"), WEIGHTS_ITEM, about)
 
 
 def _model_item(entry: ModelEntry, tokens: int, rows: int, memory: int) -> PickerItem:
     if entry.source == ENGINE:
-        about = tr("Writes text on another machine")
+        about = tr("Runs on another machine")
         return PickerItem(entry.title, entry.name, f"{about} · {entry.architecture}", "", entry.name)
     fit = catalog.fits(entry, tokens=tokens, rows=rows)
     problem = entry.problem if entry.problem and not needs_permission_only(entry) else ""
@@ -173,22 +176,22 @@ def _model_item(entry: ModelEntry, tokens: int, rows: int, memory: int) -> Picke
     if entry.problem:
         parts = [entry.problem]
     elif _is_offloaded(entry, memory):
-        parts.append(tr("layers read from the disk"))
+        parts.append(tr("layers read from disk"))
     elif not fit.ok:
         parts.append(fit.sentence)
-        parts.append(tr("“Weights…” has it read from the disk"))
+        parts.append(tr("can be read from disk: see “Weights…”"))
     help_text = f"{entry.architecture} · {fit.sentence}\n{entry.path}"
     return PickerItem(entry.title, entry.name, " · ".join(parts), problem or "", help_text)
 
 
 def _sizes(entry: ModelEntry) -> list[str]:
-    """How large it is: parameters where they are known, and bytes."""
+    """Return the size in parameters, if known, and in bytes."""
     count = [tr("{count} parameters").format(count=words.magnitude(entry.parameters))] if entry.parameters else []
     return [*count, words.size(entry.bytes)]
 
 
 def _is_offloaded(entry: ModelEntry, memory: int) -> bool:
-    """Whether layers of it stay on the disk under that limit; as far as its size tells."""
+    """Return whether some layers stay on the disk under that memory limit, judged by size."""
     if memory == AS_FITS:
         return not catalog.fits(entry).ok
     return memory != ALL_IN_MEMORY and memory * 2**20 < catalog.weight_bytes(entry, "auto")
@@ -198,38 +201,38 @@ def _draft_item(draft: ModelEntry, target: ModelEntry) -> PickerItem:
     parts = [describe_model(draft), *_sizes(draft)[:1], tr(draft.source)]
     help_text, reason = "", _draft_unsupported_reason(draft, target)
     if not reason and not catalog.same_tokenizer(draft, target):
-        parts.append(tr("another tokenizer"))
-        help_text = tr("It writes with another tokenizer: the text of its guesses is read anew by the model's own.")
+        parts.append(tr("different tokenizer"))
+        help_text = tr("It has a different tokenizer: its drafts are converted to text and tokenized again.")
     return PickerItem(draft.title, draft.name, " · ".join(parts), reason, help_text)
 
 
 def _draft_unsupported_reason(draft: ModelEntry, target: ModelEntry) -> str:
-    """Judged by the files alone; the core looks closer when the run begins."""
+    """Return why `draft` cannot be used, judged by its files; the core checks again when the run starts."""
     if draft.problem:
         return draft.problem
     if draft.encoder_decoder != target.encoder_decoder:
-        return tr("One of the two is an encoder–decoder.")
+        return tr("One of the two is an encoder–decoder model.")
     if any(word in draft.model_type for word in _RECURRENT):
-        return tr("It keeps a recurrent state, and refused guesses cannot be taken back out of it.")
+        return tr("It has a recurrent state, which cannot be rolled back when drafts are rejected.")
     if (draft.parameters or 0) >= (target.parameters or 0):
         return tr("It is not smaller than the model.")
     return ""
 
 
 def accepted_modalities(entry: ModelEntry | None, info: ModelInfo | None) -> Takes:
-    """What a model reads beside text: as it was loaded, or else by its configuration."""
+    """Return the modalities a model accepts, from the loaded model or its config."""
     if info is not None and entry is not None and info.name == entry.name:
         return info.modalities
     return entry.takes if entry is not None else Takes()
 
 
 def needs_permission_only(entry: ModelEntry) -> bool:
-    """Whether its only problem is one that a permission lifts."""
+    """Return whether its only problem can be solved by a permission."""
     return entry.pickled
 
 
 def subtitle(entry: ModelEntry | None, info: ModelInfo | None, loading: bool, on_disk: bool = False) -> str:
-    """Second line of the picker's box: `5.7 M · bundled · CPU`; `on_disk`: some layers are read from there."""
+    """Return the second line of the picker: `5.7 M · bundled · CPU`; `on_disk`: some layers are read from the disk."""
     if entry is not None and entry.source == ENGINE:
         status = tr("connecting…") if loading else info.engine if info is not None else tr(ENGINE)
         return f"{status} · {entry.architecture}"
@@ -242,5 +245,5 @@ def subtitle(entry: ModelEntry | None, info: ModelInfo | None, loading: bool, on
     elif info is not None:
         parts.append(info.device.upper())
     elif entry is not None and not on_disk and not catalog.fits(entry).ok:
-        parts.append(tr("does not fit"))
+        parts.append(tr("too large"))
     return " · ".join(parts)

@@ -1,4 +1,4 @@
-"""How the chosen model is loaded, and that it is loaded ahead of its first run."""
+"""Load settings of the selected model, and loading it before its first run."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from app.panels.weights_dialog import WeightsDialog, WeightsOption
 
 LOAD_DELAY_MS = 250
-"""Walking through the list of models with the keyboard must not load every one of them."""
+"""Delay that prevents loading every model when the list is browsed with the keyboard."""
 
 
 class ModelLoadController(QObject):
-    """Keeps the session's model in step with the chosen one, once the window is on the screen."""
+    """Loads the selected model once the window is visible."""
 
     def __init__(self, model: ModelChoice, models: ModelList, settings: Settings, session: Session) -> None:
         super().__init__(model)
@@ -38,15 +38,15 @@ class ModelLoadController(QObject):
 
     @property
     def is_preloading(self) -> bool:
-        """Whether the chosen model is loaded before it is asked for."""
+        """Whether the selected model is loaded before its first run."""
         return self._is_preloading
 
     def request(self) -> LoadRequest:
-        """How the chosen model is to be loaded."""
+        """Return the load request of the selected model."""
         return self.request_for(self._model.name)
 
     def request_for(self, name: str) -> LoadRequest:
-        """How that model would be loaded if it were chosen."""
+        """Return the load request of any model."""
         compute, weights = self._settings.compute, self._settings.models.weights.get(name, "auto")
         memory = ALL_IN_MEMORY if is_quantized(weights) else self._settings.models.memory.get(name, ALL_IN_MEMORY)
         request = LoadRequest(name, compute.device, compute.dtype, compute.threads, weights=weights, memory=memory)
@@ -54,16 +54,16 @@ class ModelLoadController(QObject):
 
     @property
     def weight_format(self) -> str:
-        """What the chosen model's weights are kept as."""
+        """Weight format of the selected model."""
         return self._settings.models.weights.get(self._model.name, "auto")
 
     @property
     def memory_limit(self) -> int:
-        """MiB of memory that the chosen model's weights may take; `ALL_IN_MEMORY` or `AS_FITS` else."""
+        """Memory limit for the weights of the selected model in MiB, or `ALL_IN_MEMORY` or `AS_FITS`."""
         return self._settings.models.memory.get(self._model.name, ALL_IN_MEMORY)
 
     def set_memory_limit(self, limit: int) -> None:
-        """Let the chosen model's weights take so much memory from now on, and load it anew."""
+        """Set the memory limit of the selected model and reload it."""
         limits, name = self._settings.models.memory, self._model.name
         if name and limit != self.memory_limit:
             limits.pop(name, None)
@@ -71,7 +71,7 @@ class ModelLoadController(QObject):
             self.load()
 
     def set_weight_format(self, kind: str) -> None:
-        """Keep the chosen model's weights so from now on, and load it anew."""
+        """Set the weight format of the selected model and reload it."""
         formats, name = self._settings.models.weights, self._model.name
         if name and kind != self.weight_format:
             formats.pop(name, None)
@@ -79,7 +79,9 @@ class ModelLoadController(QObject):
             self.load()
 
     def with_permissions(self, request: LoadRequest) -> LoadRequest:
-        """The same with what the user allows that model now; a kept or a foreign request grants nothing."""
+        """Return the request with the user's current permissions for its model; permissions in saved or imported
+        requests are ignored.
+        """
         name, models = request.model, self._settings.models
         return replace(
             request,
@@ -90,17 +92,17 @@ class ModelLoadController(QObject):
 
     @Slot()
     def start_preloading(self) -> None:
-        """From now on hold the chosen model ready; called once the window is on the screen."""
+        """Load the selected model from now on before its first run; called when the window is visible."""
         self._is_preloading = not self._is_paused
         self.load()
 
     def pause(self) -> None:
-        """Load nothing ahead until a run has needed a model: what is shown needs none."""
+        """Do not preload until a run needs a model: the shown content needs none."""
         self._is_paused, self._is_preloading = True, False
 
     @Slot()
     def load(self) -> None:
-        """Load the chosen model ahead of its first run, if it surely fits."""
+        """Load the selected model before its first run if it fits in memory."""
         request = self.request()
         is_allowed = request.allow_pickle or request.allow_remote_code
         fits = is_allowed or self._models.fits(request.model, request.weights, request.memory)
@@ -109,7 +111,7 @@ class ModelLoadController(QObject):
 
     @Slot(str)
     def allow(self, permission: str) -> None:
-        """Give the chosen model a permission (`allow_pickle`, `allow_remote_code`) and keep it."""
+        """Grant the selected model a permission (`allow_pickle`, `allow_remote_code`) permanently."""
         models, name = self._settings.models, self._model.name
         allowed = {"allow_pickle": models.allow_pickle, "allow_remote_code": models.allow_remote_code}[permission]
         if name and name not in allowed:
@@ -121,32 +123,31 @@ class ModelLoadController(QObject):
 
     @Slot()
     def stop(self) -> None:
-        """Let no timer fire any more."""
+        """Stop the timer."""
         self._timer.stop()
 
 
 _FORMATS = {
-    "auto": (mark("Automatic"), mark("As the file has them where that is quick on this machine, else in float32.")),
-    "float32": (mark("float32"), mark("{size}. Exact: what everything else is compared with.")),
+    "auto": (mark("Automatic"), mark("Format of the file if this machine is fast with it, otherwise float32.")),
+    "float32": (mark("float32"), mark("{size}. Exact: the reference for the other formats.")),
     "bfloat16": (
         mark("bfloat16"),
-        mark("{size}. Half the bytes of float32, with about three digits: near ties may change."),
+        mark("{size}. Half the size of float32, about three digits: near ties may change."),
     ),
     "int8": (
-        mark("int8 (eight bits)"),
-        mark("{size}. A quarter of the bytes to read for each token, so quicker; scores change by about 1 %."),
+        mark("int8 (8 bits)"),
+        mark("{size}. A quarter of the size, so generation is faster; scores change by about 1 %."),
     ),
     "int4": (
-        mark("int4 (four bits)"),
-        mark("{size}. The fewest bytes, for models that fit no other way; scores change by some 10 %."),
+        mark("int4 (4 bits)"),
+        mark("{size}. The smallest, for models that do not fit otherwise; scores change by about 10 %."),
     ),
 }
-"""Titles, and what is said of each; `{size}` is what the weights take."""
+"""Title and description of each format; `{size}` is the size of the weights."""
 
 
 class WeightsController(QObject):
-    """Opens the dialog above the window that `over` lies in, and has the model loaded anew; `changed` when another kind
-    was chosen."""
+    """Opens the dialog above the window of `over` and reloads the model. `changed`: another format or limit was chosen."""
 
     changed = Signal()
     measureRequested = Signal()
@@ -159,7 +160,7 @@ class WeightsController(QObject):
 
     @Slot()
     def open_dialog(self) -> WeightsDialog | None:
-        """The dialog for the chosen model; None while there is none."""
+        """Open the dialog for the selected model; return None without a model."""
         from app.panels.weights_dialog import WeightsDialog, WeightsMemorySelector
 
         entry = self._model.entry
@@ -180,31 +181,31 @@ class WeightsController(QObject):
 
     @Slot(str)
     def show_throughput(self, sentence: str) -> None:
-        """How quick the model is with layers on the disk; empty where all is in memory."""
+        """Show the predicted speed with layers on the disk; empty if all are in memory."""
         self._throughput_text = sentence
         self.throughputEstimated.emit(sentence)
 
     @Slot(int)
     def set_memory_limit(self, limit: int) -> None:
-        """Let the chosen model's weights take so many MiB from now on; `ALL_IN_MEMORY` or `AS_FITS` else."""
+        """Set the memory limit of the selected model in MiB, or `ALL_IN_MEMORY` or `AS_FITS`."""
         self._loading.set_memory_limit(limit)
         self.changed.emit()
 
     @Slot(str)
     def accept_disk_offer(self, name: str) -> None:
-        """What a message offers where a model does not fit."""
+        """Keep on the disk what does not fit, if a message offered it."""
         if name == DISK_OFFER:
             self.set_memory_limit(AS_FITS)
 
     @Slot(str)
     def choose(self, kind: str) -> None:
-        """Keep the chosen model's weights so from now on."""
+        """Set the weight format of the selected model."""
         self._loading.set_weight_format(kind)
         self.changed.emit()
 
 
 def format_lines(entry: ModelEntry) -> list[WeightsOption]:
-    """Every kind that is offered for a model, with what its weights would take."""
+    """Return every weight format with the size of the model's weights."""
     from app.panels.weights_dialog import WeightsOption
 
     return [

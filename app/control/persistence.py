@@ -1,6 +1,6 @@
-"""What the program keeps on the disk by itself: the settings, the chat, runs.
+"""Saves settings, chat and runs automatically.
 
-Settings and chat are written a second after a change, so that a power cut or `kill -9` loses that second at most.
+Settings and chat are written one second after a change, so a power cut or `kill -9` loses one second at most.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from app.storage.settings_file import SettingsStore
 from resources.language import tr
 
 DELAY_MS = 1000
-"""From a change to its being written: a second change meanwhile does not put the first one off."""
+"""Delay from a change until it is written; further changes do not extend it."""
 
 
 class DelayedSaver(QObject):
@@ -29,30 +29,30 @@ class DelayedSaver(QObject):
 
     @property
     def is_pending(self) -> bool:
-        """Whether something is still to be saved."""
+        """Whether a save is pending."""
         return self._timer != 0
 
     def schedule(self) -> None:
-        """Save soon."""
+        """Schedule a save."""
         if not self._timer:
             self._timer = self.startTimer(DELAY_MS)
 
     def cancel(self) -> None:
-        """Save nothing any more of what was due."""
+        """Cancel a pending save."""
         if self._timer:
             self.killTimer(self._timer)
             self._timer = 0
 
     def timerEvent(self, event: QTimerEvent) -> None:
-        """Save what is due."""
+        """Save now."""
         self.cancel()
         self._save()
 
 
 class SettingsSaver(QObject):
-    """`writeFailed(text, title)` when the disk does not take something; everything is still in memory then.
+    """Saves the settings. `writeFailed(text, title)` is emitted when writing fails; everything stays in memory then.
 
-    Each cause is told once, for every later save would tell it again.
+    Each cause is reported once, as every later save would repeat it.
     """
 
     writeFailed = Signal(str, str)
@@ -69,15 +69,15 @@ class SettingsSaver(QObject):
     def set_update(
         self, updated_settings: Callable[[], AbstractContextManager[object]], is_held: Callable[[], bool]
     ) -> None:
-        """Put what is set into the settings with `updated_settings` whenever they are written.
+        """Update the settings with `updated_settings` whenever they are written.
 
-        While `is_held`, nothing is written by itself: a tour sets things that are not the reader's own.
+        While `is_held` returns True, nothing is written automatically: the current settings are those of a tour.
         """
         self._updated_settings, self._is_held, self._is_live = updated_settings, is_held, True
 
     @Slot()
     def save_settings(self) -> None:
-        """Write the settings, with everything as it is set now."""
+        """Write the settings now, updated from the controls."""
         self._saver.cancel()
         if self._is_held():
             self._saver.schedule()
@@ -87,25 +87,24 @@ class SettingsSaver(QObject):
 
     @Slot()
     def save_soon(self) -> None:
-        """Write the settings a little later, once for all changes until then."""
+        """Schedule a write of the settings; one write for all changes until then."""
         if self._is_live:
             self._saver.schedule()
 
     def stop(self) -> None:
-        """Write nothing by itself any more: the window closes, or its parts are replaced."""
+        """Stop automatic writes when the window closes or is rebuilt."""
         self._saver.cancel()
         self._updated_settings, self._is_held, self._is_live = nullcontext, _never, False
 
     def write(self, action: Callable[[], object]) -> None:
-        """Call `action`, and tell what it could not."""
+        """Call `action` and report a StorageError."""
         try:
             action()
         except StorageError as error:
             self.report_error(error)
 
     def report_error(self, error: StorageError) -> None:
-        """Tell what could not be written, if that has not been told yet, with what has been: it may
-        not have been read."""
+        """Report a write error once, together with earlier ones, as they may not have been read yet."""
         if error.cause not in self._reported:
             self._reported[error.cause] = str(error)
             self.writeFailed.emit("\n".join(reversed(self._reported.values())), tr(error.title))
@@ -119,7 +118,7 @@ class SettingsSaver(QObject):
 
 
 class ChatSaver(QObject):
-    """Keeps the conversation in its file."""
+    """Saves the conversation in its file."""
 
     def __init__(self, turns: Conversation, store: ChatStore, keeper: SettingsSaver) -> None:
         super().__init__(keeper)
@@ -128,23 +127,23 @@ class ChatSaver(QObject):
 
     @Slot()
     def save(self) -> None:
-        """Write the turns as they are, an answer that is still being written as far as it is."""
+        """Write the turns, including an unfinished answer."""
         self._saver.cancel()
         self._settings_saver.write(lambda: self._store.save(self._turns))
 
     @Slot()
     def save_soon(self) -> None:
-        """Write the turns a little later: an answer grows word by word."""
+        """Schedule a write of the turns, as an answer grows token by token."""
         if self._turns.is_open:
             self._saver.schedule()
 
     def save_pending(self) -> None:
-        """Write now what is due."""
+        """Write pending changes now."""
         if self._saver.is_pending:
             self.save()
 
     def stop(self) -> None:
-        """Write what is due, and let other windows have the file."""
+        """Write pending changes and release the file for other windows."""
         self.save_pending()
         self._store.release()
 

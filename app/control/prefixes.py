@@ -1,4 +1,4 @@
-"""Prefixes in files: what a run has read is saved, and what was read before the program began is loaded."""
+"""Prefix cache files: save what a run has read, and load it later."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from resources.language import tr, trn
 
 
 class ReuseMarks(QObject):
-    """Looks once for every turn of the event loop in which something changed."""
+    """Updates the marks once per event loop turn in which something changed."""
 
     def __init__(
         self, panel: PromptPanel, session: Session, loading: ModelLoadController, compute: ComputeSection
@@ -37,7 +37,7 @@ class ReuseMarks(QObject):
 
     @Slot()
     def update_marks(self) -> None:
-        """Compare what stands there with the prompt of the shown run."""
+        """Compare the prompt with that of the shown run."""
         run, panel = self._session.run, self._panel
         keeps = self._compute.prefix_budget > 0 and run is not None and run.request.prefix_budget > 0
         is_same_model = run is not None and run.request.load == self._loading.request()
@@ -46,20 +46,18 @@ class ReuseMarks(QObject):
             return
         reuse = estimate_reuse(run, panel.editor.toPlainText())
         caption = (
-            tr("{tokens} read already, the rest anew").format(tokens=words.count(reuse.tokens, "token"))
-            if reuse
-            else ""
+            tr("{tokens} reused from the cache").format(tokens=words.count(reuse.tokens, "token")) if reuse else ""
         )
         panel.show_reuse(reuse.characters if reuse else None, caption)
 
 
 USE = "usePrefix"
 _MAX_EXCERPT = 60
-"""Characters of a prefix's text that are told."""
+"""Maximum characters of a prefix shown in a message."""
 
 
 class PrefixController(QObject):
-    """Saves and loads, and tells what came of it; `textRequested(text)`: the prompt is to begin with a loaded one's."""
+    """Saves and loads prefix files and shows the result. `textRequested(text)`: put the loaded text into the prompt."""
 
     textRequested = Signal(str)
 
@@ -74,23 +72,21 @@ class PrefixController(QObject):
 
     @Slot(str)
     def save(self, path: str) -> None:
-        """Write what the shown run has read to a file."""
+        """Save the tokens of the shown run to a file."""
         run = self._session.run
         if run is None or run.started is None:
-            self._show_error(
-                tr("Nothing has been read yet, so there is no prefix to save."), tr("Run something first.")
-            )
+            self._show_error(tr("There is no run yet, so there is no prefix to save."), tr("Run something first."))
             return
         ids = (*(token.id for token in run.before), *(token.id for token in run.tokens))
         self._send_request(PrefixRequest(path, run.request.load, self._compute.prefix_budget, ids))
 
     @Slot(str)
     def load(self, path: str) -> None:
-        """Read such a file, for the chosen model."""
+        """Load a prefix file for the selected model."""
         request = self._loading.request()
         if not request.model:
             self._show_error(
-                tr("No model is chosen, and a prefix belongs to one."), tr("Choose the model that made it.")
+                tr("No model is selected, and a prefix belongs to one model."), tr("Select the model that created it.")
             )
             return
         self._send_request(PrefixRequest(path, request, self._compute.prefix_budget))
@@ -100,7 +96,7 @@ class PrefixController(QObject):
         self._session.request(request)
 
     def _show_error(self, cause: str, remedy: str) -> None:
-        self._messages.show_setup_error(tr("The prefix cannot be used"), cause, remedy)
+        self._messages.show_setup_error(tr("This prefix cannot be used"), cause, remedy)
 
     @Slot(object)
     def _on_answer(self, answer: Answer) -> None:
@@ -116,16 +112,16 @@ class PrefixController(QObject):
         name = Path(result.path).name
         if not loaded:
             self._messages.show_notice(
-                trn("{size} is in {name}.", "{size} are in {name}.", result.tokens).format(size=size, name=name),
+                trn("{size} saved to {name}.", "{size} saved to {name}.", result.tokens).format(size=size, name=name),
                 tr("Prefix saved"),
             )
             return
         self._text = result.text
         begins = f" ({_shortened(result.text)})" if result.text else ""
         text = tr(
-            "{size} from {name}. A run on the cache “Dynamic” whose prompt begins with them{begins} starts there."
+            "{size} from {name}. Runs with the “Dynamic” cache whose prompt starts with this text{begins} reuse it."
         ).format(size=size, name=name, begins=begins)
-        use = [(USE, tr("Put its text into the prompt"))] if result.text else []
+        use = [(USE, tr("Insert its text into the prompt"))] if result.text else []
         self._messages.show_notice(text, tr("Prefix loaded"), use)
 
     @Slot(str)
@@ -135,8 +131,8 @@ class PrefixController(QObject):
 
 
 def _about_prefix(error: ErrorReport) -> ErrorReport:
-    """Trying the same again would not help; and it is not the cache that cannot be used."""
-    title = tr("The prefix cannot be used") if error.kind == "CacheError" else error.title
+    """Adapt the error: offer no retry, and do not blame the selected cache."""
+    title = tr("This prefix cannot be used") if error.kind == "CacheError" else error.title
     return error._replace(kind=SETUP, title=title)
 
 

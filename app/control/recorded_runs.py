@@ -1,4 +1,4 @@
-"""Recorded runs by hand: one is opened from a file and shown as it was, the shown one is saved to a file."""
+"""Recorded runs: open a trace file, and save the shown run as one."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ from resources.language import mark, tr
 SAVE_KINDS = mark("Recorded runs (*.decodescope)")
 OPEN_KINDS = mark("Recorded runs (*.decodescope *.tokenscope)")
 USE_SETTINGS = "use_recorded_settings"
-TITLE = mark("This is a recorded run")
+TITLE = mark("Recorded run")
 
 
 class RecordedRuns(QObject):
-    """Opens and saves them; `over` is the part that their dialogs lie over. `fileUsed` with the path of a file that was
-    opened or saved."""
+    """Opens and saves trace files with dialogs above `over`. `fileUsed(path)`: a file was opened or saved."""
 
     fileUsed = Signal(str)
 
@@ -39,21 +38,21 @@ class RecordedRuns(QObject):
 
     @Slot()
     def choose_file_to_open(self) -> None:
-        """Choose a recorded run."""
-        open_file_dialog(self._over, tr("Open a recorded run"), tr(OPEN_KINDS), self.open)
+        """Open a file dialog for a recorded run."""
+        open_file_dialog(self._over, tr("Open recorded run"), tr(OPEN_KINDS), self.open)
 
     @Slot()
     def choose_save_path(self) -> None:
-        """Choose where the shown run is saved."""
+        """Open a file dialog to save the shown run."""
         run = self._session.run
         if run is None or run.outcome is None:
-            self._messages.show_notice(tr("A run can be saved once it has ended."), tr("There is nothing to save yet"))
+            self._messages.show_notice(tr("A run can be saved once it has ended."), tr("Nothing to save yet"))
         else:
-            open_save_dialog(self._over, tr("Save this run"), "run.decodescope", tr(SAVE_KINDS), self.save)
+            open_save_dialog(self._over, tr("Save run"), "run.decodescope", tr(SAVE_KINDS), self.save)
 
     @Slot(str)
     def open(self, path: str) -> None:
-        """Show the run in that file; what is set stays, until the reader asks for the run's own settings."""
+        """Show the run in that file; its settings are applied only on request."""
         try:
             shown = self.show(Path(path))
         except DecodescopeError as error:
@@ -63,7 +62,8 @@ class RecordedRuns(QObject):
             self.fileUsed.emit(path)
 
     def show(self, path: Path, omit_times: bool = False, offer_settings: bool = True) -> Run | None:
-        """The same; `omit_times`: without times; `offer_settings`: its settings. None while a run is under way, and said.
+        """Show a recorded run; `omit_times` removes times, `offer_settings` offers its settings. Return None with a
+        notice while a run is in progress.
 
         Raises DecodescopeError.
         """
@@ -73,7 +73,7 @@ class RecordedRuns(QObject):
 
         if self._session.busy:
             self._messages.show_notice(
-                tr("Stop the run, or wait for its end; then open the recorded one."), tr("Not yet")
+                tr("Stop the current run or wait for it, then open the recording."), tr("Run in progress")
             )
             return None
         trace = core.trace.read(path)
@@ -90,7 +90,7 @@ class RecordedRuns(QObject):
 
     @Slot(str)
     def save(self, path: str) -> None:
-        """Write the shown run to that file: the whole of it, or nothing."""
+        """Write the shown run to a file atomically."""
         from app.storage.exported_files import save_run
 
         if self._session.run is not None:
@@ -108,6 +108,6 @@ class RecordedRuns(QObject):
 
     @Slot(object)
     def _on_run_changed(self, _run: Run) -> None:
-        """What the notice says belongs to another run."""
+        """Close the notice when another run is shown."""
         self._opened_run = None
         self._messages.withdraw_notice(tr(TITLE))

@@ -1,4 +1,4 @@
-"""Strategy and cache: a picker over a registry, and the panel of what the picked entry lets one set."""
+"""Strategy and cache selection: a picker over a registry and the parameter panel of the selected entry."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from core.strategies import Parameter, Strategy
 from resources.language import tr
 
 StoredValues = dict[str, dict[str, Any]]
-"""Settings by the name of the entry they were made for."""
+"""Parameter values by entry name."""
 
 
 class RegistryChoiceSnapshot(NamedTuple):
-    """The chosen strategy or cache, and the values of its parameters."""
+    """The selected strategy or cache and its parameter values."""
 
     name: str
     changed: Mapping[str, Any]
-    """Parameters of the chosen entry that differ from their defaults."""
+    """Parameters of the selected entry that differ from their defaults."""
     shared: Mapping[Parameter, Any]
-    """Changed parameters of every entry that has been shown."""
+    """Changed parameters of every entry shown so far."""
     stored: Mapping[str, dict[str, Any]]
-    """Values from the settings file of entries that have not been shown yet."""
+    """Values from the settings file for entries not shown yet."""
 
 
 class RegistryChoice(QObject):
-    """One entry of a registry and its settings; `chosen` when it is another, `changed` when that or a setting is."""
+    """Selects an entry of a registry and its parameters. `chosen`: another entry; `changed`: another entry or value."""
 
     chosen = Signal()
     changed = Signal()
     registry: ClassVar[Mapping[str, Strategy | CacheBackend]]
-    """What there is to choose from."""
+    """The registry to choose from."""
 
     def __init__(self, picker: PickerCombo, panel: ParameterPanel, initial: str, stored: StoredValues) -> None:
         super().__init__(picker)
@@ -52,23 +52,23 @@ class RegistryChoice(QObject):
 
     @property
     def name(self) -> str:
-        """The chosen entry's name."""
+        """Name of the selected entry."""
         return str(self._picker.currentData())
 
     @property
     def parameters(self) -> ParameterPanel:
-        """The panel of its settings."""
+        """The panel with its parameters."""
         return self._panel
 
     def choose(self, name: str, kind: str) -> list[str]:
-        """Choose by name or alias; gives back a sentence when there is none of that name."""
+        """Select an entry by name or alias; return a sentence if there is none."""
         if name not in self.registry:
             return [unknown_name_message(kind, name, self.registry)]
         self._picker.select_data(self.registry[name].name)
         return []
 
     def show_unsupported(self, reasons: Mapping[str, str]) -> None:
-        """List every entry; those the model refuses greyed out, with the reason."""
+        """List every entry; disable those that the model does not support and show the reason."""
         self._picker.set_items(
             PickerItem(
                 tr(entry.title), name, tr(entry.summary), reasons.get(name, ""), entry.paper or tr(entry.summary)
@@ -77,23 +77,23 @@ class RegistryChoice(QObject):
         )
 
     def show_parameters(self) -> None:
-        """Draw the chosen entry's settings, with the values they were left with."""
+        """Show the parameters of the selected entry with their last values."""
         self._panel.show_parameters(self.registry[self.name].parameters)
         if values := self._stored.pop(self.name, None):
             self._panel.set_values({**self._panel.changed_values(), **values})
 
     def store_values(self) -> str:
-        """Keep what is changed for the next start; gives back the chosen entry's name."""
+        """Store the changed values for the next start; return the name of the selected entry."""
         self._stored[self.name] = self._panel.changed_values()
         return self.name
 
     def snapshot(self) -> RegistryChoiceSnapshot:
-        """Copy the choice and the values of its parameters."""
+        """Copy the selection and the parameter values."""
         panel = self._panel
         return RegistryChoiceSnapshot(self.name, panel.changed_values(), panel.shared_values(), deepcopy(self._stored))
 
     def restore(self, snapshot: RegistryChoiceSnapshot) -> None:
-        """Choose what was chosen when the snapshot was taken, with the values of that time."""
+        """Restore the selection and values of a snapshot."""
         self._stored.clear()
         self._stored.update(deepcopy(dict(snapshot.stored)))
         if self.name != snapshot.name:
@@ -102,14 +102,14 @@ class RegistryChoice(QObject):
 
     @Slot()
     def _on_chosen(self) -> None:
-        if self._picker.currentData() is not None:  # as while the list is filled anew
+        if self._picker.currentData() is not None:  # None while the list is refilled
             self.show_parameters()
             self.chosen.emit()
             self.changed.emit()
 
 
 class StrategyChoice(RegistryChoice):
-    """The strategy; its picker's second line says what is changed."""
+    """Selection of the strategy; the picker's subtitle shows the changed parameters."""
 
     registry = strategies.registry
 
@@ -120,7 +120,7 @@ class StrategyChoice(RegistryChoice):
 
     @property
     def strategy(self) -> Strategy:
-        """The chosen entry."""
+        """The selected strategy."""
         return strategies.registry[self.name]
 
     @Slot()
@@ -130,6 +130,6 @@ class StrategyChoice(RegistryChoice):
 
 
 class CacheChoice(RegistryChoice):
-    """The cache back end."""
+    """Selection of the cache backend."""
 
     registry = caches.registry

@@ -1,4 +1,4 @@
-"""From everything that is set to the request of a run."""
+"""Builds the request of a run from the current settings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ChosenSettings(NamedTuple):
-    """What the toolbar has chosen."""
+    """The selections of the toolbar."""
 
     model: ModelChoice
     strategy: StrategyChoice
@@ -36,34 +36,34 @@ class ChosenSettings(NamedTuple):
 
 
 class RunInput:
-    """What a run is given to read: the prompt or the turns of the chat, and the files beside it."""
+    """Input of a run: the prompt or the chat turns, and the media files."""
 
     def __init__(self, chat: ChatController, media: MediaController) -> None:
         self._chat, self._media = chat, media
 
     @property
     def problems(self) -> list[str]:
-        """Why nothing can be read as it stands, a sentence each."""
+        """Return the reasons why there is no valid input, a sentence each."""
         return [*self._chat.problems, *self._media.problems]
 
     @property
     def prompt(self) -> Prompt:
-        """Empty for a model that reads no text."""
+        """The prompt; empty for a model that reads no text."""
         return self._chat.prompt() if self._media.takes.text else ""
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Those that the chosen model takes."""
+        """The files that the selected model accepts."""
         return self._media.sent_paths
 
     @property
     def when_full(self) -> str:
-        """What becomes of turns that have no place."""
+        """Policy for turns that do not fit the context."""
         return self._chat.conversation.when_full
 
 
 class RequestBuilder:
-    """Gathers what the panels say; changes nothing but the seed, which an unlocked box draws anew for a run."""
+    """Builds requests from the panels; changes nothing but an unlocked seed, which is drawn for each run."""
 
     def __init__(
         self, chosen: ChosenSettings, run_input: RunInput, loading: ModelLoadController, compute: ComputeSection
@@ -72,19 +72,19 @@ class RequestBuilder:
 
     @property
     def problems(self) -> list[str]:
-        """Why no run can start as things are set, a sentence each."""
+        """Return the reasons why no run can start, a sentence each."""
         return [*self.settings_problems, *self._input.problems]
 
     @property
     def settings_problems(self) -> list[str]:
-        """The same for a run that has its prompt already."""
+        """The same for a run that has a prompt already."""
         chosen = self._chosen
-        model = chosen.drafts.problems if chosen.model.name else [tr("No model is chosen.")]
+        model = chosen.drafts.problems if chosen.model.name else [tr("No model is selected.")]
         settings = (*chosen.strategy.parameters.problems(), *chosen.cache.parameters.problems())
         return [*model, *settings]
 
     def request(self, seed: int | None = None) -> RunRequest:
-        """The run as everything is set now; an unlocked seed is drawn unless one is given."""
+        """Return the request for the current settings; an unlocked seed is drawn unless `seed` is given."""
         chosen, compute = self._chosen, self._compute
         config, options = split_settings(chosen.strategy.strategy, chosen.strategy.parameters.values())
         return RunRequest(
@@ -106,21 +106,21 @@ class RequestBuilder:
 
     @property
     def grammar(self) -> object:
-        """What a new run's text would be held to; None for nothing."""
+        """The grammar of a new run; None without one."""
         return self._chosen.strategy.parameters.values().get(GRAMMAR)
 
     def current_request(self) -> RunRequest:
-        """The same with the seed as it stands there, for looking at."""
+        """Return the request with the shown seed, without drawing one."""
         return self.request(seed=self._chosen.seed.spin.value())
 
     def repeat_request(self, request: RunRequest) -> RunRequest:
-        """The same run, whatever has been set since; an unlocked seed is drawn anew."""
+        """Return the same request again; an unlocked seed is drawn."""
         seed = self._chosen.seed
         again = replace(request, load=self._loading.with_permissions(request.load))
         return again if seed.is_locked else replace(again, seed=seed.next_seed())
 
     def regenerate_request(self, prompt: Prompt) -> RunRequest:
-        """Another answer to `prompt`: with another seed even where that is locked."""
+        """Return a request for another answer to `prompt`, with another seed even if it is locked."""
         seed = self._chosen.seed
         if seed.is_locked:
             seed.spin.setValue(seed.spin.value() + 1)
@@ -128,12 +128,13 @@ class RequestBuilder:
 
 
 START_DELAY_MS = 60
-"""Behind a run's beginning."""
+"""Delay after the start of a run."""
 
 
 class SettingsChangeWatcher(QObject):
-    """Compares what is set with the last run's request, once for every turn of the event loop in which it changed.
-    `grammarSet(grammar)`: new runs are held to another one, None for none."""
+    """Compares the settings with the last run's request, at most once per event loop turn. `grammarSet(grammar)`: new
+    runs use another grammar, None for none.
+    """
 
     grammarSet = Signal(object)
 
@@ -149,7 +150,7 @@ class SettingsChangeWatcher(QObject):
         self._make_what_if = make_what_if
         self._grammar: object = None
         self._what_if: WhatIfController | None = None
-        """What if: made when something is set otherwise while a step is selected."""
+        """Created when a setting changes while a step is selected."""
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self._check)
@@ -159,23 +160,23 @@ class SettingsChangeWatcher(QObject):
 
     @property
     def changes(self) -> list[SettingChange]:
-        """What is set otherwise now; empty before the first run."""
+        """The changed settings; empty before the first run."""
         return self._changes(self._requests.current_request())
 
     def _changes(self, now: RunRequest) -> list[SettingChange]:
         run = self._session.run
-        if run is None or run.request.scored:  # what is set has no part in a score
+        if run is None or run.request.scored:  # scores do not depend on these settings
             return []
         return list_changes(run.request, now)
 
     @Slot()
     def schedule_check(self) -> None:
-        """Something may have changed."""
+        """Check for changes soon."""
         self._timer.start(0)
 
     @Slot()
     def _on_run_started(self) -> None:
-        """A run begins, whose text does not wait for this; what is supposed of the one before ends at once."""
+        """Delay the check so that the run starts first, unless a What-if result must be cleared at once."""
         self._timer.start(0 if self._what_if is not None else START_DELAY_MS)
 
     @Slot()

@@ -1,4 +1,4 @@
-"""Starts and stops runs, as the button, the keys and the chat ask for it."""
+"""Starts and stops runs for the button, shortcuts and the chat."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from resources.language import tr
 
 
 class RunController(QObject):
-    """`loadRequested`: not a run has failed but the loading of a model, and that is to be tried again."""
+    """Runs controller. `loadRequested`: retry loading the model, as no run has failed."""
 
     loadRequested = Signal()
 
@@ -34,7 +34,7 @@ class RunController(QObject):
 
     @Slot()
     def run(self) -> bool:
-        """Run what is set; a run under way is stopped first. False where it cannot be run, which is told."""
+        """Run with the current settings, after stopping a running one; return False with a message if impossible."""
         if not self._is_ready():
             return False
         self.start(self._requests.request())
@@ -42,7 +42,7 @@ class RunController(QObject):
 
     @Slot(int)
     def run_samples(self, count: int) -> None:
-        """Write what is set so many times at once, each text with a seed of its own."""
+        """Generate `count` samples at once, each with its own seed."""
         if self._is_ready():
             from app.state.sample_tree import make_samples_request
 
@@ -50,7 +50,7 @@ class RunController(QObject):
 
     @Slot()
     def run_again(self) -> None:
-        """The last run once more, whatever has been set since; an unlocked seed is drawn anew."""
+        """Repeat the last run with its settings; an unlocked seed is drawn."""
         run = self._session.run
         if run is None:
             self.run()
@@ -59,30 +59,30 @@ class RunController(QObject):
 
     @Slot(object)
     def regenerate(self, prompt: Prompt) -> None:
-        """Another answer to `prompt`, unless a run is under way."""
+        """Generate another answer to `prompt`, unless a run is in progress."""
         if not self._session.busy:
             self.start(self._requests.regenerate_request(prompt))
 
     @Slot(object)
     def branch(self, change: TokenReplacement | PathContinuation) -> None:
-        """Go on from a place of the shown run's text with something else, as everything is set now."""
+        """Branch from a position of the shown run with a replacement, using the current settings."""
         run = self._session.run
         if run is not None and not branch_unsupported_reason(run) and self._is_ready(has_prompt=True):
             self.start(make_branch(run, change, self._requests.request()))
 
     @property
     def grammar(self) -> object:
-        """What a new run's text would be held to; None for nothing."""
+        """The grammar of a new run; None without one."""
         return self._requests.grammar
 
     @Slot()
     def stop(self) -> None:
-        """Stop the run; what it has written stays."""
+        """Stop the run; its text stays."""
         self._session.stop()
 
     @Slot()
     def escape(self) -> None:
-        """Stop the run, or close the message that is open."""
+        """Stop the run, or close the open message."""
         if self._session.busy:
             self.stop()
         else:
@@ -90,7 +90,7 @@ class RunController(QObject):
 
     @Slot()
     def run_or_stop(self) -> None:
-        """What the one button does."""
+        """Run, or stop the current run."""
         if self._session.busy:
             self.stop()
         else:
@@ -98,7 +98,7 @@ class RunController(QObject):
 
     @Slot()
     def retry(self) -> None:
-        """What failed once more: the run, or the loading of a model."""
+        """Retry what failed: the run, or loading a model."""
         last = self._session.latest
         if last is None or last.outcome is None or last.outcome.kind != "failed":
             self.loadRequested.emit()
@@ -108,23 +108,21 @@ class RunController(QObject):
             self.run()
 
     def _is_ready(self, has_prompt: bool = False) -> bool:
-        """Whether a run can start as things are set; says why where not."""
+        """Return whether a run can start; show the reason if not."""
         problems = self._requests.settings_problems if has_prompt else self._requests.problems
         if problems:
-            self._messages.show_setup_error(
-                tr("This cannot be run yet"), " ".join(problems), tr("Change it and run again.")
-            )
+            self._messages.show_setup_error(tr("Cannot run yet"), " ".join(problems), tr("Change them and run again."))
         return not problems
 
     @Slot(object)
     def start(self, request: RunRequest) -> None:
-        """Begin a run, and put away what was said of the one before."""
+        """Start a run and close earlier messages."""
         self._messages.dismiss()
         self._session.start(request)
 
 
 class EmptyViewAction(QObject):
-    """`promptRequested`: the cursor is to be in the prompt."""
+    """`promptRequested`: focus the prompt."""
 
     promptRequested = Signal()
 
@@ -142,7 +140,7 @@ class EmptyViewAction(QObject):
 
     @Slot(str)
     def fill(self, action: str) -> None:
-        """Do what fills such a view: one of the names of `app.state.empty_view`."""
+        """Do what fills the view; `action` is one of the names in `app.state.empty_view`."""
         if action == CHAT:
             self._prompt.mode.button("chat").click()
             self.promptRequested.emit()
@@ -151,7 +149,7 @@ class EmptyViewAction(QObject):
         elif action == AS_SET:
             self._runs.run()
         else:
-            self._borrowed.borrow(DEMO)  # the run has its request once it has begun
+            self._borrowed.borrow(DEMO)  # the run has its own copy of the request once it has started
             try:
                 self._select_strategy(action)
                 self._runs.run()
@@ -159,7 +157,7 @@ class EmptyViewAction(QObject):
                 self._borrowed.give_back(DEMO)
 
     def _select_strategy(self, action: str) -> None:
-        """The first strategy for it that the model and the drafts there are allow, unless what is set does it."""
+        """Select the first suitable strategy that model and drafts allow, unless the current one is suitable."""
         chosen, info = self._chosen, self._session.model
         refused = info.unsupported_strategies if info is not None else {}
         names = [way.name for way in strategies_for(action) if way.name not in refused]
@@ -171,7 +169,7 @@ class EmptyViewAction(QObject):
                 return
 
     def _branch(self, run: Run) -> None:
-        """At the place where the likeliest token was the least sure, with another one."""
+        """Branch at the least certain token, with its likeliest alternative."""
         candidates = _uncertain_positions(run, self._runs.grammar)
         if candidates:
             _, index, other = min(candidates)
@@ -179,8 +177,9 @@ class EmptyViewAction(QObject):
 
 
 def _uncertain_positions(run: Run, grammar: object) -> list[tuple[float, int, int]]:
-    """(share of the likeliest, place, likeliest other token) for every token of the shown text that had another which a
-    run held to `grammar` can begin with."""
+    """Return (probability of the likeliest token, position, likeliest other token) for every shown token with an
+    alternative that `grammar` allows.
+    """
     candidates = []
     for index, token in enumerate(run.tokens):
         out = {token.id, *forbidden_ids(run, token, grammar)}

@@ -1,4 +1,4 @@
-"""Back and forth through the runs of a window: Ctrl+Z and Ctrl+Y; before the first one lie those of earlier days."""
+"""Navigation through the runs of a window with Ctrl+Z and Ctrl+Y, continuing into the saved history."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from app.storage.history.store import HistoryStore
 
 VIEW = "branches"
-_BUSY = mark("A run is under way")
+_BUSY = mark("A run is in progress")
 
 
 class RunTreeController(QObject):
-    """Holds the runs of the shown one's family in memory; older ones are read from the history. `noticed(text, title)`:
-    why none of them can be shown now."""
+    """Keeps the runs of the shown run's tree in memory and reads older ones from the history. `noticed(text, title)`: a
+    run cannot be shown now.
+    """
 
     noticed = Signal(str, str)
 
@@ -39,19 +40,19 @@ class RunTreeController(QObject):
 
     @property
     def members(self) -> list[RunTreeEntry]:
-        """The family of the shown run, parents before children."""
+        """The tree of the shown run, parents before children."""
         run = self._session.run
         return parents_first(self._family.tree_of(run.id)) if run is not None else []
 
     @Slot(object)
     def connect_view(self, view: View) -> None:
-        """Let a view show the family, and obey what the reader does in it."""
+        """Show the run tree in `view` and connect its signals."""
         view.signals.relatedRunRequested.connect(self.show)
         self._show_tree(view, self.members)
 
     @Slot(object)
     def on_shown(self, run: Run) -> None:
-        """Another run is shown; those of other families are let go."""
+        """Update the tree for the shown run and release runs of other trees."""
         self._family.add(make_entry(run))
         self._add_parents(run.request.parent)
         known = {member.id for member in self._family.tree_of(run.id)}
@@ -61,7 +62,7 @@ class RunTreeController(QObject):
 
     @Slot(object)
     def on_finished(self, _outcome: object) -> None:
-        """What the run has written is known now."""
+        """Update the finished run in the tree."""
         run = self._session.run
         if run is not None:
             self._family.add(make_entry(run))
@@ -69,11 +70,11 @@ class RunTreeController(QObject):
 
     @Slot(str)
     def show(self, run: str) -> None:
-        """Show a run of the family."""
+        """Show a run of the tree."""
         if self._session.run is not None and run == self._session.run.id:
             return
         if self._session.busy:
-            self.noticed.emit(tr("Stop it, or wait for its end; then show another run of its family."), tr(_BUSY))
+            self.noticed.emit(tr("Stop the run or wait for it, then show another branch."), tr(_BUSY))
             self._update_views()
         elif run in self._family.runs_in_memory:
             self._session.show(self._family.runs_in_memory[run])
@@ -81,7 +82,7 @@ class RunTreeController(QObject):
             self._history.show(run)
 
     def _add_parents(self, run: str) -> None:
-        """Runs of an earlier day, as far as the history knows them."""
+        """Add parents from the history."""
         if self._history.store_if_open is None:
             return
         while run and run not in self._family and (record := self._history.get(run)) is not None:
@@ -103,7 +104,7 @@ class RunTreeController(QObject):
 
 
 class RunNavigation(QObject):
-    """`changed(can go back, can go forward)`."""
+    """Shows the previous or next run. `changed(can go back, can go forward)`."""
 
     changed = Signal(bool, bool)
 
@@ -120,17 +121,17 @@ class RunNavigation(QObject):
 
     @property
     def can_go_back(self) -> bool:
-        """Whether there is an earlier run, and none is under way."""
+        """Whether there is an earlier run and none is in progress."""
         return not self._session.busy and self._previous_run() is not None
 
     @property
     def can_go_forward(self) -> bool:
-        """Whether there is a later run, and none is under way."""
+        """Whether there is a later run and none is in progress."""
         return not self._session.busy and self.generations.neighbour(1) is not None
 
     @Slot()
     def back(self) -> None:
-        """Show the run before the shown one."""
+        """Show the previous run."""
         run = self._previous_run()
         if run is not None and run not in self.generations.ids:
             self.generations.insert_first(run)
@@ -138,23 +139,23 @@ class RunNavigation(QObject):
 
     @Slot()
     def forward(self) -> None:
-        """Show the run after the shown one."""
+        """Show the next run."""
         self._show(self.generations.neighbour(1))
 
     @Slot()
     def emit_state(self) -> None:
-        """Say what can be done now."""
+        """Emit `changed` with the current state."""
         self.changed.emit(self.can_go_back, self.can_go_forward)
 
     def _previous_run(self) -> str | None:
-        """The run before the shown one: of this window, else of what was kept before."""
+        """Return the previous run of this window, else the latest saved one before it."""
         before = self.generations.neighbour(-1)
         if before is not None or self._history.store_if_open is None:
             return before
         return self._history.query(self._latest_before, None)
 
     def _latest_before(self, store: HistoryStore) -> str | None:
-        """The latest kept run that was made before the first one here and is none of these."""
+        """Return the latest saved run from before the first one here that is not in the list."""
         if not self.generations.ids:
             return store.latest()
         first = store.get(self.generations.ids[0])
@@ -184,6 +185,6 @@ class RunNavigation(QObject):
 
     @Slot()
     def _on_all_deleted(self) -> None:
-        """Nothing but the shown run is there any more."""
+        """Drop all runs except the shown one."""
         self.generations.remove(self.generations.ids)
         self.emit_state()

@@ -1,4 +1,4 @@
-"""Scores texts instead of writing any: the prompt, or the text of the run that is shown; with a second model beside."""
+"""Scoring: rates the prompt or the shown run token by token, optionally with a comparison model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from resources.language import mark, tr
 
 
 class ComparisonModelOption(NamedTuple):
-    """A model that could read along; `reason`: why it cannot, judged by its files alone."""
+    """A possible comparison model; `reason`: why it cannot be used, judged by its files alone."""
 
     name: str
     title: str
@@ -29,7 +29,7 @@ class ComparisonModelOption(NamedTuple):
 
 
 def comparison_options(models: ModelList, name: str) -> Sequence[ComparisonModelOption]:
-    """Every other model that is here, those that can first."""
+    """Return every other local model, usable ones first."""
     first = models.get(name)
     others = [entry for entry in models.entries if entry.name != name and entry.source != ENGINE]
     options = [
@@ -41,23 +41,24 @@ def comparison_options(models: ModelList, name: str) -> Sequence[ComparisonModel
 
 
 def _unsupported_reason(second: ModelEntry, first: ModelEntry) -> str:
-    """The core looks closer when the text is read."""
+    """Return why `second` cannot be compared; the core checks again when the text is scored."""
     if second.problem:
         return second.problem
     if second.encoder_decoder != first.encoder_decoder:
-        return tr("One of the two is an encoder–decoder.")
+        return tr("One of the two is an encoder–decoder model.")
     if not catalog.same_tokenizer(second, first):
-        return tr("It has another tokenizer: their tokens are not the same pieces of text.")
+        return tr("It has a different tokenizer, so their tokens are not comparable.")
     return ""
 
 
-_EMPTY = (mark("The prompt is empty."), mark("Write or paste a text into it."))
-_NO_MODEL = (mark("No model is chosen."), mark("Choose one."))
+_EMPTY = (mark("The prompt is empty."), mark("Enter or paste a text."))
+_NO_MODEL = (mark("No model is selected."), mark("Select one."))
 
 
 class ScoreController(QObject):
-    """Does what the button and its menu say; the menu is made anew whenever it opens. `startRequested(RunRequest)`: that
-    is to be run; `rejected(title, cause, remedy)`: why nothing can be."""
+    """Handles the score button and its menu, which is rebuilt on opening. `startRequested(RunRequest)`: start this run;
+    `rejected(title, cause, remedy)`: nothing can be scored.
+    """
 
     startRequested = Signal(object)
     rejected = Signal(str, str, str)
@@ -71,33 +72,33 @@ class ScoreController(QObject):
 
     @Slot()
     def score_prompt(self) -> None:
-        """Score the text that stands in the prompt."""
+        """Score the text in the prompt."""
         self._score_prompt("")
 
     @Slot()
     def score_run(self) -> None:
-        """Score the text of the run that is shown, its prompt too."""
+        """Score the shown run, including its prompt."""
         self._score_run("")
 
     @Slot()
     def compare_with_float32(self) -> None:
-        """Score the prompt with the weights as they are kept, and with the model in float32 beside them."""
+        """Score the prompt with the current weights and, for comparison, the model in float32."""
         self._score_prompt(self._requests.current_request().model)
 
     @Slot()
     def fill_menu(self) -> None:
-        """What can be scored now, and by whom."""
+        """Fill the menu with what can be scored and the comparison models."""
         menu, run = self._menu, self._session.run
         for submenu in menu.findChildren(QMenu, options=Qt.FindChildOption.FindDirectChildrenOnly):
-            submenu.deleteLater()  # clearing a menu leaves the menus in it
+            submenu.deleteLater()  # clear() does not delete submenus
         menu.clear()
         menu.addAction(tr("Score this text"), self.score_prompt)
         has_tokens = run is not None and bool(run.tokens)
-        menu.addAction(tr("Score the shown run, prompt and answer"), self.score_run).setEnabled(has_tokens)
+        menu.addAction(tr("Score the shown run (prompt and answer)"), self.score_run).setEnabled(has_tokens)
         name = self._requests.current_request().model
         for title, score, model_name in (
-            (tr("Score this text by two models"), self._score_prompt, name),
-            (tr("Score the shown run by two models"), self._score_run, run.request.model if run is not None else ""),
+            (tr("Score this text with two models"), self._score_prompt, name),
+            (tr("Score the shown run with two models"), self._score_run, run.request.model if run is not None else ""),
         ):
             submenu = menu.addMenu(caption(title))
             submenu.setToolTipsVisible(True)
@@ -113,7 +114,7 @@ class ScoreController(QObject):
             self.startRequested.emit(replace(request, second=second))
         else:
             cause, remedy = _EMPTY if request.model else _NO_MODEL
-            self.rejected.emit(tr("There is nothing to score yet"), tr(cause), tr(remedy))
+            self.rejected.emit(tr("Nothing to score yet"), tr(cause), tr(remedy))
 
     def _score_run(self, second: str) -> None:
         run = self._session.run

@@ -1,4 +1,4 @@
-"""Presets: opened from and saved to the disk by hand, and settings written as other programs have them."""
+"""Presets: open, save and delete them, and export the settings for other programs."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ from resources.language import tr
 
 
 class SettingsController(QObject):
-    """`notice(text)` tells what could not be set; `changed` that something was, by whomever; `panelRequested` asks for
-    the panel to be open."""
+    """Applies settings. `notice(text)`: what could not be set; `changed`: any setting changed; `panelRequested`: the
+    panel must be open.
+    """
 
     notice = Signal(str)
     changed = Signal()
@@ -48,7 +49,7 @@ class SettingsController(QObject):
         super().__init__(panel)
         self._borrowed = borrowed
         self.example = ""
-        """English title of the example that is set; empty for none."""
+        """English title of the applied example; empty without one."""
         self._chosen, self._panel, self._media, self._stored = chosen, panel, media, stored
         self._preset_extra: Mapping[str, Any] = {}
         self._restore()
@@ -62,7 +63,7 @@ class SettingsController(QObject):
         panel.prompt.edited.connect(self.changed)
 
     def choose(self, model: str = "", strategy: str = "", cache: str = "", drafts: Sequence[str] = ()) -> list[str]:
-        """Choose by name; gives back a sentence for each name that is unknown."""
+        """Select by name; return a sentence for each unknown name."""
         chosen = self._chosen
         return [
             *(chosen.model.choose(model) if model else ()),
@@ -72,23 +73,23 @@ class SettingsController(QObject):
         ]
 
     def set_values(self, new: Mapping[str, Any]) -> list[str]:
-        """Settings of the strategy, the others at their defaults; gives back the names it has not."""
+        """Set parameters of the strategy, and the others to their defaults; return unknown names."""
         return self._panel.parameters.set_values(new)
 
     def update_values(self, new: Mapping[str, Any]) -> None:
-        """Settings on top of those that are changed already."""
+        """Set parameters and keep the other changed ones."""
         self.set_values({**self._panel.parameters.changed_values(), **new})
 
     @Slot(object)
     def order_stages(self, names: Sequence[str] | None) -> None:
-        """The stages act in this order from now on; None: in the default one."""
+        """Set the order of the stages; None for the default order."""
         self.update_values({STAGES: names})
 
     @Slot(object)
     def apply_example(self, example: ExamplePrompt) -> None:
-        """Set everything an example begins from. The settings before it are kept for `leave_example`.
+        """Apply an example. The previous settings are restored by `leave_example`.
 
-        What the example does not state is at its default, so that no earlier setting changes its effect.
+        Settings that the example does not state get their defaults, so that earlier settings do not change its effect.
         """
         self._borrowed.borrow(EXAMPLE)
         problems = self.choose(example.model, example.strategy, example.cache, drafts=example.drafters)
@@ -97,7 +98,7 @@ class SettingsController(QObject):
         self._chosen.cache.parameters.set_values({})
         if example.seed is not None:
             self._chosen.seed.spin.setValue(example.seed)
-            self._chosen.seed.lock_button.setChecked(True)  # its caption speaks of the run with this seed
+            self._chosen.seed.lock_button.setChecked(True)  # its description refers to the run with this seed
         self._panel.prompt.set_prompt(example.text, example.is_chat)
         self._media.set_paths(example.files)
         self._panel.set_summary(tr(example.about) or tr(self._chosen.strategy.strategy.summary))
@@ -107,7 +108,7 @@ class SettingsController(QObject):
             self.notice.emit(" ".join(problems))
 
     def show_example_title(self, title: str) -> None:
-        """Show which example is set, by its English title; nothing for an empty one."""
+        """Show the title of the applied example, given in English; nothing if empty."""
         self.example = title
         if title:
             self._panel.example_bar.show_example(tr(title))
@@ -126,7 +127,7 @@ class SettingsController(QObject):
 
     @Slot(object)
     def apply_request(self, request: RunRequest) -> None:
-        """Everything that a run was set to, its prompt too; what is not here (any more) is told."""
+        """Apply all settings of a run and its prompt; emit `notice` for what is missing."""
         problems = self.choose(request.model, request.strategy, request.cache, request.draft_names)
         unknown: list[str] = []
         if self._chosen.strategy.name == request.strategy:
@@ -134,17 +135,17 @@ class SettingsController(QObject):
         if self._chosen.cache.name == request.cache:
             unknown += self._chosen.cache.parameters.set_values(request.cache_options)
         self._chosen.seed.spin.setValue(request.seed)
-        self._chosen.seed.lock_button.setChecked(True)  # so that it can be run as it was
+        self._chosen.seed.lock_button.setChecked(True)  # so that the run can be repeated exactly
         text = request.prompt if isinstance(request.prompt, str) else conversation.last_user_message(request.prompt)
         self._panel.prompt.set_prompt(text, is_chat=not isinstance(request.prompt, str))
         self._media.set_paths([str(path) for path in request.media])
         if unknown:
-            problems.append(tr("There is no setting {names} here.").format(names=", ".join(unknown)))
+            problems.append(tr("Unknown setting: {names}.").format(names=", ".join(unknown)))
         if problems:
             self.notice.emit(" ".join(problems))
 
     def apply_preset(self, preset: Preset) -> None:
-        """Strategy and settings of a preset; what has no editor is kept for the next save."""
+        """Apply the strategy and values of a preset; values without an editor are kept for the next save."""
         problems = self.choose(strategy=preset.strategy, drafts=preset.drafters)
         self.set_values(preset.values)
         self._preset_extra = preset.extra
@@ -152,14 +153,14 @@ class SettingsController(QObject):
             self.notice.emit(text)
 
     def as_preset(self, name: str) -> Preset:
-        """The settings as they are now, under a name."""
+        """Return the current settings as a preset."""
         chosen = self._chosen
         values = self._panel.parameters.values()
         return Preset(name, chosen.strategy.name, values, self._preset_extra, drafters=chosen.drafts.names)
 
     @Slot(object)
     def show_model(self, info: ModelInfo) -> None:
-        """The chosen model is loaded: its refusals, its own defaults, its chat template."""
+        """Show what the loaded model does not support, its defaults and its chat template."""
         self._chosen.strategy.show_unsupported(info.unsupported_strategies)
         self._chosen.cache.show_unsupported(info.unsupported_caches)
         self._panel.parameters.set_unsupported(info.unsupported_settings)
@@ -169,12 +170,12 @@ class SettingsController(QObject):
 
     @Slot()
     def focus_prompt(self) -> None:
-        """Put the cursor into the prompt."""
+        """Focus the prompt."""
         self.panelRequested.emit()
         self._panel.prompt.editor.setFocus()
 
     def focus_setting(self, name: str) -> None:
-        """Put the cursor into a setting of the strategy or the cache, whatever hides it. Raises KeyError."""
+        """Focus a parameter of the strategy or the cache, expanding the panel if needed. Raises KeyError."""
         panel = self._panel.cache_parameters
         if name in self._panel.parameters.rows:
             panel = self._panel.parameters
@@ -187,20 +188,20 @@ class SettingsController(QObject):
 
     @Slot(str)
     def write_prompt(self, text: str) -> None:
-        """Put `text` and the cursor into the prompt."""
+        """Set the prompt to `text` and focus it."""
         self._panel.prompt.set_prompt(text)
         self.focus_prompt()
 
     def store_settings(self) -> None:
-        """Write the user's own settings into those that are saved, whatever a tour or an example has set meanwhile."""
+        """Write the user's own settings into the saved ones, not those of a tour or example."""
         self._borrowed.own_settings.write(self._stored)
 
     @contextmanager
     def updated_settings(self) -> Iterator[None]:
-        """Let the settings hold everything that is set while they are written.
+        """Update the saved settings from the controls while they are written.
 
-        What is remembered of each strategy and cache is taken back afterwards: it is meant for the next start, and
-        would take the place of what is set when the reader comes back to that strategy.
+        The stored values of each strategy and cache are restored afterwards: they are meant for the next start and
+        would replace the current values when that strategy is selected again.
         """
         stored = self._stored.values, self._stored.cache_values
         before = [dict(values) for values in stored]
@@ -218,7 +219,7 @@ class SettingsController(QObject):
         seed.spin.setValue(stored.seed)
         seed.lock_button.setChecked(stored.seed_locked)
         self._panel.prompt.set_prompt(stored.prompt, stored.chat)
-        self._panel.prompt.editor.document().clearUndoRedoStacks()  # nobody has typed that just now
+        self._panel.prompt.editor.document().clearUndoRedoStacks()  # not an edit that can be undone
 
     @Slot()
     def _show_strategy(self) -> None:
@@ -227,7 +228,7 @@ class SettingsController(QObject):
 
 
 class PresetLibrary(QObject):
-    """Opens the dialogs and does what was chosen in them. `folder` is where presets are saved."""
+    """Opens the dialogs and carries out the choice. `folder`: the folder of saved presets."""
 
     def __init__(self, bar: PresetBar, folder: Path, setup: SettingsController, messages: Messages) -> None:
         super().__init__(bar)
@@ -241,15 +242,15 @@ class PresetLibrary(QObject):
 
     @Slot()
     def open_preset(self) -> None:
-        """Choose a file of settings: a generation config, or another program's."""
+        """Open a file dialog for settings: a generation config, or settings of another program."""
         kinds = tr("Settings (*.json *.yaml *.yml *.ini *.modelfile Modelfile*)")
         open_file_dialog(
-            self._bar, tr("Open settings: a generation config, llama.cpp's, KoboldCpp's"), kinds, self.use_preset_file
+            self._bar, tr("Open settings (generation config, llama.cpp, KoboldCpp)"), kinds, self.use_preset_file
         )
 
     @Slot(object)
     def use_preset(self, path: Path) -> None:
-        """Take the settings of a preset's file."""
+        """Apply the settings of a preset file."""
         try:
             self._setup.apply_preset(presets.load_preset(path))
         except presets.PresetProblem as problem:
@@ -257,13 +258,13 @@ class PresetLibrary(QObject):
 
     @Slot()
     def save_preset(self) -> None:
-        """Ask for a name and save the settings under it."""
+        """Open a dialog for the name and save the settings under it."""
         from PySide6.QtWidgets import QInputDialog
 
         dialog = QInputDialog(self._bar.window())
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setWindowTitle(tr("Save as a preset"))
-        dialog.setLabelText(tr("Name of the preset"))
+        dialog.setWindowTitle(tr("Save as preset"))
+        dialog.setLabelText(tr("Preset name"))
         dialog.textValueSelected.connect(self.save_preset_as)
         dialog.open()
 
@@ -286,16 +287,16 @@ class PresetLibrary(QObject):
         self.show_presets()
 
     def show_presets(self) -> None:
-        """Bring the chips up to date with the folders."""
+        """Update the preset buttons from the folders."""
         self._bar.show_presets(*self._bundled_and_saved())
 
     def preset_files(self) -> Mapping[str, Path]:
-        """The file of every preset by its name; a saved one of the same name takes a shipped one's place."""
+        """Return the file of every preset by name; a saved preset replaces a bundled one of the same name."""
         shipped, saved = self._bundled_and_saved()
         return {**dict(shipped), **dict(saved)}
 
     def _bundled_and_saved(self) -> tuple[Sequence[tuple[str, Path]], Sequence[tuple[str, Path]]]:
-        """Shipped and saved ones, each with its file."""
+        """Return the bundled and the saved presets, each with its file."""
         return presets.folder_presets(resources.path("presets")), presets.folder_presets(self._folder)
 
     def _show_error(self, problem: presets.PresetProblem | StorageError) -> None:
@@ -303,18 +304,18 @@ class PresetLibrary(QObject):
 
     @Slot(str)
     def use_preset_file(self, path: str) -> None:
-        """Take the settings of a file: a generation config, or settings of another program."""
+        """Apply a settings file: a generation config, or settings of another program."""
         self.use_preset(Path(path))
 
     @Slot(str)
     def choose_export_path(self, program: str) -> None:
-        """Ask where to write the settings as another program's."""
+        """Open a file dialog for the settings in the format of another program."""
         kinds = tr("Settings of {program} (*.json)").format(program=program)
-        title = tr("Save the settings for {program}").format(program=program)
+        title = tr("Save settings for {program}").format(program=program)
         open_save_dialog(self._bar, title, f"{program}.json", kinds, partial(self.write_for, program))
 
     def write_for(self, program: str, path: str) -> None:
-        """Write them, and say which of them that program does not have."""
+        """Write the settings and show those that the program does not support."""
         preset = self._setup.as_preset(program)
         from app.storage import programs
 
@@ -325,8 +326,8 @@ class PresetLibrary(QObject):
             self._show_error(problem)
             return
         if without:
-            text = tr("{program} takes these otherwise, or not at all: {names}. All else was written.")
-            title = tr("Some settings are not the same there")
+            text = tr("Not supported, or different, in {program}: {names}. All other settings were saved.")
+            title = tr("Some settings differ")
             text = text.format(program=program, names=", ".join(without))
             notes = programs.export_notes(programs.WRITABLE_PROGRAMS[program], preset.values)
             self._messages.show_notice(" ".join([text, *notes]), title)

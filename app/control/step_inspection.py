@@ -1,4 +1,4 @@
-"""What if: whatever is set otherwise while a step is selected is tried on that step at once, before it is run."""
+"""What if: when settings change while a step is selected, replays that step with them before a new run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class WhatIfController(QObject):
-    """Asks the worker one question at a time, always the latest, and has the inspector show what comes of it."""
+    """Sends one request at a time to the worker, always for the latest settings, and shows the result in the inspector."""
 
     def __init__(
         self, session: Session, requests: RequestBuilder, setup: SettingsController, inspector: Inspector
@@ -46,7 +46,7 @@ class WhatIfController(QObject):
 
     @Slot()
     def update_result(self) -> None:
-        """What is set, selected or shown may be another."""
+        """Check settings, selection and run, and request a replay if needed."""
         run = self._session.run
         request = None if self._session.busy else make_replay_request(run, self._requests.current_request())
         if request == self._latest_request:
@@ -75,13 +75,15 @@ class WhatIfController(QObject):
 
     @Slot()
     def _restore_values(self) -> None:
-        """Set what the run had."""
+        """Restore the settings of the run."""
         if self._latest_request is not None:
             self._setup.update_values(original_settings(self._latest_request))
 
 
 class LayerInspectionController(QObject):
-    """One question at a time: another one, another step or another run ends it. `influence(Influence | None)`."""
+    """Handles one request at a time; another request, step or run ends it. `influence(Influence | None)`: the shown
+    weights.
+    """
 
     influence = Signal(object)
 
@@ -101,7 +103,7 @@ class LayerInspectionController(QObject):
 
     @Slot(object)
     def inspect(self, query: LayerQuery) -> None:
-        """Ask what the reader wants to see of the step that the inspector speaks of."""
+        """Inspect the step that the inspector shows."""
         self.clear()
         run, index = self._session.run, self._inspector.current_index
         reason = query_unsupported_reason(run, index)
@@ -114,13 +116,13 @@ class LayerInspectionController(QObject):
 
     @Slot()
     def stop(self) -> None:
-        """End what is under way; what was found stays."""
+        """Stop the running request; keep its results."""
         if self._request is not None:
             self._request.cancel.set()
 
     @Slot()
     def clear(self) -> None:
-        """End what is under way, and forget what was found."""
+        """Stop the running request and clear its results."""
         self.stop()
         self._request = None
         if self._weights:
@@ -152,13 +154,13 @@ class LayerInspectionController(QObject):
 
     @Slot(object)
     def _on_attention(self, weights: tuple[PositionWeight, ...]) -> None:
-        """The layer that was chosen is drawn on the text."""
+        """Draw the selected layer's attention on the text."""
         self._weights = list(weights)
         self.influence.emit(InfluenceMap("attention", weights))
 
     @Slot()
     def open_logit_lens(self) -> None:
-        """Every token of the shown text, layer by layer, in a window of its own."""
+        """Open the logit lens of every token of the shown text in its own window."""
         run = self._session.run
         reason = query_unsupported_reason(run, 0)
         if run is None or reason:
@@ -177,5 +179,5 @@ class LayerInspectionController(QObject):
 
 
 def token_texts(run: Run) -> list[str]:
-    """The text of every place of prompt and answer."""
+    """Return the text of every position of prompt and answer."""
     return [*(token.text for token in run.before), *(token.piece for token in run.tokens)]

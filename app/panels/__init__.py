@@ -1,1 +1,1 @@
-"""What is set: model, strategy, cache, prompt, parameters, presets, settings."""
+"""The panels: model, strategy, cache, prompt, parameters, presets and settings."""

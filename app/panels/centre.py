@@ -1,4 +1,4 @@
-"""The centre: the views as tabs, two columns of them when split, and messages above them."""
+"""The centre of the window: tabs with views, in two columns when split, and messages above them."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from app.widgets.inputs import LazyComboBox
 from resources.language import tr
 
 MAX_HEIGHT_FRACTION = 0.6
-"""Share of the surrounding part's height; what is longer scrolls."""
+"""Largest fraction of the surrounding widget's height; longer messages scroll."""
 MIN_HEIGHT = 40
-"""Pixels that a message gets in any case; it scrolls."""
+"""Smallest height of the area in pixels; longer messages scroll."""
 MARGIN = 16
 
 
 class MessageArea(QScrollArea):
-    """Banners below each other; no height at all while all of them are hidden."""
+    """Banners in a column; zero height while all are hidden."""
 
     def __init__(self, banners: Iterable[QWidget], around: QWidget) -> None:
         super().__init__(around, widgetResizable=True)
@@ -54,11 +54,11 @@ class MessageArea(QScrollArea):
         self._fit()
 
     def minimumSizeHint(self) -> QSize:
-        """It can be narrow."""
+        """Allow any width."""
         return QSize(0, 0)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """A banner has come, gone or changed, or there is other room."""
+        """Refit when a banner or the available space changes."""
         if event.type() in (QEvent.Type.LayoutRequest, QEvent.Type.Resize):
             self._fit()
         return False
@@ -68,7 +68,7 @@ class MessageArea(QScrollArea):
         self._fit()
 
     def _available_height(self) -> int:
-        """What the parts above and below it can spare."""
+        """Return the height that the widgets above and below leave free."""
         layout = self._around.layout()
         if layout is None:
             return self._around.height()
@@ -87,7 +87,7 @@ class MessageArea(QScrollArea):
 
 
 class Centre(QWidget):
-    """Views, a second column of them when split, the choice among several texts, and both banners."""
+    """Views in one or two columns, the sequence selector and the two banners."""
 
     viewCreated = Signal(object)
     viewShown = Signal(object)
@@ -117,24 +117,24 @@ class Centre(QWidget):
 
     @property
     def views(self) -> Iterator[View]:
-        """Every view, of both columns; those that are not there yet are made."""
+        """All views of both columns; missing ones are created."""
         for column in self.columns:
             yield from column.views
 
     @property
     def created_views(self) -> Iterator[View]:
-        """Every view that has been wanted so far, of both columns."""
+        """The views of both columns that have been created so far."""
         for column in self.columns:
             yield from column.created_views
 
     def create_all_views(self) -> None:
-        """Make every view of the first column now."""
+        """Create all views of the first column now."""
         while self.columns[0].create_next_view():
             pass
 
     @Slot()
     def create_remaining_views(self) -> None:
-        """Make the first column's other views, one at a time, while there is nothing else to do."""
+        """Create the remaining views of the first column, one at a time, while the event loop is idle."""
         if self.columns[0].create_next_view():
             QTimer.singleShot(0, self, self.create_remaining_views)
 
@@ -143,19 +143,22 @@ class Centre(QWidget):
         return self.columns[0].show_view(name)
 
     def show_number(self, number: int) -> None:
-        """Bring the `number`th view (0 the first) to the front, if there are so many."""
+        """Bring view `number` (counted from 0) to the front, if it exists."""
         if number < len(self._specs):
             self.columns[0].show_view(self._specs[number].name)
 
     def set_view_available(self, name: str, is_available: bool) -> None:
-        """Whether there is a tab of that name, in either column."""
+        """Show or hide the tab of that name in both columns."""
         self._availability[name] = is_available
         for column in self.columns:
             column.set_view_available(name, is_available)
 
     def set_loading(self, loading: bool) -> None:
-        """Let the thin bar at the top run; its place is always kept. Hidden, for a style ends its animation only then:
-        one that is seen, though still, would have the window painted thirty times a second."""
+        """Show or hide the loading bar; its space is always reserved.
+
+        The bar is hidden, not only stopped: a style ends its animation only then, and a visible bar repaints the window
+        thirty times a second.
+        """
         self.progress.setVisible(loading)
 
     @Slot(bool)
@@ -169,7 +172,7 @@ class Centre(QWidget):
             for name, is_there in self._availability.items():
                 column.set_view_available(name, is_there)
             self.splitter.addWidget(column)
-            self.splitter.handle(self.splitter.count() - 1).setAccessibleName(tr("Room for the left view"))
+            self.splitter.handle(self.splitter.count() - 1).setAccessibleName(tr("Width of the left view"))
             if self._theme is not None:
                 column.set_theme(self._theme)
             for view in column.created_views:
@@ -179,7 +182,7 @@ class Centre(QWidget):
             self.columns.pop().deleteLater()
 
     def set_presenting(self, on: bool) -> None:
-        """One view, and nothing else to be seen; or everything again."""
+        """Show only the current view, or everything again."""
         for column in self.columns:
             column.set_presenting(on)
         self._progress_container.setVisible(not on)
@@ -187,20 +190,20 @@ class Centre(QWidget):
             column.setVisible(not on)
 
     def show_adjacent_view(self, offset: int) -> None:
-        """Bring the view that is so many tabs further on to the front, around at either end."""
+        """Bring the view `offset` tabs further to the front, wrapping around at both ends."""
         first = self.columns[0]
         names = first.available_names
         first.show_view(names[(names.index(first.current_name) + offset) % len(names)])
 
     def update_sequence_selector(self, run: Run | None) -> None:
-        """Offer the choice among a run's texts when it writes more than one and the view has no choice of its own."""
+        """Show the sequence selector if the run has several sequences and the view has no selector of its own."""
         several = len(run.sequences) if run is not None else 1
         texts = several if several > 1 else 0  # nothing to choose from one
         if self.sequence_combo.count() != texts:
             self.sequence_combo.blockSignals(True)
             self.sequence_combo.clear()
             self.sequence_combo.addItems(
-                [tr("Text {number} of {texts}").format(number=number + 1, texts=texts) for number in range(texts)]
+                [tr("Sequence {number} of {texts}").format(number=number + 1, texts=texts) for number in range(texts)]
             )
             self.sequence_combo.blockSignals(False)
             self._update_selector_visibility()
@@ -219,7 +222,7 @@ class Centre(QWidget):
         self.viewShown.emit(view)
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes of everything in the centre."""
+        """Apply the theme's colours and sizes to the whole centre."""
         self._theme = theme
         themed: tuple[Themeable, ...] = (self.error_banner, self.notice_banner, self.split_button, *self.columns)
         for part in themed:
@@ -230,7 +233,7 @@ class Centre(QWidget):
     def _make_corner(self) -> None:
         self.sequence_combo = LazyComboBox()
         self.sequence_combo.setObjectName("sequenceCombo")
-        self.sequence_combo.setAccessibleName(tr("Text that is shown"))
+        self.sequence_combo.setAccessibleName(tr("Shown sequence"))
         self.sequence_combo.hide()
         self.sequence_combo.currentIndexChanged.connect(self.sequenceRequested)
         self.split_button = IconButton("split", tr("Split the views"))

@@ -15,49 +15,49 @@ TEXT_SIZE, EXPLANATIONS, LANGUAGE, GO_TO = mark("Text size"), mark("Explanations
 
 
 class Command(NamedTuple):
-    """One command. Its action is the entry of the same name in `app.window.command_table`."""
+    """A command. Its action is the entry of the same name in `app.window.action_table`."""
 
     name: str
     title: str
     menu: str
     section: int
-    """Commands of one menu that have the same number stand together; separators stand between the sections."""
+    """Commands of one menu with the same number are grouped; separators are drawn between groups."""
     keys: tuple[str, ...] = ()
     menu_title: str = ""
     """A shorter title for the menu; empty where it is the same."""
     submenu: str = ""
     shown_key: str = ""
-    """A key that the focused widget handles itself. It is shown in the menu and not bound."""
+    """Key that the focused widget handles itself; the menu shows it without binding it."""
     about: str = ""
-    """A sentence for the palette."""
+    """Description shown in the command palette."""
 
     @property
     def short_title(self) -> str:
-        """The title in the menu."""
+        """Title used in the menu."""
         return self.menu_title or self.title
 
 
 COMMANDS = (
     Command("new_text", mark("New text"), FILE, 0, ("Ctrl+N",),
-            about=mark("Empties the prompt, or starts a new chat. Undo brings the prompt back.")),
+            about=mark("Clears the prompt, or starts a new chat. Undo restores the prompt.")),
     Command("open_run", mark("Open recording…"), FILE, 1, ("Ctrl+Shift+O",)),
     Command("open_folder", mark("Open model folder…"), FILE, 1, ("Ctrl+O",)),
     Command("open_preset", mark("Open settings file…"), FILE, 1),
     Command("save_run", mark("Save recording…"), FILE, 2, ("Ctrl+Shift+R",)),
     Command("save_preset", mark("Save settings as a preset…"), FILE, 2, ("Ctrl+S",)),
     Command("save_picture", mark("Export…"), FILE, 2, ("Ctrl+Shift+S",),
-            about=mark("Saves or copies the shown view as a picture, a table, a web page or text.")),
+            about=mark("Saves or copies the current view as an image, a table, a web page or text.")),
     Command("open_settings", mark("Settings…"), FILE, 3, ("Ctrl+,",)),
     Command("quit", mark("Quit"), FILE, 4, ("Ctrl+Q",)),
     Command("previous_run", mark("Undo"), EDIT, 0, ("Ctrl+Z",), about=mark("Goes back to the previous run.")),
-    Command("next_run", mark("Redo"), EDIT, 0, ("Ctrl+Y", "Ctrl+Shift+Z"), about=mark("Goes on to the next run.")),
+    Command("next_run", mark("Redo"), EDIT, 0, ("Ctrl+Y", "Ctrl+Shift+Z"), about=mark("Goes to the next run.")),
     Command("cut", mark("Cut"), EDIT, 1, shown_key="Ctrl+X"),
     Command("copy", mark("Copy"), EDIT, 1, shown_key="Ctrl+C"),
     Command("paste", mark("Paste"), EDIT, 1, shown_key="Ctrl+V"),
     Command("select_all", mark("Select all"), EDIT, 1, shown_key="Ctrl+A"),
-    Command("copy_text", mark("Copy the text"), EDIT, 2, ("Ctrl+Alt+C",)),
-    Command("copy_coloured", mark("Copy the text with its colours"), EDIT, 2, ("Ctrl+Alt+Shift+C",)),
-    Command("copy_picture", mark("Copy a picture of the view"), EDIT, 2, ("Ctrl+Alt+P",)),
+    Command("copy_text", mark("Copy text"), EDIT, 2, ("Ctrl+Alt+C",)),
+    Command("copy_coloured", mark("Copy the text with colours"), EDIT, 2, ("Ctrl+Alt+Shift+C",)),
+    Command("copy_picture", mark("Copy the view as an image"), EDIT, 2, ("Ctrl+Alt+P",)),
     Command("copy_code", mark("Copy as code…"), EDIT, 2, ("Ctrl+Shift+C",)),
     Command("open_palette", mark("Find a command…"), EDIT, 3, ("Ctrl+K",)),
     Command("find_run", mark("Find a past run…"), EDIT, 3, ("Ctrl+F",)),
@@ -70,26 +70,26 @@ COMMANDS = (
     Command("reduce_text", mark("Smaller text"), VIEW, 3, ("Ctrl+-",), submenu=TEXT_SIZE),
     Command("reset_text", mark("Normal text size"), VIEW, 3, ("Ctrl+0",), submenu=TEXT_SIZE),
     Command("plain_words", mark("Explain in plain words"), VIEW, 3, ("Ctrl+Alt+1",), mark("Plain words"), EXPLANATIONS),
-    Command("usual_words", mark("Explain in the usual words"), VIEW, 3, ("Ctrl+Alt+2",), mark("Usual words"),
+    Command("usual_words", mark("Explain in standard terms"), VIEW, 3, ("Ctrl+Alt+2",), mark("Standard terms"),
             EXPLANATIONS),
-    Command("exact_words", mark("Explain exactly, with every figure"), VIEW, 3, ("Ctrl+Alt+3",), mark("Exact words"),
+    Command("exact_words", mark("Explain exactly, with all numbers"), VIEW, 3, ("Ctrl+Alt+3",), mark("Exact terms"),
             EXPLANATIONS),
-    Command("speak_as_system", mark("The language of the system"), VIEW, 3, menu_title=mark("Follow the system"),
+    Command("speak_as_system", mark("System language"), VIEW, 3, menu_title=mark("Follow the system"),
             submenu=LANGUAGE),
     Command("speak_english", mark("English"), VIEW, 3, submenu=LANGUAGE),
     Command("speak_chinese", mark("Chinese: 简体中文"), VIEW, 3, menu_title="简体中文", submenu=LANGUAGE),
     Command("next_room", mark("Next part of the window"), VIEW, 4, ("F6",), submenu=GO_TO),
     Command("previous_room", mark("Previous part of the window"), VIEW, 4, ("Shift+F6",), submenu=GO_TO),
-    Command("open_menu", mark("Context menu of the picked token or node"), VIEW, 4, ("Shift+F10",), submenu=GO_TO),
+    Command("open_menu", mark("Context menu of the selected token or node"), VIEW, 4, ("Shift+F10",), submenu=GO_TO),
     Command("full_screen", mark("Full screen"), VIEW, 5, ("F11",)),
     Command("present", mark("Present: one view, large, step by step"), VIEW, 5, ("F5",), mark("Presentation")),
     Command("run", mark("Run"), RUN, 0, ("Ctrl+Return", "Ctrl+Enter")),
     Command("escape", mark("Stop the run, or close what is open"), RUN, 0, ("Esc",), mark("Stop")),
-    Command("run_again", mark("Run the same again"), RUN, 0, ("Ctrl+R",), mark("Run again")),
-    Command("branch", mark("Branch at the picked token…"), RUN, 1,
-            about=mark("Continues the run with another word in the place of the picked token.")),
+    Command("run_again", mark("Run again with the same settings"), RUN, 0, ("Ctrl+R",), mark("Run again")),
+    Command("branch", mark("Branch at the selected token…"), RUN, 1,
+            about=mark("Continues the run with another word in place of the selected token.")),
     Command("score_text", mark("Score this text"), RUN, 1, ("Ctrl+Shift+E",),
-            about=mark("Shows how likely the model finds the text of the prompt, without writing.")),
+            about=mark("Shows how likely the model finds the prompt text, without generating.")),
     Command("next_doubt", mark("Next uncertain step"), RUN, 1, ("Ctrl+J",)),
     Command("open_used_settings", mark("Settings used by this run…"), RUN, 1),
     Command("lock_seed", mark("Lock or unlock the seed"), RUN, 2, ("Ctrl+L",), mark("Lock seed")),
@@ -102,26 +102,26 @@ COMMANDS = (
     Command("toggle_history", mark("Show or hide the history"), TOOLS, 1, ("Ctrl+H",), mark("History")),
     Command("compare", mark("Compare strategies"), TOOLS, 1),
     Command("guess_first", mark("Guess first: which word comes next?"), TOOLS, 1, ("Ctrl+G",), mark("Guess first")),
-    Command("open_scale", mark("Scale lab: a model on many devices"), TOOLS, 2, menu_title=mark("Scale lab…")),
+    Command("open_scale", mark("Scale lab: one model on many devices"), TOOLS, 2, menu_title=mark("Scale lab…")),
     Command("open_preference_lab", mark("Preference lab…"), TOOLS, 2),
-    Command("open_speed", mark("Speed lab: the ways to lower latency, measured"), TOOLS, 2,
+    Command("open_speed", mark("Speed lab: measure ways to lower latency"), TOOLS, 2,
             menu_title=mark("Speed lab…")),
     Command("record_demo", mark("Record a demo…"), TOOLS, 3,
-            about=mark("Films the shown run as an animated picture, a video or a folder of pictures.")),
+            about=mark("Records the shown run as an animation, a video or a folder of images.")),
     Command("open_help", mark("Help"), HELP, 0, ("F1",)),
     Command("choose_tour", mark("Guided tours…"), HELP, 0, ("Ctrl+Shift+T",)),
-    Command("show_welcome", mark("Show the first page"), HELP, 0, menu_title=mark("First page")),
+    Command("show_welcome", mark("Show the welcome page"), HELP, 0, menu_title=mark("Welcome page")),
     Command("open_shortcuts", mark("Keyboard shortcuts"), HELP, 1, ("Ctrl+/",)),
-    Command("open_glossary", mark("Glossary: the words of the field"), HELP, 1, ("Shift+F1",), mark("Glossary")),
+    Command("open_glossary", mark("Glossary of technical terms"), HELP, 1, ("Shift+F1",), mark("Glossary")),
     Command("copy_diagnostics", mark("Copy diagnostics"), HELP, 2,
             about=mark("Copies versions, system, model and settings as text for a bug report. Nothing is sent.")),
     Command("about", mark("About Decodescope"), HELP, 3),
 )  # fmt: skip
-"""In the order of the menus."""
+"""All commands, in menu order."""
 
 
 class Shortcut(NamedTuple):
-    """`action` is the name of a command (`app.panels.commands`); empty for a view's own keys."""
+    """Keyboard shortcut; `action` is the command's name (`app.panels.commands`), or empty for a view's own keys."""
 
     keys: tuple[str, ...]
     title: str
@@ -130,7 +130,7 @@ class Shortcut(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The keys as people read them; second names of the same key are left out."""
+        """The keys as displayed; alternative names of the same key are left out."""
         names = (tr(key).replace("Return", "Enter") for key in self.keys if key not in _ALTERNATIVE_KEYS)
         return tr(" or ").join(names)
 
@@ -145,33 +145,33 @@ _COMMANDS = tuple(
 )  # fmt: skip
 SHORTCUTS = (
     *_COMMANDS,
-    Shortcut(("Ctrl+1 … Ctrl+9",), mark("Show that view"), mark("Views")),
-    Shortcut(("Left", "Right"), mark("Walk along the tokens"), mark("Views")),
+    Shortcut(("Ctrl+1 … Ctrl+9",), mark("Show view by number"), mark("Views")),
+    Shortcut(("Left", "Right"), mark("Previous or next token"), mark("Views")),
     Shortcut(("Home", "End"), mark("First and last token"), mark("Views")),
-    Shortcut((mark("Shift+Arrow keys"),), mark("Select text along the tokens"), mark("Views")),
+    Shortcut((mark("Shift+Arrow keys"),), mark("Select text token by token"), mark("Views")),
     Shortcut((mark("Arrow keys"),), mark("In a tree: parent, child, sibling"), mark("Views")),
     Shortcut(("Return",), mark("In a tree: fold or unfold"), mark("Views")),
     Shortcut(("+", "-"), mark("In a tree: zoom"), mark("Views")),
     Shortcut(("Space",), mark("Play and pause the timeline"), mark("Views")),
     Shortcut(("Space",), mark("Play and pause"), mark("Presenting")),
-    Shortcut(("PgDown", "PgUp"), mark("A step on, a step back; a clicker's keys"), mark("Presenting")),
+    Shortcut(("PgDown", "PgUp"), mark("One step forward or back; also with a clicker"), mark("Presenting")),
     Shortcut(("+", "-"), mark("Faster, slower"), mark("Presenting")),
-    Shortcut(("P",), mark("The presenter's page: notes, what comes next, the time"), mark("Presenting")),
-    Shortcut(("Ctrl+PgDown", "Ctrl+PgUp"), mark("The next view, the one before"), mark("Presenting")),
+    Shortcut(("P",), mark("Presenter window: notes, next step, time"), mark("Presenting")),
+    Shortcut(("Ctrl+PgDown", "Ctrl+PgUp"), mark("Next or previous view"), mark("Presenting")),
 )
 MAX_VIEW_KEYS = 9
 
 
 def key_of(action: str) -> str:
-    """The first key of a command, for menus and tooltips; empty when it has none."""
+    """Return the first key of a command, for menus and tooltips; empty if it has none."""
     return next((command.keys[0] for command in COMMANDS if command.name == action and command.keys), "")
 
 
 def scheme_titles() -> tuple[tuple[str, str], ...]:
-    """(choice, title in English) of every theme."""
+    """Return (choice, English title) of every theme."""
     return tuple(zip(SCHEMES, (mark("Follow the system"), mark("Light"), mark("Dark")), strict=True))
 
 
 def language_titles() -> tuple[tuple[str, str], ...]:
-    """(choice, title): each language by its own name, so that whoever cannot read the others finds it."""
+    """Return (choice, title) of every language, each in its own language so that its speakers recognise it."""
     return ((SYSTEM, mark("Follow the system")), *LANGUAGES.items())

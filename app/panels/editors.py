@@ -1,4 +1,4 @@
-"""One editor for each kind of setting. All speak alike: `value()`, `setValue()`, `edited`; None is `off` or `auto`."""
+"""One editor for each kind of setting, all with `value()`, `setValue()` and `edited`; None is shown as `off` or `auto`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_DECIMALS = 6
 
 
 def unset_label(parameter: Parameter) -> str:
-    """What an editor shows for None: `auto` where, by its help, something else then decides; else `off`."""
+    """Return the label for None: `auto` if, according to the help text, another rule then decides; otherwise `off`."""
     return tr("auto") if "unset" in parameter.help.lower() else tr("off")
 
 
@@ -35,13 +35,13 @@ def _step(parameter: Parameter) -> float:
 
 
 def _decimals(parameter: Parameter) -> int:
-    """Decimals worth showing: as many as the step has, at least two."""
+    """Return the number of decimals to show: as many as the step has, at least two."""
     text = f"{_step(parameter):.{MAX_DECIMALS}f}".rstrip("0")
     return max(2, len(text.partition(".")[2]))
 
 
 def editor_minimum(parameter: Parameter) -> float:
-    """Where a numeric editor begins: the minimum, or below it the place that stands for None."""
+    """Return the lowest value of a numeric editor: the minimum, or one step below it to represent None."""
     minimum = parameter.minimum if parameter.minimum is not None else -LARGEST_INT
     step = _step(parameter)
     if parameter.default is not None:
@@ -54,12 +54,12 @@ if TYPE_CHECKING:
     from app.panels.grammar_editor import GrammarEditor
 
     _Box = QAbstractSpinBox
-else:  # Qt's classes cannot be mixed: the box is the second base of those below
+else:  # Qt classes cannot be combined: the spin box is the second base of the classes below
     _Box = object
 
 
 class _NumberEditor(_Box):
-    """What whole and decimal spin boxes share; mixed in before the Qt class."""
+    """Shared behaviour of integer and decimal spin boxes; mixed in before the Qt class."""
 
     parameter: Parameter
 
@@ -75,27 +75,27 @@ class _NumberEditor(_Box):
 
     @property
     def is_unset(self) -> bool:
-        """Whether it stands on the place that means None."""
+        """Whether the editor shows the value that represents None."""
         box: Any = self
         return self.parameter.default is None and box.value() == box.minimum()
 
     def plain_value(self) -> Any:
-        """The setting's value, None included."""
+        """Return the setting's value, None included."""
         box: Any = self
         return None if self.is_unset else box.value()
 
     def set_plain_value(self, value: Any) -> None:
-        """Show `value`; None is the editor's lowest place."""
+        """Show `value`; None is shown as the editor's lowest value."""
         box: Any = self
         box.setValue(box.minimum() if value is None else value)
 
     @property
     def problem(self) -> str:
-        """Why the value cannot be used; a spin box holds none that cannot."""
+        """Always empty: a spin box cannot hold an invalid value."""
         return ""
 
     def sizeHint(self) -> QSize:
-        """Narrow: figures are short."""
+        """Return a narrow size, since numbers are short."""
         box: Any = self
         high = super().sizeHint().height()
         return QSize(box.fontMetrics().horizontalAdvance("0") * 9 + 8, high)
@@ -104,7 +104,7 @@ class _NumberEditor(_Box):
 
 
 class IntEditor(_NumberEditor, SpinBox):
-    """A whole number."""
+    """Editor for an integer."""
 
     edited = Signal()
 
@@ -119,7 +119,7 @@ class IntEditor(_NumberEditor, SpinBox):
 
 
 class FloatEditor(_NumberEditor, DoubleSpinBox):
-    """A decimal number; shows the decimals worth showing and keeps six."""
+    """Editor for a decimal number; hides trailing zeros and keeps six decimals."""
 
     edited = Signal()
 
@@ -134,7 +134,7 @@ class FloatEditor(_NumberEditor, DoubleSpinBox):
         self.valueChanged.connect(self.edited)
 
     def plain_value(self) -> Any:
-        """The value, free of the noise of binary fractions."""
+        """Return the value, rounded to remove binary fraction noise."""
         return None if self.is_unset else round(self.value(), MAX_DECIMALS)
 
     def textFromValue(self, value: float) -> str:
@@ -145,7 +145,7 @@ class FloatEditor(_NumberEditor, DoubleSpinBox):
 
 
 class BoolEditor(QCheckBox):
-    """On or off."""
+    """Editor for an on/off setting."""
 
     edited = Signal()
 
@@ -156,11 +156,11 @@ class BoolEditor(QCheckBox):
         self.toggled.connect(self.edited)
 
     def value(self) -> bool:
-        """Whether it is ticked."""
+        """Return whether the box is ticked."""
         return self.isChecked()
 
     def setValue(self, value: bool) -> None:
-        """Tick it or not."""
+        """Tick or untick the box."""
         self.setChecked(bool(value))
 
     plain_value = value
@@ -168,7 +168,7 @@ class BoolEditor(QCheckBox):
 
 
 class ChoiceEditor(ComboBox):
-    """One of several; a value from outside the list (a file's) is added to it."""
+    """Editor for one of several choices; a value from a file that is not in the list is added to it."""
 
     edited = Signal()
 
@@ -201,13 +201,13 @@ class ChoiceEditor(ComboBox):
     set_plain_value = setValue
 
     def longest_width(self, font: QFont) -> int:
-        """Width of the longest choice in pixels."""
+        """Return the width of the longest choice in pixels."""
         metrics = QFontMetrics(font)
         return max((metrics.horizontalAdvance(self.itemText(index)) for index in range(self.count())), default=0)
 
 
 class TextEditor(QLineEdit):
-    """A line of text; empty is None where that is the default."""
+    """Editor for one line of text; empty means None where that is the default."""
 
     edited = Signal()
 
@@ -232,8 +232,9 @@ class TextEditor(QLineEdit):
 
 
 class ListEditor(ExactTextEdit):
-    """Several lines: strings (`lines`), names (`names`), or token ids and phrases (`tokens`) as a JSON list or one a
-    line."""
+    """Editor for several lines: strings (`lines`), names (`names`), or token ids and phrases (`tokens`), as a JSON list
+    or one per line.
+    """
 
     edited = Signal()
 
@@ -249,11 +250,11 @@ class ListEditor(ExactTextEdit):
         self.textChanged.connect(self._on_text)
 
     def value(self) -> Any:
-        """The list; the last readable one while the text is not (see `problem`)."""
+        """Return the list, or the last valid one while the text is invalid (see `problem`)."""
         return self._value
 
     def setValue(self, value: Any) -> None:
-        """Show `value`; a string is taken as if typed, but for stop texts, where it is one of them."""
+        """Show `value`. A string is treated as typed text, except for stop strings, where it is one list item."""
         is_one_text = isinstance(value, str) and self._read is setting_values.parse_lines and bool(value)
         self.setPlainText(setting_values.format_text([value] if is_one_text else value))
         self._parse()
@@ -274,7 +275,7 @@ class ListEditor(ExactTextEdit):
 
 
 def _list_parser(parameter: Parameter) -> Callable[[str], Any]:
-    """What makes a value of what is typed into a list."""
+    """Return the parser for the text of a list editor."""
     if parameter.kind == "names":
         return partial(setting_values.parse_names, parameter)
     return setting_values.parse_lines if parameter.kind == "lines" else setting_values.parse_tokens
@@ -295,14 +296,14 @@ _CLASSES: dict[str, type[Any]] = {
 
 def _editor_class(kind: str) -> type[Any]:
     if kind == "grammar":
-        from app.panels.grammar_editor import GrammarEditor  # few ever see it
+        from app.panels.grammar_editor import GrammarEditor  # rarely needed: import on demand
 
         return GrammarEditor
     return _CLASSES[kind]
 
 
 def make_editor(parameter: Parameter, parent: QWidget | None = None) -> Editor:
-    """The editor for a parameter's kind, showing its default."""
+    """Create the editor for the parameter's kind, showing its default."""
     editor: Editor = _editor_class(parameter.kind)(parameter, parent)
     editor.setAccessibleName(tr(parameter.title))
     editor.setAccessibleDescription(tr(parameter.help))

@@ -1,4 +1,4 @@
-"""Connecting to an engine on another machine: its address, its key, which of its models."""
+"""Dialog to connect to a remote engine: address, key and model."""
 
 from __future__ import annotations
 
@@ -28,18 +28,21 @@ from resources.language import tr
 
 
 class EngineInput(NamedTuple):
-    """What is typed."""
+    """Values typed into the dialog."""
 
     address: str
     key: str
     keeps_key: bool
-    """In the system's keyring."""
+    """Whether to store the key in the system keyring."""
     allows_plain_http: bool
 
 
 class EngineDialog(BaseDialog):
-    """`modelsRequested(Wanted)` to find out what is there; `connectRequested(Wanted, model)`; `forgetRequested(Wanted)`; `edited`
-    when the address is another."""
+    """Dialog to connect to an engine.
+
+    Emits `modelsRequested(EngineInput)` to list its models, `connectRequested(EngineInput, model)`,
+    `forgetRequested(EngineInput)`, and `edited(address)` when the address changes.
+    """
 
     modelsRequested = Signal(object)
     connectRequested = Signal(object, str)
@@ -47,20 +50,20 @@ class EngineDialog(BaseDialog):
     edited = Signal(str)
 
     def __init__(self, keyring_reason: str, parent: QWidget | None = None) -> None:
-        """`keyring_reason`: why no key can be kept; empty where one can."""
+        """`keyring_reason`: why no key can be stored; empty if one can."""
         super().__init__(parent)
         self.setObjectName("engineDialog")
         self.setWindowTitle(tr("Connect to an engine"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.address, self.key = QLineEdit(), QLineEdit()
-        self.keep_key_box = QCheckBox(tr("Keep the key in the system's keyring"))
-        self.allow_plain_box = QCheckBox(tr("Allow http: I trust the network up to that machine"))
-        self.list_button = QPushButton(tr("Look what is there"))
+        self.keep_key_box = QCheckBox(tr("Store the key in the system keyring"))
+        self.allow_plain_box = QCheckBox(tr("Allow http: I trust the network to that machine"))
+        self.list_button = QPushButton(tr("List models"))
         self.models = QListWidget()
         self.status = WrappedLabel("")
         self._about = WrappedLabel(tr(
-            "A model that runs elsewhere, behind an OpenAI-compatible address: vLLM, SGLang, llama.cpp's server, "
-            "transformers serve and others. Prompts are sent there."
+            "A model on another machine with an OpenAI-compatible API: vLLM, SGLang, llama.cpp server, "
+                "transformers serve and others. Prompts are sent there."
         ))  # fmt: skip
         self._key_note = WrappedLabel(keyring_reason)
         self._keyring_reason = keyring_reason
@@ -72,7 +75,7 @@ class EngineDialog(BaseDialog):
 
     @property
     def values(self) -> EngineInput:
-        """What is typed now."""
+        """The values typed now."""
         return EngineInput(
             self.address.text().strip(),
             self.key.text(),
@@ -82,12 +85,12 @@ class EngineDialog(BaseDialog):
 
     @property
     def model(self) -> str:
-        """The picked model; empty while none is."""
+        """The selected model; empty if there is none."""
         row = self.models.currentRow()
         return str(self.models.item(row).data(Qt.ItemDataRole.UserRole)) if row >= 0 else ""
 
     def show_models(self, names: Sequence[tuple[str, str]], picked: str) -> None:
-        """List (name, facts) of the engine's models."""
+        """List the engine's models as (name, facts)."""
         self.models.clear()
         for name, facts in names:
             item = QListWidgetItem(f"{name}  ·  {facts}" if facts else name)
@@ -98,7 +101,7 @@ class EngineDialog(BaseDialog):
         self._refresh()
 
     def show_status(self, text: str, role: str = "muted") -> None:
-        """What was found, or why nothing was; `role`: muted, finished or danger."""
+        """Show the result or the error of a request; `role`: muted, finished or danger."""
         self.status.setText(text)
         self.status.setProperty("role", role)
         self.status.style().unpolish(self.status)
@@ -107,22 +110,22 @@ class EngineDialog(BaseDialog):
             announce(self, text)
 
     def set_plain_http_visible(self, needed: bool) -> None:
-        """Whether the address is of another machine, over http."""
+        """Show or hide the permission for plain http, which a remote address needs."""
         self.allow_plain_box.setVisible(needed)
         if not needed:
             self.allow_plain_box.setChecked(False)
 
     def set_forget_visible(self, known: bool) -> None:
-        """Whether there is anything of this address to forget."""
+        """Show or hide the button that deletes what is stored for this address."""
         self.forget.setVisible(known)
 
     def set_theme(self, theme: Theme) -> None:
-        """Sizes that follow the type."""
+        """Apply sizes that follow the font."""
         self.models.setMinimumHeight(theme.px(96))
         self.setMinimumWidth(theme.px(520))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Enter in a field looks what is there; a button it presses only where the keyboard is in that button."""
+        """On Enter, list the models from a field, or press the focused button; no default button is pressed."""
         if event.key() not in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             super().keyPressEvent(event)
         elif isinstance(button := self.focusWidget(), QPushButton):
@@ -134,7 +137,7 @@ class EngineDialog(BaseDialog):
         self.address.setAccessibleName(tr("Address"))
         self.key.setObjectName("engineKey")
         self.key.setEchoMode(QLineEdit.EchoMode.Password)
-        self.key.setPlaceholderText(tr("Only where the engine wants one"))
+        self.key.setPlaceholderText(tr("Only if the engine requires one"))
         self.key.setAccessibleName(tr("Key"))
         self.list_button.setObjectName("engineLook")
         self.list_button.setAutoDefault(False)

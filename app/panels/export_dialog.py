@@ -1,4 +1,4 @@
-"""What to take out of the window, and how: a picture of any size and theme, figures, or the whole run as a page."""
+"""Export dialog: an image of any size and theme, data, or the whole run as a page or recording."""
 
 from __future__ import annotations
 
@@ -28,54 +28,56 @@ PNG, SVG, HTML, TRACE = "png", "svg", "html", "decodescope"
 
 
 class ExportFormat(NamedTuple):
-    """One kind of file."""
+    """A file format of the export."""
 
     title: str
     save_title: str
-    """What a dialog that saves one is called."""
+    """Title of the save dialog."""
     filter_title: str
     description: str = ""
 
 
-_SHARP = mark("Lines and letters: sharp at any size, and its text can be searched.")
-_ROWS = mark("A line for each row, as exact as they are; for a spreadsheet.")
-_OBJECTS = mark("An object for each row, as exact as they are; for a program.")
+_SHARP = mark("Vector graphics: sharp at any size, with searchable text.")
+_ROWS = mark("One line per row, in full precision; for spreadsheets.")
+_OBJECTS = mark("One object per row, in full precision; for programs.")
 _PAGE = mark(
-    "One file that opens in any browser, without this program and without a network: the text, what else every token "
-    "could have been, and why it was chosen."
+    "One file that opens in any browser, offline and without this program: the text, the alternatives "
+    "of every token, and why each was chosen."
 )
-_RECORDED = mark("One file that this program opens again: every view of the run as it was, without its model.")
+_RECORDED = mark("One file that this program can open again: every view of the run, without its model.")
 EXPORT_FORMATS = {
-    PNG: ExportFormat(mark("Picture (PNG)"), mark("Save a picture"), mark("Pictures")),
+    PNG: ExportFormat(mark("Image (PNG)"), mark("Save an image"), mark("Images")),
     SVG: ExportFormat(mark("Drawing (SVG)"), mark("Save a drawing"), mark("Drawings"), _SHARP),
-    CSV: ExportFormat(mark("Figures (CSV)"), mark("Save figures"), mark("Tables"), _ROWS),
-    JSON: ExportFormat(mark("Figures (JSON)"), mark("Save figures"), mark("Tables"), _OBJECTS),
+    CSV: ExportFormat(mark("Data (CSV)"), mark("Save data"), mark("Tables"), _ROWS),
+    JSON: ExportFormat(mark("Data (JSON)"), mark("Save data"), mark("Tables"), _OBJECTS),
     HTML: ExportFormat(mark("Web page (HTML)"), mark("Save the run"), mark("Web pages"), _PAGE),
-    TRACE: ExportFormat(mark("Recorded run (DECODESCOPE)"), mark("Save the run"), mark("Recorded runs"), _RECORDED),
+    TRACE: ExportFormat(mark("Recording (DECODESCOPE)"), mark("Save the run"), mark("Recordings"), _RECORDED),
 }
 _SMALLEST_SCALE, _LARGEST_SCALE = 0.5, 8.0
 _THEMES = ((mark("As shown"), ""), (mark("Light"), "light"), (mark("Dark"), "dark"))
 _SMALLEST, _LARGEST = 120, 10_000
-"""Pixels of a side."""
+"""Limits of an image side, in pixels."""
 _WIDTH = 460
-"""Pixels of the dialog at least."""
+"""Smallest width of the dialog, in pixels."""
 _INSET = 5
-"""Pixels before a number."""
+"""Text inset of number fields, in pixels."""
 
 
 class ExportTarget(NamedTuple):
-    """One thing that can be taken out, as files of those kinds."""
+    """Something that can be exported, and the file formats it supports."""
 
     name: str
     title: str
     formats: tuple[str, ...]
     size: QSize
     is_fixed: bool = False
-    """Its size and theme cannot be chosen."""
+    """Whether its size and theme are fixed."""
 
 
 class ExportDialog(BaseDialog):
-    """`chosen(name of the offer, kind, Pose)` once Save was pressed, `copyRequested` with the same once Copy was."""
+    """Export dialog. Emits `chosen(offer name, format, Pose)` on Save and `copyRequested` with the same arguments on
+    Copy.
+    """
 
     chosen = Signal(str, str, object)
     copyRequested = Signal(str, str, object)
@@ -83,14 +85,14 @@ class ExportDialog(BaseDialog):
     def __init__(self, offers: Sequence[ExportTarget], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("exportDialog")
-        self.setWindowTitle(tr("Save or copy what is shown"))
+        self.setWindowTitle(tr("Save or copy"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.offers = tuple(offers)
         self.content_combo, self.format_combo, self.theme = (ComboBox(self) for _ in range(3))
         self.width_box, self.height_box = (_pixels(self, name) for name in (tr("Width"), tr("Height")))
         self.scale = _scale(self)
-        self.full_height_box = QCheckBox(tr("as high as all of it"), self)
-        self.escape_formulas_box = QCheckBox(tr("Mark texts that look like formulas"), self)
+        self.full_height_box = QCheckBox(tr("Full height"), self)
+        self.escape_formulas_box = QCheckBox(tr("Escape texts that look like formulas"), self)
         self.description = PlainLabel(self, wordWrap=True)
         self.description.setProperty("role", "muted")
         self._fill()
@@ -100,7 +102,7 @@ class ExportDialog(BaseDialog):
 
     @property
     def offer(self) -> ExportTarget:
-        """What is chosen."""
+        """The selected offer."""
         return self.offers[self.content_combo.currentIndex()]
 
     def _fill(self) -> None:
@@ -109,12 +111,15 @@ class ExportDialog(BaseDialog):
         for title, name in _THEMES:
             self.theme.addItem(tr(title), name)
         self.full_height_box.setToolTip(
-            tr("What would have to be scrolled is in the picture too. An SVG always shows all of it.")
+            tr("Include the parts that would need scrolling. An SVG always shows everything.")
         )
 
         self.escape_formulas_box.setChecked(True)
         self.escape_formulas_box.setToolTip(
-            tr("A text that begins with =, +, - or @ gets an apostrophe in front: a spreadsheet would run it.")
+            tr(
+                "A text that starts with =, +, - or @ gets a leading apostrophe, because a spreadsheet "
+                "would run it as a formula."
+            )
         )
 
     def _lay_out(self) -> None:
@@ -125,9 +130,16 @@ class ExportDialog(BaseDialog):
             size.addWidget(part)
         size.addStretch(1)
         form = self._form = QFormLayout()
-        for title, field in ((tr("What"), self.content_combo), (tr("As"), self.format_combo), ("", self.description), (tr("Size"), self._size),
-                             ("", self.full_height_box), ("", self.escape_formulas_box), (tr("Scale"), self.scale),
-                             (tr("Theme"), self.theme)):  # fmt: skip
+        for title, field in (
+            (tr("Content"), self.content_combo),
+            (tr("Format"), self.format_combo),
+            ("", self.description),
+            (tr("Size"), self._size),
+            ("", self.full_height_box),
+            ("", self.escape_formulas_box),
+            (tr("Scale"), self.scale),
+            (tr("Theme"), self.theme),
+        ):
             label = PlainLabel(title, self)
             label.setMinimumWidth(label.fontMetrics().horizontalAdvance(tr("Theme")))
             label.setBuddy(field)
@@ -161,7 +173,7 @@ class ExportDialog(BaseDialog):
 
     @property
     def pose(self) -> PictureOptions:
-        """How the picture is to look."""
+        """Size, scale and theme of the image."""
         size = QSize(self.width_box.value(), self.height_box.value())
         is_svg = self.format_combo.currentData() == SVG
         return PictureOptions(size, self.full_height_box.isChecked() or is_svg, 1.0 if is_svg else self.scale.value(),
@@ -182,7 +194,7 @@ class ExportDialog(BaseDialog):
 
     @Slot()
     def _update_options(self) -> None:
-        """Only what matters for that kind is there to be set; how large the file's picture will be."""
+        """Show only the options that apply to the selected file format, and the resulting image size."""
         kind, is_free = self.format_combo.currentData(), not self.offer.is_fixed
         for part in (self._size, self.full_height_box, self.theme):
             self._form.setRowVisible(part, kind in (PNG, SVG) and is_free)
@@ -198,7 +210,7 @@ class ExportDialog(BaseDialog):
         pose = self.pose
         width, height = (round(side * pose.scale) for side in pose.size.toTuple())
         if pose.expands_scrolled:
-            return tr("{width:,} × as many as it takes pixels").format(width=width)
+            return tr("{width:,} pixels wide, full height").format(width=width)
         return tr("{width:,} × {height:,} pixels").format(width=width, height=height)
 
     @Slot()
@@ -208,7 +220,7 @@ class ExportDialog(BaseDialog):
 
     @Slot()
     def _on_copy(self) -> None:
-        """The button says that it is done; there is nothing else to be seen of it."""
+        """Copy the export and confirm it on the button."""
         self.copyRequested.emit(self.offer.name, self.format_combo.currentData(), self.pose)
         self.copy.setText(tr("Copied"))
 

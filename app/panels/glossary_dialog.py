@@ -1,4 +1,4 @@
-"""The glossary: the field's terms, found as one types, each explained at every depth and linked to its source."""
+"""Glossary window: searchable terms, each explained at every level of detail and linked to its source."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from resources.language import mark, tr
 
 DEPTHS = {
     depth.PLAIN: mark("In plain words"),
-    depth.USUAL: mark("In the usual words"),
+    depth.USUAL: mark("In standard terms"),
     depth.EXACT: mark("Exactly"),
 }
 _COLUMNS, _LINES = 86, 24
-"""What is seen at once, in letters."""
+"""Visible size, in characters."""
 _LIST_KEYS = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
-"""Keys that walk through the list while the field has the focus."""
+"""Keys that move through the list while the search field has the focus."""
 
 
 class GlossaryDialog(QDialog):
-    """A field, the terms that fit, and the one that is picked. Shows the term `first` where it is given."""
+    """Search field, list of matching terms and the page of the selected term; shows the term `first` if given."""
 
     def __init__(self, first: str = "", parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -56,7 +56,7 @@ class GlossaryDialog(QDialog):
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.list.setWordWrap(True)
         self.list.setSpacing(1)
-        self.no_matches = WrappedLabel(tr("No term fits. Fewer letters find more."), self)
+        self.no_matches = WrappedLabel(tr("No matches. Try a shorter search."), self)
         self.no_matches.setProperty("role", "muted")
         self.page = TermPage(self)
         self._lay_out()
@@ -69,11 +69,14 @@ class GlossaryDialog(QDialog):
 
     @property
     def current_term(self) -> glossary.GlossaryTerm | None:
-        """The term that is explained."""
+        """The term shown on the page."""
         return self.page.term
 
     def show_term(self, name: str) -> None:
-        """Explain the term of that id. Raises KeyError where there is none."""
+        """Show the term with this id.
+
+        Raises KeyError if there is none.
+        """
         glossary.term(name)
         self.field.clear()
         for row in range(self.list.count()):
@@ -82,12 +85,14 @@ class GlossaryDialog(QDialog):
 
     @Slot()
     def words_changed(self) -> None:
-        """Say it all again: at another depth, in another language."""
+        """Update all texts after a change of language or level of detail."""
         if self.current_term is not None:
             self.page.show_term(self.current_term)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Arrows walk through the terms, Enter opens the source, while one types."""
+        """While the search field has the focus, move through the terms with the arrow keys and open the source with
+        Enter.
+        """
         if watched is self.field and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
             if event.key() in _LIST_KEYS:
                 self.list.keyPressEvent(event)
@@ -139,7 +144,7 @@ class GlossaryDialog(QDialog):
 
 
 class TermPage(QScrollArea):
-    """One term: its sentence at the depth of now, then the other two, and where it comes from."""
+    """Page of one term: its explanation at the current level of detail, then at the other two, and its source."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -166,7 +171,7 @@ class TermPage(QScrollArea):
         self.source = WrappedLabel()
         self.source.setProperty("role", "muted")
         column.addWidget(self.source)
-        self.link = QPushButton(tr("Read it there"), page)
+        self.link = QPushButton(tr("Open the source"), page)
         self.link.setObjectName("glossaryLink")
         self.link.setAutoDefault(False)
         self.link.clicked.connect(self.open_source)
@@ -175,7 +180,7 @@ class TermPage(QScrollArea):
         self.setWidget(page)
 
     def show_term(self, term: glossary.GlossaryTerm) -> None:
-        """Explain another one."""
+        """Show another term."""
         self.term = term
         self.title.setText(term.title)
         first = depth.current_depth()
@@ -191,6 +196,6 @@ class TermPage(QScrollArea):
 
     @Slot()
     def open_source(self) -> None:
-        """The paper or document, in the browser."""
+        """Open the paper or document in the browser."""
         if self.term is not None:
             QDesktopServices.openUrl(QUrl(self.term.address))

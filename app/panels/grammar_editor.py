@@ -1,4 +1,4 @@
-"""The editor of a grammar: which kind, and its text, with what is wrong with it said as one types."""
+"""Grammar editor: the kind of grammar and its text, checked while the user types."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TITLES = {
     "json_schema": mark("JSON schema"),
     "regex": mark("Regular expression"),
     "lark": mark("Lark grammar"),
-    "choice": mark("One of these texts, one a line"),
+    "choice": mark("One of these texts, one per line"),
 }
 _INITIAL_TEXTS = {
     "json_schema": '{\n  "type": "object",\n  "properties": {\n    "name": {"type": "string", "maxLength": 20}\n'
@@ -43,12 +43,14 @@ _INITIAL_TEXTS = {
     "lark": 'start: " " name " and " name "."\nname: /[A-Z][a-z]{2,8}/',
     "choice": " yes\n no",
 }
-"""What a kind begins with, so that there is something to change."""
+"""Initial text for each kind, to be changed by the user."""
 _LINES = 6
 
 
 class GrammarEditor(QWidget):
-    """Speaks as the editors of `app.panels.editors`; the text is made when the first kind is chosen."""
+    """Grammar editor with the interface of the editors in `app.panels.editors`; its text field is created with the
+    first kind.
+    """
 
     edited = Signal()
 
@@ -59,10 +61,10 @@ class GrammarEditor(QWidget):
         self._value: Any = None
         self._texts: dict[str, str] = {}
         self._kind = ""
-        """What the text shows."""
+        """Kind shown in the text field."""
         self.text: ExactTextEdit | None = None
         self.form_button: QPushButton | None = None
-        """Opens a form, for schemas that one can show."""
+        """Opens the schema as a form, if a form can show it."""
         self.kinds = _GrammarKindCombo(self)
         self.kinds.setObjectName(f"{parameter.name}Kind")
         self.kinds.setAccessibleName(tr("Kind of grammar"))
@@ -77,7 +79,7 @@ class GrammarEditor(QWidget):
         self.kinds.currentIndexChanged.connect(self._on_kind)
 
     def plain_value(self) -> Any:
-        """The setting; None where it is off."""
+        """Return the setting, or None if it is off."""
         return self._value
 
     def set_plain_value(self, value: Any) -> None:
@@ -90,7 +92,7 @@ class GrammarEditor(QWidget):
         self._show_kind()
 
     def setValue(self, value: Any) -> None:
-        """Show `value`, as if by hand."""
+        """Show `value` and emit `edited`, as if the user had typed it."""
         self.set_plain_value(value)
         self.edited.emit()
 
@@ -118,7 +120,7 @@ class GrammarEditor(QWidget):
 
     @Slot()
     def open_form(self) -> None:
-        """Edit the schema's fields one by one."""
+        """Edit the schema's fields in a form."""
 
         form = SchemaForm(from_schema(self._schema()) or (), self.window())
         form.schemaAccepted.connect(self._on_schema_edited)
@@ -140,14 +142,14 @@ class GrammarEditor(QWidget):
             can_show = not self._texts.get("json_schema", "").strip() or from_schema(self._schema()) is not None
             self.form_button.setEnabled(can_show)
             self.form_button.setToolTip(
-                "" if can_show else tr("This schema says more than a form can show: edit it as text.")
+                "" if can_show else tr("This schema contains more than a form can show. Edit it as text.")
             )
 
     def _ensure_text(self) -> ExactTextEdit:
         if self.text is None:
             self.text = ExactTextEdit(self)
             self.text.setObjectName(f"{self.objectName()}.text")
-            self.text.setAccessibleName(tr("Text of the grammar"))
+            self.text.setAccessibleName(tr("Grammar text"))
             self.text.setTabChangesFocus(True)
             self.text.setTabStopDistance(tab_distance(self.text.font()))
             self.text.setProperty("role", "code")
@@ -163,11 +165,11 @@ class GrammarEditor(QWidget):
 
 
 MIN_VISIBLE_CHARACTERS = 6
-"""Of a kind's name that are always shown; the list has it whole."""
+"""Number of characters of a kind's name that are always visible; the list shows the full name."""
 
 
 class _GrammarKindCombo(ComboBox):
-    """The kinds of grammars."""
+    """Selector for the kind of grammar."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -180,22 +182,22 @@ _KINDS = {
     "string": mark("text"),
     "number": mark("number"),
     "boolean": mark("true or false"),
-    "choice": mark("one of these words"),
+    "choice": mark("one of several words"),
 }
 _MAX_TEXT_LENGTH = 10_000
 MIN_NAME_CHARACTERS = 12
-"""Of a name, and of a limit, that are always shown."""
+"""Number of characters of a name and of a limit that are always visible."""
 
 
 class SchemaForm(BaseDialog):
-    """`schemaAccepted(schema)` with the JSON schema of the form, when it is accepted."""
+    """Form for a JSON schema. Emits `schemaAccepted(schema)` when accepted."""
 
     schemaAccepted = Signal(object)
 
     def __init__(self, fields: Sequence[SchemaField], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("schemaForm")
-        self.setWindowTitle(tr("Fields of the JSON text"))
+        self.setWindowTitle(tr("JSON fields"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.rows: list[FieldRow] = []
         self._grid = QGridLayout()
@@ -211,7 +213,7 @@ class SchemaForm(BaseDialog):
 
     @property
     def fields(self) -> list[SchemaField]:
-        """What the rows say."""
+        """The fields as edited in the rows."""
         return [row.field for row in self.rows]
 
     def _lay_out(self) -> None:
@@ -220,7 +222,9 @@ class SchemaForm(BaseDialog):
         self.buttons.accepted.connect(self._on_ok)
         self.buttons.rejected.connect(self.reject)
         self._content, inner = QWidget(), QVBoxLayout()
-        for place, title in enumerate((tr("Name"), tr("Kind"), tr("Longest, or words with commas"), tr("Required"))):
+        for place, title in enumerate(
+            (tr("Name"), tr("Type"), tr("Max. length, or comma-separated words"), tr("Required"))
+        ):
             label = PlainLabel(title, wordWrap=True)
             label.setProperty("role", "muted")
             self._grid.addWidget(label, 0, place)
@@ -241,7 +245,7 @@ class SchemaForm(BaseDialog):
         self.resize(self.fontMetrics().horizontalAdvance("x") * 96, self.fontMetrics().lineSpacing() * 20)
 
     def showEvent(self, event: QShowEvent) -> None:
-        """As wide as its rows, in the type that it is shown in."""
+        """Fit the width to the rows in the font that is actually used."""
         letters, lines = self.fontMetrics().horizontalAdvance("x"), self.fontMetrics().lineSpacing()
         self._grid.setColumnMinimumWidth(0, MIN_NAME_CHARACTERS * letters)
         self._grid.setColumnMinimumWidth(2, MIN_NAME_CHARACTERS * letters)
@@ -252,7 +256,7 @@ class SchemaForm(BaseDialog):
 
     @Slot()
     def add_field(self) -> None:
-        """An empty row more, ready to be named."""
+        """Add an empty row and focus its name."""
         self._add(SchemaField(""))
         self.rows[-1].name.setFocus()
         self._refresh()
@@ -290,7 +294,7 @@ class SchemaForm(BaseDialog):
 
 
 class FieldRow(QWidget):
-    """The editors of one field; the dialog lays them out in columns, and this one is not seen."""
+    """Editors of one field; the dialog lays them out in columns, and this widget stays hidden."""
 
     changed = Signal()
     removed = Signal(object)
@@ -307,7 +311,7 @@ class FieldRow(QWidget):
         self.required.setChecked(field.is_required)
         self.remove = QPushButton(tr("Remove"), parent)
         self.remove.setProperty("role", "quiet")
-        names = (tr("Name of the field"), tr("Kind of the field"), tr("Required field"))
+        names = (tr("Field name"), tr("Field type"), tr("Required field"))
         for part, name in zip((self.name, self.kind, self.required), names, strict=True):
             part.setAccessibleName(name)
         self.limit.show_kind(field.kind)
@@ -320,7 +324,7 @@ class FieldRow(QWidget):
 
     @property
     def field(self) -> SchemaField:
-        """What the row says."""
+        """The field as edited in this row."""
         kind, words = self.kind.currentData(), self.limit.words.text().split(",")
         return SchemaField(
             self.name.text().strip(),
@@ -341,7 +345,7 @@ class FieldRow(QWidget):
 
 
 class _LimitEditor(QWidget):
-    """The longest text, or the words of a choice; nothing for other kinds."""
+    """Editor for the maximum length of a text or the words of a choice; empty for other types."""
 
     def __init__(self, field: SchemaField, parent: QWidget) -> None:
         super().__init__(parent)
@@ -349,7 +353,7 @@ class _LimitEditor(QWidget):
         self.max_length.setRange(0, _MAX_TEXT_LENGTH)
         self.max_length.setSpecialValueText(tr("any length"))
         self.max_length.setValue(field.max_length)
-        self.max_length.setAccessibleName(tr("Longest text in characters"))
+        self.max_length.setAccessibleName(tr("Maximum length in characters"))
         self.words.setAccessibleName(tr("Words to choose from"))
         self.words.setPlaceholderText(tr("cat, dog, bird"))
         column = QVBoxLayout(self)
@@ -358,6 +362,6 @@ class _LimitEditor(QWidget):
         column.addWidget(self.words)
 
     def show_kind(self, kind: str) -> None:
-        """What the kind has a limit of."""
+        """Show the limit that applies to this type."""
         self.max_length.setVisible(kind == "string")
         self.words.setVisible(kind == "choice")

@@ -1,4 +1,4 @@
-"""Small windows that list something: the keys, the settings of the last run."""
+"""Small dialogs that show tables: keyboard shortcuts, settings of the last run, about."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TableRows = Iterable[tuple[str, str]]
 
 
 class TableDialog(BaseDialog):
-    """Headed groups of two columns; the text can be selected and copied."""
+    """Two-column table in groups with headings; the text can be selected and copied."""
 
     def __init__(self, title: str, groups: Iterable[tuple[str, TableRows]], name: str, parent: QWidget | None) -> None:
         super().__init__(parent)
@@ -83,14 +83,14 @@ class TableDialog(BaseDialog):
 
 
 def shortcuts_dialog(parent: QWidget | None) -> TableDialog:
-    """Every key of the program, grouped."""
+    """Dialog with all keyboard shortcuts, grouped."""
     names = dict.fromkeys(shortcut.group for shortcut in SHORTCUTS)
     groups = ((tr(name), [(s.label, tr(s.title)) for s in SHORTCUTS if s.group == name and s.keys]) for name in names)
     return TableDialog(tr("Keyboard shortcuts"), groups, "shortcutsDialog", parent)
 
 
 def used_settings_dialog(run: Run, changes: Sequence[SettingChange], parent: QWidget | None) -> TableDialog:
-    """What the last run really used, as the core resolved it, and what is set otherwise by now."""
+    """Dialog with the settings of the last run as the core resolved them, and what has changed since."""
     started = run.started
     rows: list[tuple[str, str]] = []
     differing: list[tuple[str, str]] = []
@@ -104,7 +104,7 @@ def used_settings_dialog(run: Run, changes: Sequence[SettingChange], parent: QWi
 
 
 def _local_rows(started: RunStarted) -> list[tuple[str, str]]:
-    """Of a model in memory."""
+    """Rows for a run on a local model."""
     return [
         (tr("model"), started.model),
         (tr("strategy"), strategy_title(started)),
@@ -116,7 +116,7 @@ def _local_rows(started: RunStarted) -> list[tuple[str, str]]:
 
 
 def _remote_rows(run: Run, started: RunStarted) -> list[tuple[str, str]]:
-    """Of a model on another machine: the prompt's tokens as far as its engine counts them."""
+    """Rows for a run on a remote engine; the prompt's length is shown if the engine counted it."""
     read = run.finished.metrics.prompt_tokens if run.finished is not None else 0
     rows = [
         (tr("model"), started.model),
@@ -133,36 +133,36 @@ def about_dialog(version: str, parent: QWidget | None) -> TableDialog:
         "Models run on this computer. Nothing is sent anywhere unless you download a model or connect to an engine."
     )
     rows = [
-        (tr("Purpose"), tr("A playground for text generation: watch every token being chosen.")),
+        (tr("Purpose"), tr("A playground for text generation: watch how every token is chosen.")),
         (tr("Version"), version),
-        (tr("Licence"), tr("MIT. The libraries it uses have licences of their own.")),
+        (tr("Licence"), tr("MIT. The libraries it uses have their own licences.")),
         (tr("Privacy"), privacy),
     ]
     return TableDialog(tr("About Decodescope"), [("Decodescope", rows)], "aboutDialog", parent)
 
 
 FIRST_STEPS = (
-    (mark("Run"), mark("Write a prompt at the left and press Run. The text appears token by token.")),
-    (mark("Read"), mark("Click a token. The inspector at the right shows what else the model could have written.")),
+    (mark("Run"), mark("Write a prompt on the left and press Run. The text appears token by token.")),
+    (mark("Read"), mark("Click a token. The inspector on the right shows what else the model could have written.")),
     (mark("Change"), mark("Choose another strategy, cache or model at the top, change a setting, and run again.")),
     (mark("Branch"), mark("Pick another word in the inspector to see how the text would have continued.")),
-    (mark("Keep"), mark("The history keeps every run. Export… saves pictures, figures and web pages.")),
+    (mark("Keep"), mark("The history keeps every run. Export… saves images, data and web pages.")),
 )
 VIEWS = (
-    (mark("Tokens"), mark("The text, coloured by how probable each token was.")),
+    (mark("Tokens"), mark("The text, coloured by the probability of each token.")),
     (mark("Chat"), mark("The conversation, for models that have a chat template.")),
     (mark("Tree"), mark("The beams, drafts or alternatives that were considered, kept and dropped.")),
-    (mark("Speculation"), mark("What a draft model proposed and what the model accepted of it.")),
+    (mark("Speculation"), mark("What a draft model proposed, and how much of it was accepted.")),
     (mark("Memory"), mark("How much memory the cache uses, byte by byte.")),
     (mark("Compare"), mark("The same prompt with several strategies or settings, side by side.")),
 )
 KEYS = ("run", "escape", "open_palette", "run_again", "previous_run", "toggle_history", "choose_tour", "open_shortcuts")
 LINKED_COMMANDS = ("choose_tour", "open_glossary", "open_shortcuts", "show_welcome")
-"""Commands that have a button at the foot."""
+"""Commands with a button at the bottom."""
 
 
 class HelpDialog(BaseDialog):
-    """`commandRequested(name)`: one of its buttons was pressed."""
+    """Help window. Emits `commandRequested(name)` when one of its buttons is pressed."""
 
     commandRequested = Signal(str)
 
@@ -178,7 +178,7 @@ class HelpDialog(BaseDialog):
         self._add_group(tr("First steps"), ((tr(name), tr(text)) for name, text in FIRST_STEPS))
         self._add_group(tr("The views"), ((tr(name), tr(text)) for name, text in VIEWS))
         labels = {shortcut.action: (shortcut.label, tr(shortcut.title)) for shortcut in SHORTCUTS}
-        self._add_group(tr("The most important keys"), (labels[name] for name in KEYS))
+        self._add_group(tr("Important keys"), (labels[name] for name in KEYS))
         self._grid.setRowStretch(self._grid.rowCount(), 1)
         scroll = QScrollArea(widgetResizable=True)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -217,7 +217,7 @@ class HelpDialog(BaseDialog):
         return buttons
 
     def _run_command(self, name: str) -> None:
-        """Close first: what opens then is to have the cursor."""
+        """Close first, so that the window opened by the command gets the focus."""
         self.close()
         self.commandRequested.emit(name)
 
@@ -231,11 +231,11 @@ def _label(text: str, role: str) -> PlainLabel:
 
 TITLES = {"transformers": mark("For transformers"), "core": mark("For Decodescope")}
 _COLUMNS, _LINES = 92, 24
-"""What is seen at once."""
+"""Visible size, in characters."""
 
 
 class CodeDialog(BaseDialog):
-    """One script at a time of `scripts` (by flavour); `reason` says why there is but one, where there is."""
+    """Show one script at a time from `scripts`, keyed by flavour; `reason` explains why only one exists."""
 
     def __init__(self, scripts: Mapping[str, str], reason: str = "", parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -274,7 +274,7 @@ class CodeDialog(BaseDialog):
         column.addWidget(self.buttons)
 
     def _resize_to_script(self) -> None:
-        """As large as a usual script needs."""
+        """Resize to fit a typical script."""
         self.code.ensurePolished()
         metrics = self.code.fontMetrics()
         self.resize(metrics.horizontalAdvance("x") * _COLUMNS + 80, metrics.lineSpacing() * _LINES + 150)
@@ -286,6 +286,6 @@ class CodeDialog(BaseDialog):
 
     @Slot()
     def _on_copy(self) -> None:
-        """The button says that it is done; there is nothing else to be seen of it."""
+        """Copy the code and confirm it on the button."""
         QGuiApplication.clipboard().setText(self.code.toPlainText())
         self.copy.setText(tr("Copied"))

@@ -1,4 +1,4 @@
-"""The window that the preference lab's room stands in, beside the main one."""
+"""Window of the preference lab."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from resources.language import tr
 
 
 class PreferenceLabDialog(BaseDialog):
-    """Not modal: runs go on in the main window meanwhile."""
+    """Window of the preference lab; not modal, so runs continue in the main window."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -32,25 +32,25 @@ class PreferenceLabDialog(BaseDialog):
         self.resize(960, 720)
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes."""
+        """Apply the theme's colours and sizes."""
         self.view.set_theme(theme)
 
     def words_changed(self) -> None:
-        """Its sentences are the same at every depth."""
+        """Do nothing: the lab's sentences are the same at every level of detail."""
 
 
 SIZE = (1080, 760)
-"""Pixels at 100 %, where the screen has room."""
+"""Initial size in pixels at 100 %, if the screen is large enough."""
 
 
 class SpeedLabDialog(BaseDialog):
-    """Not modal; goes when it is closed."""
+    """Window of the speed lab; not modal, deleted on close."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("speedLab")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(tr("Speed lab: the ways to lower latency, measured"))
+        self.setWindowTitle(tr("Speed lab: measure ways to lower latency"))
         self.view = SpeedView(self)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
         buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
@@ -63,9 +63,9 @@ class SpeedLabDialog(BaseDialog):
         self.resize(*SIZE)
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes."""
+        """Apply the theme's colours and sizes."""
         self.view.set_theme(theme)
 
     def words_changed(self) -> None:
-        """Another depth of words."""
+        """Update the texts after a change of the level of detail."""
         self.view.wording_changed()

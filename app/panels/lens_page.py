@@ -1,4 +1,4 @@
-"""Every token of a text, layer by layer: what each layer would have written, and how likely it found what was."""
+"""Logit lens of a whole text: each layer's top token, and the probability of the chosen token."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from resources.language import tr, trn
 
 Index = QModelIndex | QPersistentModelIndex
 MIN_FONT_SIZE, MAX_FONT_SIZE = 9, 32
-"""Pixels of the type in the cells."""
+"""Smallest and largest font size of the cells, in pixels."""
 
 _STYLE = "* { font-size: %dpx; } QTableCornerButton::section { background: transparent; border: 0; }"
 
 
 class LensTableModel(QAbstractTableModel):
-    """A column for each token, a row for each layer, the last one on top; grows by columns."""
+    """Table with one column per token and one row per layer, the last layer on top; columns are added as they arrive."""
 
     def __init__(self, texts: Sequence[str], is_dark: bool, parent: QWidget) -> None:
         super().__init__(parent)
@@ -34,7 +34,7 @@ class LensTableModel(QAbstractTableModel):
         self.columns: list[tuple[LayerView, ...]] = []
 
     def add_columns(self, columns: Sequence[tuple[LayerView, ...]]) -> None:
-        """More tokens."""
+        """Append columns."""
         if not self.columns and columns:
             self.beginResetModel()
             self.columns = list(columns)
@@ -46,20 +46,22 @@ class LensTableModel(QAbstractTableModel):
             self.endInsertColumns()
 
     def rowCount(self, _parent: Index | None = None) -> int:
-        """Layers, and what stands before the first one."""
+        """Return the number of layers, including the input embeddings."""
         return len(self.columns[0]) if self.columns else 0
 
     def columnCount(self, _parent: Index | None = None) -> int:
-        """Tokens so far."""
+        """Return the number of tokens so far."""
         return len(self.columns)
 
     def view_at(self, index: Index) -> LayerView:
-        """What stands in a cell."""
+        """Return the layer view of a cell."""
         column = self.columns[index.column()]
         return column[len(column) - 1 - index.row()]
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """The first choice as a word; the chosen token's probability as a colour; all of it on hover and when read."""
+        """Return the top token as text, the chosen token's probability as background, and both as tooltip and for the
+        screen reader.
+        """
         view = self.view_at(index)
         if role == Qt.ItemDataRole.DisplayRole:
             return token_text(view.word, view.special)
@@ -74,7 +76,7 @@ class LensTableModel(QAbstractTableModel):
         return None
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """The text's own tokens, and the layers' numbers."""
+        """Return the text's tokens or the layer numbers."""
         if role != Qt.ItemDataRole.DisplayRole:
             return None
         if orientation == Qt.Orientation.Horizontal:
@@ -94,8 +96,10 @@ class LensTableModel(QAbstractTableModel):
 
 
 class LensDialog(BaseDialog):
-    """Shows what comes of a request. `stopRequested`: no more tokens are to be looked at; what is there stays. + and −
-    make it larger and smaller."""
+    """Window of the logit lens of a whole text. + and − change the font size.
+
+    Emits `stopRequested` to stop computing; the columns shown so far stay.
+    """
 
     stopRequested = Signal()
 
@@ -109,9 +113,7 @@ class LensDialog(BaseDialog):
         self._count, self._pixels = len(texts), self.fontInfo().pixelSize()
         is_dark = self.palette().color(QPalette.ColorRole.Window).lightness() < 128
         self.table = LensTableModel(texts, is_dark, self)
-        self.head = WrappedLabel(
-            tr("Words: each layer's first choice. The bluer, the likelier it finds the token that was chosen.")
-        )
+        self.head = WrappedLabel(tr("Words: each layer's top token. The bluer, the more likely the chosen token."))
         self.head.setProperty("role", "muted")
         self.grid = QTableView(self)
         self.grid.setModel(self.table)
@@ -145,7 +147,7 @@ class LensDialog(BaseDialog):
 
     @Slot(object)
     def handle_result(self, result: LayerResult) -> None:
-        """What came of a look; only of its own, and nothing once it is closed."""
+        """Show a result of this window's own request; ignore others, and all results after closing."""
         if result.request is not self._request or not self.isVisible():
             return
         if result.error is not None:
@@ -156,14 +158,14 @@ class LensDialog(BaseDialog):
             self.finish()
 
     def add_columns(self, columns: Sequence[tuple[LayerView, ...]]) -> None:
-        """More tokens have been looked at."""
+        """Add the columns of further tokens."""
         if columns:
             self.table.add_columns(columns)
             self._update_progress()
 
     @Slot()
     def finish(self) -> None:
-        """No more will come."""
+        """Finish: no more columns will follow."""
         self.stop.hide()
         self.zoom(0)
         if self.table.columns and self.grid.currentIndex().row() < 0:
@@ -171,19 +173,19 @@ class LensDialog(BaseDialog):
             self.grid.setFocus()
 
     def show_reason(self, reason: str) -> None:
-        """Why there is nothing to see."""
+        """Show why there is no result."""
         self.stop.hide()
         self.head.setText(reason)
 
     def zoom(self, step: int) -> None:
-        """Larger or smaller type, and the columns with it."""
+        """Change the font size and the column widths."""
         self._pixels = min(max(self._pixels + step, MIN_FONT_SIZE), MAX_FONT_SIZE)
         self.grid.setStyleSheet(_STYLE % self._pixels)
         self.grid.resizeColumnsToContents()
         self.grid.resizeRowsToContents()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """+ and −."""
+        """Zoom with + and −."""
         step = {"+": 1, "=": 1, "-": -1}.get(event.text())
         if step is not None:
             self.zoom(step)

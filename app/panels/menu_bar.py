@@ -1,4 +1,4 @@
-"""The menu bar: every command of `app.panels.commands` in its menu, native where the desktop has one bar for all."""
+"""Menu bar with every command of `app.panels.commands`; native where the desktop has a global menu bar."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _ROLES = {
     "quit": QAction.MenuRole.QuitRole,
     "about": QAction.MenuRole.AboutRole,
 }
-"""Where macOS expects these commands. All others stay in their menu: it would guess from their titles."""
+"""macOS roles of these commands. All others have no role: macOS would guess one from the title."""
 _GROUP_LOCATIONS = {"views": (VIEW, 0, ""), "theme": (VIEW, 3, mark("Theme"))}
 """Menu, section and submenu of each group of choices."""
 RECENT_SECTION = 1
 
 
 class Choice(NamedTuple):
-    """One of several lines of which one is ticked."""
+    """A checkable line of a choice group."""
 
     value: str
     title: str
     key: str = ""
-    """Shown, not bound."""
+    """Key that is shown but not bound."""
 
 
 class ChoiceGroup(NamedTuple):
-    """Lines of which one is ticked: the views, the themes."""
+    """Exclusive group of checkable lines: the views, the themes."""
 
     choices: Sequence[Choice]
     current: Callable[[], str]
@@ -45,25 +45,25 @@ class ChoiceGroup(NamedTuple):
 
 
 class MenuState(Protocol):
-    """What the menus show of the window; read whenever a menu opens."""
+    """Window state shown in the menus; read whenever a menu opens."""
 
     def unavailable_reason(self, name: str) -> str:
-        """Why a command cannot be used now; empty where it can."""
+        """Return why a command cannot be used now; empty if it can."""
 
     def is_checked(self, name: str) -> bool | None:
-        """Whether a command's line is ticked; None for one that has no tick."""
+        """Return whether a command is checked; None if it is not checkable."""
 
     @property
     def groups(self) -> Mapping[str, ChoiceGroup]:
-        """Choices that are no commands, by the names in `_GROUP_LOCATIONS`."""
+        """Choice groups by the names in `_GROUP_PLACES`."""
 
     @property
     def recent_files(self) -> Sequence[str]:
-        """Paths of the files that were opened or saved last, the latest first."""
+        """Paths of recently opened or saved files, the latest first."""
 
 
 class MenuBar(QMenuBar):
-    """`chosen(name of a command)`, `recentChosen(path)`, `recentCleared`."""
+    """Menu bar. Emits `chosen(command name)`, `recentChosen(path)` and `recentCleared`."""
 
     chosen = Signal(str)
     recentChosen = Signal(str)
@@ -78,18 +78,18 @@ class MenuBar(QMenuBar):
         self._choices: dict[str, list[QAction]] = {}
 
     def build(self, state: MenuState) -> None:
-        """Make all menus; `state` is read whenever one of them opens."""
+        """Create all menus; `state` is read whenever one of them opens."""
         self._state = state
         for title in MENUS:
             self._build_menu(title)
 
     def bind_keys(self, widget: QWidget) -> None:
-        """Let the keys of all commands work in the window of `widget`, also while the menu bar is hidden."""
+        """Make the keys of all commands work in the window of `widget`, even while the menu bar is hidden."""
         widget.addActions(list(self.commands.values()))
 
     @Slot()
     def refresh(self) -> None:
-        """Bring ticks, greyed lines and recent files of every menu up to date."""
+        """Update checks, disabled lines and recent files of every menu."""
         for menu in self.menus.values():
             self._refresh_menu(menu)
 
@@ -170,7 +170,9 @@ class MenuBar(QMenuBar):
             self._fill_recent(state.recent_files)
 
     def _release_keys(self, menu: QMenu) -> None:
-        """Enable what was greyed while the menu was open: a key has to work when the command can be used again."""
+        """Re-enable the commands disabled while the menu was open, so that their keys work as soon as the command is
+        usable again.
+        """
         for action in menu.actions():
             if self.commands.get(action.data()) is action:
                 action.setEnabled(True)

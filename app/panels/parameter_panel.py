@@ -1,4 +1,4 @@
-"""A setting whose row nobody has seen yet: what it is set to, without a widget."""
+"""Value of a setting whose row has not been shown yet, held without a widget."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from resources.language import tr, trn
 
 
 class DeferredSetting:
-    """Speaks like a `ParameterRow`, as far as nobody looks at it."""
+    """Placeholder for a `ParameterRow` that has not been created yet, with the same interface."""
 
     problem = ""
-    """Nothing can have been typed."""
+    """Always empty: nothing can have been typed."""
 
     def __init__(self, parameter: Parameter) -> None:
         self.parameter = parameter
@@ -37,20 +37,22 @@ class DeferredSetting:
         return bool(self.value != self.default)
 
     def set_value(self, value: Any) -> None:
-        """What it is from now on."""
+        """Set the value."""
         self.value = value
 
     def set_default(self, default: Any) -> None:
-        """What counts as unchanged: the parameter's default, or the model's own."""
+        """Set the value that counts as unchanged: the parameter's default, or the model's own."""
         self.default = default
 
     def set_unavailable(self, reason: str) -> None:
-        """Why it has no effect now; an empty reason makes it usable again."""
+        """Set the reason why the setting has no effect now; an empty reason makes it usable again."""
         self.unavailable = reason
 
 
 class ParameterFrame(QWidget):
-    """`common` and `advanced` are where rows go; `more_button` unfolds the latter, `reset_button` is the heading's."""
+    """Frame of a parameter panel: rows go into `common` and `advanced`; `more_button` unfolds the latter,
+    `reset_button` is in the heading.
+    """
 
     def __init__(self, heading: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -58,11 +60,11 @@ class ParameterFrame(QWidget):
 
     @property
     def is_advanced(self) -> bool:
-        """Whether the rarer settings are unfolded."""
+        """Whether the advanced parameters are unfolded."""
         return self.more_button.isChecked()
 
     def set_advanced(self, unfolded: bool) -> None:
-        """Unfold or fold the rarer settings."""
+        """Unfold or fold the advanced parameters."""
         self.more_button.setChecked(unfolded)
 
     def _build(self, heading_text: str) -> None:
@@ -110,7 +112,9 @@ _SAMPLING_PARAMETERS = strategies.drawing()
 
 
 class ParameterPanel(ParameterFrame):
-    """Settings of one strategy (or cache). A setting that two strategies share keeps its value between them."""
+    """Parameters of a strategy or cache. A parameter shared by two strategies keeps its value when the strategy
+    changes.
+    """
 
     changed = Signal()
     helpRequested = Signal(object)
@@ -121,22 +125,22 @@ class ParameterPanel(ParameterFrame):
         self._changed_values: dict[Parameter, Any] = {}
         self._model_defaults: Mapping[str, Any] = {}
         self._unsupported: Mapping[str, str] = {}
-        """Settings that the model has not → why."""
+        """Parameters the model does not support, with the reason."""
         self._settings: dict[str, ParameterRow | DeferredSetting] = {}
         self._has_all_rows = False
-        """Whether the rarer settings have rows as well while they are folded: not before there is time for them."""
+        """Whether the folded advanced parameters have rows too; these are created later, when the program is idle."""
         self._theme: Theme | None = None
         self.reset_button.clicked.connect(self.reset)
         self.more_button.toggled.connect(self._on_more)
 
     @property
     def rows(self) -> Mapping[str, ParameterRow]:
-        """The rows by the setting's name."""
+        """The rows by parameter name."""
         self.create_all_rows()
         return {name: row for name, row in self._settings.items() if isinstance(row, ParameterRow)}
 
     def show_parameters(self, parameters: Sequence[Parameter]) -> None:
-        """Draw editors for `parameters`, with the values they had when they were last shown."""
+        """Show editors for `parameters`, with the values they had when last shown."""
         before = {row.parameter: row for row in self._settings.values() if isinstance(row, ParameterRow)}
         self._settings = {}
         for parameter in parameters:
@@ -148,7 +152,7 @@ class ParameterPanel(ParameterFrame):
 
     @Slot()
     def create_all_rows(self) -> None:
-        """Give the folded settings their rows, too: from now on all have one."""
+        """Create rows for the folded parameters too, and from then on for all parameters."""
         self._has_all_rows = True
         for name, held in self._settings.items():
             if isinstance(held, DeferredSetting):
@@ -157,7 +161,7 @@ class ParameterPanel(ParameterFrame):
                 row.set_unavailable(held.unavailable)
 
     def set_model_defaults(self, defaults: Mapping[str, Any]) -> None:
-        """The numbers a model's own generation_config sets become the defaults; unchanged settings follow them."""
+        """Use the numbers of a model's generation_config as defaults; unchanged parameters follow them."""
         self._model_defaults = {name: value for name, value in defaults.items() if is_number(value)}
         for row in self._settings.values():
             unchanged = not row.is_changed
@@ -167,12 +171,12 @@ class ParameterPanel(ParameterFrame):
         self._after_change()
 
     def set_unsupported(self, reasons: Mapping[str, str]) -> None:
-        """Grey out the settings that the model has not, with the reason; a run is not told them."""
+        """Disable the parameters that the model does not support, with the reason; they are left out of `values()`."""
         self._unsupported = reasons
         self._after_change()
 
     def values(self) -> dict[str, Any]:
-        """Every setting that a run must be told: not those that are unset, or that the model has not."""
+        """Return the values to pass to a run, without unset or unsupported parameters."""
         found = {}
         for name, row in self._settings.items():
             if name in self._unsupported:
@@ -185,15 +189,15 @@ class ParameterPanel(ParameterFrame):
         return found
 
     def changed_values(self) -> dict[str, Any]:
-        """Only what differs from the defaults."""
+        """Return only the values that differ from their defaults."""
         return {name: row.value for name, row in self._settings.items() if row.is_changed}
 
     def shared_values(self) -> dict[Parameter, Any]:
-        """Changed settings of every strategy (or cache) that has been shown."""
+        """Return the changed parameters of all strategies (or caches) shown so far."""
         return dict(self._changed_values)
 
     def restore_shared(self, values: Mapping[Parameter, Any]) -> None:
-        """Set everything as `shared_values` gave it; settings that are not in it go back to their defaults."""
+        """Restore the result of `shared_values`; all other parameters get their defaults."""
         self._changed_values = dict(values)
         for row in self._settings.values():
             row.set_value(values.get(row.parameter, row.default))
@@ -201,7 +205,7 @@ class ParameterPanel(ParameterFrame):
         self.changed.emit()
 
     def set_values(self, values: Mapping[str, Any]) -> list[str]:
-        """Show `values`, everything else at its default; gives back the names there is no editor for."""
+        """Show `values`, with all other parameters at their defaults, and return the names that have no editor."""
         for name, row in self._settings.items():
             row.set_value(values.get(name, row.default))
         self._after_change()
@@ -209,23 +213,23 @@ class ParameterPanel(ParameterFrame):
         return [name for name in values if name not in self._settings]
 
     def problems(self) -> list[str]:
-        """Why some of what is typed cannot be used, a sentence each."""
+        """Return a sentence for each invalid input."""
         return [f"{tr(row.parameter.title)}: {row.problem}" for row in self._settings.values() if row.problem]
 
     @Slot()
     def reset(self) -> None:
-        """Everything back to its default."""
+        """Reset all parameters to their defaults."""
         self.set_values({})
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes."""
+        """Apply the theme's colours and sizes."""
         self._theme = theme
         for row in self._settings.values():
             if isinstance(row, ParameterRow):
                 row.set_theme(theme)
 
     def _add(self, parameter: Parameter, existing_row: ParameterRow | None) -> None:
-        """At the end; a row that was made for it before is taken again."""
+        """Append a parameter, reusing `existing_row` if its row already exists."""
         is_seen = self._has_all_rows or self.is_advanced or not parameter.advanced
         setting: ParameterRow | DeferredSetting
         if existing_row is not None:
@@ -270,7 +274,7 @@ class ParameterPanel(ParameterFrame):
         self.advancedToggled.emit(unfolded)
 
     def _after_change(self) -> None:
-        """Remember what differs, and bring the buttons and greyed rows up to date."""
+        """Store the changed values, and update the buttons and the disabled rows."""
         for row in self._settings.values():
             self._changed_values.pop(row.parameter, None)
             if row.is_changed:
@@ -294,8 +298,9 @@ class ParameterPanel(ParameterFrame):
 
 
 def _disable_rows(rows: Mapping[str, ParameterRow | DeferredSetting], unsupported: Mapping[str, str]) -> None:
-    """Settings that the model has not, those whose package is not there, and those of the draw while a strategy that
-    could draw does not."""
+    """Disable parameters that the model does not support or whose package is missing, and the sampling parameters while
+    `do_sample` is off.
+    """
     for name, row in rows.items():
         reason = unsupported.get(name) or core.why_missing(row.parameter.extra)
         if reason != row.unavailable:
@@ -303,7 +308,7 @@ def _disable_rows(rows: Mapping[str, ParameterRow | DeferredSetting], unsupporte
     draws = rows.get("do_sample")
     if draws is None:
         return
-    reason = "" if draws.value else tr("Has an effect only with “{title}” on.").format(title=tr(draws.parameter.title))
+    reason = "" if draws.value else tr("Only has an effect if “{title}” is on.").format(title=tr(draws.parameter.title))
     for row in rows.values():
         if row.parameter.name in _SAMPLING_PARAMETERS:
             row.set_unavailable(reason)

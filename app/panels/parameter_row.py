@@ -1,4 +1,4 @@
-"""One setting of the parameter panel: name, editor, slider, and a dot when it is not at its default."""
+"""Row of one parameter: name, editor, slider, and a dot if it differs from its default."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from core.strategies import Parameter
 from resources.language import tr
 
 MAX_SLIDER_END = 10_000
-"""Ends beyond this have no slider."""
+"""Largest upper end of a range that gets a slider."""
 
 
 class SliderScale(NamedTuple):
-    """The useful range of a setting, evenly or by its logarithm; typing may go beyond both ends."""
+    """Linear or logarithmic slider scale over a setting's useful range; typed values may exceed both ends."""
 
     start: float
     end: float
     logarithmic: bool = False
 
     def position(self, value: float) -> float:
-        """Place of `value` on the slider, 0 to 1; a value beyond an end stands at that end."""
+        """Return the slider position of `value`, from 0 to 1, clamped at both ends."""
         inside = min(self.end, max(self.start, value))
         if self.logarithmic:
             return math.log(inside / self.start) / math.log(self.end / self.start)
         return (inside - self.start) / (self.end - self.start)
 
     def value(self, position: float, step: float) -> float:
-        """The value at a place, on a whole number of steps unless it is one of the ends."""
+        """Return the value at a slider position, rounded to whole steps except at the ends."""
         if position <= 0 or position >= 1:
             return self.end if position >= 1 else self.start
         if self.logarithmic:
@@ -50,7 +50,7 @@ class SliderScale(NamedTuple):
 
 
 def scale_of(parameter: Parameter, lowest: float) -> SliderScale | None:
-    """The slider of a number whose editor begins at `lowest`; None for a range too wide for one."""
+    """Return the slider scale of a numeric parameter whose editor starts at `lowest`; None if the range is too wide."""
     end = parameter.soft_maximum if parameter.soft_maximum is not None else parameter.maximum
     start = lowest if parameter.soft_minimum is None else parameter.soft_minimum
     if end is None or end > MAX_SLIDER_END:
@@ -62,7 +62,7 @@ SLIDER_STEPS = 1000
 
 
 class ValueSlider(Slider, AccessibleWidget):
-    """Leaves the wheel to the panel and the keyboard to the editor, which it follows and sets."""
+    """Slider that follows and sets its editor; it ignores the wheel and leaves the keyboard to the editor."""
 
     accessible_role = Role.Slider
 
@@ -76,12 +76,12 @@ class ValueSlider(Slider, AccessibleWidget):
         self.valueChanged.connect(self._on_value)
 
     def sync_from_editor(self) -> None:
-        """Stand where the editor's value is."""
+        """Move to the editor's value."""
         with QSignalBlocker(self):
             self.setValue(round(self._scale.position(self._editor.value()) * SLIDER_STEPS))
 
     def accessible_value(self) -> AccessibleValue:
-        """The setting's, not the handle's place on its way."""
+        """Return the parameter's value, not the slider position."""
         low, high = (self._scale.value(end, self._step) for end in (0.0, 1.0))
         editor = self._editor
         return AccessibleValue(editor.value(), low, high, self._step, editor.text(), self._set_value)
@@ -99,7 +99,7 @@ class ValueSlider(Slider, AccessibleWidget):
 
 
 def make_slider(parameter: Parameter, editor: QWidget) -> ValueSlider | None:
-    """A slider for a number that has a range; None for everything else."""
+    """Create a slider for a number with a range; None for other editors."""
     if not isinstance(editor, IntEditor | FloatEditor):
         return None
     scale = scale_of(parameter, editor.minimum())
@@ -108,11 +108,13 @@ def make_slider(parameter: Parameter, editor: QWidget) -> ValueSlider | None:
 
 MARGIN = 16
 _FULL_WIDTH_KINDS = ("text", "lines", "tokens", "names", "grammar")
-"""Kinds whose editor takes a line of its own."""
+"""Kinds of parameters whose editor takes a line of its own."""
 
 
 class ParameterRow(QWidget):
-    """`edited` when its value changes by hand; `helpRequested` with itself when it is pointed at or focused."""
+    """Row of one parameter. Emits `edited` when the user changes it, and `helpRequested(self)` when it is hovered or
+    focused.
+    """
 
     edited = Signal()
     helpRequested = Signal(object)
@@ -123,10 +125,10 @@ class ParameterRow(QWidget):
         self.parameter = parameter
         self.default: Any = parameter.default
         self.unavailable = ""
-        """Why it has no effect now; empty when it has."""
+        """Why the parameter has no effect now; empty if it has one."""
         self._theme: Theme | None = None
         self._editor_width = 0
-        """What a list of choices wants; 0 for any other editor."""
+        """Preferred width of a choice editor in pixels; 0 for other editors."""
         self._build()
         self._lay_out()
         self._term = add_glossary_tooltip(self, f"param.{parameter.name}", described=self.editor)
@@ -135,7 +137,7 @@ class ParameterRow(QWidget):
 
     @property
     def value(self) -> Any:
-        """The setting's value; None where it is unset."""
+        """The parameter's value; None if unset."""
         return self.editor.plain_value()
 
     @property
@@ -145,30 +147,30 @@ class ParameterRow(QWidget):
 
     @property
     def problem(self) -> str:
-        """Why what is typed cannot be used; empty when it can."""
+        """Why the typed text is invalid; empty if it is valid."""
         return self.editor.problem
 
     def set_value(self, value: Any) -> None:
-        """Show `value` without `edited`."""
+        """Show `value` without emitting `edited`."""
         with QSignalBlocker(self.editor):
             self.editor.set_plain_value(value)
         self._refresh()
 
     def set_default(self, default: Any) -> None:
-        """What counts as unchanged: the parameter's default, or the model's own."""
+        """Set the value that counts as unchanged: the parameter's default, or the model's own."""
         self.default = default
         self.setToolTip(rich_tooltip(_tooltip_text(self.parameter, self.unavailable, self.default)))
         self.update()
 
     @Slot()
     def reset(self) -> None:
-        """Back to the default, as if by hand."""
+        """Restore the default and emit `edited`."""
         if self.is_changed:
             self.set_value(self.default)
             self.edited.emit()
 
     def set_unavailable(self, reason: str) -> None:
-        """Grey it out and say why where it is pointed at; an empty reason makes it usable again."""
+        """Disable the row and show why in its tooltip; an empty reason enables it again."""
         self.unavailable = reason
         for part in (self.label, self.editor, self.slider):
             if part is not None:
@@ -177,7 +179,7 @@ class ParameterRow(QWidget):
         self.setToolTip(rich_tooltip(_tooltip_text(self.parameter, self.unavailable, self.default)))
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes."""
+        """Apply the theme's colours and sizes."""
         self._theme = theme
         if isinstance(self.editor, IntEditor | FloatEditor):
             font = theme.font(13, tabular=True)
@@ -230,7 +232,7 @@ class ParameterRow(QWidget):
         self._fit()
 
     def _fit(self) -> None:
-        """The editor stands under the name where the name's longest word would be cut beside it."""
+        """Move the editor below the name if the name's longest word would not fit next to it."""
         word = self.label.fontMetrics().horizontalAdvance(max(tr(self.parameter.title).split(), key=len)) + 2
         needed = word + self._top.spacing() + (self._editor_width or self.editor.width())
         beside = self.parameter.kind in _FULL_WIDTH_KINDS or needed <= self.width() - 2 * MARGIN

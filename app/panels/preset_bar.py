@@ -1,4 +1,4 @@
-"""Saved generation configs as chips, and a way to save and open more."""
+"""Saved generation configs as chips, with buttons to save, open and export."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from app.widgets.plain_text import PlainLabel, caption, tooltip
 from resources.language import mark, tr
 
 BUILTIN_PRESETS = (mark("Careful"), mark("Playful"), mark("llama.cpp"), mark("KoboldCpp"))
-"""The presets that come with the program, by the names of their files."""
+"""Names of the presets shipped with the program, as in their file names."""
 EXPORT_PROGRAMS = ("llama.cpp", "KoboldCpp")
-"""Those that settings can be written for."""
+"""Programs that settings can be exported for."""
 
 
 class PresetBar(QWidget):
-    """`chosen` with the file of the chip pressed; the rest of what can be asked for has a signal each."""
+    """Preset chips. Emits `chosen` with the file of the pressed chip, and one signal for each button."""
 
     chosen = Signal(object)
     saveRequested = Signal()
     openRequested = Signal()
     deleteRequested = Signal(object)
     exportRequested = Signal(str)
-    """The name of another program that the settings are to be written for."""
+    """Emitted with the name of the program to export the settings for."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         heading = PlainLabel(tr("PRESETS"))
         heading.setProperty("role", "heading")
         self.open_button = self._quiet_button(
-            tr("Open…"), tr("Open a generation config, or settings of llama.cpp or KoboldCpp")
+            tr("Open…"), tr("Open a generation config or settings of llama.cpp or KoboldCpp")
         )
         self.open_button.setObjectName("openPreset")
         self.open_button.clicked.connect(self.openRequested)
@@ -50,7 +50,7 @@ class PresetBar(QWidget):
         column.addLayout(self._chips)
 
     def show_presets(self, shipped: Sequence[tuple[str, Path]], saved: Sequence[tuple[str, Path]]) -> None:
-        """One chip each; a saved one of the same name takes a shipped one's place."""
+        """Show one chip for each preset; a saved preset replaces a shipped one of the same name."""
         clear_layout(self._chips)
         names = {name for name, _path in saved}
         for name, path in (*((n, p) for n, p in shipped if n not in names), *saved):
@@ -59,7 +59,7 @@ class PresetBar(QWidget):
         save.setObjectName("savePreset")
         save.clicked.connect(self.saveRequested)
         self._chips.addWidget(save)
-        self.export_button = self._make_chip(tr("Save for…"), tr("Save the settings for llama.cpp or KoboldCpp"))
+        self.export_button = self._make_chip(tr("Export…"), tr("Export the settings for llama.cpp or KoboldCpp"))
         self.export_button.setObjectName("exportPreset")
         self.export_button.clicked.connect(self._on_export)
         self._chips.addWidget(self.export_button)
@@ -67,7 +67,7 @@ class PresetBar(QWidget):
 
     def _chip(self, name: str, path: Path, can_delete: bool) -> QPushButton:
         title = name if can_delete else tr(name)
-        chip = self._make_chip(title, tr("Use the settings saved as “{name}”").format(name=title))
+        chip = self._make_chip(title, tr("Use the preset “{name}”").format(name=title))
         chip.setObjectName(f"preset.{name}")
         chip.setProperty("path", str(path))
         chip.clicked.connect(self._on_chip)

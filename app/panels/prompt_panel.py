@@ -1,4 +1,4 @@
-"""The prompt: an editor for text or a chat, and examples to start from."""
+"""The prompt panel: an editor for text or chat, and example prompts."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from resources.language import mark, tr
 
 MIN_LINES, MAX_LINES = 3, 12
 MAX_CHIPS, MAX_CHIP_LENGTH = 5, 20
-"""So many examples, of titles so short, are chips; the others are in the menu behind the last one."""
+"""Number of example chips and the longest title of a chip; all other examples are in the menu of the last chip."""
 CHAT_HINT = mark("Write a message… Ctrl+Enter sends it.\nA line that begins with user: or assistant: opens a turn.")
-TEXT_HINT = mark("Write how the text begins…")
+TEXT_HINT = mark("Write the beginning of the text…")
 
 
 class PromptEdit(ExactTextEdit):
-    """Plain text that grows with its content, within bounds; Tab leaves it.
+    """Plain text editor that grows with its content, within bounds; Tab leaves it.
 
-    `filesInserted(paths)`, `imageInserted(QImage)`: sounds and pictures that were pasted or dropped, which are no text.
+    Emits `filesInserted(paths)` and `imageInserted(QImage)` for media that were pasted or dropped.
     """
 
     filesInserted = Signal(list)
@@ -58,7 +58,7 @@ class PromptEdit(ExactTextEdit):
         self._on_size()
 
     def event(self, event: QEvent) -> bool:
-        """Undo and redo are the editor's while it has something to undo; then they are the window's."""
+        """Handle undo and redo while the editor has something to undo or redo; otherwise leave them to the window."""
         if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride:
             keys, document = QKeySequence.StandardKey, self.document()
             undoes, redoes = event.matches(keys.Undo), event.matches(keys.Redo)
@@ -68,18 +68,18 @@ class PromptEdit(ExactTextEdit):
         return super().event(event)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Scroll; with Ctrl the window changes the text size."""
+        """Scroll; with Ctrl, let the window change the text size."""
         if changes_text_size(event):
             event.ignore()
         else:
             super().wheelEvent(event)
 
     def canInsertFromMimeData(self, source: QMimeData) -> bool:
-        """Text, and what goes with a prompt."""
+        """Accept text, media files and images."""
         return bool(media_files(source)) or has_image_only(source) or super().canInsertFromMimeData(source)
 
     def insertFromMimeData(self, source: QMimeData) -> None:
-        """What was pasted or dropped."""
+        """Insert text, or emit pasted or dropped media."""
         if paths := media_files(source):
             self.filesInserted.emit(paths)
         elif has_image_only(source):
@@ -89,14 +89,14 @@ class PromptEdit(ExactTextEdit):
             super().insertFromMimeData(source)
 
     def set_wrap_mode_for(self, text: str) -> None:
-        """Break lines as the text that is about to be shown needs it."""
+        """Choose the line wrapping that suits the text to be shown."""
         mode = wrap_mode(text)
         if mode != self.wordWrapMode():
             self.setWordWrapMode(mode)
 
     @Slot()
     def _on_size(self) -> None:
-        """One line of QPlainTextEdit's document size is one line of text."""
+        """Fit the height to the content; QPlainTextEdit measures its document in lines."""
         lines = min(MAX_LINES, max(MIN_LINES, round(self.document().size().height())))
         frame = 2 * (self.frameWidth() + round(self.document().documentMargin())) + 14
         self.setFixedHeight(lines * self.fontMetrics().lineSpacing() + frame)
@@ -106,20 +106,24 @@ class PromptEdit(ExactTextEdit):
 
 
 def media_files(source: QMimeData) -> list[str]:
-    """Sounds and pictures on this disk, where that is all it holds; by their names, for they are not opened here."""
+    """Return the local media files, if all URLs are media files; they are recognised by their names, without opening
+    them.
+    """
     paths = [url.toLocalFile() for url in source.urls()]
     return paths if paths and all(map(kind_by_name, paths)) else []
 
 
 def has_image_only(source: QMimeData) -> bool:
-    """Whether it holds a picture and no words: of words, some programs send a picture along."""
+    """Return whether the data contains an image but no text; some programs add an image to copied text."""
     return source.hasImage() and not source.hasText()
 
 
 class PromptPanel(QWidget):
-    """`exampleChosen` with the example whose chip was pressed; `edited` when text or mode changed; `modeChosen` with
-    whether it is a chat, when the user switched; `filesInserted(paths)` and `imageInserted(QImage)` as the editor has
-    them."""
+    """Prompt editor with mode switch and example chips.
+
+    Emits `exampleChosen(example)`, `edited` when text or mode changed, `modeChosen(is_chat)` when the user switched the
+    mode, and the editor's `filesInserted(paths)` and `imageInserted(QImage)`.
+    """
 
     filesInserted = Signal(list)
     imageInserted = Signal(object)
@@ -131,12 +135,12 @@ class PromptPanel(QWidget):
         super().__init__(parent)
         self._examples = list(examples)
         self.editor = PromptEdit(self)
-        self.mode = SegmentedControl((("text", tr("Text")), ("chat", tr("Chat"))), tr("Kind of prompt"), self)
+        self.mode = SegmentedControl((("text", tr("Text")), ("chat", tr("Chat"))), tr("Prompt type"), self)
         self.score_button = self._score_button()
         self.reuse_label = ElidedLabel()
         self.reuse_label.setObjectName("reuseLine")
         self.reuse_label.setProperty("role", "muted")
-        self.reuse_label.setAccessibleName(tr("What of the prompt is read already"))
+        self.reuse_label.setAccessibleName(tr("Cached part of the prompt"))
         self.reuse_label.hide()
         self._reuse_color = QColor()
         first = [n for n, example in enumerate(self._examples) if len(example.title) <= MAX_CHIP_LENGTH][:MAX_CHIPS]
@@ -150,27 +154,27 @@ class PromptPanel(QWidget):
 
     @property
     def prompt(self) -> Prompt:
-        """What the model is given: the text as it is, or the turns of the conversation."""
+        """The prompt for the model: the plain text or the messages of the conversation."""
         text = self.editor.toPlainText()
         return conversation.parse(text) if self.is_chat else text
 
     @property
     def examples(self) -> Sequence[ExamplePrompt]:
-        """All that are offered."""
+        """All example prompts."""
         return self._examples
 
     @property
     def chips(self) -> Sequence[QPushButton]:
-        """Their buttons, and that of the menu with the others."""
+        """The example chips and the button of the menu with the other examples."""
         return (*self._chips, self.more)
 
     @property
     def is_chat(self) -> bool:
-        """Whether the text is read as a conversation."""
+        """Whether the text is parsed as a conversation."""
         return self.mode.value == "chat"
 
     def set_prompt(self, text: str, is_chat: bool = False) -> None:
-        """Show a prompt; undo brings the old one back."""
+        """Show a prompt; undo restores the previous one."""
         self._set_mode(is_chat)
         if text != self.editor.toPlainText():
             self.editor.set_wrap_mode_for(max(text, self.editor.toPlainText(), key=len))
@@ -179,25 +183,27 @@ class PromptPanel(QWidget):
         self.edited.emit()
 
     def clear_text(self) -> None:
-        """Empty the editor; undo brings the text back."""
+        """Clear the editor; undo restores the text."""
         cursor = self.editor.textCursor()
         cursor.select(cursor.SelectionType.Document)
         cursor.removeSelectedText()
 
     def insert_above_editor(self, part: QWidget) -> None:
-        """Let a part stand above the editor."""
+        """Insert a widget above the editor."""
         self._column.insertWidget(self._column.indexOf(self.editor), part)
 
     def set_text_unsupported(self, reason: str) -> None:
-        """Grey the editor for a model that reads no text, and say so; empty: it does. The text stays."""
+        """Disable the editor for a model without text input and show the reason; an empty reason enables it. The text
+        stays.
+        """
         self.editor.setEnabled(not reason)
         self.editor.setToolTip(tooltip(reason))
 
     def show_reuse(self, characters: int | None, text: str) -> None:
-        """Shade all but the first so many characters, which are known already; None shades nothing."""
+        """Shade the text after the first `characters` characters, which are already cached; None shades nothing."""
         marks = []
         if characters is not None:
-            from PySide6.QtGui import QTextCharFormat  # few prompts have a part that is known
+            from PySide6.QtGui import QTextCharFormat  # import on demand: few prompts have a cached part
 
             mark = QTextEdit.ExtraSelection()
             style = QTextCharFormat()
@@ -213,13 +219,13 @@ class PromptPanel(QWidget):
         self.reuse_label.setVisible(bool(text))
 
     def set_chat_available(self, reason: str) -> None:
-        """Offer chats, or grey them out for a model without a chat template and say why."""
+        """Enable chat, or disable it for a model without a chat template and show the reason."""
         button = self.mode.button("chat")
         button.setEnabled(not reason or self.is_chat)
-        button.setToolTip(tooltip(reason or tr("Talk with the model, turn by turn, in its own template")))
+        button.setToolTip(tooltip(reason or tr("Chat with the model, using its own chat template")))
 
     def set_theme(self, theme: Theme) -> None:
-        """Sizes follow the font."""
+        """Apply sizes that follow the font."""
         self.editor.setFont(theme.font(13))
         self.editor.setTabStopDistance(tab_distance(self.editor.font()))
         self.reuse_label.setFont(theme.font(12))
@@ -227,12 +233,12 @@ class PromptPanel(QWidget):
         self.editor._on_size()
 
     def _score_button(self) -> QToolButton:
-        """Nothing is written: the model says what it holds of the text that stands there."""
+        """Create the button that scores the text without generating."""
         button = QToolButton()
         button.setObjectName("scoreButton")
         button.setText(tr("Score this text"))
         button.setAccessibleName(tr("Score this text"))
-        button.setToolTip(tr("How likely the model holds each token of this text; nothing is written"))
+        button.setToolTip(tr("Rate how likely each token is, without generating"))
         button.setPopupMode(QToolButton.ToolButtonPopupMode.MenuButtonPopup)
         button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         button.setMenu(QMenu(button))
@@ -268,7 +274,7 @@ class PromptPanel(QWidget):
         return chip
 
     def _lay_out(self) -> None:
-        """The editor; what is below it, `examples_row`, gets its place from the panel around."""
+        """Lay out the editor; the surrounding panel places `examples_row` below it."""
         heading = PlainLabel(tr("PROMPT"))
         heading.setProperty("role", "heading")
         heading.setBuddy(self.editor)

@@ -1,4 +1,4 @@
-"""A line above the prompt while an example is set: its title, and the way back to the user's own settings."""
+"""Line above the prompt while an example is loaded: its title and a button that restores the user's settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from resources.language import join_sentences, tr
 
 
 class ExampleBar(QWidget):
-    """`backRequested`: the button was pressed."""
+    """Shows the loaded example; emits `backRequested` when the button is pressed."""
 
     backRequested = Signal()
 
@@ -35,7 +35,7 @@ class ExampleBar(QWidget):
         self.back.setObjectName("leaveExample")
         self.back.setProperty("role", "quiet")
         self.back.setToolTip(
-            tr("Restore the model, strategy, cache, parameters, seed and prompt from before the example")
+            tr("Restore the model, strategy, cache, parameters, seed and prompt used before the example")
         )
         self.back.clicked.connect(self.backRequested)
         row = QHBoxLayout(self)
@@ -45,19 +45,20 @@ class ExampleBar(QWidget):
         self.hide()
 
     def show_example(self, title: str) -> None:
-        """Name the example."""
+        """Show the example's title."""
         self.title.setText(tr("Example: {title}").format(title=title))
         self.show()
 
 
 MIN_PARAMETERS_HEIGHT = 120
-"""Pixels at 100 % that the settings get below examples and presets; where there is less, they stand above them."""
+"""Height in pixels at 100 % that the parameters need below examples and presets; with less space they move above them.
+"""
 MIN_PAGE_HEIGHT = 40
-"""Pixels at 100 % that the page above the help keeps, however low the window is."""
+"""Smallest height of the page above the help, in pixels at 100 %."""
 
 
 class SetupPanel(QFrame):
-    """What a run begins from. The help at the foot keeps its place, whatever it says."""
+    """Left panel with the inputs of a run. The help area at the bottom has a fixed height."""
 
     def __init__(self, examples: Sequence[ExamplePrompt], parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -73,11 +74,11 @@ class SetupPanel(QFrame):
         self.help.setWordWrap(True)
         self.help.setObjectName("parameterHelp")
         self.help.setProperty("role", "muted")
-        self.help.setAccessibleName(tr("Help on the setting pointed at"))
+        self.help.setAccessibleName(tr("Help for the hovered setting"))
         self.help.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.memory_label = PlainLabel(wordWrap=True)
         self.memory_label.setObjectName("fitLine")
-        self.memory_label.setAccessibleName(tr("Memory that the run needs"))
+        self.memory_label.setAccessibleName(tr("Memory required by the run"))
         self.memory_label.hide()
         self._default_help = ""
         self._theme = theme_for("light")
@@ -87,19 +88,19 @@ class SetupPanel(QFrame):
         self._lay_out()
 
     def set_summary(self, text: str) -> None:
-        """Help while nothing in particular is pointed at: what the strategy does."""
+        """Set the help text shown while no setting is hovered: what the strategy does."""
         self._default_help = escape_html(text)
         self.help.setText(self._default_help)
 
     @Slot()
     def create_all_rows(self) -> None:
-        """Give every setting its row, those that are folded away as well."""
+        """Create rows for all parameters, including the folded ones."""
         self.parameters.create_all_rows()
         self.cache_parameters.create_all_rows()
 
     @Slot(object)
     def show_help(self, row: ParameterRow) -> None:
-        """Explain one setting, and first why it has no effect, if so."""
+        """Explain a parameter, starting with the reason if it has no effect."""
         title, *parts = (
             escape_html(part)
             for part in (
@@ -112,28 +113,29 @@ class SetupPanel(QFrame):
         self.help.setText(" ".join([f"<b>{title}</b> ·", *filter(None, parts)]))
 
     def add_page(self, page: QWidget) -> None:
-        """Have a page ready to stand here; nobody sees it yet."""
+        """Add a hidden page that can cover this panel later."""
         if self._pages.indexOf(page) < 0:
             page.hide()
             self._pages.addWidget(page)
 
     def show_page(self, page: QWidget) -> None:
-        """Let `page` stand in the place of everything here."""
+        """Show `page` instead of the panel's own content."""
         self.add_page(page)
         self._page.hide()
         page.show()
 
     @Slot()
     def show_inputs(self) -> None:
-        """Prompt and parameters are here again."""
+        """Show prompt and parameters again."""
         for place in range(1, self._pages.count()):
             if (item := self._pages.itemAt(place)) is not None and (page := item.widget()) is not None:
                 page.hide()
         self._page.show()
 
     def show_memory_estimate(self, estimate: str, advice: str, speed: str = "") -> None:
-        """What the run takes in memory; where it does not fit, all figures and what would help; and how quick it is,
-        where that is known beforehand."""
+        """Show the run's memory requirement and its predicted speed, if known; if it does not fit, show all numbers and
+        advice.
+        """
         brief = " · ".join(part for part in (estimate.partition(":")[0], speed) if part)
         self.memory_label.setText(join_sentences(estimate, advice, speed) if advice else brief)
         self.memory_label.setToolTip(tooltip(join_sentences(estimate, speed)))
@@ -149,17 +151,17 @@ class SetupPanel(QFrame):
         self.help.setText(self._default_help)
 
     def scroll_into_view(self, part: QWidget) -> None:
-        """Scroll to a part of the panel, once what has just been unfolded has its place."""
+        """Scroll to a part of the panel, after the layout has been updated."""
         QTimer.singleShot(0, part, lambda: self._scroll.ensureWidgetVisible(part))
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes of everything in the panel."""
+        """Apply the theme's colours and sizes to the whole panel."""
         self._theme = theme
         for part in (self.prompt, self.parameters, self.cache_parameters):
             part.set_theme(theme)
         self._scroll.setMinimumHeight(
             theme.px(MIN_PAGE_HEIGHT)
-        )  # by itself it claims a scroll bar's buttons and handle
+        )  # the default minimum is the height of a scroll bar's buttons and handle
         self._help_area.setFixedHeight(theme.px(64) + theme.space(16))
         self._inner.setSpacing(theme.space(16))
         self.memory_label.setContentsMargins(MARGIN, theme.space(6), MARGIN, theme.space(6))
@@ -168,7 +170,7 @@ class SetupPanel(QFrame):
 
     @property
     def _parts_in_order(self) -> tuple[QWidget, ...]:
-        """What stands in the panel, from the top: in little room the settings come before examples and presets."""
+        """The panel's parts from top to bottom; in a low panel the parameters come before examples and presets."""
         examples = (self.prompt.examples_row, self.presets)
         settings = (self.parameters, self.cache_parameters)
         parts = (*settings, *examples) if self._is_low else (*examples, *settings)
@@ -179,7 +181,9 @@ class SetupPanel(QFrame):
         self._reorder()
 
     def _reorder(self) -> None:
-        """Order the parts by the room there is. The page is as wide in either order, so that nothing flickers."""
+        """Order the parts by the available height. The page is equally wide in both orders, so that it does not
+        flicker.
+        """
         width = max(self.width(), 1)
         above = sum(
             part.heightForWidth(width) if part.hasHeightForWidth() else part.sizeHint().height()

@@ -1,4 +1,4 @@
-"""The status line: where the model runs, how fast, how much it holds, how the run ended; which panels are open."""
+"""Status line: device, speed, memory and outcome of the run, and buttons for the panels."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GAP = 20
 
 
 class StatusLine(QFrame):
-    """Figures are brought up to date once a second while a run is under way, and when it ends."""
+    """Status line; numbers are updated once per second during a run, and when it ends."""
 
     settingsRequested = Signal()
     historyRequested = Signal()
@@ -64,9 +64,9 @@ class StatusLine(QFrame):
         self.show_changes(())
 
     def show_changes(self, changes: Sequence[SettingChange]) -> None:
-        """What is set otherwise now than for this run; the button says that something is."""
+        """Show which settings have changed since the run."""
         told = ", ".join(f"{title} {how}" for title, how in changes)
-        hint = tr("Changed since this run: {told}.").format(told=told) if changes else tr("What the last run used")
+        hint = tr("Changed since this run: {told}.").format(told=told) if changes else tr("Settings of the last run")
         if hint == self.settings_button.toolTip():
             return
         self.settings_button.setText(tr("Settings changed") if changes else tr("Settings used"))
@@ -80,7 +80,7 @@ class StatusLine(QFrame):
 
     @Slot(object)
     def show_run(self, run: Run | None) -> None:
-        """Speak of `run` from now on."""
+        """Show the numbers of `run` from now on."""
         self._run = run
         self._shows_failure = False
         self.outcome.setText("")
@@ -89,19 +89,19 @@ class StatusLine(QFrame):
 
     @Slot()
     def refresh_first_token(self) -> None:
-        """The first token's time is shown at once; everything else waits for its second."""
+        """Refresh if the time to the first token is not shown yet; all other numbers wait for the timer."""
         if not self.number_labels["first_token"].text():
             self.refresh()
 
     @Slot()
     def clear_failure(self) -> None:
-        """Say no longer that a run has failed: its message was read, or what caused it was changed."""
+        """Clear a failure message once it was read or its cause was changed."""
         if self._shows_failure:
             self._shows_failure = False
             self.outcome.setText("")
 
     def show_outcome(self, text: str, is_failure: bool = False) -> None:
-        """The run has ended."""
+        """Show the outcome of a finished run."""
         self._timer.stop()
         self._shows_failure = is_failure
         self.outcome.setText(text)
@@ -109,7 +109,7 @@ class StatusLine(QFrame):
 
     @Slot(str)
     def show_loading(self, name: str) -> None:
-        """A model is being loaded."""
+        """Show that a model is being loaded."""
         if "://" in name:
             self.show_state(tr("Connecting to {name}…").format(name=name.rpartition("#")[2]))
         else:
@@ -117,13 +117,13 @@ class StatusLine(QFrame):
 
     @Slot(object)
     def show_model(self, model: ModelInfo) -> None:
-        """Device, number type and threads of the loaded model, and why if they are not those asked for."""
+        """Show device, data type and threads of the loaded model, and why they differ from the requested ones."""
         self._model = model
         parts = [model.engine, model.device] if model.engine else [_device_name(model.device), model.dtype]
         if model.threads:
             parts.append(words.count(model.threads, "thread"))
         if self._backend is not None and self._backend.uses_native_code:
-            parts.append(tr("quick steps"))
+            parts.append(tr("native code"))
         self.show_state(", ".join(parts) + (f" ({model.note})" if model.note else ""))
         self._shows_model = True
         if self._backend is not None:
@@ -131,24 +131,24 @@ class StatusLine(QFrame):
 
     @Slot(object)
     def show_backend(self, backend: DecodeBackend | None) -> None:
-        """Who takes the steps of the loaded model; None: that is no question."""
+        """Show the decode backend of the loaded model; None if it does not apply."""
         self._backend = backend
         if self._shows_model and self._model is not None:
             self.show_model(self._model)
 
     def show_state(self, text: str) -> None:
-        """Anything else about the model: loading, none."""
+        """Show another state of the model, such as loading or no model."""
         self._shows_model = False
         self.device.setText(f"● {text}")
         self.device.setToolTip(tooltip(text))
 
     def stop_timer(self) -> None:
-        """End the timer."""
+        """Stop the timer."""
         self._timer.stop()
 
     @Slot()
     def refresh(self) -> None:
-        """Bring every figure up to date."""
+        """Update all numbers."""
         known = run_status.compute_status_numbers(self._run) if self._run is not None else run_status.StatusNumbers()
         texts = {
             "first_token": _labelled_value(tr("first token"), known.first_token, words.duration),
@@ -160,7 +160,7 @@ class StatusLine(QFrame):
             "acceptance": _labelled_value(tr("accepted"), known.acceptance, words.whole_percent),
         }
         is_used = self._run is not None and self._run.started is not None
-        # Nothing moves for the moment in which the settings of a run that begins are not known yet.
+        # Keep the layout until the settings of a starting run are known.
         is_shown = is_used or (self._timer.isActive() and not self.settings_button.isHidden())
         self.settings_button.setEnabled(is_used)
         if all(self.number_labels[name].text() == text for name, text in texts.items()) and (
@@ -177,7 +177,7 @@ class StatusLine(QFrame):
         self._fit()
 
     def _fit(self) -> None:
-        """Show the figures there are, without those that a narrow window has no room for."""
+        """Show the available numbers, dropping the least important ones in a narrow window."""
         told = [name for name, label in self.number_labels.items() if label.text()]
         widths = {name: self.number_labels[name].sizeHint().width() + GAP for name in told}
         always = (self.device, self.outcome, self.settings_button, self.history_button, *self.toggles)
@@ -189,7 +189,7 @@ class StatusLine(QFrame):
             label.setVisible(name in widths)
 
     def set_theme(self, theme: Theme) -> None:
-        """Small, muted, with figures of one width."""
+        """Apply the theme's colours and sizes, with tabular digits."""
         font = theme.font(12, tabular=True)
         for label in (self.device, *self.number_labels.values(), self.outcome):
             label.setFont(font)
@@ -225,7 +225,7 @@ _TITLES = {
     "prefill": mark("Prefill speed"),
     "decode": mark("Decode speed"),
     "cache": mark("Cache size"),
-    "acceptance": mark("Accepted drafts"),
+    "acceptance": mark("Accepted draft tokens"),
 }
 
 
@@ -237,7 +237,7 @@ def _device_name(device: str) -> str:
 
 
 def _reused_text(run: Run | None) -> str:
-    """How many of the prompt's tokens an earlier run had read already."""
+    """Return how many prompt tokens were reused from the cache."""
     reused = run.prefilled.reused if run is not None and run.prefilled is not None else 0
     return tr("{reused:,} reused").format(reused=reused) if reused else ""
 

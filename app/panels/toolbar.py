@@ -1,4 +1,4 @@
-"""The toolbar: model, strategy, cache, tours, seed, export, Run."""
+"""Toolbar: model, strategy, cache, tours, seed, export, Run."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QStyleOptionViewItem
 
 VISIBLE_DIGITS = 5
-"""A drawn seed has at most as many; the editor scrolls for a longer one that was typed."""
+"""Visible digits. Random seeds have at most this many; the editor scrolls for longer typed ones."""
 
 
 class SeedBox(QFrame):
-    """A number and a lock in one frame."""
+    """Seed number and lock button in one frame."""
 
     changed = Signal()
 
@@ -45,7 +45,7 @@ class SeedBox(QFrame):
         self.spin.setAccessibleName(tr("Seed"))
         self.spin.setToolTip(tr("The same seed and settings give the same tokens"))
         self.label.setBuddy(self.spin)
-        self.lock_button = IconButton("unlock", tr("Seed lock"), self, checked_name="lock")
+        self.lock_button = IconButton("unlock", tr("Lock seed"), self, checked_name="lock")
         self.lock_button.setCheckable(True)
         self.spin.valueChanged.connect(self._on_value)
         self.lock_button.toggled.connect(self._on_lock)
@@ -62,13 +62,13 @@ class SeedBox(QFrame):
         return self.lock_button.isChecked()
 
     def next_seed(self) -> int:
-        """The seed for a run that starts now; shown at once."""
+        """Return the seed for a run that starts now, and show it."""
         if not self.is_locked:
             self.spin.setValue(random.SystemRandom().randint(0, 99_999))
         return self.spin.value()
 
     def set_theme(self, theme: Theme) -> None:
-        """One frame around number and lock."""
+        """Apply the theme's colours and sizes."""
         self.lock_button.set_theme(theme)
         self.setFixedHeight(theme.px(34))
         figures = self.spin.fontMetrics().horizontalAdvance("0" * VISIBLE_DIGITS)
@@ -80,7 +80,11 @@ class SeedBox(QFrame):
 
     @Slot()
     def _on_lock(self) -> None:
-        words = tr("Locked: every run uses this seed") if self.is_locked else tr("Unlocked: every run draws a new seed")
+        words = (
+            tr("Locked: every run uses this seed")
+            if self.is_locked
+            else tr("Unlocked: every run uses a new random seed")
+        )
         self.lock_button.setToolTip(tooltip(words))
         self.lock_button.setAccessibleName(words)
         self.changed.emit()
@@ -88,17 +92,17 @@ class SeedBox(QFrame):
 
 
 MAX_DRAFTERS = 4
-"""Draft models at once; more cost more than they guess."""
+"""Largest number of draft models; more would cost more than they gain."""
 _BOX_WIDTH = 42
-"""Width of the column of boxes."""
+"""Width of the tick box column, in pixels at 100 %."""
 
 
 def _hint_item() -> PickerItem:
-    return PickerItem(tr("Tick to draft with several"), None, reason=tr("Their guesses are merged into one tree."))
+    return PickerItem(tr("Tick to draft with several"), None, reason=tr("Their drafts are merged into one tree."))
 
 
 class _TickDelegate(TwoLineDelegate):
-    """An item with a box at its right end: empty, or with the mark the drafter has in the speculation view."""
+    """Paint an item with a tick box at its right end: empty, or with the drafter's mark from the speculation view."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -135,8 +139,10 @@ class _TickDelegate(TwoLineDelegate):
 
 
 class DraftPicker(PickerCombo):
-    """Draft models by name, the first chosen one first. A click on a line takes that one alone; its box, or Space,
-    adds it to the others or takes it away."""
+    """Selector for one or several draft models, in the order they were chosen.
+
+    Clicking a line selects only that model; its box, or Space, adds or removes it.
+    """
 
     chosenChanged = Signal()
     delegate_class = _TickDelegate
@@ -144,22 +150,22 @@ class DraftPicker(PickerCombo):
     def __init__(self, name: str, label: str, width: int = 160, parent: QWidget | None = None) -> None:
         super().__init__(name, label, width, parent)
         self._additional: list[str] = []
-        self.setToolTip(tr("The small model that runs ahead. Tick several to merge their guesses."))
+        self.setToolTip(tr("Small model that drafts tokens ahead. Tick several to merge their drafts."))
         self.activated.connect(self._on_activated)
 
     @property
     def chosen(self) -> tuple[str, ...]:
-        """Names in the order they were chosen; empty when there is none."""
+        """Names in the order they were chosen; empty if there are none."""
         first = self.currentData()
         return (str(first), *self._additional) if first else ()
 
     @property
     def has_boxes(self) -> bool:
-        """Whether there is more than one to choose from."""
+        """Whether there are several models to choose from."""
         return len(self._usable()) > 1
 
     def offer(self, items: Iterable[PickerItem]) -> None:
-        """Replace the list; what was chosen stays as far as it can be, else the first that can be is taken."""
+        """Replace the list. The selection is kept where possible; otherwise the first usable model is selected."""
         wanted = self.chosen
         listed = list(items)
         several = sum(not item.reason for item in listed) > 1
@@ -167,14 +173,16 @@ class DraftPicker(PickerCombo):
         self.choose_all(wanted)
 
     def select_data(self, data: object) -> bool:
-        """Take that one alone; False when it is not listed."""
+        """Select only that model; False if it is not listed."""
         self._additional = []
         found = super().select_data(data)
         self._update_summary()
         return found
 
     def choose_all(self, names: Sequence[str]) -> list[str]:
-        """Take these, in this order; the names that are not listed or cannot draft. Never leaves nothing chosen."""
+        """Select these models in this order and return the names that are not listed or cannot draft. One model always
+        stays selected.
+        """
         usable = self._usable()
         taken = list(dict.fromkeys(name for name in names if name in usable))[:MAX_DRAFTERS]
         first = taken[0] if taken else self.currentData() if self.currentData() in usable else next(iter(usable), None)
@@ -184,14 +192,14 @@ class DraftPicker(PickerCombo):
         return [name for name in names if name not in taken]
 
     def unsupported_reason(self, name: str) -> str | None:
-        """The reason a listed model cannot draft; empty when it can, None when it is not listed."""
+        """Return why a listed model cannot draft: empty if it can, None if it is not listed."""
         row = self.findData(name)
         if row < 0:
             return None
         return "" if name in self._usable() else str(self.itemData(row, SUBTITLE))
 
     def toggle(self, name: str) -> None:
-        """Add it to the chosen ones, or take it away; the last one stays."""
+        """Add a model to the selection or remove it; the last one stays."""
         chosen = list(self.chosen)
         if name in chosen and len(chosen) > 1:
             chosen.remove(name)
@@ -202,13 +210,13 @@ class DraftPicker(PickerCombo):
             self.view().viewport().update()
 
     def showPopup(self) -> None:
-        """Open the list, and hear what is done in it."""
+        """Open the list and watch its events."""
         super().showPopup()
         for part in (self.view(), self.view().viewport()):
             part.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Boxes and Space tick; the list stays open."""
+        """Tick boxes on click and on Space; the list stays open."""
         if isinstance(event, QMouseEvent) and event.type() == QEvent.Type.MouseButtonRelease:
             index = self.view().indexAt(event.position().toPoint())
             if index.isValid() and self._is_box(event.position().x(), self.view().visualRect(index)):
@@ -247,12 +255,13 @@ class DraftPicker(PickerCombo):
 
 
 BRAND_MIN_WIDTH, TOURS_MIN_WIDTH, KEYS_MIN_WIDTH, EXPORT_MIN_WIDTH = 1000, 860, 960, 660
-"""Widths (at 100 %) from which there is room for the program's name, for the tours' button, for the word “Seed” and
-the key of Run, and for the export button; the menus have tours and export too."""
+"""Minimum widths at 100 % for showing the program's name, the Tours button, the “Seed” label with the key of Run, and
+the export button; tours and export are also in the menus.
+"""
 
 
 class Toolbar(QFrame):
-    """Only a row of parts; the window connects them."""
+    """Row of widgets; the window connects them."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -268,9 +277,7 @@ class Toolbar(QFrame):
         self.draft.hide()
         self.cache = PickerCombo("cacheCombo", tr("Cache"), 156)
         self.seed = SeedBox()
-        self.export_button = IconButton(
-            "save", tr("Save or copy what is shown… ({key})").format(key=key_of("save_picture"))
-        )
+        self.export_button = IconButton("save", tr("Save or copy… ({key})").format(key=key_of("save_picture")))
         self.export_button.setObjectName("exportButton")
         self.tours_button = QToolButton()
         self.tours_button.setObjectName("toursButton")
@@ -282,11 +289,11 @@ class Toolbar(QFrame):
 
     @property
     def pickers(self) -> tuple[PickerCombo, ...]:
-        """Model, its draft where there is one, strategy and cache."""
+        """Pickers for model, draft model, strategy and cache."""
         return (self.model, self.draft, self.strategy, self.cache)
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes."""
+        """Apply the theme's colours and sizes."""
         self._theme = theme
         self.brand.setText(f'Decode<span style="color:{theme.accent}">scope</span>')
         themed: tuple[Themeable, ...] = (*self.pickers, self.seed, self.export_button, self.run_button)
@@ -303,7 +310,7 @@ class Toolbar(QFrame):
         self._fit()
 
     def _fit(self) -> None:
-        """In a narrow window the name gives way to what can be pressed, then words that the tips say too."""
+        """In a narrow window, hide the name first, then labels that are also in tooltips."""
         width = self.width() / self._theme.scale if self._theme else BRAND_MIN_WIDTH
         self.brand.setVisible(width >= BRAND_MIN_WIDTH)
         self.seed.label.setVisible(width >= KEYS_MIN_WIDTH)
@@ -313,13 +320,13 @@ class Toolbar(QFrame):
         self._distribute_width()
 
     def event(self, event: QEvent) -> bool:
-        """Share the room out again when a part wants more or less of it."""
+        """Redistribute the width when a widget's size hint changes."""
         if event.type() == QEvent.Type.LayoutRequest and self._theme is not None:
             self._distribute_width()
         return super().event(event)
 
     def _distribute_width(self) -> None:
-        """Give the pickers what room the other parts leave: what their names need first, then what else they want."""
+        """Distribute the remaining width among the pickers: first what their titles need, then what else they prefer."""
         pickers = [picker for picker in self.pickers if not picker.isHidden()]
         others = [
             part
@@ -351,7 +358,7 @@ class Toolbar(QFrame):
 
 
 def _distribute(widths: Sequence[tuple[int, int]], room: int) -> list[int | None]:
-    """Pixels for each of (least, wanted) in `room`; None for each where all get what they want."""
+    """Return a width in pixels for each (minimum, preferred) pair in `room`; None for each if all preferred widths fit."""
     if sum(wanted for _least, wanted in widths) <= room:
         return [None] * len(widths)
     least = [min(wish) for wish in widths]

@@ -1,4 +1,4 @@
-"""A column of views: one of them to be seen, the others behind their tabs."""
+"""Column of views behind tabs, one visible at a time."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from resources.language import tr
 
 
 class ViewColumn(QWidget):
-    """A tab bar over a stack of views, with the shown view's own tools at the right.
+    """Tab bar over a stack of views, with the tools of the shown view at the right.
 
-    A view is made when it is first shown or asked for; `viewCreated` tells of it.
+    A view is created when it is first shown or requested; then `viewCreated` is emitted.
     """
 
     viewCreated = Signal(object)
@@ -52,16 +52,16 @@ class ViewColumn(QWidget):
 
     @property
     def views(self) -> list[View]:
-        """All of them, in the order of their tabs; those that are not there yet are made."""
+        """All views in tab order; missing ones are created."""
         return [self._view(index) for index in range(len(self._specs))]
 
     @property
     def created_views(self) -> list[View]:
-        """Those that have been wanted so far."""
+        """The views created so far."""
         return list(self._created_views.values())
 
     def create_next_view(self) -> bool:
-        """Make one that nobody has wanted yet; False when all are there."""
+        """Create the next missing view; return whether more are missing."""
         missing = [index for index in range(len(self._specs)) if index not in self._created_views]
         if missing:
             self._view(missing[0])
@@ -69,17 +69,17 @@ class ViewColumn(QWidget):
 
     @property
     def current_name(self) -> str:
-        """Name of the view that is shown."""
+        """Name of the shown view."""
         return str(self._specs[self.tabs.currentIndex()].name)
 
     @property
     def current_title(self) -> str:
-        """What stands on the tab of the view that is shown."""
+        """Tab title of the shown view."""
         return tr(self._specs[self.tabs.currentIndex()].title)
 
     @property
     def current_view(self) -> View:
-        """The view that is shown."""
+        """The shown view."""
         return self._view(self.tabs.currentIndex())
 
     @property
@@ -88,16 +88,19 @@ class ViewColumn(QWidget):
         return [spec.name for index, spec in enumerate(self._specs) if not self.tabs.is_removed(index)]
 
     def view(self, name: str) -> View:
-        """The view of that name, in front or not. Raises ValueError when there is none."""
+        """Return the view of that name, shown or not.
+
+        Raises ValueError if there is none.
+        """
         return self._view([spec.name for spec in self._specs].index(name))
 
     def name_at(self, position: QPoint) -> str:
-        """Name of the view whose tab lies there in the tab bar; of the one in front where none does."""
+        """Return the name of the view whose tab is at this position, or of the shown view if there is no tab."""
         index = self.tabs.tabAt(position)
         return str(self._specs[index if index >= 0 else self.tabs.currentIndex()].name)
 
     def show_view(self, name: str) -> bool:
-        """Bring a view to the front; False when there is none of that name."""
+        """Show a view; False if there is none of that name."""
         names = [spec.name for spec in self._specs]
         is_there = name in names and not self.tabs.is_removed(names.index(name))
         if is_there:
@@ -105,13 +108,13 @@ class ViewColumn(QWidget):
         return is_there
 
     def set_view_available(self, name: str, is_available: bool) -> None:
-        """Whether there is a tab of that name."""
+        """Show or hide the tab of that name."""
         index = [spec.name for spec in self._specs].index(name)
         if self.tabs.set_removed(index, not is_available):
             self.fit_header()
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes, the views' too."""
+        """Apply the theme's colours and sizes, also to the views."""
         self._theme = theme
         for view in self.created_views:
             view.set_theme(theme)
@@ -119,7 +122,7 @@ class ViewColumn(QWidget):
         self.fit_header()
 
     def set_presenting(self, on: bool) -> None:
-        """Only the view is to be seen, as it is on a stage; those that are made meanwhile, too."""
+        """Show only the view, for presenting; applies to views created later too."""
         self._is_presenting = on
         self.header.setVisible(not on)
         for view in self.created_views:
@@ -145,7 +148,7 @@ class ViewColumn(QWidget):
         return self._created_views[index]
 
     def add_message_area(self, area: QWidget) -> None:
-        """Stand under the tabs, which then keep their place."""
+        """Insert the message area below the tabs, which do not move."""
         self._column.insertWidget(1, area)
 
     @Slot(int)
@@ -158,6 +161,6 @@ class ViewColumn(QWidget):
 
     @Slot()
     def fit_header(self) -> None:
-        """Tabs and tools share the column's width anew, once it is known, and how large they are."""
+        """Distribute the width between tabs and tools, once width and theme are known."""
         if self._is_laid_out and self._theme is not None:
             self.header.fit(self.width())

@@ -1,4 +1,4 @@
-"""What stands above a column of views: their tabs, and the tools of the one that is shown."""
+"""Header of a column of views: tabs, and the tools of the shown view."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from resources.language import tr
 
 
 class ToolContainer(QWidget):
-    """`widthChanged()`: a tool in it says more, or less, and the tabs beside it have to be fitted anew."""
+    """Tool container. Emits `widthChanged` when its size hint changes, so that the tabs can be fitted again."""
 
     widthChanged = Signal()
 
@@ -25,7 +25,7 @@ class ToolContainer(QWidget):
         self._width = 0
 
     def event(self, event: QEvent) -> bool:
-        """A layout that wants something may want another width."""
+        """Check the size hint after a layout request."""
         done = super().event(event)
         if event.type() == QEvent.Type.LayoutRequest and self.sizeHint().width() != self._width:
             self._width = self.sizeHint().width()
@@ -34,11 +34,11 @@ class ToolContainer(QWidget):
 
 
 MARGIN, TIGHT_MARGIN = 9, 5
-"""Pixels at either side of a tab at 100 %, as in the theme's sheet and where there is little room."""
+"""Margins of a tab in pixels at 100 %: as in the theme's stylesheet, and when tight."""
 
 
 class ViewTabs(TabBar):
-    """The tab in front is always to be seen; `more_button` is the button of the menu, which stands beside the tabs."""
+    """Tab bar that always shows the current tab; `more_button` is the button of the overflow menu."""
 
     def __init__(self, titles: Iterable[str], parent: QWidget | None = None) -> None:
         super().__init__(parent, expanding=False, drawBase=False, usesScrollButtons=False)
@@ -60,11 +60,11 @@ class ViewTabs(TabBar):
         self._removed: set[int] = set()
 
     def minimumSizeHint(self) -> QSize:
-        """One tab, for the others can go into the menu."""
+        """Allow the width of one tab, since the others can move into the menu."""
         return QSize(max(self._widths.get(True, [0])), super().minimumSizeHint().height())
 
     def measure_tabs(self, theme: Theme) -> None:
-        """Find the tabs' widths anew, after the font has changed."""
+        """Measure the tab widths after a change of the font."""
         self._set_tight(False)
         self.ensurePolished()
         saved = 2 * (theme.space(MARGIN) - theme.px(TIGHT_MARGIN))
@@ -73,8 +73,9 @@ class ViewTabs(TabBar):
         self._tight_rules = f"QTabBar::tab {{ margin: 0 {theme.px(TIGHT_MARGIN)}px; }}"
 
     def set_removed(self, index: int, absent: bool) -> bool:
-        """Whether a tab is not there at all, not even in the menu; False when it was so already. The one in front
-        stays until another is."""
+        """Remove a tab, even from the menu, or restore it; False if nothing changed. The current tab stays until
+        another is selected.
+        """
         changed = absent != (index in self._removed)
         if absent:
             self._removed.add(index)
@@ -83,15 +84,15 @@ class ViewTabs(TabBar):
         return changed
 
     def is_removed(self, index: int) -> bool:
-        """Whether that tab cannot be brought to the front now."""
+        """Return whether that tab cannot be selected now."""
         return index in self._removed and index != self.currentIndex()
 
     def total_width(self, tight: bool) -> int:
-        """Width of all tabs, close together or not."""
+        """Return the width of all tabs, tight or not."""
         return sum(width for index, width in enumerate(self._widths[tight]) if not self.is_removed(index))
 
     def fit(self, room: int, tight: bool) -> None:
-        """Show as many tabs as `room` pixels hold, the one in front among them."""
+        """Show as many tabs as fit into `room` pixels, including the current one."""
         self._set_tight(tight)
         shown = self._visible_tabs(room, tight)
         for index in range(self.count()):
@@ -106,7 +107,7 @@ class ViewTabs(TabBar):
         self.updateGeometry()
 
     def _visible_tabs(self, room: int, tight: bool) -> set[int]:
-        """Tabs that are shown: all, or beside the one in front the first ones that fit with the button."""
+        """Return the tabs to show: all, or the current one and the first ones that fit with the menu button."""
         widths = self._widths[tight]
         there = [index for index in range(len(widths)) if not self.is_removed(index)]
         if self.total_width(tight) <= room:
@@ -143,7 +144,7 @@ LEFT, GAP, RIGHT = 13, 4, 10
 
 
 class ViewHeader(QFrame):
-    """Tabs at the left, tools at the right, and the tools below where one line has no room for both."""
+    """Tabs at the left and tools at the right; the tools move below if one line is too narrow for both."""
 
     def __init__(self, titles: Iterable[str]) -> None:
         super().__init__()
@@ -155,7 +156,7 @@ class ViewHeader(QFrame):
         for _tab in range(self.tabs.count()):
             self.tools.addWidget(QWidget())
         self.tool_container = ToolContainer()
-        """The tools, and whatever else goes to a line of its own together with them."""
+        """The tools and everything that moves to the second line with them."""
         self.corner = QHBoxLayout()
         self._lay_out()
 
@@ -182,27 +183,27 @@ class ViewHeader(QFrame):
         rows.addLayout(self._second_line)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other sizes; `fit` has to follow."""
+        """Apply the theme's sizes; `fit` must be called afterwards."""
         self._row_height = theme.px(20) + theme.space(20)
         self._spacer.setFixedSize(0, self._row_height)
         self.tabs.measure_tabs(theme)
 
     def add_tool(self, tool: QWidget) -> None:
-        """Stand beside the shown view's own tools."""
+        """Add a tool next to those of the shown view."""
         self._side_row.addWidget(tool)
 
     def set_tools(self, index: int, tools: QWidget) -> None:
-        """These are the tools of that view."""
+        """Set the tools of a view."""
         replace_widget(self.tools, index, tools)
         self._size_tools()
 
     def show_tools(self, index: int) -> None:
-        """Let the tools of that view be seen."""
+        """Show the tools of a view."""
         self.tools.setCurrentIndex(index)
         self._size_tools()
 
     def _size_tools(self) -> None:
-        """The shown view's tools take their own width, not that of the widest."""
+        """Let only the shown view's tools determine the width, not the widest ones."""
         for number in range(self.tools.count()):
             shown = number == self.tools.currentIndex()
             policy = QSizePolicy.Policy.Preferred if shown else QSizePolicy.Policy.Ignored
@@ -212,10 +213,12 @@ class ViewHeader(QFrame):
         self.tools.updateGeometry()
 
     def fit(self, width: int) -> None:
-        """Tabs and tools on one line if need be with the tabs closer together; else the tools get their own."""
+        """Fit tabs and tools on one line, with the tabs closer together if needed; otherwise move the tools to a second
+        line.
+        """
         room = width - LEFT - RIGHT - 4 * GAP - self.corner.sizeHint().width()
         tools = self.tool_container.sizeHint().width() + GAP
-        beside = tools <= GAP or self.tabs.total_width(tight=True) + tools <= room  # no line for no tools
+        beside = tools <= GAP or self.tabs.total_width(tight=True) + tools <= room  # no second line without tools
         self._move_tools(below=not beside)
         room -= tools * beside
         self.tabs.fit(room, tight=self.tabs.total_width(tight=False) > room)
@@ -232,7 +235,7 @@ class ViewHeader(QFrame):
 
 
 def replace_widget(stack: QStackedWidget, index: int, widget: QWidget) -> None:
-    """Put `widget` into the place of another, which is shown no more."""
+    """Replace the widget at `index` of a stack and delete the old one."""
     shown, old = stack.currentIndex(), stack.widget(index)
     if old is not None:
         stack.removeWidget(old)

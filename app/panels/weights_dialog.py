@@ -1,4 +1,4 @@
-"""What a model's weights are kept as: each kind with what it takes and what it costs."""
+"""Weights dialog: the precision of a model's weights, with the size and speed of each choice."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from app.widgets.plain_text import PlainLabel, caption, window_title
 from resources.language import tr
 
 _MIB_PER_GIB = 1024
-"""MiB."""
+"""MiB per GiB."""
 
 
 class WeightsMemorySelector(QWidget):
-    """`changed(MiB)` once another is chosen: MiB, `ALL_IN_MEMORY` or `AS_FITS`."""
+    """Selector for the memory of the weights. Emits `changed(MiB)` with a number of MiB, `ALL_IN_MEMORY` or `AS_FITS`."""
 
     changed = Signal(int)
 
     def __init__(self, memory: int, default: int) -> None:
-        """`default`: the MiB that are proposed where no number has been given yet."""
+        """`default`: the MiB to propose while no number has been set."""
         super().__init__()
         self.all_button, self.fit_button = QRadioButton(tr("All of them")), QRadioButton(tr("As much as fits"))
         self.limit_button = QRadioButton(tr("At most"))
@@ -50,29 +50,31 @@ class WeightsMemorySelector(QWidget):
 
     @property
     def memory(self) -> int:
-        """What is chosen."""
+        """The selected amount."""
         if self.all_button.isChecked():
             return ALL_IN_MEMORY
         return AS_FITS if self.fit_button.isChecked() else max(1, round(self.amount.value() * _MIB_PER_GIB))
 
     def choose(self, memory: int) -> None:
-        """As a hand would."""
+        """Select an amount and emit `changed`."""
         if memory > 0:
             self.amount.setValue(memory / _MIB_PER_GIB)
         self._button_of(memory).click()
 
     def set_reason(self, reason: str) -> None:
-        """Why there is nothing to choose; empty when there is."""
+        """Disable the selector and show the reason; an empty reason enables it."""
         for part in (self.all_button, self.fit_button, self.limit_button):
             part.setEnabled(not reason)
         self.amount.setEnabled(not reason and self.limit_button.isChecked())
-        told = tr("Layers beyond are read from the disk for every token: a model larger than the memory runs, slowly.")
+        told = tr(
+            "The remaining layers are read from disk for every token, so a model larger than memory runs, but slowly."
+        )
         self.about.setText(reason or told)
         self.speed_label.setVisible(bool(self.speed_label.text()) and not reason)
 
     @Slot(str)
     def show_speed(self, sentence: str) -> None:
-        """How quick that is, said beforehand; empty where all is in memory."""
+        """Show the predicted speed; empty if all weights are in memory."""
         self.speed_label.setText(sentence)
         self.speed_label.setVisible(bool(sentence))
 
@@ -106,26 +108,28 @@ class WeightsMemorySelector(QWidget):
             self._emit_changed()
 
     def _emit_changed(self) -> None:
-        self.show_speed("" if self.all_button.isChecked() else tr("Looking how quick that is…"))
+        self.show_speed("" if self.all_button.isChecked() else tr("Estimating the speed…"))
         self.changed.emit(self.memory)
 
 
 _INDENT = 22
-"""Points by which a sentence stands behind its button's circle."""
+"""Indentation of a description below its button, in points."""
 
 
 class WeightsOption(NamedTuple):
-    """One kind of weights: what settings call it, its title, and a sentence on its bytes and speed."""
+    """A weights precision: its name in the settings, its title, and a description of size and speed."""
 
     kind: str
     title: str
     about: str
     reason: str = ""
-    """Why it cannot be chosen; empty when it can."""
+    """Why it cannot be selected; empty if it can."""
 
 
 class WeightsDialog(ScrolledDialog):
-    """`chosen(kind)` and `memoryChosen(MiB)` at once; `measureRequested` when somebody asks what a packed kind costs."""
+    """Weights dialog; changes apply at once. Emits `chosen(kind)`, `memoryChosen(MiB)`, and `measureRequested` to
+    measure the quality loss of the selected kind.
+    """
 
     chosen = Signal(str)
     memoryChosen = Signal(int)
@@ -155,7 +159,7 @@ class WeightsDialog(ScrolledDialog):
         self._column.addWidget(memory)
         self._column.addSpacing(8)
         self.foot = WrappedLabel(
-            tr("Measuring scores the prompt twice: with these weights, and with the file's own in float32 beside them.")
+            tr("The measurement scores the prompt twice: with these weights, and with the original weights in float32.")
         )
         self.foot.setProperty("role", "muted")
         self._column.addWidget(self.foot)
@@ -166,11 +170,11 @@ class WeightsDialog(ScrolledDialog):
 
     @property
     def kind(self) -> str:
-        """The one that is chosen."""
+        """The selected kind."""
         return next((kind for kind, button in self._buttons.items() if button.isChecked()), "auto")
 
     def choose(self, kind: str) -> None:
-        """Choose by name."""
+        """Select a kind by name."""
         self._buttons[kind].setChecked(True)
 
     def _add(self, line: WeightsOption, is_chosen: bool) -> None:
@@ -191,7 +195,7 @@ class WeightsDialog(ScrolledDialog):
 
     def _footer(self) -> QWidget:
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
-        self.measure_button = buttons.addButton(tr("Measure what it costs"), QDialogButtonBox.ButtonRole.ActionRole)
+        self.measure_button = buttons.addButton(tr("Measure quality loss"), QDialogButtonBox.ButtonRole.ActionRole)
         self.measure_button.setObjectName("measureWeights")
         self.measure_button.clicked.connect(self._on_measure)
         buttons.rejected.connect(self.close)
@@ -201,7 +205,7 @@ class WeightsDialog(ScrolledDialog):
         self.measure_button.setEnabled(self.kind not in ("auto", "float32"))
         is_packed = self.kind in ("int8", "int4")
         self.memory.set_reason(
-            tr("Packed weights are all in memory; choose float32 or bfloat16 to leave some on the disk.")
+            tr("Quantized weights must all be in memory; choose float32 or bfloat16 to leave some on disk.")
             if is_packed
             else ""
         )

@@ -1,4 +1,4 @@
-"""The middle of the window between two side panels, which keep the widths wanted for them wherever there is room."""
+"""Splitter with a central widget and two side panels, which keep their preferred widths where there is space."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from app.theme.theme import Theme
 from resources.language import tr
 
 PREFERRED_WIDTHS, MIN_WIDTHS, REQUIRED_WIDTHS = (300, 324), (236, 250), (173, 194)
-"""In pixels at 100 %. Below what is needed, which grows with the text in full, a panel's content would be cut."""
+"""Preferred, minimum and required widths in pixels at 100 %. The required width scales fully with the text; below it
+the panel's content would be cut.
+"""
 GROWTH, MIN_WIDTH_GROWTH = 0.6, 0.36
 CENTRE_WIDTH = 440
-"""Pixels at 100 % that the side panels, as far as they can, leave to the middle."""
+"""Width in pixels at 100 % that the side panels try to leave to the centre."""
 MAX_WIDTH = 2000
 
 
 class SideSplitter(QSplitter):
-    """A plain splitter gives a side panel back nothing of what a small window once took from it; this one does.
+    """Splitter that restores the preferred widths of its side panels when a small window grows again, unlike QSplitter.
 
-    Widths are kept as at 100 %, so that they grow and shrink with the text.
+    Widths are stored for 100 %, so that they follow the text size.
     """
 
     def __init__(self, left: QWidget, middle: QWidget, right: QWidget, parent: QWidget | None = None) -> None:
@@ -34,34 +36,36 @@ class SideSplitter(QSplitter):
         for part in (left, middle, right):
             self.addWidget(part)
         self.setStretchFactor(1, 1)
-        self.handle(1).setAccessibleName(tr("Width of the panel on the left"))
-        self.handle(2).setAccessibleName(tr("Width of the panel on the right"))
+        self.handle(1).setAccessibleName(tr("Width of the left panel"))
+        self.handle(2).setAccessibleName(tr("Width of the right panel"))
         self.splitterMoved.connect(self._on_moved)
 
     @property
     def preferred_widths(self) -> tuple[int, int]:
-        """Widths of the side panels at 100 %, as they were chosen last."""
+        """Preferred widths of the side panels at 100 %."""
         return round(self._preferred_widths[0]), round(self._preferred_widths[1])
 
     def set_preferred_widths(self, widths: Sequence[int]) -> None:
-        """Choose the widths of the side panels at 100 %."""
+        """Set the preferred widths of the side panels at 100 %."""
         pairs = zip(widths, MIN_WIDTHS, strict=True)
         self._preferred_widths = tuple(float(min(MAX_WIDTH, max(least, width))) for width, least in pairs)
         self.distribute_width()
 
     def set_scale(self, scale: float) -> None:
-        """Grow with the text (1.0 = 100 %), but less, for the middle must keep its place."""
+        """Scale the widths with the text size (1.0 = 100 %), but less than proportionally, to preserve the centre's
+        width.
+        """
         self._growth = 1 + (scale - 1) * GROWTH
         for panel, least, needed in zip(self._sides, MIN_WIDTHS, REQUIRED_WIDTHS, strict=True):
             panel.setMinimumWidth(round(max(least * (1 + (scale - 1) * MIN_WIDTH_GROWTH), needed * scale)))
         self.distribute_width()
 
     def set_theme(self, theme: Theme) -> None:
-        """The text's size is all of it that matters here."""
+        """Apply the theme's text size."""
         self.set_scale(theme.scale)
 
     def distribute_width(self) -> None:
-        """Give every part its width."""
+        """Distribute the width among the parts."""
         room = self.width() - self.handleWidth() * sum(not side.isHidden() for side in self._sides)
         crowded = self._is_crowded(room)
         self.setCollapsible(2, crowded)
@@ -73,7 +77,9 @@ class SideSplitter(QSplitter):
             self.setSizes(sizes)
 
     def _is_crowded(self, room: int) -> bool:
-        """Whether both side panels leave the middle less than it needs: then the right one gives way."""
+        """Return whether both side panels leave the centre less than its minimum width; the right one is then
+        collapsed.
+        """
         if any(side.isHidden() for side in self._sides):
             return False
         least = sum(side.minimumWidth() for side in self._sides)
@@ -81,7 +87,9 @@ class SideSplitter(QSplitter):
         return middle is not None and least + middle.minimumSizeHint().width() > room
 
     def _side_widths(self, room: int) -> list[int]:
-        """What the side panels get: what is wanted, less what the middle lacks, shared by what each can spare."""
+        """Return the widths of the side panels: the preferred ones, minus what the centre lacks, in proportion to what
+        each can give up.
+        """
         open_ones = [not side.isHidden() for side in self._sides]
         wanted = [
             width * self._growth * is_open for width, is_open in zip(self._preferred_widths, open_ones, strict=True)
@@ -97,7 +105,7 @@ class SideSplitter(QSplitter):
         self.distribute_width()
 
     def event(self, event: QEvent) -> bool:
-        """A panel was opened, closed, or needs more room."""
+        """Redistribute the width when a panel was opened or closed, or needs more space."""
         done = super().event(event)
         if event.type() == QEvent.Type.LayoutRequest:
             self.distribute_width()
@@ -105,7 +113,7 @@ class SideSplitter(QSplitter):
 
     @Slot(int, int)
     def _on_moved(self, _place: int, _handle: int) -> None:
-        """The reader has chosen other widths; where that leaves little to the middle, so be it."""
+        """Store the widths chosen by the user, even if they leave little to the centre."""
         left, middle, right = self.sizes()
         sizes = zip((left, right), self._sides, self._preferred_widths, strict=True)
         self._preferred_widths = tuple(old if side.isHidden() else size / self._growth for size, side, old in sizes)
@@ -113,7 +121,7 @@ class SideSplitter(QSplitter):
 
 
 class WindowBody(QWidget):
-    """The toolbar, the middle, what is docked, the timeline, the status line."""
+    """Column with toolbar, centre, docked panels, timeline and status line."""
 
     def __init__(self, toolbar: QWidget, middle: QWidget, timeline: QWidget, status: QWidget) -> None:
         super().__init__()
@@ -125,5 +133,5 @@ class WindowBody(QWidget):
             self._column.addWidget(part, 1 if part is middle else 0)
 
     def dock(self, panel: QWidget) -> None:
-        """Let a panel that comes later stand above the timeline, where it covers nothing."""
+        """Insert a panel above the timeline, where it covers nothing."""
         self._column.insertWidget(self._column.indexOf(self._timeline), panel)

@@ -1,1 +1,1 @@
-"""The worker's thread and the one object on the main thread that everything in the window talks to."""
+"""The worker thread, and the session: the main thread's interface to it."""

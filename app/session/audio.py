@@ -1,4 +1,4 @@
-"""One sound at a time, played from its file."""
+"""Audio playback of one file at a time."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from app.state.worker_messages import make_error_report as report_of
 
 PLAYBACK_POLL_MS = 50
 PLAYBACK_RATE = 48_000
-"""Samples a second: what every loudspeaker plays."""
+"""Sample rate in Hz that every device supports."""
 
 
 class Loudspeaker(QObject):
-    """`played(path, share)` as it goes on, 0 to 1, where 1 is the end; `failed(ErrorReport)`: it cannot be heard."""
+    """Plays one file. `played(path, fraction)`: progress from 0 to 1, where 1 is the end; `failed(ErrorReport)`."""
 
     played = Signal(str, float)
     failed = Signal(object)
@@ -39,11 +39,11 @@ class Loudspeaker(QObject):
 
     @property
     def path(self) -> str:
-        """What is being played, or is about to be; empty where nothing is."""
+        """The file being read or played; empty if none."""
         return self._path
 
     def play(self, path: str) -> None:
-        """Begin, once it has been read; whatever was played before ends."""
+        """Stop the current file, read `path` and play it."""
         self.stop()
         self._path = path
 
@@ -57,7 +57,7 @@ class Loudspeaker(QObject):
 
     @Slot()
     def stop(self) -> None:
-        """Be silent."""
+        """Stop playback."""
         path, self._path = self._path, ""
         self._timer.stop()
         stream, self._stream = self._stream, None
@@ -67,20 +67,20 @@ class Loudspeaker(QObject):
             self.played.emit(path, 1.0)
 
     def close(self) -> None:
-        """The window closes."""
+        """Stop and release everything when the window closes."""
         self.stop()
         self._tasks.stop_all()
 
     def _start_stream(self, path: str, samples: Any) -> None:
         if path != self._path:
-            return  # stopped meanwhile, or another one was asked for
+            return  # stopped, or replaced by another file
         self._samples, self._position = samples, 0
         try:
             self._stream = audio_library().OutputStream(
                 PLAYBACK_RATE, channels=1, dtype="float32", callback=self._fill_buffer
             )
             self._stream.start()
-        except Exception as error:  # whatever the device's library raises
+        except Exception as error:  # any error of the device library
             self._on_error(path, error)
             return
         self._timer.start()
@@ -91,7 +91,7 @@ class Loudspeaker(QObject):
             self.failed.emit(error_report(to_audio_error(error)))
 
     def _fill_buffer(self, out: Any, count: int, _time: object, _status: object) -> None:
-        """On the device's own thread: the next samples, silence behind the last."""
+        """Fill the output buffer, on the device's thread; silence after the end."""
         part = self._samples[self._position : self._position + count]
         out[: len(part), 0] = part
         out[len(part) :, 0] = 0
@@ -107,16 +107,16 @@ class Loudspeaker(QObject):
 
 
 RECORDING_RATE = 16_000
-"""Samples a second: what models hear at."""
+"""Sample rate in Hz that speech models expect."""
 RECORDING_POLL_MS = 50
 MAX_SECONDS = 300
-"""Seconds."""
+"""In seconds."""
 
 
 class Microphone(QObject):
-    """`levelChanged(seconds, level)` twenty times a second, the level 0 to 1; `ended(path)` when it has been stopped, by the
-    reader, the limit or a disk that takes no more; an empty path where nothing was heard. `failed(ErrorReport)`: that
-    disk, before the end."""
+    """Records to a file. `levelChanged(seconds, level)`: twenty times a second, level 0 to 1; `ended(path)`: stopped by
+    the user, the limit or a full disk, empty path without audio; `failed(ErrorReport)`: disk error, before `ended`.
+    """
 
     levelChanged = Signal(float, float)
     ended = Signal(str)
@@ -133,21 +133,21 @@ class Microphone(QObject):
         self._timer.timeout.connect(self._poll)
 
     def start(self) -> None:
-        """Begin to listen. Raises SoundDeviceError, and leaves no file then."""
+        """Start recording. Raises SoundDeviceError and leaves no file then."""
         try:
             self._stream = audio_library().RawInputStream(
                 RECORDING_RATE, channels=1, dtype="int16", callback=self._on_block
             )
             self._file = _open_wave_file(self._path)
             self._stream.start()
-        except Exception as error:  # whatever the device's library raises, or the disk
+        except Exception as error:  # any error of the device library or the disk
             self.discard()
             raise to_audio_error(error) from error
         self._timer.start()
 
     @Slot()
     def stop(self) -> None:
-        """Keep what was heard."""
+        """Stop and keep the recording."""
         if self._file is not None:
             try:
                 self._write_blocks()
@@ -161,19 +161,19 @@ class Microphone(QObject):
 
     @Slot()
     def discard(self) -> None:
-        """Stop, and keep nothing."""
+        """Stop and delete the recording."""
         with suppress(OSError):
             self._close()
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
 
     def _on_block(self, block: Any, _count: int, _time: object, _status: object) -> None:
-        """On the device's own thread."""
+        """Queue a block, on the device's thread."""
         self._blocks.put(bytes(block))
 
     @Slot()
     def _poll(self) -> None:
-        """Look for what has come."""
+        """Write queued blocks; stop at the maximum length."""
         try:
             self._write_blocks()
         except OSError as error:
@@ -183,7 +183,7 @@ class Microphone(QObject):
             self.stop()
 
     def _write_blocks(self) -> None:
-        """Write what has come, and say how loud it was. Raises OSError."""
+        """Write queued blocks and emit their level. Raises OSError."""
         level = 0.0
         with suppress(Empty):
             while True:
@@ -196,7 +196,7 @@ class Microphone(QObject):
         self.levelChanged.emit(self._frames / RECORDING_RATE, level)
 
     def _on_disk_error(self, error: OSError) -> None:
-        """The disk takes no more: what it has is kept."""
+        """Handle a disk error: keep what was written."""
         with suppress(OSError):
             self._close()
         if not self._frames:
@@ -215,7 +215,7 @@ class Microphone(QObject):
 
 
 def _open_wave_file(path: Path) -> wave.Wave_write:
-    """A file that says after every block how long it is."""
+    """Open a WAV file whose header is updated after every block."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = wave.open(str(path), "wb")
     file.setnchannels(1)

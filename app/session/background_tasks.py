@@ -1,5 +1,6 @@
-"""Work beside the window, in a thread of its own, where what it says is fetched and not sent: a thread that outlives
-the window touches nothing of it."""
+"""Background task in its own thread. Its calls are polled by the main thread, so a thread that outlives the window
+touches no Qt object.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ QueuedCall = tuple[Callable[..., object], tuple[Any, ...]]
 
 
 class BackgroundTask:
-    """Runs `work(errand)` once it is started; that looks at `stop_event` and speaks by `post`."""
+    """Runs `work(task)` in a thread; `work` checks `stop_event` and posts calls with `post`."""
 
     def __init__(self, work: Callable[[BackgroundTask], object], name: str) -> None:
         self.stop_event = threading.Event()
@@ -25,15 +26,15 @@ class BackgroundTask:
         self._thread = threading.Thread(target=work, args=(self,), name=name, daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def post(self, slot: Callable[..., object], *values: Any) -> None:
-        """Have `slot` called with these on the main thread, soon."""
+        """Call `slot` with these values on the main thread, soon."""
         self._queue.put((slot, values))
 
     def deliver(self) -> bool:
-        """Call what there is to be called; True when nothing will follow."""
+        """Make the posted calls; return True if no more will follow."""
         is_over = not self._thread.is_alive()
         try:
             while True:
@@ -43,23 +44,23 @@ class BackgroundTask:
             return is_over
 
     def stop_and_wait(self, seconds: float) -> None:
-        """Ask it to stop, and wait for that, but not for ever."""
+        """Request a stop and wait for the thread, up to `seconds`."""
         self.stop_event.set()
         self._thread.join(seconds)
 
 
 def error_report(error: Exception) -> ErrorReport:
-    """What has ended an errand, in words; the details say where."""
+    """Return an error report with the traceback as details."""
     return make_error_report(error, "".join(traceback.format_exception(error)))
 
 
 POLL_MS = 80
 MAX_WAIT_SECONDS = 2.0
-"""Seconds that the window's end waits for each of them."""
+"""Seconds to wait for each task when the window closes."""
 
 
 class TaskManager(QObject):
-    """`ended(name)`: that errand is over, and all that it had to tell is told."""
+    """Runs tasks and polls their calls. `ended(name)`: a task has ended and all its calls were made."""
 
     ended = Signal(str)
 
@@ -70,23 +71,23 @@ class TaskManager(QObject):
         self._timer.timeout.connect(self._poll)
 
     def is_running(self, name: str) -> bool:
-        """Whether there is an errand of that name."""
+        """Return whether a task of that name is running."""
         return name in self._tasks
 
     def start(self, name: str, work: Callable[[BackgroundTask], None]) -> BackgroundTask:
-        """Begin one; another of that name is no longer waited for."""
+        """Start a task; an earlier one of that name is no longer tracked."""
         task = self._tasks[name] = BackgroundTask(work, name)
         task.start()
         self._timer.start()
         return task
 
     def stop(self, name: str) -> None:
-        """Ask that one to stop, where there is one."""
+        """Request a task to stop, if there is one."""
         if name in self._tasks:
             self._tasks[name].stop_event.set()
 
     def stop_all(self) -> None:
-        """Stop all of them, and wait a little for each."""
+        """Stop all tasks and wait briefly for each."""
         for task in self._tasks.values():
             task.stop_event.set()
         for task in self._tasks.values():

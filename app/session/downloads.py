@@ -1,5 +1,6 @@
-"""Models of the hub, on the main thread: fetched, checked and deleted beside the window. It outlives the dialog that
-shows it, and a change of language."""
+"""Hub downloads: fetches, verifies and deletes models in background threads. Independent of the dialog and of a
+language change.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from core.errors import DownloadStoppedError
 
 
 class DownloadStatuses(QObject):
-    """`changed(name)`: that model stands otherwise; `listed`: others are on the disk."""
+    """Statuses by model name. `changed(name)`: a status changed; `listed`: the set of models on the disk changed."""
 
     changed = Signal(str)
     listed = Signal()
@@ -25,19 +26,19 @@ class DownloadStatuses(QObject):
         self._statuses: dict[str, DownloadStatus] = {}
         self._revisions: dict[str, int] = {}
         self.revision = 0
-        """How often anything has been told: what was read from the disk at a moment knows nothing of later ones."""
+        """Number of changes so far; a disk scan must not overwrite later changes."""
 
     @property
     def names(self) -> list[str]:
-        """Models that are on the disk, whole or not, or on their way."""
+        """Names of the models on the disk, complete or partial, or in progress."""
         return [name for name, status in self._statuses.items() if status.status != "none"]
 
     def get(self, name: str) -> DownloadStatus:
-        """How that model stands."""
+        """Return the status of a model."""
         return self._statuses.get(name, DownloadStatus())
 
     def set_status(self, name: str, status: DownloadStatus) -> None:
-        """It stands so from now on."""
+        """Set the status of a model."""
         self.revision += 1
         self._statuses[name], self._revisions[name] = status, self.revision
         self.changed.emit(name)
@@ -45,7 +46,7 @@ class DownloadStatuses(QObject):
     def apply_scan(
         self, revision: int, complete: list[tuple[str, int]], unfinished: tuple[catalog.Unfinished, ...]
     ) -> None:
-        """These were there, with their bytes, when one began to look; what was told since is known better already."""
+        """Update the statuses from a disk scan started at `revision`; newer statuses are kept."""
         scanned = {name: DownloadStatus("whole", size, size) for name, size in complete}
         scanned |= {one.name: DownloadStatus("paused", one.done, one.total) for one in unfinished}
         for name, status in scanned.items():
@@ -56,40 +57,40 @@ class DownloadStatuses(QObject):
         self.listed.emit()
 
     def update_progress(self, name: str, progress: catalog.Progress) -> None:
-        """It has come so far."""
+        """Update the progress of a download or check."""
         status = self.get(name)
         if status.is_busy:
             self.set_status(name, replace(status, done=progress.done, total=progress.total, progress=progress))
 
     def finish_check(self, name: str, damaged: tuple[str, ...]) -> None:
-        """It was held against its digests."""
+        """Store the result of a check against the digests."""
         self.set_status(name, replace(self.get(name), status="whole", progress=None, damaged=damaged))
 
     def mark_stopped(self, name: str) -> None:
-        """Nothing more is done for it; a check ends without a result."""
+        """Set the status after a stop; a stopped check has no result."""
         status = self.get(name)
         was_checking = status.status == "checking"
         self.set_status(name, replace(status, status="whole" if was_checking else "paused", progress=None))
 
     def mark_failed(self, name: str, error: ErrorReport) -> bool:
-        """What was done for it has failed; whether the model is whole all the same."""
+        """Set the status after a failure; return whether the model is complete anyway."""
         status = self.get(name)
         is_complete = status.status in ("checking", "whole")
         self.set_status(name, replace(status, status="whole" if is_complete else "failed", progress=None, error=error))
         return is_complete
 
     def remove(self, name: str) -> None:
-        """Nothing of it is left."""
+        """Set the status of a deleted model."""
         self.set_status(name, DownloadStatus())
         self.listed.emit()
 
 
 _SEARCH = "?search"
-"""The errand's name, which no model can have."""
+"""Task name that no model can have."""
 
 
 class HubSearch(QObject):
-    """`listed`: what is found is other than before, or all there is; `judged(name)`: more is known of that model."""
+    """Searches the Hub. `listed`: the results changed or are complete; `judged(name)`: details of a model were added."""
 
     listed = Signal()
     judged = Signal(str)
@@ -97,23 +98,23 @@ class HubSearch(QObject):
     def __init__(self, tasks: TaskManager, parent: QObject) -> None:
         super().__init__(parent)
         self.query: str | None = None
-        """What was searched for last; None before the first search."""
+        """The last query; None before the first search."""
         self.found: dict[str, catalog.HubModel] = {}
-        """By name, in the order of the hub."""
+        """Results by name, in the order of the Hub."""
         self.error: ErrorReport | None = None
-        """Why nothing was found."""
+        """Why the search failed."""
         self._tasks = tasks
         self._task: BackgroundTask | None = None
         tasks.ended.connect(self._on_ended)
 
     @property
     def is_searching(self) -> bool:
-        """Whether a search is under way."""
+        """Whether a search is in progress."""
         return self._tasks.is_running(_SEARCH)
 
     @Slot(str)
     def search(self, text: str) -> None:
-        """Ask the hub; what it finds is listed at once, and judged one after the other."""
+        """Search the Hub; results are listed at once and then checked one by one."""
         self.query, self.error, self.found = text, None, {}
         self._tasks.stop(_SEARCH)
 
@@ -152,12 +153,13 @@ class HubSearch(QObject):
 
 
 _SCAN = "?shelf"
-"""The name of an errand that no model can have."""
+"""Task name that no model can have."""
 
 
 class Downloads(QObject):
-    """`arrived(ModelEntry)` and `deleted(name)`: what can be chosen has changed; `ended(name, ErrorReport or None)`: a
-    download is over. What a download has fetched by the window's end is kept."""
+    """Manages downloads. `arrived(ModelEntry)`, `deleted(name)`: the list of models changed; `ended(name, ErrorReport
+    or None)`: a download ended. Partial downloads are kept when the window closes.
+    """
 
     arrived = Signal(object)
     deleted = Signal(str)
@@ -172,11 +174,11 @@ class Downloads(QObject):
         self._tasks.ended.connect(self._run_next_action)
 
     def status(self, name: str) -> DownloadStatus:
-        """How that model stands."""
+        """Return the status of a model."""
         return self.statuses.get(name)
 
     def scan_disk(self) -> None:
-        """Find out what is there, whole or not; `statuses.listed` follows."""
+        """Scan the disk for complete and partial models; `statuses.listed` follows."""
 
         moment = self.statuses.revision
 
@@ -187,7 +189,7 @@ class Downloads(QObject):
         self._tasks.start(_SCAN, work)
 
     def fetch(self, name: str, allow_pickle: bool = False) -> None:
-        """Download a model, or go on with it; files that a check found damaged are fetched again."""
+        """Start or resume a download; damaged files found by a check are fetched again."""
         status = self.status(name)
         if status.is_busy:
             return
@@ -207,7 +209,7 @@ class Downloads(QObject):
         self.statuses.set_status(name, replace(status, status="fetching", error=None, damaged=None, progress=None))
 
     def verify(self, name: str) -> None:
-        """Read all of it and hold it against its digests."""
+        """Verify all files against their digests."""
 
         def work(errand: BackgroundTask) -> None:
             told = self.statuses.update_progress
@@ -218,14 +220,14 @@ class Downloads(QObject):
         self.statuses.set_status(name, replace(self.status(name), status="checking", error=None, damaged=None))
 
     def stop(self, name: str) -> None:
-        """Pause what is done for that model; a check ends without a result."""
+        """Pause the download, or stop the check without a result."""
         if self._tasks.is_running(name):
             self._tasks.stop(name)
             if self.status(name).status == "fetching":
                 self.statuses.set_status(name, replace(self.status(name), status="stopping"))
 
     def discard(self, name: str) -> None:
-        """Stop fetching it, and delete what has come."""
+        """Stop the download and delete its files."""
         self._next_actions[name] = self._discard
         if self._tasks.is_running(name):
             self.stop(name)
@@ -233,7 +235,7 @@ class Downloads(QObject):
             self._run_next_action(name)
 
     def delete(self, name: str) -> None:
-        """Delete a whole model from the disk."""
+        """Delete a complete model from the disk."""
 
         def work(errand: BackgroundTask) -> None:
             catalog.delete(name)
@@ -243,7 +245,7 @@ class Downloads(QObject):
 
     @Slot()
     def stop_all(self) -> None:
-        """Stop everything; what has come is kept, and can be gone on with."""
+        """Stop everything; partial downloads are kept and can be resumed."""
         self._tasks.stop_all()
 
     def _discard(self, name: str) -> None:
@@ -254,7 +256,7 @@ class Downloads(QObject):
         self._start_task(name, work)
 
     def _start_task(self, name: str, work: Callable[[BackgroundTask], None]) -> None:
-        """An errand for one model, whose every failure is told."""
+        """Start a task for one model and report all failures."""
 
         def guarded(errand: BackgroundTask) -> None:
             try:
@@ -268,7 +270,7 @@ class Downloads(QObject):
 
     @Slot(str)
     def _run_next_action(self, name: str) -> None:
-        """What was to be done once an errand is over."""
+        """Run the action that was waiting for the end of a task."""
         if (then := self._next_actions.pop(name, None)) is not None:
             then(name)
 

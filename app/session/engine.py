@@ -1,4 +1,4 @@
-"""The core as the worker sees it. Only ever touched from the worker's thread: it imports torch."""
+"""The core engine, used by the worker. Call it only from the worker thread, as it imports torch."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
     from core.events import Event
 
 LIBRARY = "libtorch_cpu.so"
-"""By far the largest: `import` would open it with the lock held, which takes a second on a busy machine."""
+"""The largest library: `import` would open it with the lock held, about a second on a busy machine."""
 
 
 def open_libraries() -> bool:
-    """Have the loader open torch's main library; the import that follows then finds it open. True when it did.
+    """Open torch's main library, so that the import that follows is quick; return True if done.
 
-    Calling `dlopen` as a foreign function releases the lock, opening a library through ctypes does not. Only on
-    Linux; elsewhere, or when torch is laid out differently, nothing happens and the import does all the work.
+    Calling `dlopen` as a foreign function releases the lock; opening a library through ctypes does not. Linux only;
+    does nothing elsewhere or if torch is laid out differently.
     """
     spec = importlib.util.find_spec("torch") if sys.platform == "linux" and "torch" not in sys.modules else None
     if spec is None or spec.origin is None:
@@ -65,62 +65,62 @@ def open_libraries() -> bool:
 
 
 class Engine(Protocol):
-    """What the worker needs; tests bring one that follows a script."""
+    """Engine interface of the worker; tests use a scripted one."""
 
     def load(self, request: LoadRequest) -> ModelInfo:
-        """Hold that model ready. Raises core.errors.DecodescopeError."""
+        """Load a model. Raises core.errors.DecodescopeError."""
         ...
 
     def prepare(self, request: RunRequest) -> RunRequest:
-        """The run as the loaded model can do it: the same object, or one whose chat has lost the turns that have no
-        place."""
+        """Return the request as the loaded model can run it: the same object, or one without the chat turns that do not
+        fit.
+        """
         ...
 
     def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
-        """The events of a run that was prepared; looks at `cancel` before every forward pass."""
+        """Yield the events of a prepared run; check `cancel` before every forward pass."""
         ...
 
     def handle_prefix(self, request: PrefixRequest) -> PrefixResult:
-        """Save or load what was read. Raises core.errors.DecodescopeError."""
+        """Save or load a prefix file. Raises core.errors.DecodescopeError."""
         ...
 
     def replay_step(self, request: StepReplayRequest) -> core.WhatIf:
-        """A step under other settings. Raises core.errors.DecodescopeError."""
+        """Replay a step with other settings. Raises core.errors.DecodescopeError."""
         ...
 
     def estimate_memory(self, request: RunRequest) -> MemoryEstimate | None:
-        """What the run would take in memory; loads nothing for it. Raises core.errors.DecodescopeError."""
+        """Estimate the memory of a run without loading anything. Raises core.errors.DecodescopeError."""
         ...
 
     def has_native_step(self, request: BackendRequest) -> bool:
-        """Whether that model's steps are taken in machine code; False for one that is not held."""
+        """Return whether the model uses native decode steps; False if it is not loaded."""
         ...
 
     def inspect_layers(self, request: ModelQuery) -> Iterator[PartialResult]:
-        """What is found inside a step, in parts; ends early once the request is cancelled. Raises
-        core.errors.DecodescopeError."""
+        """Yield partial results of a layer inspection; stop early when cancelled. Raises core.errors.DecodescopeError."""
         ...
 
 
 class CoreEngine:
-    """Loads one model at a time and streams runs from it."""
+    """Loads one model at a time and streams its runs."""
 
     def __init__(self) -> None:
         self._model: core.LoadedModel | None = None
         self._loaded: LoadRequest | None = None
         self._info: ModelInfo | None = None
         self._language = ""
-        """In which it was described: why it refuses a strategy is a sentence."""
+        """Language of the model info, which contains translated reasons."""
         self._drafters: dict[str, core.LoadedModel] = {}
         self._prefixes: core.PrefixStore | None = None
         self._scores: core.KeptScores | None = None
-        """What came into the funnel of the last run's steps."""
+        """Logits that entered the processors in the last run."""
         self._blueprints: dict[LoadRequest, core.LoadedModel] = {}
         self._throughput_texts: dict[tuple[LoadRequest, bool], str] = {}
-        """How quick models with layers on the disk are, and whether they were in memory when it was found out."""
+        """Predicted speeds of models with layers on the disk, and whether the model was loaded for the prediction."""
 
     def load(self, request: LoadRequest) -> ModelInfo:
-        """The model of `request`, from memory when it is the one held already."""
+        """Load the model of `request`, unless it is loaded already."""
         if self._info is None or request != self._loaded:
             self._unload()
             self._model = _load_checked(request)
@@ -131,12 +131,12 @@ class CoreEngine:
         return self._info
 
     def prepare(self, request: RunRequest) -> RunRequest:
-        """The run without the turns of its chat that have no place in the context."""
+        """Return the request without the chat turns that do not fit the context."""
         model = self._loaded_for(request.load)
         return trim_chat(model, request)
 
     def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
-        """The run's events, from the model the request names."""
+        """Return the events of the run."""
         import core
 
         model = self._loaded_for(request.load)
@@ -152,19 +152,19 @@ class CoreEngine:
         )
 
     def handle_prefix(self, request: PrefixRequest) -> PrefixResult:
-        """Write what this model has read to a file, or read such a file."""
+        """Save the tokens that this model has read to a file, or load such a file."""
         if request.ids is None:
             self.load(request.load)
         return serve_prefix(self._loaded_for(request.load), self._prefix_store(request.budget), request)
 
     def replay_step(self, request: StepReplayRequest) -> core.WhatIf:
-        """From the scores that the run has left, else from a pass of its model, where that is here."""
+        """Replay a step from the stored logits, or with a forward pass if the model is loaded."""
         if self._model is None or self._loaded is None or self._loaded.model != request.request.model:
             raise model_missing_error(request.request.model)
         return replay_step(self._model, request, self._load_drafts(request.request), self._scores)
 
     def estimate_memory(self, request: RunRequest) -> MemoryEstimate:
-        """By the models in memory where they are there, else by their blueprints."""
+        """Estimate with the loaded models, or with blueprints of those not loaded."""
         import core
 
         model = self._model_or_blueprint(request.load)
@@ -178,7 +178,7 @@ class CoreEngine:
         )
 
     def _throughput_text(self, request: LoadRequest, model: core.LoadedModel) -> str:
-        """In a sentence; found out once. Raises core.errors.DecodescopeError."""
+        """Return the predicted speed as a sentence, computed once. Raises core.errors.DecodescopeError."""
         import core
 
         key = request, model is self._model
@@ -188,33 +188,31 @@ class CoreEngine:
         return self._throughput_texts[key]
 
     def has_native_step(self, request: BackendRequest) -> bool:
-        """By trying it, where nobody has."""
+        """Return whether native decode steps work for the loaded model, trying them once if needed."""
         import core
 
         is_held = self._loaded is not None and self._loaded.model == request.model
         return is_held and self._model is not None and core.has_quick_step(self._model)
 
     def inspect_layers(self, request: ModelQuery) -> Iterator[PartialResult]:
-        """By the model in memory, where it is the run's own."""
+        """Inspect with the loaded model, if it is that of the run."""
         if self._model is None or self._loaded != request.load:
             raise InsideError(
-                tr("{model} is not loaded any more, and nobody else can say how it decided.").format(
-                    model=request.load.model
-                ),
-                tr("Choose it again, or run this again, then look."),
+                tr("{model} is no longer loaded, so this step cannot be inspected.").format(model=request.load.model),
+                tr("Select the model again, or repeat the run."),
             )
         from app.session.layer_jobs import inspect_layers
 
         yield from inspect_layers(self._model, request)
 
     def _loaded_for(self, request: LoadRequest) -> core.LoadedModel:
-        """The model in memory. Raises CacheError when it is another one than asked for."""
+        """Return the loaded model. Raises CacheError if it is another one."""
         if self._model is None or self._loaded != request:
             raise _not_loaded_error()
         return self._model
 
     def _model_or_blueprint(self, request: LoadRequest) -> core.LoadedModel:
-        """A model to reckon with."""
+        """Return a loaded model, or a blueprint for estimates."""
         import core
 
         if request == self._loaded and self._model is not None:
@@ -234,7 +232,7 @@ class CoreEngine:
         return self._blueprints[request]
 
     def _prefix_store(self, budget: int) -> core.PrefixStore | None:
-        """What earlier runs of this model have read, within `budget` bytes; None for a run that begins from nothing."""
+        """Return the prefix cache limited to `budget` bytes; None if the budget is 0."""
         import core
 
         if not budget:
@@ -252,13 +250,13 @@ class CoreEngine:
         return self._scores
 
     def _unload(self) -> None:
-        """Let the old model go before the new one takes its memory."""
+        """Release the old model before the new one needs its memory."""
         self._model = self._loaded = self._info = None
         self._drafters = {}
         self._prefixes = self._scores = None
 
     def _comparison_model(self, request: RunRequest) -> core.LoadedModel | None:
-        """The model that reads along; it keeps the place of a draft."""
+        """Return the comparison model; it is kept like a draft model."""
         if not request.second:
             return None
         if request.second == request.model and self._model is not None and not is_quantized(request.load.weights):
@@ -266,7 +264,7 @@ class CoreEngine:
         return self._load_drafts(replace(request, draft_names=(request.second,)))[0]
 
     def _load_drafts(self, request: RunRequest) -> list[core.LoadedModel]:
-        """The run's draft models, from memory where they are; others are let go."""
+        """Return the run's draft models, loading missing ones and releasing others."""
         drafters = {name: self._drafters[name] for name in request.draft_names if name in self._drafters}
         self._drafters = drafters
         for name in request.draft_names:
@@ -278,13 +276,12 @@ class CoreEngine:
 def _not_loaded_error() -> Exception:
     from core.errors import CacheError
 
-    return CacheError(tr("The model of this run is not loaded any more, and what it has read went with it."),
-                      tr("Run it again, then save."))  # fmt: skip
+    return CacheError(tr("The model of this run is no longer loaded, and its cache is gone."),
+                      tr("Repeat the run, then save."))  # fmt: skip
 
 
 def _draft_load_request(request: RunRequest, name: str) -> LoadRequest:
-    """How a draft model is loaded: where the run's own is, without its permissions and its kind of weights, whole in
-    memory."""
+    """Return the load request of a draft: on the same device, without permissions and weight format, fully in memory."""
     return replace(
         request.load, model=name, weights="auto", memory=ALL_IN_MEMORY, allow_pickle=False, allow_remote_code=False
     )
@@ -296,7 +293,7 @@ def _load_model(request: LoadRequest) -> core.LoadedModel:
 
     import core
 
-    # It would write to a terminal that a window need not have; transformers leaves it unannotated.
+    # It would write to a terminal, which may not exist; transformers leaves it unannotated.
     logging.disable_progress_bar()
     model = core.load(
         request.model,
@@ -307,13 +304,14 @@ def _load_model(request: LoadRequest) -> core.LoadedModel:
         allow_remote_code=request.allow_remote_code,
         memory_limit=request.memory_limit,
     )
-    assert isinstance(model, core.LoadedModel)  # what an address stands for never comes here
+    assert isinstance(model, core.LoadedModel)  # addresses of remote engines are handled elsewhere
     return model
 
 
 def _check_memory(request: LoadRequest) -> None:
-    """That a model which is to be in memory whole finds room there. Raises core.errors.ModelTooLargeError, and why it
-    cannot be loaded at all."""
+    """Check that a model fits in memory, unless it may stay on the disk. Raises core.errors.ModelTooLargeError, and
+    other errors if it cannot be loaded.
+    """
     import core
 
     if request.memory != ALL_IN_MEMORY:
@@ -328,10 +326,10 @@ def _check_memory(request: LoadRequest) -> None:
     )  # fmt: skip
     if shape.device.type == "cpu" and shape.weight_bytes > fit.free:
         raise ModelTooLargeError(
-            tr("The weights of {model} take {needed}, and {free} are free.").format(
+            tr("The weights of {model} need {needed}, but only {free} are free.").format(
                 model=shape.name, needed=core.words.size(shape.weight_bytes), free=core.words.size(fit.free)
             ),
-            tr("Have what does not fit read from the disk, keep its weights in fewer bits, or close other programs."),
+            tr("Keep part of them on the disk, choose a smaller weight format, or close other programs."),
         )
 
 
@@ -345,7 +343,7 @@ def _load_checked(request: LoadRequest) -> core.LoadedModel:
 
 
 def default_threads(parameters: int) -> int:
-    """One for a small model, whose steps are too short to share; else as many as there are processors, up to eight."""
+    """Return the thread count: 1 for small models, else the number of processors up to eight."""
     if parameters < 30_000_000:
         return 1
     from app.session.layer_jobs import usable_processors

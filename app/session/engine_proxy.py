@@ -1,4 +1,4 @@
-"""An engine in front of another one: what it does not do itself, that one does."""
+"""Engine proxy: delegates everything it does not override."""
 
 from __future__ import annotations
 
@@ -35,60 +35,60 @@ if TYPE_CHECKING:
 
 
 class EngineProxy:
-    """Does everything as the other engine does."""
+    """Delegates all calls to the wrapped engine."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def load(self, request: LoadRequest) -> ModelInfo:
-        """As the other engine does."""
+        """Delegate to the wrapped engine."""
         return self._engine.load(request)
 
     def prepare(self, request: RunRequest) -> RunRequest:
-        """As the other engine does."""
+        """Delegate to the wrapped engine."""
         return self._engine.prepare(request)
 
     def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
-        """As the other engine does."""
+        """Delegate to the wrapped engine."""
         return self._engine.stream(request, cancel)
 
     def handle_prefix(self, request: PrefixRequest) -> PrefixResult:
-        """As the other engine does."""
+        """Delegate to the wrapped engine."""
         return self._engine.handle_prefix(request)
 
     def estimate_memory(self, request: RunRequest) -> MemoryEstimate | None:
-        """As the other engine does."""
+        """Delegate to the wrapped engine."""
         return self._engine.estimate_memory(request)
 
     def has_native_step(self, request: BackendRequest) -> bool:
-        """As the other engine does."""
+        """Delegate to the wrapped engine."""
         return self._engine.has_native_step(request)
 
     def inspect_layers(self, request: ModelQuery) -> Iterator[PartialResult]:
-        """As the other engine does."""
+        """Delegate to the wrapped engine."""
         return self._engine.inspect_layers(request)
 
     def replay_step(self, request: StepReplayRequest) -> WhatIf:
-        """As the other engine does."""
+        """Delegate to the wrapped engine."""
         return self._engine.replay_step(request)
 
 
 class DeterministicEngine(EngineProxy):
-    """Another engine, whose drafts follow no clock and whose events tell no times and no free memory."""
+    """Wraps an engine, with drafting independent of the clock and events without times and free memory."""
 
     def estimate_memory(self, request: RunRequest) -> MemoryEstimate:
-        """Refuses: what is free changes from one moment to the next. Raises DecodescopeError."""
+        """Always raise DecodescopeError, as free memory varies."""
         raise DecodescopeError("Free memory is no part of a still picture.")
 
     def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
-        """The run's events without their times; begins from nothing that earlier runs have read."""
+        """Return the events without times; no prefix cache is used."""
         stream = super().stream(replace(request, steady=True, prefix_budget=0), cancel)
         with closing(cast("Generator[Event]", stream)):
             yield from without_times(stream)
 
 
 def without_times(events: Iterable[Event]) -> Iterator[Event]:
-    """The events, each without its times, and without those that tell nothing else."""
+    """Yield the events without times; drop those that contain nothing else."""
     for event in events:
         stripped = strip_times(event)
         if stripped is not None:
@@ -96,7 +96,7 @@ def without_times(events: Iterable[Event]) -> Iterator[Event]:
 
 
 def strip_times(event: Event) -> Event | None:
-    """The event with 0 or None for every time in it; None for one that tells nothing else."""
+    """Return the event with all times 0 or None; None if it contains nothing else."""
     match event:
         case CostCurve():
             return None
@@ -119,14 +119,14 @@ _UNMEASURED: dict[str, Any] = {
 
 
 class RecordingEngine(EngineProxy):
-    """Another engine, whose first run is recorded; a record that cannot be written is that run's error."""
+    """Engine proxy that records the first run; an unwritable file is that run's error."""
 
     def __init__(self, engine: Engine, path: Path) -> None:
         super().__init__(engine)
         self._path: Path | None = path
 
     def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
-        """The run's events. Raises TraceError where the file cannot be made."""
+        """Return the run's events. Raises TraceError if the file cannot be created."""
         path, self._path = self._path, None
         events = super().stream(request, cancel)
         if path is None:

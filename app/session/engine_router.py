@@ -1,4 +1,4 @@
-"""The engine that a window has: models in memory, and those that an address stands for."""
+"""Engine router: local models in memory, and remote engines by address."""
 
 from __future__ import annotations
 
@@ -26,47 +26,47 @@ if TYPE_CHECKING:
 
 
 class EngineRouter:
-    """Asks the engine that has the model of a request; the other keeps what it holds."""
+    """Delegates each request to the local or the remote engine; both keep their models."""
 
     def __init__(self) -> None:
         self._local: Engine | None = None
         self._remote: Engine | None = None
 
     def load(self, request: LoadRequest) -> ModelInfo:
-        """As the engine that has the model does."""
+        """Delegate to the engine of the model."""
         return self._engine_for(request).load(request)
 
     def prepare(self, request: RunRequest) -> RunRequest:
-        """As the engine that has the model does."""
+        """Delegate to the engine of the model."""
         return self._engine_for(request.load).prepare(request)
 
     def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
-        """As the engine that has the model does."""
+        """Delegate to the engine of the model."""
         return self._engine_for(request.load).stream(request, cancel)
 
     def handle_prefix(self, request: PrefixRequest) -> PrefixResult:
-        """As the engine that has the model does."""
+        """Delegate to the engine of the model."""
         return self._engine_for(request.load).handle_prefix(request)
 
     def replay_step(self, request: StepReplayRequest) -> WhatIf:
-        """As the engine that has the model does."""
+        """Delegate to the engine of the model."""
         return self._engine_for(request.request.load).replay_step(request)
 
     def estimate_memory(self, request: RunRequest) -> MemoryEstimate | None:
-        """As the engine that has the model does."""
+        """Delegate to the engine of the model."""
         return self._engine_for(request.load).estimate_memory(request)
 
     def has_native_step(self, request: BackendRequest) -> bool:
-        """As the engine in memory does: no other one tells."""
+        """Delegate to the local engine."""
         return self._local_engine.has_native_step(request)
 
     def inspect_layers(self, request: ModelQuery) -> Iterator[PartialResult]:
-        """As the engine that has the model does."""
+        """Delegate to the engine of the model."""
         return self._engine_for(request.load).inspect_layers(request)
 
     @property
     def _local_engine(self) -> Engine:
-        """The one with models in memory; not before a window has something to ask."""
+        """The engine with local models, created on first use."""
         if self._local is None:
             from app.session.engine import CoreEngine
 

@@ -1,7 +1,7 @@
 """Garbage collection on the main thread only.
 
-Python collects cycles in whichever thread happens to allocate. A collection in the worker would destroy widgets from
-the wrong thread, which Qt answers with a crash; and a full one would hold up the window while tokens stream.
+Python collects cycles in whichever thread allocates. A collection in the worker would destroy widgets in the wrong
+thread, which crashes Qt; a full one would block the window while tokens stream.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from PySide6.QtCore import QObject, QTimer, Slot
 
 INTERVAL_MS = 500
 BUSY_INTERVALS = 4
-"""Intervals between two collections of a run: what it makes meanwhile is looked through in some 20 ms."""
+"""Intervals between two collections during a run; a collection takes about 20 ms then."""
 _users = 0
 
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Collect nothing meanwhile: of all the objects that a window is made of, none is garbage yet."""
+    """Disable collection while the window is built, as none of its objects is garbage yet."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -31,7 +31,7 @@ def collection_paused() -> Iterator[None]:
 
 
 class GarbageCollector(QObject):
-    """Switches automatic collection off and collects from a timer of the thread it lives in, until `stop`."""
+    """Disables automatic collection and collects from a timer of its own thread, until `stop`."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -42,12 +42,13 @@ class GarbageCollector(QObject):
         self._timer.timeout.connect(self.collect)
 
     def set_busy(self, busy: bool) -> None:
-        """Whether a run is under way. It is looked through seldom, for a short one would wait for that; and only the
-        young generations are, until a whole interval has gone by without a run."""
+        """Set whether a run is in progress. Collection is rarer then, and limited to young generations until an
+        interval passed without a run.
+        """
         self._is_busy, self._was_idle = busy, False
 
     def start(self) -> None:
-        """Take over from the automatic collection."""
+        """Replace the automatic collection."""
         global _users
         if not self._running:
             self._running = True
@@ -56,8 +57,9 @@ class GarbageCollector(QObject):
             self._timer.start()
 
     def stop(self, restore: bool = True) -> None:
-        """Give it back, once no other window needs it off; not while a worker's thread that did not come back may
-        still collect."""
+        """Restore the automatic collection if no other window needs it off; not while a worker thread that did not end
+        may still run.
+        """
         global _users
         self._timer.stop()
         if self._running:
@@ -68,7 +70,7 @@ class GarbageCollector(QObject):
 
     @Slot()
     def collect(self) -> None:
-        """Collect the oldest generation that is due, as the interpreter itself would."""
+        """Collect the oldest generation that is due, as the interpreter would."""
         if self._is_busy and self._skipped < BUSY_INTERVALS:
             self._skipped += 1
             return

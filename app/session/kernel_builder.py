@@ -1,4 +1,4 @@
-"""Has the machine code for steps built in the background, once on a machine, while nothing else is to be done."""
+"""Builds the native decode kernels in the background when idle, once per machine."""
 
 from __future__ import annotations
 
@@ -17,29 +17,30 @@ if TYPE_CHECKING:
     from core import Quickened
 
 IDLE_MS = 4000
-"""So long nothing has been under way before the compiler is started."""
+"""Idle time before the compiler is started."""
 _NAME = "quickening"
 
 
 def build_kernels(cancel: threading.Event) -> Quickened:
-    """Run the compiler, at the lowest priority; `cancel` ends it."""
+    """Run the compiler at the lowest priority; `cancel` stops it."""
     import core
 
     return core.quicken(cancel)
 
 
 class KernelBuilder(QObject):
-    """Runs go over to what is built as the next of them begins. `changed(Steps | None)`: who takes the steps of the
-    model in memory; None while there is none, or where it is on a card or on another machine."""
+    """Builds the kernels; the next run uses them. `changed(DecodeBackend | None)`: the decode backend of the loaded
+    model; None without a model on the CPU of this machine.
+    """
 
     changed = Signal(object)
 
     def __init__(self, session: Session, is_enabled: Callable[[], bool]) -> None:
-        """`is_enabled()`: whether it is switched on."""
+        """`is_enabled()`: whether native code is enabled in the settings."""
         super().__init__(session)
         self._session, self._is_enabled = session, is_enabled
         self.backend: DecodeBackend | None = None
-        """What was told last."""
+        """The backend emitted last."""
         self._may_build = self._is_closed = False
         self._failed: DecodeBackend | None = None
         self._tasks = TaskManager(self)
@@ -53,27 +54,27 @@ class KernelBuilder(QObject):
 
     @property
     def is_building(self) -> bool:
-        """Whether the compiler is at work."""
+        """Whether the compiler is running."""
         return self._tasks.is_running(_NAME)
 
     def allow_building(self) -> None:
-        """What is missing may be built: the window stays."""
+        """Allow building, as the window stays open."""
         self._may_build = True
         self._schedule_build()
 
     @Slot()
     def emit_backend(self) -> None:
-        """Say once more what is so."""
+        """Emit the current backend again."""
         self.changed.emit(self.backend)
 
     @Slot()
     def follow_settings(self) -> None:
-        """It may have been switched on or off."""
+        """Apply the setting if it changed."""
         if self.backend is not None and (self.backend.state == "off") == self._is_enabled():
             self._check_backend()
 
     def close(self) -> None:
-        """The window closes, and the compiler with it."""
+        """Stop the compiler when the window closes."""
         self._is_closed = True
         self._timer.stop()
         self._tasks.stop_all()
@@ -87,7 +88,7 @@ class KernelBuilder(QObject):
 
     @Slot()
     def _check_backend(self) -> None:
-        """Find out what is so for the model in memory."""
+        """Determine the backend of the loaded model."""
         model = self._session.model
         if model is None or model.engine or model.device != "cpu" or self._is_closed:
             self._set_backend(None)
@@ -108,7 +109,7 @@ class KernelBuilder(QObject):
 
     @Slot()
     def _schedule_build(self) -> None:
-        """Begin in a while, if nothing comes between."""
+        """Start building after an idle time."""
         is_missing = self.backend is not None and self.backend.state == "missing"
         if self._may_build and is_missing and self._session.state == "idle" and not self._is_closed:
             self._timer.start()
@@ -121,14 +122,14 @@ class KernelBuilder(QObject):
         self._set_backend(DecodeBackend("building"))
 
     def _build(self, task: BackgroundTask) -> None:
-        """On a thread of its own."""
+        """Build in the task's own thread."""
         task.post(self._on_built, build_kernels(task.stop_event))
 
     def _on_built(self, result: Quickened) -> None:
         if result.state == "failed":
             self._failed = DecodeBackend("failed", details=result.details)
         if not self._is_closed:
-            QTimer.singleShot(0, self, self._check_backend)  # by then the errand is over
+            QTimer.singleShot(0, self, self._check_backend)  # the task has ended by then
 
     @Slot(object)
     def _on_answer(self, answer: Answer) -> None:

@@ -1,4 +1,4 @@
-"""Trainings of the preference lab, on a thread of their own, so that runs go on meanwhile. Imports torch there."""
+"""Jobs of the preference lab, run in their own thread so that runs can go on. Imports torch in that thread."""
 
 from __future__ import annotations
 
@@ -33,15 +33,16 @@ FolderOf = Callable[[Task], Path]
 
 
 class PreferenceJobs(QObject):
-    """One piece of work at a time. `arrived(LabWish, event)` with events of `core.labs.preference` or of
-    `app.state.labs`; `ended(LabWish, ErrorReport | None)` once nothing follows."""
+    """Runs one job at a time. `arrived(LabRequest, event)`: events of `core.labs.preference` or `app.state.labs`;
+    `ended(LabRequest, ErrorReport | None)`.
+    """
 
     started = Signal(object)
     arrived = Signal(object, object)
     ended = Signal(object, object)
 
     def __init__(self, folder: Callable[[], Path], parent: QObject | None = None) -> None:
-        """`folder()`: where the user's data lies."""
+        """`folder()` returns the user's data folder."""
         super().__init__(parent)
         self._data = folder
         self._tasks = TaskManager(self)
@@ -50,34 +51,34 @@ class PreferenceJobs(QObject):
         self._error: ErrorReport | None = None
         self._folders: dict[Task, Path] = {}
         self.events: dict[Task, list[object]] = {}
-        """What each kind of work has told so far."""
+        """The events of each kind of job so far."""
 
     @property
     def current_request(self) -> LabRequest | None:
-        """What is under way."""
+        """The running job."""
         return self._current_request
 
     @property
     def folder(self) -> Path:
-        """Where everything lies that the lab makes."""
+        """The folder with all files of the lab."""
         return self._data() / "preference"
 
     def folder_of(self, task: Task) -> Path:
-        """Where what comes of that stage lies."""
+        """Return the output folder of a stage."""
         names = {"sft": "storyteller-tuned", "reward": "reward", "ppo": "storyteller-ppo"}
         return self.folder / names[task]
 
     def is_done(self, task: Task) -> bool:
-        """Whether there is something that came of that stage."""
+        """Return whether a stage has results."""
         return (self.folder_of(task) / "config.json").is_file()
 
     @property
     def finished_tasks(self) -> frozenset[Task]:
-        """The stages that something came of."""
+        """The stages that have results."""
         return frozenset(task for task, _ in STAGES if self.is_done(task))
 
     def start(self, request: LabRequest) -> None:
-        """Begin; nothing while something is under way."""
+        """Start a job, unless one is running."""
         if self._current_request is not None:
             return
         self._current_request, self._error = request, None
@@ -87,15 +88,15 @@ class PreferenceJobs(QObject):
 
     @Slot()
     def stop(self) -> None:
-        """End what is under way; a training goes on from there when it is begun again."""
+        """Stop the job; a training resumes from there when started again."""
         self._tasks.stop(_PREFERENCE)
 
     def stop_and_wait(self) -> None:
-        """The window closes."""
+        """Stop when the window closes."""
         self._tasks.stop_all()
 
     def _work(self, task: BackgroundTask) -> None:
-        """On its own thread."""
+        """Run the job in the task's thread."""
         assert self._current_request is not None
         try:
             for event in _preference_events(self._current_request, task, self.folder, self.folder_of):
@@ -120,7 +121,7 @@ class PreferenceJobs(QObject):
 def _preference_events(request: LabRequest, task: BackgroundTask, home: Path, folder_of: FolderOf) -> Iterator[object]:
     import torch
 
-    torch.set_num_threads(1)  # of this thread: as quick for a small model, and the window keeps the other processor
+    torch.set_num_threads(1)  # this thread only: as fast for a small model, and leaves a processor to the window
     yield from _TASKS[request.task](request, task, home, folder_of)
 
 
@@ -138,9 +139,13 @@ def _reward(request: LabRequest, task: BackgroundTask, home: Path, folder_of: Fo
 
     data = {BUNDLED: None, USER_RANKINGS: home / RANKINGS_FILE}.get(request.data, request.data)
     yield from labs.preference.train_reward(
-        data, model=_model_name(False, folder_of), folder=folder_of("reward"), steps=request.steps or None, seed=request.seed,
+        data,
+        model=_model_name(False, folder_of),
+        folder=folder_of("reward"),
+        steps=request.steps or None,
+        seed=request.seed,
         cancel=task.stop_event,
-    )  # fmt: skip
+    )
 
 
 def _ppo(request: LabRequest, task: BackgroundTask, _home: Path, folder_of: FolderOf) -> Iterator[object]:
@@ -185,13 +190,18 @@ def _model_name(tuned: bool, folder_of: FolderOf) -> str:
 
 
 _TASKS: dict[Task, Callable[[LabRequest, BackgroundTask, Path, FolderOf], Iterator[object]]] = {
-    "sft": _sft, "reward": _reward, "ppo": _ppo, "tokens": _score_tokens, "best_of": _best_of, "draw": _draw_completions,
-}  # fmt: skip
+    "sft": _sft,
+    "reward": _reward,
+    "ppo": _ppo,
+    "tokens": _score_tokens,
+    "best_of": _best_of,
+    "draw": _draw_completions,
+}
 
 
 @dataclass
 class ScaleRun:
-    """What was asked, what it has told so far, and how it ended."""
+    """Request, events so far, and error of a run."""
 
     request: ScaleRequest
     events: list[object] = field(default_factory=list)
@@ -200,8 +210,7 @@ class ScaleRun:
 
 
 class ScaleJobs(QObject):
-    """A run at a time for each page, by the page's name. `arrived(page, event)` with events of `core.labs.scale`;
-    `ended(page)` once nothing follows."""
+    """Runs one job per page, by page name. `arrived(page, event)`: events of `core.labs.scale`; `ended(page)`."""
 
     started = Signal(str)
     arrived = Signal(str, object)
@@ -212,10 +221,10 @@ class ScaleJobs(QObject):
         self._tasks = TaskManager(self)
         self._tasks.ended.connect(self._on_ended)
         self.runs: dict[str, ScaleRun] = {}
-        """The last one of each page."""
+        """The last run of each page."""
 
     def start(self, page: str, request: ScaleRequest) -> None:
-        """Begin, unless one of that page is under way."""
+        """Start a run, unless one of that page is running."""
         if self._tasks.is_running(page):
             return
         run = self.runs[page] = ScaleRun(request)
@@ -223,28 +232,28 @@ class ScaleJobs(QObject):
         self._tasks.start(page, lambda errand: self._work(errand, page, run))
 
     def stop(self, page: str) -> None:
-        """End its processes; `ended` comes when they are gone."""
+        """Stop the processes; `ended` follows when they have exited."""
         self._tasks.stop(page)
 
     @Slot()
     def stop_all(self) -> None:
-        """The room is closed."""
+        """Stop all when the lab window is closed."""
         for page in self.runs:
             self.stop(page)
 
     def stop_and_wait(self) -> None:
-        """The window closes."""
+        """Stop when the window closes."""
         self._tasks.stop_all()
 
     def _work(self, task: BackgroundTask, page: str, run: ScaleRun) -> None:
-        """On its own thread."""
+        """Run the job in the task's thread."""
         try:
             for event in _scale_events(run.request, task.stop_event):
                 task.post(self._on_event, page, event)
         except DecodescopeError as error:
             task.post(self._on_error, run, make_error_report(error))
         except Exception as error:
-            cause = tr("The lab met something that nothing here foresees.")
+            cause = tr("The lab failed with an unexpected error.")
             unforeseen = UnforeseenError(cause, "", f"{type(error).__name__}: {error}")
             task.post(self._on_error, run, make_error_report(unforeseen))
 
@@ -274,7 +283,7 @@ _SPEED = "speed"
 
 
 class SpeedJobs(QObject):
-    """One measurement at a time. `changed` whenever something came of it, `ended` once nothing follows."""
+    """Runs one measurement at a time. `changed`: new results; `ended`: the measurement has ended."""
 
     changed = Signal()
     ended = Signal()
@@ -284,10 +293,10 @@ class SpeedJobs(QObject):
         self._tasks = TaskManager(self)
         self._tasks.ended.connect(self._on_ended)
         self.speeds = SpeedResults()
-        """What the last one told."""
+        """Results of the last measurement."""
 
     def start(self, request: speed.Asked) -> None:
-        """Begin anew; nothing while one is under way."""
+        """Start a measurement, unless one is running."""
         if self._tasks.is_running(_SPEED):
             return
         self.speeds = SpeedResults()
@@ -297,15 +306,15 @@ class SpeedJobs(QObject):
 
     @Slot()
     def stop(self) -> None:
-        """End its processes; what was measured stays."""
+        """Stop the processes; the results stay."""
         self._tasks.stop(_SPEED)
 
     def stop_and_wait(self) -> None:
-        """The window closes."""
+        """Stop when the window closes."""
         self._tasks.stop_all()
 
     def _work(self, task: BackgroundTask, request: speed.Asked) -> None:
-        """On its own thread."""
+        """Run the job in the task's thread."""
         try:
             for event in speed.measuring(request, task.stop_event):
                 task.post(self._on_event, event)

@@ -1,4 +1,4 @@
-"""Looks inside a step, by the core: what the worker does when nothing runs. Imports torch with the core."""
+"""Layer inspection by the core, done by the worker between runs. Imports torch with the core."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ if TYPE_CHECKING:
     import core
 
 PartialResult = tuple[LayerFindings, int, int]
-"""What was found, how many parts of the work are done, of how many."""
+"""The results, the number of finished parts and the total number of parts."""
 
 
 def usable_processors() -> int:
-    """Processors there are to compute with, up to eight."""
+    """Return the number of usable processors, up to eight."""
     count = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     return max(1, min(8, count))
 
 
 def inspect_layers(model: core.LoadedModel, request: ModelQuery) -> Iterator[PartialResult]:
-    """The answer in parts, as they are found, on all processors unless their number is set: whole texts are work enough
-    to be shared, which single steps of a small model are not. Raises core.errors.DecodescopeError."""
+    """Yield the results in parts, using all processors unless their number is set: full texts are worth sharing, single
+    steps of a small model are not. Raises core.errors.DecodescopeError.
+    """
     import torch
 
     before = torch.get_num_threads()
@@ -62,9 +63,16 @@ def _influence(model: core.LoadedModel, request: ModelQuery) -> Iterator[Partial
 
     query = request.query
     results = core.occlusion(
-        model, request.ids, request.step, query.other_token, query.unit, source=_source(model, request), media=request.media,
-        cancel=request.cancel, instead=None if query.replacement is None else core.neutral_token(model, query.replacement),
-    )  # fmt: skip
+        model,
+        request.ids,
+        request.step,
+        query.other_token,
+        query.unit,
+        source=_source(model, request),
+        media=request.media,
+        cancel=request.cancel,
+        instead=None if query.replacement is None else core.neutral_token(model, query.replacement),
+    )
     for part in results:
         yield tuple(PositionWeight(*effect) for effect in part.effects), part.done, part.total
 

@@ -1,4 +1,4 @@
-"""What crosses between the two threads: a run to be done, its events, and the answers to everything asked."""
+"""Data passed between the two threads: jobs, events, and answers to all requests."""
 
 from __future__ import annotations
 
@@ -31,15 +31,17 @@ if TYPE_CHECKING:
     from core.events import Event
 
 MIN_INTERVAL, MAX_INTERVAL = 1 / 30, 1 / 5
-"""Seconds between two batches; the first token waits for none. At the longest a batch holds hundreds of tokens:
-nobody reads them as they come, and each drawing in between takes the run's own time."""
+"""Minimum and maximum seconds between two batches; the first token is not delayed. The longest batches contain hundreds
+of tokens.
+"""
 MAX_DRAWING_FRACTION = 0.03
-"""Share of its time that this thread may draw while a run is under way: both threads need the interpreter's lock, so
-what one of them uses the other cannot have."""
+"""Maximum fraction of the time for drawing during a run: both threads share the interpreter lock, so drawing slows the
+run.
+"""
 
 
 class DeliveryRate:
-    """When the next batch is due."""
+    """Computes when the next batch is due."""
 
     def __init__(self) -> None:
         self.interval = MIN_INTERVAL
@@ -47,17 +49,19 @@ class DeliveryRate:
         self._batches = 0
 
     def begin(self) -> None:
-        """A run begins: its first batch is due soon, for a short prompt is read by then. What drawing takes is known
-        from the runs before."""
+        """Start a run: schedule its first batch soon, since short prompts finish quickly. The drawing cost is known
+        from earlier runs.
+        """
         self._last, self._batches = (time.monotonic() + MIN_INTERVAL - self.interval, time.thread_time()), 0
 
     def seconds_until_due(self) -> float:
-        """Seconds until the next batch is due; not above 0 when it is."""
+        """Return the seconds until the next batch is due, at most 0 if it is."""
         return self._last[0] + self.interval - time.monotonic()
 
     def record_batch(self) -> None:
-        """A batch goes out now; what this thread has computed since the last one was the drawing of that. The first of
-        a run is a single token, which says nothing of a page of them."""
+        """Record a delivered batch; the CPU time since the last one is its drawing cost. The first batch is ignored, as
+        it contains a single token.
+        """
         now = (time.monotonic(), time.thread_time())
         if self._batches > 1:
             due = (now[1] - self._last[1]) / MAX_DRAWING_FRACTION
@@ -66,17 +70,17 @@ class DeliveryRate:
 
 
 class Mailbox:
-    """Events on their way to the window. Appending and taking are single steps of a deque: no lock is held."""
+    """Events on their way to the window. Appending and taking are atomic deque operations, so no lock is needed."""
 
     def __init__(self) -> None:
         self._events: deque[Event] = deque()
         self.is_urgent = False
-        """It holds something that is to be shown at once."""
+        """Whether it contains an event to be shown at once."""
 
     def put(self, event: Event, is_urgent: bool = False) -> bool:
-        """Add one; True when the window must be told: it is the first in the box, or urgent.
+        """Add an event; return True if the window must be notified: it is the first in the box, or urgent.
 
-        Looking after adding, not before: the window may empty the box in between.
+        The length is read after adding, as the window may empty the box in between.
         """
         self._events.append(event)
         if is_urgent:
@@ -84,7 +88,7 @@ class Mailbox:
         return is_urgent or len(self._events) == 1
 
     def take(self) -> list[Event]:
-        """Everything in it, oldest first."""
+        """Return all events, oldest first, and empty the box."""
         self.is_urgent, taken = False, []
         while self._events:
             taken.append(self._events.popleft())
@@ -93,20 +97,20 @@ class Mailbox:
 
 @plain(eq=False)
 class WorkerJob:
-    """One run as the worker sees it."""
+    """A run as the worker sees it."""
 
     number: int
     request: RunRequest
     recording: Path | None = None
-    """Where it is to be recorded, if anywhere."""
+    """File to record to, if any."""
     cancel: threading.Event = field(default_factory=threading.Event)
     end_reported: threading.Event = field(default_factory=threading.Event)
-    """Set once the window has been told of its end."""
+    """Set once the window has been notified of the end."""
     mailbox: Mailbox = field(default_factory=Mailbox)
 
 
 class ModelLoaded(NamedTuple):
-    """Answer to a load request: `info` or `error`; `for_run` when a run asked for it, not the window."""
+    """Answer to a load request: `info` or `error`; `for_run` if requested by a run, not by the window."""
 
     request: LoadRequest
     for_run: bool = False
@@ -115,21 +119,21 @@ class ModelLoaded(NamedTuple):
 
 
 class RunEnded(NamedTuple):
-    """Answer to a job, once all its events are in its mailbox; `error` is None when the stream ended by itself."""
+    """Answer to a job, after all its events; `error` is None if the stream ended normally."""
 
     number: int
     error: ErrorReport | None = None
 
 
 class Recording(NamedTuple):
-    """The recording of a run that has ended, closed; `error` says why it is not whole."""
+    """Closed recording of a finished run; `error`: why it is incomplete."""
 
     path: Path
     error: ErrorReport | None = None
 
 
 class Answer(NamedTuple):
-    """What came of a prefix served, a run reckoned, a step supposed, or who takes the steps: `result` or `error`."""
+    """Answer to a prefix, memory estimate, step replay or decode backend request: `result` or `error`."""
 
     request: PrefixRequest | RunRequest | StepReplayRequest | BackendRequest
     result: PrefixResult | MemoryEstimate | WhatIf | bool | None = None
@@ -138,7 +142,7 @@ class Answer(NamedTuple):
 
 @plain(frozen=True, eq=False)
 class RunInProgress:
-    """A run that the worker is busy with, on both sides; a silent one is measured and not shown."""
+    """A run in progress with its job; a silent one is measured and not shown."""
 
     job: WorkerJob
     run: Run
@@ -146,7 +150,7 @@ class RunInProgress:
 
 
 class EventDelivery(QObject):
-    """`arrived(run, events)` for each batch of a run that is shown; `trimmed(run)`: its request is shorter."""
+    """Delivers events. `arrived(run, events)`: a batch of a shown run; `trimmed(run)`: its request was shortened."""
 
     arrived = Signal(object, object)
     trimmed = Signal(object)
@@ -161,12 +165,12 @@ class EventDelivery(QObject):
         self._timer.timeout.connect(self.deliver)
 
     def begin(self, underway: RunInProgress) -> None:
-        """Deliver the events of this run from now on."""
+        """Start to deliver the events of a run."""
         self._current = underway
         self._rate.begin()
 
     def finish(self) -> list[Event]:
-        """What is left, in the run already: it is told together with the run's end. Nothing comes any more."""
+        """Apply the remaining events, stop delivering and return them."""
         self._timer.stop()
         events = self._apply_new_events()
         self._current = None
@@ -174,7 +178,7 @@ class EventDelivery(QObject):
 
     @Slot(int, object)
     def on_prepared(self, number: int, request: RunRequest) -> None:
-        """The worker has left out the turns of a chat that have no place."""
+        """Update the request after the worker removed chat turns that do not fit."""
         underway = self._current
         if underway is not None and number == underway.job.number:
             underway.run.request = request
@@ -183,7 +187,7 @@ class EventDelivery(QObject):
 
     @Slot(int)
     def on_mail(self, number: int) -> None:
-        """There is something in the mailbox of that job."""
+        """Deliver new events now or when the next batch is due."""
         if self._current is None or number != self._current.job.number:
             return
         wait = 0.0 if self._current.job.mailbox.is_urgent else self._rate.seconds_until_due()
@@ -195,13 +199,13 @@ class EventDelivery(QObject):
 
     @Slot()
     def deliver(self) -> None:
-        """Hand over everything that has come."""
+        """Deliver all new events."""
         events = self._apply_new_events()
         if events and self._current is not None and not self._current.is_silent:
             self.arrived.emit(self._current.run, events)
 
     def _apply_new_events(self) -> list[Event]:
-        """Everything that has come, in the run from now on."""
+        """Take the new events and apply them to the run."""
         if self._current is None:
             return []
         events = self._current.job.mailbox.take()

@@ -1,4 +1,4 @@
-"""What is known of the sounds and pictures that the window shows, read beside it, each once."""
+"""Cache of the media that the window shows, read in the background."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class MediaCache(QObject):
-    """`mediumRead(Medium)`: that file has been read, well or not."""
+    """Reads each file once. `mediumRead(Medium)`: a file was read, successfully or not."""
 
     mediumRead = Signal(object)
 
@@ -24,20 +24,20 @@ class MediaCache(QObject):
         self._tasks: TaskManager | None = None
 
     def get(self, path: str) -> Medium:
-        """What is known of it now; of a file that was never asked for nothing, and its reading begins."""
+        """Return what is known of a file now; start reading it if it is new."""
         if path not in self._media:
             self.reload(path)
         return self._media[path]
 
     def reload(self, path: str) -> Medium:
-        """Look at the file anew: it may be another, or gone. What is known until then."""
+        """Read a file again, as it may have changed; return an empty entry until then."""
         name = Path(path).name or path
         self._media[path] = Medium(path, name)
         self._start_reading(path)
         return self._media[path]
 
     def close(self) -> None:
-        """Wait a little for what is being read."""
+        """Wait briefly for pending reads."""
         if self._tasks is not None:
             self._tasks.stop_all()
 

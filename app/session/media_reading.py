@@ -1,4 +1,4 @@
-"""A file of sound or a picture, read as it is to be shown. Away from the main thread: a long one takes its time."""
+"""Reads an audio file or image for display. Call it in a background thread, as long files take time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def read_medium(path: str) -> Medium:
-    """What the file holds, as the core reads it; with `trouble` where it cannot be read."""
+    """Read a file with the core; `trouble` is set if that fails."""
     name = Path(path).name or path
     try:
         about = core.media.inspect(path)
@@ -23,12 +23,12 @@ def read_medium(path: str) -> Medium:
             return Medium(path, name, about.kind, width=about.width, height=about.height, thumbnail=small)
         peaks = peaks_of(core.media.samples(path, about.rate))
         return Medium(path, name, about.kind, seconds=about.seconds, rate=about.rate, peaks=peaks)
-    except Exception as error:  # whatever a file does to a library, the window stands
+    except Exception as error:  # any library error for a broken file must not end the program
         return Medium(path, name, error=error_report(error))
 
 
 def peaks_of(samples: np.ndarray) -> tuple[tuple[float, float], ...]:
-    """Lowest and highest of `WAVEFORM_INTERVALS` equal stretches of samples [n]; of fewer where there are fewer samples."""
+    """Return minimum and maximum of up to `PEAKS` equal parts of samples [n]."""
     import numpy as np
 
     if not len(samples):
@@ -39,7 +39,7 @@ def peaks_of(samples: np.ndarray) -> tuple[tuple[float, float], ...]:
 
 
 def _thumbnail(path: str) -> Thumbnail:
-    """The picture, no larger than it is, within a square of `MAX_THUMBNAIL_SIZE` pixels."""
+    """Scale the picture down to fit a square of `THUMBNAIL` pixels."""
     picture = core.media.picture(path)
     picture.thumbnail((MAX_THUMBNAIL_SIZE, MAX_THUMBNAIL_SIZE))
     return Thumbnail(picture.width, picture.height, picture.tobytes())

@@ -1,4 +1,4 @@
-"""Recording a run as it is streamed, on the worker's thread. A disk that refuses does not end the run."""
+"""Records a run while it is streamed, on the worker thread. A disk error does not end the run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class RunRecorder:
-    """A run that is written to `path`: begun, event by event, and closed once nobody waits for it any more."""
+    """Recording of a run to `path`: started, written event by event, and closed after the run."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -25,7 +25,7 @@ class RunRecorder:
         self._failure: Failure | None = None
 
     def start(self, request: RunRequest) -> None:
-        """The run as it was prepared."""
+        """Start the recording with the prepared request."""
         from core.errors import TraceError
         from core.trace import Recorder
 
@@ -35,18 +35,18 @@ class RunRecorder:
             self._error = make_error_report(error)
 
     def write(self, event: Event) -> None:
-        """One event more; costs next to nothing here and now."""
+        """Write an event; buffered and cheap."""
         if self._recorder is not None:
             self._recorder.write(event)
 
     def fail(self, error: BaseException) -> None:
-        """What the run has raised."""
+        """Record the exception of the run."""
         from core.trace import failure_of
 
         self._failure = failure_of(error)
 
     def close(self) -> Recording:
-        """Write what is left; what could not be is its trouble."""
+        """Write the rest and return the recording, with an error if incomplete."""
         recorder = self._recorder
         if recorder is not None:
             recorder.close(self._failure)

@@ -1,4 +1,4 @@
-"""Models on other machines as the worker sees them. Only ever touched from the worker's thread."""
+"""Engine for remote models. Call it only from the worker thread."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class RemoteEngine:
-    """Reaches one model at a time."""
+    """Connects to one model at a time."""
 
     def __init__(self) -> None:
         self._model: core.RemoteModel | None = None
@@ -37,7 +37,7 @@ class RemoteEngine:
         self._language = ""
 
     def load(self, request: LoadRequest) -> ModelInfo:
-        """Ask the engine what it is, unless it has been asked. Raises EngineError, ModelNotFoundError."""
+        """Connect to the engine, unless connected. Raises EngineError, ModelNotFoundError."""
         if request != self._connected or self._model is None:
             self._model = self._info = self._connected = None
             self._model = _connect(request)
@@ -48,11 +48,11 @@ class RemoteEngine:
         return self._info
 
     def prepare(self, request: RunRequest) -> RunRequest:
-        """As it is: how long a chat is in tokens, the engine alone knows."""
+        """Return the request unchanged: the token count of a chat is known only to the engine."""
         return request
 
     def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
-        """The run's events. Raises DecodescopeError."""
+        """Return the run's events. Raises DecodescopeError."""
         if self._model is None or request.load != self._connected:
             self.load(request.load)
         assert self._model is not None
@@ -61,36 +61,34 @@ class RemoteEngine:
         return remote.stream(self._model, request, cancel)
 
     def handle_prefix(self, request: PrefixRequest) -> PrefixResult:
-        """Raises CacheError: what it has read stays with the engine."""
+        """Raise CacheError, as the cache stays on the engine."""
         raise CacheError(
-            tr("What {model} has read stays on its machine.").format(model=_model_name(request.load)),
-            tr("Prefixes can be kept of models in this machine's memory."),
+            tr("The cache of {model} is on another machine.").format(model=_model_name(request.load)),
+            tr("Prefixes can be saved only for models in this machine's memory."),
         )
 
     def replay_step(self, request: StepReplayRequest) -> core.WhatIf:
-        """Raises ModelError: its scores are not told."""
+        """Raise ModelError, as the engine does not return all logits."""
         raise ModelError(
-            tr("{model} tells a few of its shares, not the scores that other settings would act on.").format(
+            tr("{model} returns only some probabilities, not the scores that other settings would change.").format(
                 model=_model_name(request.request.load)
             ),
-            tr("Run it again with these settings."),
+            tr("Run again with these settings."),
         )
 
     def estimate_memory(self, request: RunRequest) -> MemoryEstimate | None:
-        """Nothing: it takes no memory here."""
+        """Return None, as no local memory is used."""
         return None
 
     def has_native_step(self, _request: BackendRequest) -> bool:
-        """False: they are taken elsewhere."""
+        """Return False, as decoding is remote."""
         return False
 
     def inspect_layers(self, request: ModelQuery) -> Iterator[PartialResult]:
-        """Raises InsideError: nobody looks into another machine's model."""
+        """Raise InsideError, as remote models cannot be inspected."""
         raise InsideError(
-            tr("{model} runs on another machine, which shows nothing of what happens inside it.").format(
-                model=_model_name(request.load)
-            ),
-            tr("Load a model into this machine's memory to look inside it."),
+            tr("{model} runs on another machine and cannot be inspected.").format(model=_model_name(request.load)),
+            tr("Load a model on this machine to inspect it."),
         )
 
 
@@ -119,11 +117,11 @@ def _describe(model: core.RemoteModel, request: LoadRequest) -> ModelInfo:
 
 
 def _scored_text(request: RunRequest) -> object:
-    """The prompt with its answer behind it; an engine scores texts."""
+    """Return the prompt followed by its answer, for scoring."""
     if request.second:
         raise ComparisonError(
-            tr("A text that another machine scores is read by its model alone."),
-            tr("Score it with a model in this machine's memory."),
+            tr("Remote scoring does not support a comparison model."),
+            tr("Score it with a local model."),
         )
     if not isinstance(request.prompt, str):
         raise _chat_unsupported_error()
@@ -132,6 +130,6 @@ def _scored_text(request: RunRequest) -> object:
 
 def _chat_unsupported_error() -> DecodescopeError:
     return ModelError(
-        tr("An engine on another machine scores texts, no chats: how it writes a chat down, it does not tell."),
+        tr("A remote engine can score texts but not chats, as its chat format is unknown."),
         tr("Score it as a text."),
     )

@@ -1,4 +1,4 @@
-"""The session: the one object on the main thread that everything in the window talks to."""
+"""The session: the main thread's interface to the worker, used by the whole window."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class ShownRun(QObject):
-    """What the views draw: one run, up to its cursor."""
+    """The run that the views draw, up to its cursor."""
 
     cursorMoved = Signal(object)
     selectionChanged = Signal(object)
@@ -41,21 +41,21 @@ class ShownRun(QObject):
 
     @property
     def run(self) -> Run | None:
-        """The latest run, under way or ended."""
+        """The shown run, in progress or finished."""
         return self._run
 
     def select_token(self, index: int | None) -> None:
-        """Let the inspector speak of that token of the shown text; None for no one in particular."""
+        """Select a token of the shown text for the inspector; None for no selection."""
         if self._run is not None and self._run.select(index):
             self.selectionChanged.emit(self._run)
 
     def move_cursor(self, count: int) -> None:
-        """Draw the first `count` tokens only."""
+        """Show only the first `count` tokens."""
         if self._run is not None and self._run.move_cursor(count):
             self.cursorMoved.emit(self._run)
 
     def show_sequence(self, index: int) -> None:
-        """Show another of the run's texts."""
+        """Show another sequence of the run."""
         if self._run is not None and index != self._run.shown_index:
             self._run.show_sequence(index)
             self.selectionChanged.emit(self._run)
@@ -63,10 +63,10 @@ class ShownRun(QObject):
 
 
 class ModelTracker(QObject):
-    """`loading(name)` and `ready(ModelInfo)` once for each model, and `ready` again where it is told otherwise, as in
-    another language; `failed(ErrorReport)` where no run tells that.
+    """Tracks the loaded model. `loading(name)` and `ready(ModelInfo)` are emitted once per model, `ready` again if its
+    info changes, e.g. the language; `failed(ErrorReport)` if the error belongs to no run.
 
-    Between `begin_side_runs` and `end_side_runs` models come and go for runs that are not shown, and nobody is told.
+    Between `begin_side_runs` and `end_side_runs`, models are loaded for hidden runs and no signal is emitted.
     """
 
     loading = Signal(str)
@@ -76,7 +76,7 @@ class ModelTracker(QObject):
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
         self.info: ModelInfo | None = None
-        """The model held ready; None before the first has been loaded."""
+        """The loaded model; None before the first."""
         self.is_loading = False
         self._request: LoadRequest | None = None
         self._pending_count = 0
@@ -86,35 +86,35 @@ class ModelTracker(QObject):
 
     @property
     def request(self) -> LoadRequest | None:
-        """What was asked for to get it; None while it is not there."""
+        """The load request of the model; None while it is not loaded."""
         return self._request
 
     @property
     def is_pending(self) -> bool:
-        """Whether the window has asked for a model that is not there yet."""
+        """Whether the window waits for a model."""
         return self._pending_count > 0
 
     def track_run(self, run: Run) -> None:
-        """Let `run` know, now and later, whether its model is there."""
+        """Keep `run.is_loading` up to date for this run."""
         self._run = run
         run.is_loading = run.request.load != self._request
 
     def count_request(self) -> None:
-        """The window asks for a model."""
+        """Count a load request of the window."""
         self._pending_count += 1
 
     def begin_side_runs(self) -> None:
-        """Runs that are not shown may need other models; the present one is to come back."""
+        """Start of hidden runs, which may need other models; remember the current one."""
         self._has_side_runs, self._model_before = True, self._request
 
     def end_side_runs(self) -> LoadRequest | None:
-        """No more such runs come: the model to be loaded again; None when it is there."""
+        """End of hidden runs: return the model to load again, None if it is loaded."""
         self._has_side_runs = False
         return self._model_before if self._request is None else None
 
     @Slot(object)
     def on_loading(self, request: LoadRequest) -> None:
-        """The worker begins to load, or finds that it holds that model already."""
+        """The worker starts to load, or has that model already."""
         if request != self._request:
             self._request = None
             self.is_loading = True
@@ -123,7 +123,7 @@ class ModelTracker(QObject):
 
     @Slot(object)
     def on_loaded(self, answer: ModelLoaded) -> None:
-        """The worker holds it, or could not."""
+        """The worker has loaded the model, or failed."""
         self.is_loading = False
         if self._has_side_runs and answer.for_run:
             self._request = (
@@ -143,18 +143,18 @@ class ModelTracker(QObject):
 
 
 class Session(ShownRun):
-    """Starts and stops runs on the worker's thread and tells the window of them.
+    """Starts and stops runs on the worker thread and emits their signals.
 
-    States: `idle`, `loading` (a model), `running`, `stopping`. A run asked for while another is under way takes its
-    place: the old one is stopped first, and has its own outcome.
+    States: `idle`, `loading` (a model), `running`, `stopping`. A run started while another is in progress replaces it:
+    the old one is stopped first and has its own outcome.
     """
 
     runStarted = Signal(object)
     runShown = Signal(object)
-    """A run that ended earlier takes the place of the shown one (`show`); nothing is computed."""
+    """A finished run replaces the shown one (`show`); nothing is computed."""
     promptTrimmed = Signal(object)
     recorded = Signal(object)
-    """A run that has ended is recorded: a `Recording`, closed. Comes behind `finished`."""
+    """A finished run was recorded: a closed `Recording`. Follows `finished`."""
     eventsArrived = Signal(object, object)
     finished = Signal(object)
     modelLoading = Signal(str)
@@ -164,17 +164,17 @@ class Session(ShownRun):
     measured = Signal(object)
     measuringChanged = Signal(bool)
     measuringProgressed = Signal(object)
-    """How far the runs beside the shown one have come (a Progress): as they begin, and after each."""
+    """Progress of the hidden runs: when they start and after each."""
     answered = Signal(object)
     layersInspected = Signal(object)
-    """A part of what a look inside a step has found (`Looked`)."""
+    """A part of a layer inspection's results (`LayerResult`)."""
 
     def __init__(self, engine: Engine | None = None, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._current: RunInProgress | None = None
         self._next_request: RunRequest | None = None
         self._shown_before: Run | None = None
-        """The last run with a text, to be shown again where a later one fails before it has any."""
+        """The last run with a text, shown again if a later one fails before it has any."""
         self._latest: Run | None = None
         self._side_runs = SideRunQueue()
         self._jobs = 0
@@ -193,7 +193,7 @@ class Session(ShownRun):
 
     @property
     def model(self) -> ModelInfo | None:
-        """The model held ready; None before the first has been loaded."""
+        """The loaded model; None before the first."""
         return self._model_tracker.info
 
     @property
@@ -203,21 +203,21 @@ class Session(ShownRun):
 
     @property
     def latest(self) -> Run | None:
-        """The run that was started last, whether it is shown or not."""
+        """The run that was started last, shown or not."""
         return self._latest if self._latest is not None else self._run
 
     @property
     def busy(self) -> bool:
-        """Whether a run is under way."""
+        """Whether a run is in progress."""
         return self._current is not None
 
     def set_recording(self, recording_path: Callable[[Run], Path | None]) -> None:
-        """Have each run that is shown recorded where `recording_path` says as it begins; None: it is not."""
+        """Record each shown run to the file returned by `recording_path` at its start; None for no recording."""
         self._recording_path = recording_path
 
     @Slot(object)
     def start(self, request: RunRequest) -> None:
-        """Begin a run; one that is still under way is stopped and this one follows it."""
+        """Start a run, after stopping one in progress."""
         if self._is_closed:
             return
         if self._current is not None:
@@ -232,7 +232,7 @@ class Session(ShownRun):
         self._begin(self._run)
 
     def show(self, run: Run) -> bool:
-        """Show a run that was not made just now: kept, recorded, scored. False, and nothing, while one is under way."""
+        """Show an earlier run: saved, recorded or scored. Returns False and does nothing while a run is in progress."""
         if self._is_closed or self._current is not None:
             return False
         self._run = run
@@ -240,11 +240,13 @@ class Session(ShownRun):
         return True
 
     def emit_current(self) -> None:
-        """Say once more what is so, for those who have come since: the model, the state, the shown run."""
+        """Emit model, state and shown run again for new listeners."""
         if self._model_tracker.info is not None:
             self.modelReady.emit(self._model_tracker.info)
         if self._model_tracker.request is not None and self._current is None:
-            self.load_model(self._model_tracker.request)  # it is held: the worker only says it in the language of now
+            self.load_model(
+                self._model_tracker.request
+            )  # already loaded: the worker only describes it in the current language
         self.stateChanged.emit(self._state)
         if self._run is not None:
             for signal in (self.runShown, self.selectionChanged, self.cursorMoved):
@@ -252,11 +254,10 @@ class Session(ShownRun):
 
     @Slot(object)
     def measure(self, requests: list[RunRequest]) -> None:
-        """Run these one after another beside the shown run, which stays; `measured(run)` tells each one's end.
+        """Run these requests one after another, hidden behind the shown run; `measured(run)` is emitted at each end.
 
-        Each may name a model of its own: it is loaded when its turn comes, one at a time, and the shown run's model is
-        loaded again behind the last. `stop` and `start` end it, whatever is left. Does nothing while a run is under
-        way.
+        Each may name its own model, which is loaded when its turn comes; the shown run's model is loaded again after
+        the last. `stop` and `start` end the series. Does nothing while a run is in progress.
         """
         if self._is_closed or self._current is not None or not requests:
             return
@@ -268,7 +269,7 @@ class Session(ShownRun):
 
     @Slot()
     def stop(self) -> None:
-        """Ask the run to end before its next forward pass; what it has written stays."""
+        """Stop the run before its next forward pass; its text stays."""
         self._side_runs.clear()
         if self._current is None:
             self._next_request = None
@@ -278,30 +279,31 @@ class Session(ShownRun):
 
     @Slot(object)
     def load_model(self, request: LoadRequest | str) -> None:
-        """Hold a model ready, so that the next run need not wait for it."""
+        """Load a model in advance for the next run."""
         if not self._is_closed:
             self._model_tracker.count_request()
             self._thread.load(LoadRequest(request) if isinstance(request, str) else request)
             self._update_state()
 
     def request(self, request: PrefixRequest | RunRequest | StepReplayRequest | BackendRequest) -> None:
-        """Have the worker serve a prefix, suppose a step, reckon what a run would take, or find out who takes the
-        steps, once it is free; `answered(Answer)` tells what came of it."""
+        """Send a prefix, step replay, memory estimate or decode backend request to the worker; `answered(Answer)`
+        returns the result.
+        """
         if not self._is_closed:
             self._thread.send_request(request)
 
     def inspect_layers(self, request: ModelQuery) -> None:
-        """Have the worker look inside a step, once it is free; `layersInspected` tells what it finds, part by part."""
+        """Inspect the layers at a step once the worker is free; `layersInspected` returns the results in parts."""
         if not self._is_closed:
             self._thread.inspect_layers(request)
 
     def shut_down(self) -> None:
-        """Stop whatever is under way and wait for the thread, within bounds; the session can do nothing afterwards."""
+        """Stop everything and wait for the thread within limits; the session is unusable afterwards."""
         self._is_closed = True
         self._next_request = None
         self._side_runs.clear()
         if self._current is not None:
-            self._current.job.end_reported.set()  # nobody is told any more
+            self._current.job.end_reported.set()  # no window will show the end
         self._thread.end()
         if self._current is not None:
             self._on_ended(RunEnded(self._current.job.number))
@@ -320,7 +322,7 @@ class Session(ShownRun):
         for signal in (worker.loading, worker.loaded):
             signal.connect(self._update_state, queued)
         for signal in (held.loading, held.ready, held.failed):
-            signal.connect(self._update_state)  # who hears of a model finds the state that goes with it
+            signal.connect(self._update_state)  # update the state before the model signals
         held.loading.connect(self.modelLoading)
         held.ready.connect(self.modelReady)
         held.failed.connect(self.failed)
@@ -334,7 +336,7 @@ class Session(ShownRun):
         self._delivery.begin(self._current)
         self._garbage_collector.set_busy(True)
         self._update_state()
-        self._thread.start(self._current.job)  # its events come by the loop: not before everybody knows of the run
+        self._thread.start(self._current.job)  # its events arrive through the event loop, after `runStarted`
         if not is_silent:
             self.runStarted.emit(run)
 
@@ -363,7 +365,7 @@ class Session(ShownRun):
             self.show(self._shown_before)
 
     def _start_next(self, was_silent: bool) -> None:
-        """Measure the next one, or start the run that was asked for meanwhile."""
+        """Start the next hidden run, or the run requested meanwhile."""
         following, self._next_request = self._next_request, None
         if was_silent and following is None and not self._side_runs.is_done and not self._is_closed:
             self._begin(Run(self._side_runs.next()), is_silent=True)
@@ -374,7 +376,7 @@ class Session(ShownRun):
             self.start(following)
 
     def _end_side_runs(self, reload_model: bool) -> None:
-        """Nothing is left to be measured; the shown run's model `reload_model` unless another run follows."""
+        """End the hidden runs; load the shown run's model again if `reload_model`."""
         self._side_runs.clear()
         model = self._model_tracker.end_side_runs()
         self._update_state()
@@ -391,7 +393,7 @@ class Session(ShownRun):
 
 
 def _no_recording(_run: Run) -> None:
-    """No run is recorded."""
+    """Return None: no run is recorded."""
 
 
 def _state(underway: RunInProgress | None, held: ModelTracker) -> str:

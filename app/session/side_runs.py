@@ -1,4 +1,4 @@
-"""Runs beside the shown one, so that things can be compared."""
+"""Hidden runs for comparison with the shown one."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from app.state.worker_messages import RunRequest
 
 
 class MeasurementProgress(NamedTuple):
-    """How far the runs beside the shown one have come."""
+    """Progress of the hidden runs."""
 
     done: int
     total: int
     seconds_left: float | None = None
-    """By what those that are done have taken, models loaded on the way included; None before the first is done."""
+    """Estimated from the finished runs, including model loading; None before the first has finished."""
 
 
 class SideRunQueue:
-    """The runs that are still to be measured, one after another.
+    """Queue of the hidden runs.
 
-    Each begins from nothing and stays with its cache, so that they can be compared; one that fails leaves the others
-    their turn.
+    For a fair comparison each starts without a prefix cache and keeps its cache type; a failing run does not stop the
+    others.
     """
 
     def __init__(self) -> None:
@@ -33,31 +33,31 @@ class SideRunQueue:
 
     @property
     def is_done(self) -> bool:
-        """Whether none is left."""
+        """Whether the queue is empty."""
         return not self._waiting
 
     @property
     def progress(self) -> MeasurementProgress:
-        """How far they have come by now."""
+        """The current progress."""
         done, total = self._done, self._total
         passed = time.monotonic() - self._start_time
         return MeasurementProgress(done, total, passed / done * (total - done) if done else None)
 
     def set_requests(self, requests: Sequence[RunRequest]) -> None:
-        """Measure these, and nothing planned before."""
+        """Replace the queue by these requests."""
         self._waiting = [replace(request, prefix_budget=0, memory_fallback=False) for request in requests]
         self._total, self._done = len(requests), 0
         self._start_time = time.monotonic()
 
     def next(self) -> RunRequest:
-        """The next one. Raises IndexError when none is left."""
+        """Return the next request. Raises IndexError if the queue is empty."""
         return self._waiting.pop(0)
 
     def count_finished(self) -> MeasurementProgress:
-        """One has ended."""
+        """Count a finished run and return the progress."""
         self._done += 1
         return self.progress
 
     def clear(self) -> None:
-        """Leave out what has not begun."""
+        """Clear the queue."""
         self._waiting.clear()

@@ -1,4 +1,4 @@
-"""The library that reaches microphones and loudspeakers, where it is installed; imported when first asked for."""
+"""Audio device library (sounddevice), imported on first use if installed."""
 
 from __future__ import annotations
 
@@ -13,53 +13,51 @@ PACKAGE = "sounddevice"
 
 
 class SoundDeviceError(DecodescopeError):
-    """There is no microphone or loudspeaker, or it cannot be used."""
+    """There is no usable microphone or loudspeaker."""
 
-    title = mark("Nothing can be recorded or played")
+    title = mark("Audio is not available")
 
 
 def audio_unavailable_reason() -> str:
-    """What to install before anything can be recorded or played; empty where it is there. Imports nothing."""
+    """Return which package to install for audio; empty if it is installed. Imports nothing."""
     if find_spec(PACKAGE) is not None:
         return ""
-    return tr("Recording and playing need the package {package}: {command} brings it.").format(
+    return tr("Recording and playback need the package {package}. Install it with {command}.").format(
         package=PACKAGE, command=f"pip install {PACKAGE}"
     )
 
 
 def audio_library() -> Any:
-    """The library. Raises SoundDeviceError."""
+    """Return the sounddevice module. Raises SoundDeviceError."""
     if missing := audio_unavailable_reason():
-        raise SoundDeviceError(missing, tr("Install it, then start the program again."))
+        raise SoundDeviceError(missing, tr("Install it, then restart the program."))
     try:
         import sounddevice
-    except OSError as error:  # the package is there, the system's PortAudio is not
+    except OSError as error:  # the package is installed, but the system's PortAudio is missing
         raise SoundDeviceError(
-            tr("The package {package} finds no PortAudio library on this system.").format(package=PACKAGE),
-            tr("Install PortAudio (on Debian and Ubuntu: libportaudio2), then start the program again."),
+            tr("The package {package} cannot find the PortAudio library.").format(package=PACKAGE),
+            tr("Install PortAudio (Debian and Ubuntu: libportaudio2), then restart the program."),
             str(error),
         ) from error
     return sounddevice
 
 
 class RecordingWriteError(DecodescopeError):
-    """What is heard cannot be written."""
+    """A recording cannot be written."""
 
-    title = mark("The recording cannot be kept")
+    title = mark("Recording not saved")
 
 
 def to_audio_error(error: Exception) -> DecodescopeError:
-    """What a device answers that cannot be opened, or the disk; an error that says what to do stays as it is."""
+    """Convert an error of a device or the disk; errors with a remedy stay as they are."""
     if isinstance(error, DecodescopeError):
         return error
-    if isinstance(error, OSError) and error.errno:  # of the system, and not of the library
+    if isinstance(error, OSError) and error.errno:  # an error of the system, not of the library
         return RecordingWriteError(
-            tr("What the microphone hears cannot be written: {reason}.").format(
-                reason=os.strerror(error.errno).lower()
-            ),
-            tr("Make room on that disk, or make its folder writable."),
+            tr("The recording cannot be written: {reason}.").format(reason=os.strerror(error.errno).lower()),
+            tr("Free space on that disk, or make the folder writable."),
         )
     return SoundDeviceError(
         tr("The sound device cannot be used: {reason}.").format(reason=str(error).rstrip(".")),
-        tr("Look whether one is plugged in, switched on, and not taken by another program."),
+        tr("Check that it is connected, switched on and not used by another program."),
     )

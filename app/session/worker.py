@@ -1,4 +1,4 @@
-"""The worker: one QObject on one QThread that loads models and runs them, one thing at a time."""
+"""The worker: a QObject in a QThread that loads models and runs them, one thing at a time."""
 
 from __future__ import annotations
 
@@ -34,33 +34,34 @@ if TYPE_CHECKING:
     from core.events import Event
 
 _M_ARENA_MAX = -8
-"""Of glibc's malloc.h."""
+"""From glibc's malloc.h."""
 SETTING = "MALLOC_ARENA_MAX"
-"""The variable by which a user says the same; it goes before this."""
+"""Environment variable with the user's own setting, which has priority."""
 
 
 def share_heap() -> bool:
-    """Have threads that begin from now on allocate from the process's first heap. True where that can be said (glibc).
+    """Make new threads allocate from the process's main heap; return True if supported (glibc).
 
-    A run in a thread of its own has 0.96 of the speed that it has in the main one, with this 1.00.
+    A run in a thread reaches 0.96 of the main thread's speed without this, 1.00 with it.
     """
     if sys.platform != "linux" or SETTING in os.environ:
         return False
-    import ctypes  # not before there is a thread
+    import ctypes  # only needed once there is a thread
 
     try:
         return bool(ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1) == 1)
-    except AttributeError:  # another C library, which has one heap or has it otherwise
+    except AttributeError:  # another C library without mallopt
         return False
 
 
 END_DISPLAY_SECONDS = 0.25
-"""Seconds that the window has to show the end of a run before the rest of its recording is written: both need the
-interpreter's lock, and somebody waits for the one."""
+"""Seconds to wait for the window to show the end of a run before the rest of its recording is written: both need the
+interpreter lock.
+"""
 
 
 class Worker(QObject):
-    """Lives on the worker's thread. Everything it says crosses to the main thread as a queued signal."""
+    """Lives in the worker thread; its signals are queued to the main thread."""
 
     loading = Signal(object)
     loaded = Signal(object)
@@ -77,19 +78,20 @@ class Worker(QObject):
 
     @Slot(object)
     def load(self, request: LoadRequest) -> None:
-        """Hold a model ready; answers with `loaded`."""
+        """Load a model; answer with `loaded`."""
         self.loaded.emit(self._load(request, for_run=False))
 
     @Slot(object)
     def run(self, job: WorkerJob) -> None:
-        """Run `job` to its end; answers with `ended`, exactly once, whatever happens, and behind it with `recorded`,
-        once its recording is closed, if it has one."""
+        """Run `job` to its end; answer with `ended` exactly once in all cases, then with `recorded` if it has a
+        recording.
+        """
         error: ErrorReport | None = None
         recorded = _start_recording(job.recording) if job.recording is not None else None
         try:
             if not job.cancel.is_set():
                 error = self._run(job, recorded)
-        except BaseException as failure:  # the answer must go out even for SystemExit raised by a model's own code
+        except BaseException as failure:  # must answer even for SystemExit raised by a model's own code
             if recorded is not None:
                 recorded.fail(failure)
             error = _error_report(failure)
@@ -101,8 +103,7 @@ class Worker(QObject):
 
     @Slot(object)
     def handle_request(self, request: PrefixRequest | RunRequest | StepReplayRequest | BackendRequest) -> None:
-        """Save or load a prefix, suppose a step, reckon what a run would take, or find out who takes the steps; answers
-        with `answered`."""
+        """Handle a prefix, step replay, memory estimate or decode backend request; answer with `answered`."""
         try:
             if isinstance(request, PrefixRequest):
                 answer = Answer(request, self._engine.handle_prefix(request))
@@ -118,7 +119,7 @@ class Worker(QObject):
 
     @Slot(object)
     def inspect_layers(self, request: ModelQuery) -> None:
-        """Look inside a step; answers with `layersInspected`, part by part, the last of which has ended."""
+        """Inspect the layers at a step; answer with `layersInspected` for each part, the last with `has_ended`."""
         from app.state.layer_queries import LayerResult
 
         try:
@@ -154,7 +155,7 @@ class Worker(QObject):
         return None
 
     def _deliver(self, job: WorkerJob, stream: Iterator[Event], recorded: RunRecorder | None) -> None:
-        from core.events import BeamStep, TokenChosen  # not before there is a run
+        from core.events import BeamStep, TokenChosen  # imported with the first run
 
         has_begun = False
         for event in stream:
@@ -162,12 +163,12 @@ class Worker(QObject):
                 recorded.write(event)
             begins = not has_begun and isinstance(event, (TokenChosen, BeamStep))
             has_begun = has_begun or begins
-            if job.mailbox.put(event, is_urgent=begins):  # the text's beginning waits for no batch
+            if job.mailbox.put(event, is_urgent=begins):  # deliver the first token without batching
                 self.eventsPending.emit(job.number)
 
 
 def _error_report(failure: BaseException) -> ErrorReport:
-    """`failure` in words, without keeping the frames (and the tensors in them) that it passed through."""
+    """Return `failure` as a report, without keeping its frames and the tensors in them."""
     details = "".join(traceback.format_exception(failure))
     words = make_error_report(failure, details)
     traceback.clear_frames(failure.__traceback__)
@@ -175,27 +176,25 @@ def _error_report(failure: BaseException) -> ErrorReport:
 
 
 def _start_recording(path: Path) -> RunRecorder:
-    """What writes a run to a file; imported with the first."""
+    """Return a recording; its module is imported on first use."""
     from app.session.recorded_stream import RunRecorder
 
     return RunRecorder(path)
 
 
 MAX_WAIT_MS = 5000
-"""For a worker that does not look at its cancel event: loading reads the whole of a large model, a tokenizer or a
-template may loop."""
+"""For a worker that does not check its cancel event: loading a large model, or a looping template."""
 SWITCH_INTERVAL = 0.001
-"""Seconds that a thread which computes in Python may keep the interpreter's lock while another one waits for it. With
-Python's own 5 ms the worker, which needs it between any two steps of the model, stood still while the window was drawn:
-a run through the window had 0.75 of the core's speed, with this 0.83."""
+"""Seconds that a Python thread may hold the interpreter lock while another waits. With Python's 5 ms the worker stalled
+while the window was drawn: a run in the window had 0.75 of the core's speed, with this 0.83.
+"""
 _stuck: list[tuple[QThread, Worker]] = []
-"""Those that did not come back. Qt aborts when a running thread's object is destroyed, so these are never let go."""
+"""Threads that did not end. Qt aborts when a running thread's object is destroyed, so references are kept."""
 
 
 class WorkerThread(QObject):
-    """What is asked of it crosses to the worker, whose answers cross back queued; it begins with the first.
-
-    The worker, and with it the model, is let go at the end.
+    """Sends requests to the worker as queued signals; starts the thread with the first. The worker and its model are
+    released at the end.
     """
 
     _loadRequested = Signal(object)
@@ -208,7 +207,7 @@ class WorkerThread(QObject):
         self._thread = QThread(self)
         self._thread.setObjectName("worker")
         self._cancels: dict[str, threading.Event] = {}
-        """Of the run and of the look inside a step that were asked for last."""
+        """Cancel events of the last run and the last layer inspection."""
         worker.moveToThread(self._thread)
         queued = Qt.ConnectionType.QueuedConnection
         self._loadRequested.connect(worker.load, queued)
@@ -219,17 +218,17 @@ class WorkerThread(QObject):
         self._has_begun = False
 
     def load(self, request: LoadRequest) -> None:
-        """Have the worker hold that model."""
+        """Load a model in the worker."""
         self._begin()
         self._loadRequested.emit(request)
 
     def send_request(self, request: object) -> None:
-        """Have the worker answer one of the questions that it knows."""
+        """Send a request that the worker answers with `answered`."""
         self._begin()
         self._answerRequested.emit(request)
 
     def start(self, job: WorkerJob) -> None:
-        """Have the worker run `job`, which is to be cancelled at the end; a look that it finds under way ends."""
+        """Run `job` in the worker; cancel a layer inspection in progress."""
         if "look" in self._cancels:
             self._cancels["look"].set()
         self._cancels["run"] = job.cancel
@@ -237,30 +236,30 @@ class WorkerThread(QObject):
         self._runRequested.emit(job)
 
     def inspect_layers(self, request: ModelQuery) -> None:
-        """Have the worker look inside a step once it is free; it is cancelled at the end as a job is."""
+        """Inspect layers once the worker is free; cancelled at the end like a job."""
         self._cancels["look"] = request.cancel
         self._begin()
         self._inspectionRequested.emit(request)
 
     def _begin(self) -> None:
-        if not self._has_begun and self._end.alive:  # what is asked behind the end is not answered
+        if not self._has_begun and self._end.alive:  # requests after the end are ignored
             self._has_begun = True
             sys.setswitchinterval(min(SWITCH_INTERVAL, sys.getswitchinterval()))
             share_heap()
             self._thread.start()
 
     def end(self) -> None:
-        """Cancel what runs and wait for the thread, at most `MAX_WAIT_MS`."""
+        """Cancel the work and wait for the thread, at most `MAX_WAIT_MS`."""
         self._end()
 
 
 def is_any_stuck() -> bool:
-    """Whether a worker did not come back: the process then has to be left without tidying up."""
+    """Return whether a worker thread did not end, so that the process must exit without cleanup."""
     return any(thread.isRunning() for thread, _worker in _stuck)
 
 
 def _end(thread: QThread, worker: Worker, cancels: dict[str, threading.Event]) -> None:
-    """Also called when the interpreter ends, at the latest: Qt would abort else."""
+    """Also called at interpreter exit; otherwise Qt would abort."""
     for cancel in cancels.values():
         cancel.set()
     if not shiboken6.isValid(thread):

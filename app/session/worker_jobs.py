@@ -1,5 +1,4 @@
-"""What the worker does besides runs: trimming a chat, prefixes in files, supposing a step. Imports torch with
-the core."""
+"""Worker jobs besides runs: trimming chats, prefix files, step replay. Imports torch with the core."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def describe(model: core.LoadedModel, request: LoadRequest) -> ModelInfo:
-    """What it is, where it runs, and which strategies and caches it refuses."""
+    """Return what the model is, where it runs, and which strategies and caches it does not support."""
     import torch
 
     import core
@@ -55,46 +54,46 @@ def describe(model: core.LoadedModel, request: LoadRequest) -> ModelInfo:
 
 
 def _device_note(requested: str, device: str) -> str:
-    """Why a model runs on the CPU although the choice of a device was left open; empty elsewhere."""
-    return tr("no GPU that this torch can use") if requested == "auto" and device == "cpu" else ""
+    """Return why the automatic device is the CPU; empty otherwise."""
+    return tr("no GPU supported by this torch version") if requested == "auto" and device == "cpu" else ""
 
 
 def _model_defaults(config: GenerationConfig) -> Mapping[str, Any]:
-    """What the model's generation_config sets itself."""
+    """Return the values set in the model's generation_config."""
     plain: dict[str, Any] = config.to_diff_dict()
     return {name: value for name, value in plain.items() if value is not None}
 
 
 PHRASES = {"bad_words_ids"}
-"""Settings that take several tokens in a row."""
+"""Settings that accept sequences of tokens."""
 
 
 def with_phrase_ids(model: core.LoadedModel, request: RunRequest) -> RunRequest:
-    """The request with ids for phrases: the same object where it has none. Raises ParameterError."""
+    """Return the request with ids for phrases, or the same object if there are none. Raises ParameterError."""
     ids = {name: _phrase_ids(name, value, model) for name, value in request.config.items() if value is not None}
     return request if ids == request.config else replace(request, config=ids)
 
 
 def _phrase_ids(name: str, value: Any, model: core.LoadedModel) -> Any:
-    """Phrases that people typed where the core wants token ids, as ids. Raises ParameterError."""
+    """Return the ids of phrases; other values unchanged. Raises ParameterError."""
     typed = isinstance(value, list | tuple) and bool(value) and all(isinstance(item, str) for item in value)
     if name == "stop_strings" or not typed:
         return value
     if model.tokenizer is None:
         raise ParameterError(
-            tr("{name} holds text, and {model} has no tokenizer.").format(name=name, model=model.name),
-            tr("Write token ids."),
+            tr("{name} contains text, but {model} has no tokenizer.").format(name=name, model=model.name),
+            tr("Enter token ids."),
             name,
         )
-    if name in PHRASES:  # a word inside a sentence begins with its space, at the start of a line without
+    if name in PHRASES:  # words start with a space inside a sentence, and without one at the start of a line
         return _unique(ids for text in value for ids in model.spellings(text))
     pieces = [model.tokenizer.encode(text, add_special_tokens=False) for text in value]
     if long := [text for text, ids in zip(value, pieces, strict=True) if len(ids) != 1]:
         raise ParameterError(
-            tr("{name} takes single tokens; “{text}” is {count} of them.").format(
+            tr("{name} accepts single tokens; “{text}” is {count} tokens.").format(
                 name=name, text=long[0], count=len(pieces[value.index(long[0])])
             ),
-            tr("Write token ids, or text that is one token."), name,
+            tr("Enter token ids, or text that is a single token."), name,
         )  # fmt: skip
     return [ids[0] for ids in pieces]
 
@@ -104,7 +103,7 @@ def _unique(lists: Iterable[list[int]]) -> list[list[int]]:
 
 
 def trim_chat(model: core.LoadedModel, request: RunRequest) -> RunRequest:
-    """The request with those turns of its chat that have a place in the context, counted by the model's tokenizer."""
+    """Return the request with the chat turns that fit the context, counted by the model's tokenizer."""
     import core
 
     backend = core.caches.registry[request.cache]
@@ -122,8 +121,9 @@ def trim_chat(model: core.LoadedModel, request: RunRequest) -> RunRequest:
 def score_stream(
     model: core.LoadedModel, request: RunRequest, comparison: core.LoadedModel | None, cancel: threading.Event
 ) -> Iterator[Event]:
-    """The events of a text that is scored: a prompt with its answer; of an encoder–decoder the answer to its source,
-    or where there is none, the text alone."""
+    """Return the events of a scored text: a prompt with its answer, for an encoder–decoder the answer given its source,
+    or the text alone.
+    """
     import core
 
     text: object = request.prompt
@@ -143,7 +143,7 @@ def replay_step(
     drafters: Sequence[core.LoadedModel],
     scores: core.KeptScores | None,
 ) -> core.WhatIf:
-    """A step of a run under other settings. Raises DecodescopeError."""
+    """Replay a step of a run with other settings. Raises DecodescopeError."""
     import core
 
     config, options = split_settings(core.strategies.registry[replay_request.request.strategy], replay_request.changes)
@@ -161,12 +161,12 @@ def replay_step(
 
 
 def model_missing_error(model: str) -> Exception:
-    """Why a step of that model's run cannot be supposed."""
+    """Return the error for a step replay without its model."""
     from core.errors import ModelError
 
     return ModelError(
-        tr("The model of this run, {model}, is not loaded: its scores cannot be asked for.").format(model=model),
-        tr("Choose it, or run it again."),
+        tr("The model of this run, {model}, is not loaded, so this step cannot be recalculated.").format(model=model),
+        tr("Select it, or repeat the run."),
     )
 
 
@@ -176,8 +176,8 @@ def serve_prefix(model: core.LoadedModel, store: core.PrefixStore | None, reques
 
     if store is None:
         raise CacheError(
-            tr("Nothing that was read is kept between runs."),
-            tr("Switch on “Reuse what earlier runs have read” in the settings."),
+            tr("The prefix cache is off."),
+            tr("Turn on “Reuse what earlier runs have read” in the settings."),
         )
     if request.ids is not None:
         prefix = store.longest_prefix(model, request.ids)
@@ -188,7 +188,7 @@ def serve_prefix(model: core.LoadedModel, store: core.PrefixStore | None, reques
 
 
 def _text_for(model: core.LoadedModel, ids: Sequence[int]) -> str:
-    """Text that is read as (most of) `ids`; empty where there is none: a chat's own marks cannot be typed."""
+    """Return a text whose tokens begin like `ids`; empty if there is none, e.g. for chat markers."""
     import core
 
     if model.tokenizer is None:

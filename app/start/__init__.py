@@ -1,1 +1,1 @@
-"""From the command line to a window, a picture or a film."""
+"""Start-up: from the command line to a window, a picture or a film."""

@@ -1,4 +1,4 @@
-"""Where the program draws: on the screen there is, or, for a picture, on none. Asked before Qt is started."""
+"""Choose the Qt platform before Qt starts: the available screen, or off-screen rendering for pictures."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from resources.language import mark, tr
 
 MessageHandler = Callable[[QtMsgType, QMessageLogContext, str], None]
 IGNORED_PREFIX = "This plugin does not support "
-"""How warnings begin that a platform without a window manager writes whenever a window changes its size limits."""
+"""Prefix of the warnings that a platform without a window manager prints whenever a window changes its size limits."""
 
 
 class WindowManagerFilter:
-    """Pass on every message but those of a platform that has no window manager."""
+    """Pass on every message except those of a platform that has no window manager."""
 
     def __init__(self, next_handler: MessageHandler | None) -> None:
         self.next_handler = next_handler
@@ -34,7 +34,7 @@ class WindowManagerFilter:
 
 
 def ignore_window_manager_warnings() -> None:
-    """Keep the terminal clean while Qt draws without a screen; on a real screen nothing changes."""
+    """Suppress window-manager warnings while Qt draws off-screen; has no effect on a real screen."""
     if os.environ.get("QT_QPA_PLATFORM", "").split(":")[0] not in ("offscreen", "minimal"):
         return
     previous = qInstallMessageHandler(None)
@@ -45,16 +45,17 @@ def ignore_window_manager_warnings() -> None:
 PLATFORM = "QT_QPA_PLATFORM"
 _SCREENS = (PLATFORM, "WAYLAND_DISPLAY", "DISPLAY")
 NO_SCREEN = mark(
-    "there is no screen: neither DISPLAY nor WAYLAND_DISPLAY is set. Start it in a desktop session (over ssh with -X), "
-    "or draw into a file with --screenshot FILE or --export FILE."
+    "there is no screen: neither DISPLAY nor WAYLAND_DISPLAY is set. Start the program in a desktop "
+    "session (over ssh with -X), or write a picture with --screenshot FILE or --export FILE."
 )
 
 
 def choose_platform(options: CommandLineOptions) -> str:
-    """Set what Qt reads of the environment; why no window can be shown, or nothing.
+    """Set the environment variables that Qt reads, and return why no window can be shown (empty if one can).
 
-    A picture on Linux needs no screen and uses none, so that it does not depend on one. Qt itself would end the
-    process without a word of what to do.
+    Pictures on Linux are always drawn off-screen, so they do not depend on a screen. Without a screen, Qt itself would
+    abort the process
+    without explaining the remedy.
     """
     if options.scale is not None and options.pictures is None:
         os.environ["QT_SCALE_FACTOR"] = f"{options.scale:g}"
@@ -66,7 +67,7 @@ def choose_platform(options: CommandLineOptions) -> str:
 
 
 def unusable_platform_reason() -> str:
-    """Return which system libraries the platform plugin lacks and how to install them; empty where none is missing.
+    """Return which system libraries the platform plugin lacks and how to install them; empty if none is missing.
 
     Qt itself aborts the process when its plugin cannot be loaded.
     """
@@ -76,6 +77,6 @@ def unusable_platform_reason() -> str:
     missing = missing_for_platform(platform_plugins(folder, os.environ))
     if not missing:
         return ""
-    return tr("Qt needs system libraries that are missing: {libraries}. To install them: {command}").format(
+    return tr("Qt needs system libraries that are missing: {libraries}. Install them with: {command}").format(
         libraries=", ".join(sorted(missing)), command=remedy(missing)
     )

@@ -1,4 +1,4 @@
-"""From a command line to a window that is shown, or to a picture of it."""
+"""Apply a command line to the window: show it, or write a picture of it."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ __all__ = ["LaunchProblem", "apply_options", "show_recorded", "start"]
 
 
 async def start(window: MainWindow, options: CommandLineOptions) -> int:
-    """Furnish the window and stay until it is closed, or leave a picture and go. Gives back the exit code."""
-    if window.is_closed:  # by a quick hand, while it was still empty
+    """Fill the window and wait until it is closed, or write the requested files and return. Returns the exit code."""
+    if window.is_closed:  # closed by the user while it was still empty
         return 0
     window.assemble()
     if not options.writes_files:
@@ -57,7 +57,7 @@ async def _run_interactively(window: MainWindow, options: CommandLineOptions) ->
     except LaunchProblem as error:
         problem = problem or str(error)
     if problem:
-        window.parts.messages.show_notice(problem, tr("The command line could not be followed in full"))
+        window.parts.messages.show_notice(problem, tr("Some command-line options could not be applied"))
     elif options.tour:
         from app.state.tours import find_tour
 
@@ -101,7 +101,7 @@ async def _write_files(window: MainWindow, options: CommandLineOptions) -> int:
 
 
 async def _prepare_content(window: MainWindow, options: CommandLineOptions) -> None:
-    """Wait until there is what the picture is to show. Raises LaunchProblem."""
+    """Wait until the content of the picture is ready. Raises LaunchProblem."""
     if options.tour:
         await play_tour_to_end(window, options.tour)
     elif options.run:
@@ -114,7 +114,7 @@ async def _prepare_content(window: MainWindow, options: CommandLineOptions) -> N
 
 
 def apply_options(window: MainWindow, options: CommandLineOptions) -> None:
-    """Set everything the command line says. Raises LaunchProblem."""
+    """Apply all command-line options to the window. Raises LaunchProblem."""
     if options.recorded is not None:
         window.parts.loading.pause()
         window.parts.memory_fit.pause()
@@ -123,7 +123,9 @@ def apply_options(window: MainWindow, options: CommandLineOptions) -> None:
         raise LaunchProblem(" ".join(problems))
     if options.preset:
         _apply_preset(window, options.preset)
-        window.parts.settings_controller.choose(strategy=options.strategy)  # what is named goes before what a file says
+        window.parts.settings_controller.choose(
+            strategy=options.strategy
+        )  # a strategy named on the command line overrides the preset's
     if options.weights:
         window.parts.weights.choose(options.weights)
     if options.memory is not None:
@@ -144,7 +146,9 @@ def apply_options(window: MainWindow, options: CommandLineOptions) -> None:
 
 
 def _attach_media(window: MainWindow, options: CommandLineOptions) -> None:
-    """The sounds and pictures. Raises LaunchProblem for one that cannot be read, or that the model does not take."""
+    """Attach the sounds and pictures. Raises LaunchProblem for a file that cannot be read or that the model does not
+    support.
+    """
     from app.session.media_reading import read_medium
 
     media = window.parts.media
@@ -156,12 +160,12 @@ def _attach_media(window: MainWindow, options: CommandLineOptions) -> None:
         if message:
             raise LaunchProblem(message)
     media.set_paths([str(path.absolute()) for path in options.media])
-    if options.prompt is None:  # what stood there was written for something else
+    if options.prompt is None:  # the saved prompt was not written for these media
         window.parts.setup.prompt.set_prompt("", options.chat)
 
 
 def _apply_preset(window: MainWindow, name_or_path: str) -> None:
-    """Take the settings of a preset, or of a file, all of them. Raises LaunchProblem."""
+    """Apply all settings of a preset or of a settings file. Raises LaunchProblem."""
     from app.storage import presets
 
     known = window.parts.presets.preset_files()
@@ -173,15 +177,15 @@ def _apply_preset(window: MainWindow, name_or_path: str) -> None:
         raise LaunchProblem(join_sentences(error.cause, error.remedy)) from None
     if preset.rejected:
         raise LaunchProblem(
-            tr("“{name}” has values that cannot be used: {reasons}").format(
-                name=name_or_path, reasons=" ".join(preset.rejected)
-            )
+            tr("“{name}” has invalid values: {reasons}").format(name=name_or_path, reasons=" ".join(preset.rejected))
         )
     window.parts.settings_controller.apply_preset(preset)
 
 
 def show_recorded(window: MainWindow, options: CommandLineOptions) -> None:
-    """Show the recorded run that is named, if one is, and what it was set to. Raises LaunchProblem."""
+    """Show the recorded run given on the command line, if any, and apply its request to the settings. Raises
+    LaunchProblem.
+    """
     if options.recorded is None:
         return
     parts = window.parts
@@ -202,7 +206,7 @@ def _apply_appearance(window: MainWindow, options: CommandLineOptions) -> None:
         least = window.minimumSize()
         if options.size[0] < least.width() or options.size[1] < least.height():
             raise LaunchProblem(
-                tr("The window is at least {width}x{height} pixels large.").format(
+                tr("The window must be at least {width}x{height} pixels.").format(
                     width=least.width(), height=least.height()
                 )
             )
@@ -215,7 +219,7 @@ def _parse_parameters(strategy_name: str, pairs: tuple[tuple[str, str], ...]) ->
     for name, text in pairs:
         if name not in strategy.parameter_names:
             raise LaunchProblem(
-                tr("{title} has no setting “{name}”.{near} It has: {names}.").format(
+                tr("{title} has no setting “{name}”.{near} Available: {names}.").format(
                     title=tr(strategy.title),
                     name=truncate_name(name),
                     near=did_you_mean(name, strategy.parameter_names),

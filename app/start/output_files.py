@@ -1,4 +1,4 @@
-"""What the window leaves behind, for documents: a picture of it, or what its shown view can be exported as."""
+"""Save pictures, exports and films of the window for documents."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from resources.language import tr
 
 
 class PictureError(Exception):
-    """The picture could not be saved; the message says why."""
+    """Raised when a picture cannot be saved; the message gives the reason."""
 
 
 def save_picture(window: QWidget, path: Path, scale: float = 1.0) -> None:
-    """Save the window as it is drawn now, of the kind that `path` ends with: the whole of it, or nothing. Raises
-    PictureError.
+    """Save the window as currently drawn, in the format of the extension of `path`; a failed save leaves no file.
+    Raises PictureError.
 
-    A PNG has the window's size times its device pixel ratio and `scale`, in pixels; an SVG its size, in pixels of a
-    browser.
+    A PNG has the window's size times its device pixel ratio and `scale`, in pixels; an SVG has the window's size in CSS
+    pixels.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -38,15 +38,16 @@ def save_picture(window: QWidget, path: Path, scale: float = 1.0) -> None:
 
 
 def export(window: MainWindow, path: Path, guard_formulas: bool = True) -> None:
-    """Save what is shown as the kind that `path` ends with: the run as a web page, or the view as a picture (all of it,
-    as wide as it is shown) or as figures. `guard_formulas`: `app.storage.exported_files.as_csv`. Raises PictureError.
+    """Export the shown content in the format of the extension of `path`: the run as a web page, or the view as a
+    picture (complete, at its current
+    width) or as data. `guard_formulas`: see `app.storage.table_files.as_csv`. Raises PictureError.
     """
     exports, kind = window.parts.export.exports, path.suffix.lower().removeprefix(".")
     view = exports.offers()[0]
     name = RUN if kind == HTML else view.name
     offer = next((offer for offer in exports.offers() if offer.name == name), None)
     if offer is None:
-        raise PictureError(tr("There is no run to export. Add --run, or name a recorded run, FILE.decodescope."))
+        raise PictureError(tr("There is no run to export. Add --run, or pass a recorded run, FILE.decodescope."))
     if kind not in offer.formats:
         raise PictureError(_no_figures_message(exports, offer))
     try:
@@ -60,15 +61,17 @@ def export(window: MainWindow, path: Path, guard_formulas: bool = True) -> None:
 
 
 def record_demo(window: MainWindow, path: Path, tokens_per_second: float, size: tuple[int, int] | None) -> None:
-    """Film the shown run in the shown view, `tokens_per_second` tokens a second, as the kind that `path` ends with. Raises
-    PictureError."""
+    """Record a film of the shown run in the shown view, at `tokens_per_second` tokens per second, in the format of the
+    extension of `path`. Raises
+    PictureError.
+    """
     from app.control.stage.demo_film import FilmSettings, failure_text, render_film
     from app.storage.film.film_formats import FilmError
     from app.theme.theme import REFERENCE_SIZE
 
     parts, run = window.parts, window.session.run
     if run is None:
-        raise PictureError(tr("There is no run to film. Add --run, or name a recorded run, FILE.decodescope."))
+        raise PictureError(tr("There is no run to film. Add --run, or pass a recorded run, FILE.decodescope."))
     look, view = parts.appearance, parts.centre.columns[0].current_name
     order = FilmSettings(
         path,
@@ -88,26 +91,25 @@ def record_demo(window: MainWindow, path: Path, tokens_per_second: float, size: 
 def _save_error(path: Path, error: OSError) -> PictureError:
     cause = error.strerror or str(error) or tr("it cannot be written")
     return PictureError(
-        tr("{path} was not saved: {cause}. Choose a folder you may write to.").format(path=path, cause=cause)
+        tr("{path} was not saved: {cause}. Choose a folder you can write to.").format(path=path, cause=cause)
     )
 
 
 def _no_figures_message(exports: ExportItems, offer: ExportTarget) -> str:
-    """Why a view has none, and which have."""
+    """Explain that a view has no data to export, and name the views that have."""
     others = [
         other.name for other in exports.offers() if CSV in other.formats and other.name in {v.name for v in VIEWS}
     ]
     instead = (
-        tr(" With --view, these have: {names}.").format(names=", ".join(others))
+        tr(" Use --view to choose one that has data: {names}.").format(names=", ".join(others))
         if others
-        else tr(" Add --run, so that there are some.")
+        else tr(" Add --run to produce some.")
     )
-    return tr("The view “{title}” has no figures to export now.{instead}").format(title=offer.title, instead=instead)
+    return tr("The view “{title}” has no data to export yet.{instead}").format(title=offer.title, instead=instead)
 
 
 def hide_transient_state(window: QWidget) -> None:
-    """No caret, which blinks, no focus, which a window manager gives when it likes, and nothing below the mouse, which
-    may be anywhere."""
+    """Remove the blinking text cursor, the keyboard focus and the hover state, so that pictures are reproducible."""
     QApplication.setCursorFlashTime(0)
     for widget in window.findChildren(QWidget):
         if widget.underMouse():

@@ -1,7 +1,8 @@
 """Find the system libraries that Qt's plugins need and this Linux lacks, and name the packages that contain them.
 
-Used by the program before it starts Qt, and by `packaging/bootstrap.py`, which loads this file by its path. So it uses
-the standard library alone and can be parsed by Python 3.7.
+Used by the program before it starts Qt, and by `packaging/bootstrap.py`, which loads this file by its path. Therefore
+it uses
+only the standard library and is valid Python 3.7.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ OS_RELEASE = "/etc/os-release"
 PLUGIN_FOLDER = "QT_QPA_PLATFORM_PLUGIN_PATH"
 """Variable that names a folder where Qt looks for platform plugins first."""
 NOT_FOUND = re.compile(r"(?:Error loading shared library )?([^\s:]+): (?:cannot open shared object|No such file)")
-"""What the loader says about a missing library: glibc, then musl."""
+"""The loader's message about a missing library: glibc, then musl."""
 MISSING = "Qt needs system libraries that are missing: {libraries}."
 ELF_64_LITTLE_ENDIAN = b"\x7fELF\x02\x01"
 SEGMENT_LOAD, SEGMENT_DYNAMIC = 1, 2
@@ -93,7 +94,9 @@ def platform_plugins(folder: Path, variables: Mapping[str, str]) -> list[Path]:
 def missing_for_platform(
     plugins: Iterable[Path], find_missing: Callable[[list[Path]], set[str]] | None = None
 ) -> set[str]:
-    """Return what the plugins lack: nothing if one of them can be used, else what the one with the least needs."""
+    """Return the libraries that the plugins lack: none if one plugin is usable, otherwise those of the plugin that
+    lacks the fewest.
+    """
     lacking = [(find_missing or missing_libraries)([plugin]) for plugin in plugins]
     return min(lacking, key=len) if lacking and all(lacking) else set()
 
@@ -105,10 +108,11 @@ def explain_missing(libraries: Iterable[str]) -> str:
 
 
 def missing_libraries(binaries: Iterable[Path]) -> set[str]:
-    """Return the system libraries that the loader does not find for the binaries.
+    """Return the system libraries that the loader cannot find for the binaries.
 
-    Libraries beside a binary (those of Qt itself) are followed through their headers; only those of the system are
-    loaded. The result is empty for files that are no ELF binaries.
+    Libraries in the folders of a binary (those of Qt itself) are followed through their headers; only system libraries
+    are
+    loaded. The result is empty for files that are not ELF binaries.
     """
     pending = list(binaries)
     seen: set[Path | str] = set()
@@ -130,7 +134,7 @@ def missing_libraries(binaries: Iterable[Path]) -> set[str]:
 
 
 def missing_when_loaded(name: str) -> set[str]:
-    """Return what the loader misses for a system library: the library itself, or one that it needs."""
+    """Return what the loader cannot find for a system library: the library itself, or one that it needs."""
     try:
         ctypes.CDLL(name)
     except OSError as error:
@@ -139,13 +143,13 @@ def missing_when_loaded(name: str) -> set[str]:
 
 
 def library_in(message: str) -> set[str]:
-    """Return the library that a message of the loader says is missing; nothing if it says something else."""
+    """Return the library that a loader message reports as missing; empty for other messages."""
     found = NOT_FOUND.search(message)
     return {os.path.basename(found.group(1))} if found else set()
 
 
 def dynamic_section(binary: Path) -> tuple[list[str], list[Path]]:
-    """Return the libraries that an ELF file needs, and the folders where it looks for them itself."""
+    """Return the libraries that an ELF file needs, and the folders where it looks for them."""
     try:
         with open(str(binary), "rb") as file:
             header = file.read(64)
@@ -186,7 +190,9 @@ def dynamic_section(binary: Path) -> tuple[list[str], list[Path]]:
 
 
 def remedy(missing: set[str], os_release: str | None = None) -> str:
-    """Return the command that installs the libraries here, or one for each family where the system is unknown."""
+    """Return the command that installs the libraries here, or one command per distribution family if the system is
+    unknown.
+    """
     family = family_of(read_os_release() if os_release is None else os_release)
     known = sorted(name for name in missing if name in PACKAGES)
     unknown = sorted(missing - set(known))
@@ -198,7 +204,7 @@ def remedy(missing: set[str], os_release: str | None = None) -> str:
 
 
 def sudo() -> str:
-    """Return what runs a command as root: nothing for root itself, which often has no sudo."""
+    """Return the prefix that runs a command as root; empty for root itself, which often has no sudo."""
     return "" if hasattr(os, "geteuid") and os.geteuid() == 0 else "sudo "
 
 
@@ -208,14 +214,14 @@ def packages_of(libraries: list[str], family: str) -> str:
 
 
 def family_of(os_release: str) -> str | None:
-    """Return "debian", "fedora" or "arch" for these systems and those derived from them; None for others."""
+    """Return "debian", "fedora" or "arch" for these systems and their derivatives, or None for others."""
     ids = re.findall(r'^ID(?:_LIKE)?="?([^"\n]*)"?$', os_release, re.MULTILINE)
     words = " ".join(ids).replace("rhel", "fedora").replace("ubuntu", "debian").split()
     return next((word for word in words if word in FAMILIES), None)
 
 
 def read_os_release() -> str:
-    """Return the file that describes this system; empty where there is none."""
+    """Return the content of the file that describes this system; empty if there is none."""
     try:
         return Path(OS_RELEASE).read_text(encoding="utf-8")
     except OSError:

@@ -1,4 +1,4 @@
-"""Variables of the environment that Qt reads before anything else: out of range they end the process without a word."""
+"""Check the environment variables that Qt reads first: values out of range end the process without a message."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, MutableMapping
 from resources.language import tr
 
 MIN_SCALE, MAX_SCALE = 0.25, 8.0
-"""Pixels a point, of all variables together."""
+"""Pixels per point, all variables combined."""
 MIN_DPI, MAX_DPI = 24, 480
 SCALE, SCREENS, DPI = "QT_SCALE_FACTOR", "QT_SCREEN_SCALE_FACTORS", "QT_FONT_DPI"
 _FLAGS = (
@@ -18,11 +18,11 @@ _FLAGS = (
 )  # fmt: skip
 _POLICIES = ("Round", "Ceil", "Floor", "RoundPreferFloor", "PassThrough", "Unset")
 _MAX_QUOTED = 40
-"""Characters of a value that a notice quotes."""
+"""Maximum number of characters of a value that a notice quotes."""
 
 
 def remove_invalid_variables(variables: MutableMapping[str, str] = os.environ) -> list[str]:
-    """Remove what Qt cannot use; returns a sentence about each removed variable."""
+    """Remove the variables that Qt cannot use; return one sentence for each removed variable."""
     return list(_removals(variables))
 
 
@@ -30,14 +30,21 @@ def _removals(variables: MutableMapping[str, str]) -> Iterator[str]:
     scales = tr("a number from {least:g} to {most:g}").format(least=MIN_SCALE, most=MAX_SCALE)
     checks: dict[str, tuple[Callable[[str], bool], str]] = {
         SCALE: (lambda text: _is_within(text, MIN_SCALE, MAX_SCALE), scales),
-        SCREENS: (lambda text: all(map(_is_screen_scale, text.split(";"))), tr("numbers like 1.5;2 or HDMI-1=1.5;eDP-1=2")),
-        DPI: (lambda text: text.strip().isdecimal() and _is_within(text, MIN_DPI, MAX_DPI),
-              tr("a whole number from {least} to {most}").format(least=MIN_DPI, most=MAX_DPI)),
+        SCREENS: (
+            lambda text: all(map(_is_screen_scale, text.split(";"))),
+            tr("numbers like 1.5;2 or HDMI-1=1.5;eDP-1=2"),
+        ),
+        DPI: (
+            lambda text: text.strip().isdecimal() and _is_within(text, MIN_DPI, MAX_DPI),
+            tr("a whole number from {least} to {most}").format(least=MIN_DPI, most=MAX_DPI),
+        ),
         **dict.fromkeys(_FLAGS, (lambda text: text.strip() in ("0", "1", "2"), tr("0 or 1"))),
         "QT_SCALE_FACTOR_ROUNDING_POLICY": (lambda text: text.strip() in _POLICIES, ", ".join(_POLICIES)),
-        "QT_DPI_ADJUSTMENT_POLICY": (lambda text: text.strip() in ("AdjustDpi", "DontAdjustDpi", "AdjustUpOnly"),
-                                     "AdjustDpi, DontAdjustDpi, AdjustUpOnly"),
-    }  # fmt: skip
+        "QT_DPI_ADJUSTMENT_POLICY": (
+            lambda text: text.strip() in ("AdjustDpi", "DontAdjustDpi", "AdjustUpOnly"),
+            "AdjustDpi, DontAdjustDpi, AdjustUpOnly",
+        ),
+    }
     for name, (is_right, wanted) in checks.items():
         value = variables.get(name)
         if value and not is_right(value):
@@ -47,7 +54,7 @@ def _removals(variables: MutableMapping[str, str]) -> Iterator[str]:
             )
     if _total_scale(variables) > MAX_SCALE:
         value = variables.pop(SCREENS)
-        yield tr("{name}={value} is ignored: together with {other} it enlarges more than {most:g} times.").format(
+        yield tr("{name}={value} is ignored: combined with {other} it enlarges more than {most:g} times.").format(
             name=SCREENS, value=value[:_MAX_QUOTED], other=SCALE, most=MAX_SCALE
         )
 
@@ -58,7 +65,7 @@ def _total_scale(variables: MutableMapping[str, str]) -> float:
 
 
 def _is_screen_scale(part: str) -> bool:
-    """A factor, or the name of a screen and its factor; empty for a screen that is left alone."""
+    """Return whether the text is a factor, a screen name with its factor, or empty (that screen is unchanged)."""
     return not part.strip() or _is_within(part.rpartition("=")[2], MIN_SCALE, MAX_SCALE)
 
 

@@ -1,7 +1,7 @@
-"""Signals of the operating system end the program in order: everything is saved, runs are stopped, files are closed.
+"""Shut the program down cleanly on operating-system signals: save everything, stop runs, close files.
 
 Python calls its handlers only between two of its own instructions, and while Qt waits for events there are none. The
-interpreter therefore also writes the signal's number to a socket (`signal.set_wakeup_fd`), which Qt waits for.
+interpreter therefore also writes the signal's number to a socket (`signal.set_wakeup_fd`), which Qt watches.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from PySide6.QtGui import QGuiApplication
 from app.window.main_window import MainWindow
 
 SIGNAL_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
-"""Those that a system has not are left out: Windows has no SIGHUP, others no SIGBREAK."""
+"""Names missing on a platform are skipped: Windows has no SIGHUP, other systems have no SIGBREAK."""
 CONSOLE_TIMEOUT = 4.5
-"""Seconds that Windows' console is kept waiting before it ends the program; it allows five."""
+"""Seconds that closing Windows' console is delayed before the program ends; Windows allows five."""
 
 
 class TerminationSignals(QObject):
-    """`received(number)` for the first signal; the next one ends the process at once, as if nothing had been set.
+    """Emit `received(number)` for the first signal; a second signal ends the process at once, as by default.
 
-    Handlers and socket are there from `start` to `stop`, on the main thread alone.
+    The handlers and the socket exist from `start` to `stop`, on the main thread only.
     """
 
     received = Signal(int)
@@ -38,7 +38,7 @@ class TerminationSignals(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.number = 0
-        """The signal that has come; 0 before one has."""
+        """The received signal; 0 before the first one."""
         self._previous_handlers: dict[int, object] = {}
         self._wakeup = -1
         self._sockets: tuple[socket.socket, socket.socket] | None = None
@@ -46,7 +46,7 @@ class TerminationSignals(QObject):
         self._console: _ConsoleHandler | None = None
 
     def start(self) -> None:
-        """Take the signals over."""
+        """Install the handlers and the socket."""
         reader, writer = socket.socketpair()
         for end in (reader, writer):
             end.setblocking(False)
@@ -61,7 +61,7 @@ class TerminationSignals(QObject):
             self._console = _ConsoleHandler(writer)
 
     def stop(self) -> None:
-        """Give the signals back. One that comes behind this ends the process."""
+        """Restore the previous handlers. A signal that arrives later ends the process."""
         if self._sockets is None:
             return
         for number, handler in self._previous_handlers.items():
@@ -77,7 +77,7 @@ class TerminationSignals(QObject):
             self._console.release()
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
-        """Called by the interpreter; Qt hears of it by the socket."""
+        """Handle a signal in the interpreter; Qt is notified through the socket."""
         self.number = self.number or number
         for each in self._previous_handlers:
             signal.signal(each, signal.SIG_DFL)
@@ -88,13 +88,13 @@ class TerminationSignals(QObject):
             return
         numbers = self._sockets[0].recv(64)
         if self._notifier is not None:
-            self._notifier.setEnabled(False)  # one is enough
+            self._notifier.setEnabled(False)  # one signal is enough
         self.number = self.number or numbers[0]
         self.received.emit(self.number)
 
 
 def exit_code(number: int) -> int:
-    """What a shell calls the end of a program by that signal."""
+    """Return the exit code by which a shell reports an end by this signal."""
     return 128 + number
 
 
@@ -103,7 +103,7 @@ def _available_signals() -> list[signal.Signals]:
 
 
 class _ConsoleHandler:
-    """Holds up the closing of Windows' console until the program has saved: behind the handler the process ends."""
+    """Delay the closing of Windows' console until the program has saved: the process ends when the handler returns."""
 
     def __init__(self, writer: socket.socket) -> None:
         import ctypes
@@ -111,7 +111,7 @@ class _ConsoleHandler:
         self._done = threading.Event()
 
         def ended(kind: int) -> bool:
-            if kind < 2:  # Ctrl+C and Ctrl+Break come as signals
+            if kind < 2:  # Ctrl+C and Ctrl+Break arrive as signals
                 return False
             writer.send(bytes([signal.SIGTERM]))
             self._done.wait(CONSOLE_TIMEOUT)
@@ -123,7 +123,7 @@ class _ConsoleHandler:
         self._set(self._handler, True)
 
     def release(self) -> None:
-        """The program has saved everything."""
+        """Remove the handler and let the console close: everything is saved."""
         self._set(self._handler, False)
         self._done.set()
 
@@ -131,9 +131,9 @@ class _ConsoleHandler:
 def run_until_exit(
     loop: asyncio.AbstractEventLoop, program: Coroutine[Any, Any, int], window: MainWindow | None = None
 ) -> int:
-    """Run `program` on `loop`; gives back its exit code, or 128 + n when signal n has ended it.
+    """Run `program` on `loop` and return its exit code, or 128 + n if signal n ended it.
 
-    A signal closes the window as its user would: what is set is saved, the run is stopped, files are closed.
+    A signal closes the window like the user would: settings are saved, the run is stopped, files are closed.
     """
     task = loop.create_task(program)
 

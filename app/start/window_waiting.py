@@ -1,4 +1,4 @@
-"""Waiting for a window, as pictures of it must: until it has run, has been painted, has nothing put off any more."""
+"""Wait for a window before taking a picture: until its run has ended, it is painted, and no delayed step is pending."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from app.state.worker_messages import Outcome
 from app.window.main_window import MainWindow
 
 MAX_DELAYS = 20
-"""Delayed steps that a picture waits for; what still goes on then would never end."""
+"""Maximum number of delayed steps to wait for; more would suggest that they never end."""
 
 
 class LaunchProblem(Exception):
-    """The command line asks for what cannot be done; the message says why."""
+    """Raised when the command line cannot be carried out; the message gives the reason."""
 
 
 async def next_value(signal: SignalInstance) -> object:
-    """What `signal` next says (its first argument). Needs a running qasync loop."""
+    """Wait for the next emission of `signal` and return its first argument. Needs a running qasync loop."""
     future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
 
     def hear(*said: object) -> None:
@@ -34,8 +34,8 @@ async def next_value(signal: SignalInstance) -> object:
 
 
 async def run_to_end(window: MainWindow) -> None:
-    """Run and wait for the end, and for the views to have drawn it. Raises LaunchProblem when it failed."""
-    if problems := window.parts.requests.problems:  # looked at first: a run that has begun empties a chat's editor
+    """Run, wait for the end, and wait until the views have drawn it. Raises LaunchProblem if the run failed."""
+    if problems := window.parts.requests.problems:  # checked first: starting a run empties the chat editor
         raise LaunchProblem(" ".join(problems))
     window.parts.runs.run()
     outcome = await next_value(window.session.finished)
@@ -46,14 +46,15 @@ async def run_to_end(window: MainWindow) -> None:
 
 
 async def play_tour_to_end(window: MainWindow, name: str) -> None:
-    """Play a tour, waiting for nobody, until its last sentence is drawn. Raises LaunchProblem when a run of it was not
-    written to its end."""
+    """Play a tour without pauses until its last sentence is drawn. Raises LaunchProblem if one of its runs did not
+    finish.
+    """
     from app.state.tours import find_tour
 
     player = window.parts.tours.player
     finished = asyncio.ensure_future(next_value(player.finished))
     failed = asyncio.ensure_future(next_value(player.failed))
-    await asyncio.sleep(0)  # they listen now
+    await asyncio.sleep(0)  # let both tasks connect to their signals
     player.play(find_tour(name), without_delay=True)
     done, waiting = await asyncio.wait((finished, failed), return_when=asyncio.FIRST_COMPLETED)
     for other in waiting:
@@ -64,8 +65,10 @@ async def play_tour_to_end(window: MainWindow, name: str) -> None:
 
 
 async def wait_until_loaded(window: MainWindow) -> None:
-    """Wait until the chosen model is held ready, or has failed to be, and that is drawn; at once if it is not loaded
-    before it is asked for."""
+    """Wait until the chosen model is loaded or has failed to load, and the result is drawn; return at once if models
+    are loaded
+    only on demand.
+    """
     window.parts.loading.start_preloading()
     while window.session.state == "loading":
         await next_value(window.session.stateChanged)
@@ -73,34 +76,36 @@ async def wait_until_loaded(window: MainWindow) -> None:
 
 
 async def wait_until_settled(window: MainWindow) -> None:
-    """Wait for what is put off a little while, as a map of a tree that has just grown."""
+    """Wait for delayed updates, such as the overview map of a tree that has just grown."""
     for _ in range(MAX_DELAYS):
         due = [timer for timer in window.findChildren(QTimer) if timer.isSingleShot() and timer.isActive()]
         if not due:
             break
         await next_value(due[0].timeout)
         await wait_until_painted(window)
-    for part in window.findChildren(QWidget):  # a tool that has grown narrower may still stand where it stood
+    for part in window.findChildren(QWidget):  # a tool that became narrower may still have its old position
         if (layout := part.layout()) is not None:
             layout.invalidate()
     await wait_until_painted(window)
 
 
 async def redraw_from_scratch(window: MainWindow) -> None:
-    """Show nothing, then the whole run at once: how its events came, in which batches, is then not to be seen."""
+    """Clear the views, then show the complete run at once, so that the picture does not depend on how events were
+    batched.
+    """
     parts = window.parts
     for run in (None, window.session.run):
         for view in (*parts.centre.created_views, parts.inspector, parts.timeline):
             view.show_run(run)
         parts.inspector.show_report(parts.centre.columns[0].current_view.report)
         await wait_until_painted(window)
-    parts.appearance.apply()  # measures every text again
+    parts.appearance.apply()  # measures all texts again
     await wait_until_painted(window)
     await wait_until_settled(window)
 
 
 class _PaintWatcher(QObject):
-    """Says when the window has been asked to paint itself."""
+    """Emit a signal when the window receives a paint request."""
 
     paint_requested = Signal()
 
@@ -111,7 +116,7 @@ class _PaintWatcher(QObject):
 
 
 async def wait_until_painted(window: MainWindow) -> None:
-    """Wait until everything asked for so far is drawn and laid out."""
+    """Wait until all pending updates are painted and laid out."""
     watch = _PaintWatcher()
     window.installEventFilter(watch)
     window.update()

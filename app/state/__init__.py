@@ -1,1 +1,1 @@
-"""What is known, without a widget: runs, requests, trees, rounds, caches over time, the chat."""
+"""State without widgets: runs, requests, trees, rounds, cache history and conversation."""

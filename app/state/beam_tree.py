@@ -1,4 +1,4 @@
-"""A beam search as a tree: what was considered, who leads at every step, which texts compete. No Qt in here."""
+"""Beam search as a tree: candidates, the leader at every step, and the competing hypotheses. No Qt in here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIVE_FATES = ("kept", "finished", "early_stopped")
 
 
 class HypothesisRow(NamedTuple):
-    """One hypothesis as the table beside the tree tells it."""
+    """A row of the hypothesis table next to the tree."""
 
     node: int
     text: str
@@ -29,19 +29,19 @@ class HypothesisRow(NamedTuple):
 
 
 class BeamTree:
-    """Steps of one run as they come in. `count` is always the number of steps that are shown."""
+    """Steps of one run, appended as they arrive. `count` in the methods is the number of steps shown."""
 
     def __init__(self) -> None:
         self.steps: list[BeamStep] = []
         self.ranking: BeamsRanked | None = None
         self.width = 0
-        """Beams of a group."""
+        """Beams per group."""
         self.progress = 0
-        """Constraint tokens that any node has met."""
+        """Largest number of constraint tokens met by any node."""
         self._nodes: dict[int, tuple[BeamCandidate, int]] = {}
         self._finished: list[tuple[int, BeamCandidate]] = []
         self._texts: dict[int, str] = {0: ""}
-        """Of the nodes that go on, and below of those that ended."""
+        """Texts of the live nodes; those of finished nodes are in `_finished_texts`."""
         self._finished_texts: dict[int, str] = {}
         self._leader_changes: list[tuple[int, int]] = []
         self._tokens: dict[tuple[int, int], TokenChosen] = {}
@@ -64,13 +64,15 @@ class BeamTree:
             self._leader_changes.append((len(self.steps), place))
 
     def _divergence(self, before: int, after: int) -> int | None:
-        """Where the text of one node parts from that of another; no path is walked where it only became longer."""
+        """Return the index at which the paths of two nodes differ; None, without walking the paths, if one only extends
+        the other.
+        """
         if before == after or (after in self._nodes and self._nodes[after][0].parent == before):
             return None
         return divergence_index(self.path(before), self.path(after))
 
     def _update_summaries(self, step: BeamStep) -> None:
-        """What every later step would have to be asked for again."""
+        """Update the summaries that would otherwise be recomputed at every step."""
         self.width = max(self.width, _kept_per_group(step))
         self.progress = max([self.progress, *(candidate.progress for candidate in step.candidates)])
         before, live = self._texts, [c for c in step.candidates if c.fate in LIVE_FATES]
@@ -85,23 +87,26 @@ class BeamTree:
 
     @property
     def groups(self) -> int:
-        """Groups of diverse search; 1 in every other."""
+        """Number of groups of diverse beam search; 1 for all other searches."""
         return 1 + max((c.group for step in self.steps[:1] for c in step.candidates), default=0)
 
     def candidate(self, node: int) -> BeamCandidate:
-        """A node of the tree. Raises KeyError for the prompt (0) and for strangers."""
+        """Return a node of the tree.
+
+        Raises KeyError for the prompt (0) and for unknown nodes.
+        """
         return self._nodes[node][0]
 
     def step_of(self, node: int) -> BeamStep:
-        """The step that considered it."""
+        """Return the step that considered this node."""
         return self.steps[self._nodes[node][1]]
 
     def node_of(self, token: TokenChosen) -> int:
-        """The node that a token made by `tokens` stands for; 0 for any other token."""
+        """Return the node of a token created by `tokens`; 0 for any other token."""
         return self._node_by_token.get(id(token), 0)
 
     def path(self, node: int) -> list[BeamCandidate]:
-        """From the first new token to `node`; empty for the prompt."""
+        """Return the path from the first new token to `node`; empty for the prompt."""
         path: list[BeamCandidate] = []
         while node in self._nodes:
             path.append(self._nodes[node][0])
@@ -109,7 +114,7 @@ class BeamTree:
         return path[::-1]
 
     def text(self, node: int) -> str:
-        """What the path to `node` wrote; that of the newest nodes is kept ready."""
+        """Return the text of the path to `node`; texts of the newest nodes are cached."""
         known = self._texts.get(node)
         if known is None:
             known = self._finished_texts.get(node)
@@ -117,27 +122,27 @@ class BeamTree:
             return known
         return "".join(candidate.text for candidate in self.path(node))
 
-    # Who leads
+    # Leader
 
     def leader(self, count: int) -> int:
-        """Node of the leading hypothesis after `count` steps; 0 before the first."""
+        """Return the node of the leading hypothesis after `count` steps; 0 before the first step."""
         count = min(count, len(self.steps))
         if count == len(self.steps) and self.ranking is not None and self.ranking.hypotheses:
             return self.ranking.hypotheses[0].node
         return self.steps[count - 1].best if count > 0 else 0
 
     def leading_path(self, count: int) -> list[BeamCandidate]:
-        """Its path: the best hypothesis so far, from its first token."""
+        """Return the path of the best hypothesis so far."""
         return self.path(self.leader(count))
 
     def leader_changes(self, count: int) -> list[int]:
-        """Places in the text where, up to then, the search changed its mind; in order, each once."""
+        """Return the sorted indices in the text at which the leader had changed up to then."""
         return sorted({place for step, place in self._leader_changes if step <= count})
 
     # The table
 
     def hypotheses(self, count: int) -> list[HypothesisRow]:
-        """What competes after `count` steps, best first; after the last one the final ranking."""
+        """Return the competing hypotheses after `count` steps, the best first; after the last step, the final ranking."""
         count = min(count, len(self.steps))
         if count == len(self.steps) and self.ranking is not None:
             return [self._ranked(hypothesis) for hypothesis in self.ranking.hypotheses]
@@ -163,15 +168,15 @@ class BeamTree:
             hypothesis.node, hypothesis.text, hypothesis.score, hypothesis.length, hypothesis.group, state
         )
 
-    # Tokens, for the views that show one text
+    # Tokens, for views that show one text
 
     def tokens(self, node: int, sequence: int = 0) -> list[TokenChosen]:
-        """The path to `node` as the tokens of a text; a node's token is always the same object."""
+        """Return the path to `node` as tokens of a text; a node always has the same token object."""
         return [self._token(candidate.node, sequence) for candidate in self.path(node)]
 
     @property
     def best_per_step(self) -> list[TokenChosen]:
-        """One token a step: the best continuation each step kept, whether or not it leads in the end."""
+        """One token per step: the best continuation kept at that step, whether or not it leads in the end."""
         return self._best_per_step
 
     def _token(self, node: int, sequence: int) -> TokenChosen:
@@ -184,7 +189,9 @@ class BeamTree:
 
 
 def divergence_index(before: Sequence[BeamCandidate], after: Sequence[BeamCandidate]) -> int | None:
-    """Where another text parts from the one that led: None when it only became longer (or there was none)."""
+    """Return the index at which another text differs from the leading one; None if it only extends it (or there was
+    none).
+    """
     for place, (old, new) in enumerate(zip(before, after, strict=False)):
         if old.node != new.node:
             return place
@@ -192,7 +199,7 @@ def divergence_index(before: Sequence[BeamCandidate], after: Sequence[BeamCandid
 
 
 def _best_finished(finished: Sequence[BeamCandidate], width: int) -> list[BeamCandidate]:
-    """As many as a group keeps."""
+    """Return as many of the best finished candidates of each group as a group keeps."""
     best: dict[int, list[BeamCandidate]] = {}
     for candidate in sorted(finished, key=lambda candidate: -candidate.normalized):
         best.setdefault(candidate.group, []).append(candidate)
@@ -200,7 +207,7 @@ def _best_finished(finished: Sequence[BeamCandidate], width: int) -> list[BeamCa
 
 
 def _best_continuation(step: BeamStep) -> list[BeamCandidate]:
-    """The best continuation of a step, in a list; an empty one where nothing was considered."""
+    """Return the best continuation of a step as a list; empty if nothing was considered."""
     live = [candidate for candidate in step.candidates if candidate.fate in LIVE_FATES] or list(step.candidates)
     return sorted(live, key=lambda candidate: -candidate.normalized)[:1]
 
@@ -214,14 +221,14 @@ def _kept_per_group(step: BeamStep) -> int:
 
 
 def _ending(candidate: BeamCandidate) -> SequenceStatus:
-    """How a hypothesis ended that no longer runs."""
+    """Return how a hypothesis that is no longer running ended."""
     if candidate.fate == "early_stopped":
         return "stopped"
     return "cut" if candidate.ended in LIMITS else "finished"
 
 
 def _to_token(candidate: BeamCandidate, step: BeamStep, index: int, sequence: int) -> TokenChosen:
-    """The candidate as the token of a text; its alternatives are the other continuations of the same parent."""
+    """Convert a candidate to a token; its alternatives are the other continuations of the same parent."""
     siblings = sorted((c for c in step.candidates if c.parent == candidate.parent), key=lambda c: c.raw_rank)
     return core.events.TokenChosen(
         step=index, sequence=sequence, id=candidate.id, piece=candidate.piece, text=candidate.text,

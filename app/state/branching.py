@@ -1,4 +1,4 @@
-"""What is made of a run's text: a branch that goes on from a place of it with another token, or its score. No Qt."""
+"""Requests derived from a run's text: a branch that replaces a token and continues, or a score of the text. No Qt."""
 
 from __future__ import annotations
 
@@ -18,35 +18,38 @@ if TYPE_CHECKING:
 
 
 class TokenReplacement(NamedTuple):
-    """What is to stand at a token's place in the shown text."""
+    """Replacement of a token in the shown text."""
 
     position: int
-    """The token's place among those of the shown text."""
+    """The token's index in the shown text."""
     value: int | str
-    """A token's id, or words."""
+    """A token id, or text."""
 
 
 class PathContinuation(NamedTuple):
-    """A path through a search's tree that a run is to go on from, kept or pruned."""
+    """A path of a search tree to continue from, kept or pruned."""
 
     ids: tuple[int, ...]
-    """Its tokens, behind what the answer begins with."""
+    """Its tokens, after the beginning of the answer."""
     shared: int
-    """How many of them the shown text has too."""
+    """Number of tokens it shares with the shown text."""
 
 
 def branch_unsupported_reason(run: Run | None) -> str:
-    """Why no run can go on from a place of this one's text; empty when one can."""
+    """Return why the run cannot be branched; empty if it can."""
     if run is None or not run.tokens:
-        return tr("There is no token yet.")
+        return tr("There are no tokens yet.")
     if run.request.scored and not run.request.beginning and not _has_only_start_token(run):
-        return tr("A scored text without a prompt before it cannot be branched from: score a run instead.")
+        return tr("A scored text without a prompt cannot be branched. Score the text of a run instead.")
     return ""
 
 
 def forbidden_ids(run: Run, token: TokenChosen, grammar: object) -> frozenset[int]:
-    """The ids of its alternatives that no branch under `grammar` can begin with: the run was held to the same one, and
-    that forbade them, or they end a text. Of another grammar nobody knows before it is tried."""
+    """Return the ids of the token's alternatives that no branch under `grammar` can start with.
+
+    Known only if the run used the same grammar: it forbade these tokens, or they end the text. Otherwise the result is
+    empty.
+    """
     if not is_constrained_to(run, grammar):
         return frozenset()
     ends = {item.id for item in token.alternatives if words.control_name(item.text, item.special)}
@@ -54,20 +57,20 @@ def forbidden_ids(run: Run, token: TokenChosen, grammar: object) -> frozenset[in
 
 
 def is_constrained_to(run: Run, grammar: object) -> bool:
-    """Whether the run was held to this grammar."""
+    """Return whether the run used this grammar."""
     return grammar is not None and run.request.grammar == grammar
 
 
 def forbidden_reason(text: str, special: bool | None = None) -> str:
-    """Why a branch cannot begin with a token of that text. `special`: as in `words.control_name`."""
+    """Return why a branch cannot start with a token of that text. `special`: as in `words.control_name`."""
     name = words.quote(text, special)
     if words.control_name(text, special):
-        return tr("{name}: the grammar lets nothing follow it").format(name=name)
-    return tr("{name}: the grammar forbids it").format(name=name)
+        return tr("{name}: the grammar allows nothing after it").format(name=name)
+    return tr("{name}: not allowed by the grammar").format(name=name)
 
 
 def _allows_control_tokens(grammar: object) -> bool:
-    """Whether control tokens may stand in its texts."""
+    """Return whether texts of the grammar may contain control tokens."""
     return isinstance(grammar, Mapping) and "<" in str(grammar.get("lark", ""))
 
 
@@ -77,8 +80,9 @@ def _forbidden_by_funnel(token: TokenChosen) -> frozenset[int]:
 
 
 def _removed_ids(token: TokenChosen, before: Stage, after: Stage) -> frozenset[int]:
-    """What stood before the grammar and not behind it: a ban lets what it keeps move up only. Where no other stage took
-    anything out, all that came to nothing."""
+    """Return the tokens removed by the grammar stage: a constraint can only move the remaining tokens up. If no other
+    stage removed tokens, the grammar removed all that have probability 0.
+    """
     kept = {one for one, _ in after.top}
     alone = all(one.survivors == other.survivors for one, other in pairwise(token.funnel) if other is not after)
     gone = {one for one, _ in before.top} - kept
@@ -89,10 +93,11 @@ def _removed_ids(token: TokenChosen, before: Stage, after: Stage) -> frozenset[i
 
 
 def make_branch(run: Run, replacement: TokenReplacement | PathContinuation, settings: RunRequest) -> RunRequest:
-    """A run whose text is that of `run` up to the place, then what stands there instead, then what `settings` write.
+    """Create a request that keeps the text of `run` up to the replaced token, inserts `replacement`, and continues with
+    `settings`.
 
-    Model and prompt are the run's own, for its tokens are those of its model. Words take the white space before them
-    from the token they replace.
+    Model and prompt are those of the run, because its token ids belong to its model. Replacement text takes its leading
+    white space from the token it replaces.
     """
     begun = tuple(token.id for token in run.beginning)
     parts, shared = (
@@ -114,7 +119,7 @@ def make_branch(run: Run, replacement: TokenReplacement | PathContinuation, sett
 
 
 def _with_replacement(run: Run, replacement: TokenReplacement) -> tuple[tuple[int | str, ...], int]:
-    """The tokens before the place and what stands there now, and how many are as before."""
+    """Return the kept tokens followed by the replacement, and the number of kept tokens."""
     kept = tuple(token.id for token in run.tokens[: replacement.position])
     what = (
         replacement.value
@@ -125,7 +130,7 @@ def _with_replacement(run: Run, replacement: TokenReplacement) -> tuple[tuple[in
 
 
 def make_score_request(run: Run, comparison_model: str = "") -> RunRequest:
-    """The text of a run scored, its prompt too where the model reads both as one text."""
+    """Create a request that scores a run's text, including its prompt where the model reads both as one text."""
     request = run.request
     if not request.scored:
         ids = (*(token.id for token in run.beginning), *(token.id for token in run.tokens))
@@ -134,8 +139,9 @@ def make_score_request(run: Run, comparison_model: str = "") -> RunRequest:
 
 
 def strip_for_scoring(request: RunRequest) -> RunRequest:
-    """Nothing but the text of a request, to be scored: no setting changes what the model holds of it. Those of
-    watermarks stay: they are searched for."""
+    """Strip a request to the text to be scored. Settings do not affect scores, except those of watermark detection,
+    which are kept.
+    """
     return replace(
         request, strategy="greedy", config={}, options=core.watermark_settings(request.options), cache="dynamic",
         cache_options={}, draft_names=(), seed=0,
@@ -144,7 +150,7 @@ def strip_for_scoring(request: RunRequest) -> RunRequest:
 
 
 def _has_only_start_token(run: Run) -> bool:
-    """Whether all that was not scored is the model's own first token: an empty prompt begins with it too."""
+    """Return whether only the model's own first token was not scored; an empty prompt starts with that token too."""
     return len(run.prompt) == 1 and bool(words.control_name(run.prompt[0].text, run.prompt[0].special))
 
 

@@ -1,4 +1,4 @@
-"""What a run's cache has held at any place in the text: measurements, and the tokens behind them. No Qt."""
+"""Contents of a run's cache at any position of the text, from measurements. No Qt."""
 
 from __future__ import annotations
 
@@ -17,35 +17,37 @@ Polyline = list[tuple[float, float]]
 """Points (x, bytes) to draw."""
 
 _TOLERANCE = 0.05
-"""Share by which a measurement may miss the plan."""
+"""Relative tolerance between measurement and plan."""
 
 
 class CacheForecast(NamedTuple):
-    """Answers from a plan; without one there is nothing to foretell, and every answer says so."""
+    """Prediction from a cache plan; without a plan, every result is empty."""
 
     plan: CachePlan | None = None
 
     def predicted(self, length: int) -> float | None:
-        """Bytes foretold for that many tokens; None without a plan."""
+        """Return the predicted bytes for this many tokens; None without a plan."""
         return _interpolate(self.plan.lengths, self.plan.predicted, length) if self.plan is not None else None
 
     def dynamic(self, length: int) -> float | None:
-        """Bytes a cache that keeps everything would take."""
+        """Return the bytes that a cache that keeps everything would take."""
         return _interpolate(self.plan.lengths, self.plan.dynamic, length) if self.plan is not None else None
 
     def matches(self, length: int, size: int) -> bool:
-        """Whether `size` bytes for that many tokens are what was foretold."""
+        """Return whether `size` bytes for this many tokens match the prediction."""
         predicted = self.predicted(length)
         return predicted is not None and abs(predicted - size) <= _TOLERANCE * size
 
     def bends(self, first: int, last: int) -> Sequence[int]:
-        """Lengths at which the foretold curve bends: the plan's own, or those around each block from `first` on."""
+        """Return the lengths at which the predicted curve bends: those of the plan, or those around each block boundary
+        from `first` on.
+        """
         if self.plan is None:
             return ()
         return self.plan.lengths if self.plan.block is None else _block_edges(self.plan.block, first, last)
 
     def lines(self, positions: Sequence[tuple[int, int]]) -> tuple[Polyline, Polyline]:
-        """(predicted, dynamic) at these (x, tokens); empty without a plan."""
+        """Return (predicted, dynamic) at these (x, tokens); empty without a plan."""
         if self.plan is None:
             return [], []
         lengths = self.plan.lengths
@@ -57,12 +59,12 @@ class CacheForecast(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """It keeps everything as it is, so no line for “dynamic” is needed."""
+        """Whether the cache keeps everything unchanged, so that no “dynamic” line is needed."""
         return self.plan is None or self.plan.predicted == self.plan.dynamic
 
     @property
     def per_token(self) -> int:
-        """Bytes one more token takes where everything is kept; 0 for a state of constant size."""
+        """Bytes per additional token if everything is kept; 0 for a state of constant size."""
         plan = self.plan
         if plan is None or len(plan.lengths) < 2:
             return 0
@@ -70,12 +72,12 @@ class CacheForecast(NamedTuple):
 
     @property
     def limit(self) -> int:
-        """Tokens the run may write."""
+        """Largest number of tokens the run may write."""
         return max(1, self.plan.lengths[-1] - self.plan.start) if self.plan is not None else 1
 
 
 def _interpolate(xs: Sequence[int], ys: Sequence[int], x: int) -> float:
-    """On the straight line between neighbours; the ends go on flat."""
+    """Interpolate linearly between neighbours; constant beyond both ends."""
     after = bisect_right(xs, x)
     if after == 0 or after == len(xs):
         return float(ys[0] if after == 0 else ys[-1])
@@ -84,12 +86,12 @@ def _interpolate(xs: Sequence[int], ys: Sequence[int], x: int) -> float:
 
 
 def _block_edges(block: int, first: int, last: int) -> list[int]:
-    """Lengths on both sides of every block boundary within the text."""
+    """Return the lengths on both sides of every block boundary within the text."""
     return [k * block - side for k in range(max(1, first // block), last // block + 1) for side in (1, 0)]
 
 
 CachePart = tuple[str, str]
-"""(place, part) as `CacheMeasured.parts` names them."""
+"""(place, part), as named in `CacheMeasured.parts`."""
 
 _PLACE_ORDER = ("disk", "host", "device")
 _PART_ORDER = ("cross", "self", "keys", "values", "scales", "residual", "state")
@@ -100,7 +102,7 @@ class CachePoint(NamedTuple):
 
     x: int
     tokens: int
-    """Tokens the cache had read; 0 for a state without length."""
+    """Tokens that the cache had read; 0 for a state without length."""
     bytes: int
     peak: int
     parts: tuple[tuple[CachePart, int], ...]
@@ -108,11 +110,11 @@ class CachePoint(NamedTuple):
     held_ranges: tuple[tuple[int, int], ...] = ()
     error: float | None = None
     measured: bool = True
-    """False where it lies between two measurements."""
+    """False for points between two measurements."""
 
 
 class CacheHistory(IncrementalFold):
-    """Grows with a run's events; `at(x)` and the curves tell of any place in it."""
+    """Cache history that grows with a run's events; `at(x)` and the curves cover any position."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -121,16 +123,16 @@ class CacheHistory(IncrementalFold):
         self.notices: list[str] = []
         self.written = 0
         self._curve: tuple[int, list[CachePoint]] | None = None
-        """The curve that was asked for last, and up to where; None once more has come."""
+        """The curve requested last, with its end; None after new events."""
         self._parts: list[CachePart] | None = None
         self._read_ahead: int | None = None
         self._partial_block: tuple[int, CachePoint | None] | None = None
-        """Found among all points, and needed for each point of a curve: kept until more has come."""
+        """Derived from all points and used for each point of a curve; cached until new events arrive."""
         self._switch_position: int | None = None
-        """Tokens written when memory ended, until the next cache has been measured."""
+        """Tokens written when memory ran out, until the next cache has been measured."""
 
     def append(self, events: Iterable[Event]) -> None:
-        """Sort in what has come."""
+        """Append events."""
         for event in events:
             match event:
                 case core.events.TokenChosen() | core.events.BeamStep():
@@ -148,12 +150,12 @@ class CacheHistory(IncrementalFold):
         self._curve = None  # it may end at a token that was not measured
 
     def _clear_cached(self) -> None:
-        """Drop what was found among the points that there were."""
+        """Drop the cached values."""
         self._curve = self._parts = self._read_ahead = self._partial_block = None
 
     def _add(self, event: CacheMeasured) -> None:
         parts = tuple(((place, part), size) for place, part, size in event.parts)
-        read = event.held[-1][1] if event.held else event.tokens  # what forgets counts only what it holds
+        read = event.held[-1][1] if event.held else event.tokens  # an evicting cache counts only the tokens it holds
         point = CachePoint(
             self.written, read, event.bytes, event.peak, parts, event.layers, event.held, event.error
         )  # fmt: skip
@@ -167,7 +169,7 @@ class CacheHistory(IncrementalFold):
         self.points.append(point)
 
     def _switch(self) -> None:
-        """Another cache goes on from here: what the old one held is drawn up to this place, and no further."""
+        """Continue with another cache: the curve of the old one ends at this position."""
         if self.points and self.written > self.points[-1].x:
             self.points.append(self._extrapolate(self.points[-1], self.written))
         self._switch_position = self.written
@@ -177,19 +179,19 @@ class CacheHistory(IncrementalFold):
 
     @property
     def plan(self) -> CachePlan | None:
-        """The cache's plan, the latest where memory ended and another cache went on; None before any."""
+        """The cache's plan; after a switch because memory ran out, that of the new cache. None before the first plan."""
         return self.forecast.plan
 
     @property
     def parts(self) -> list[CachePart]:
-        """Every (place, part) there was, what stays put below what moves."""
+        """Every (place, part) that occurred, those of constant size below those that move."""
         if self._parts is None:
             found = {part for point in self.points for part, _ in point.parts}
             self._parts = sorted(found, key=_part_order)
         return self._parts
 
     def length_at(self, x: int) -> int:
-        """Tokens the decoder has read when `x` are written."""
+        """Return the number of tokens the decoder has read when `x` are written."""
         if self._read_ahead is None:
             known = next((point for point in reversed(self.points) if point.tokens and point.x), None)
             self._read_ahead = (
@@ -198,7 +200,9 @@ class CacheHistory(IncrementalFold):
         return max(self._read_ahead + x, self.plan.start if self.plan else 0)
 
     def at(self, x: int) -> CachePoint | None:
-        """The cache at that place: as measured, else on the line between its neighbours; None before any."""
+        """Return the cache at this position: measured, or interpolated between its neighbours; None before the first
+        measurement.
+        """
         if not self.points:
             return None
         after = bisect_right(self.points, x, key=lambda point: point.x)
@@ -210,7 +214,7 @@ class CacheHistory(IncrementalFold):
         return self._interpolate(before, self.points[after], x)
 
     def _extrapolate(self, last: CachePoint, x: int) -> CachePoint:
-        """Since the last measurement: as foretold, where the plan is exact."""
+        """Extrapolate beyond the last measurement, as predicted if the plan is exact."""
         if self.plan is None or self.plan.block is not None or not last.tokens or x > self.written:
             return last._replace(measured=False)
         length = self.length_at(x)
@@ -232,15 +236,15 @@ class CacheHistory(IncrementalFold):
         return _scaled(between, x, length, total or float(between.bytes))
 
     def _has_diverged(self, a: CachePoint, b: CachePoint) -> bool:
-        """Whether a search kept one row at `a` and has followed several ever since."""
+        """Return whether a search kept one row at `a` and several from then on."""
         return not self._matches_plan(a) and self._matches_plan(b)
 
     def _matches_plan(self, point: CachePoint) -> bool:
-        """Whether the plan held there."""
+        """Return whether the measurement matched the plan at this point."""
         return self.forecast.matches(point.tokens, point.bytes)
 
     def _interpolate_blocks(self, a: CachePoint, b: CachePoint, x: int, length: int) -> CachePoint:
-        """A quantized cache between two measurements: blocks are written at once, the rest grows by the token."""
+        """Interpolate a quantized cache: full blocks are written at once, and the residual grows with every token."""
         assert self.plan is not None
         block = self.plan.block or 1
         side = a if length // block == a.tokens // block else b
@@ -252,13 +256,13 @@ class CacheHistory(IncrementalFold):
         return CachePoint(x, length, size, max(a.peak, size), parts, side.layers, (), side.error, measured=False)
 
     def _first_partial(self, block: int) -> CachePoint | None:
-        """The first point at which a block was not full."""
+        """Return the first point with a partially filled block."""
         if self._partial_block is None or self._partial_block[0] != block:
             self._partial_block = block, next((p for p in self.points if _is_partial(p, block)), None)
         return self._partial_block[1]
 
     def curve(self, last: int) -> list[CachePoint]:
-        """The points to draw up to `last`, those between measurements where the curve bends among them."""
+        """Return the points to draw up to `last`, including those between measurements where the curve bends."""
         if self._curve is None or self._curve[0] != last:
             self._curve = last, self._curve_to(last) if self.points else []
         return self._curve[1]
@@ -274,11 +278,11 @@ class CacheHistory(IncrementalFold):
         return [point for x in sorted(xs) if (point := self.at(x)) is not None]
 
     def peak(self, x: int) -> int:
-        """Most bytes held up to that place, between measurements too."""
+        """Return the most bytes held up to this position, also between measurements."""
         return max((max(point.bytes, point.peak) for point in self.curve(x)), default=0)
 
     def lines(self, top: int) -> tuple[Polyline, Polyline]:
-        """(predicted, dynamic) as (x, bytes) from 0 to `top` tokens written."""
+        """Return (predicted, dynamic) as (x, bytes) from 0 to `top` written tokens."""
         if self.plan is None:
             return [], []
         lead = self.length_at(top) - top
@@ -287,7 +291,7 @@ class CacheHistory(IncrementalFold):
 
 
 def _scaled(point: CachePoint, x: int, length: int, total: float) -> CachePoint:
-    """The same shares of another total, but for what an encoder read: that never changes."""
+    """Scale a point to another total, except for the cross-attention part, which never changes."""
     fixed = sum(size for (_, part), size in point.parts if part == "cross")
     scale = (total - fixed) / (point.bytes - fixed) if point.bytes > fixed else 1.0
     parts = tuple((key, size if key[1] == "cross" else round(size * scale)) for key, size in point.parts)
@@ -298,7 +302,7 @@ def _scaled(point: CachePoint, x: int, length: int, total: float) -> CachePoint:
 
 
 def _part_order(part: CachePart) -> tuple[int, int]:
-    """What stays put comes before what moves; a name that a later version has written comes last."""
+    """Sort parts of constant size first, and names unknown to this version last."""
     place, name = part
     return (
         _PLACE_ORDER.index(place) if place in _PLACE_ORDER else len(_PLACE_ORDER),
@@ -307,7 +311,7 @@ def _part_order(part: CachePart) -> tuple[int, int]:
 
 
 def _is_partial(point: CachePoint, block: int) -> bool:
-    """Whether a block was not full at that point."""
+    """Return whether a block was partially filled at that point."""
     return point.tokens % block > 0 and _residual(point) > 0
 
 

@@ -1,6 +1,6 @@
-"""A chat: its turns, what each cost, and how full they make the model's context. No Qt in here.
+"""A chat: its turns, their cost, and how much of the model's context they use. No Qt in here.
 
-Written as plain text, a line beginning with a role's name opens a turn.
+In the plain text form, a line that begins with a role's name starts a turn.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ ROLES = ("system", "user", "assistant")
 _TURN = re.compile(rf"^({'|'.join(ROLES)}):[ \t]*", re.IGNORECASE)
 DROP, RESTART = "drop", "anew"
 POLICIES = (DROP, RESTART)
-"""What is done when the context is full: leave out the oldest turns, or all of them."""
+"""Policies for a full context: drop the oldest turns, or all of them."""
 MAX_ANSWER_DIVISOR = 4
-"""At most this part (1/n) of the context is kept free for the answer."""
+"""At most 1/n of the context is reserved for the answer."""
 DEFAULT_CHARACTERS_PER_TOKEN = 3.0
-"""Characters a token, for the meter, until an answer has shown how many there really are."""
+"""Initial estimate of characters per token, until an answer shows the actual ratio."""
 TEMPLATE_TOKENS_PER_TURN = 4
-"""Tokens that a template puts around a turn, for the meter."""
+"""Estimated number of template tokens per turn."""
 
 Message = Mapping[str, str]
 
 
 def parse(text: str) -> tuple[dict[str, str], ...]:
-    """The turns of `text`; what stands before the first role's name is the user's. Empty turns are left out."""
+    """Parse `text` into turns; text before the first role is the user's. Empty turns are left out."""
     turns: list[tuple[str, list[str]]] = [("user", [])]
     for line in text.split("\n"):
         opening = _TURN.match(line)
@@ -43,12 +43,12 @@ def parse(text: str) -> tuple[dict[str, str], ...]:
 
 
 def format_turns(messages: Sequence[Mapping[str, str]]) -> str:
-    """The text that `parse` reads back as `messages`."""
+    """Return the text that `parse` converts back to `messages`."""
     return "\n".join(f"{turn['role']}: {turn['content']}" for turn in messages)
 
 
 def last_user_message(messages: Sequence[Mapping[str, str]]) -> str:
-    """What the user said last; the last turn where the user said nothing."""
+    """Return the user's last message, or the last message if the user has none."""
     said = [turn["content"] for turn in messages if turn["role"] == "user"] or [t["content"] for t in messages[-1:]]
     return said[-1] if said else ""
 
@@ -60,10 +60,11 @@ def trim(
     when_full: str,
     count: Callable[[Sequence[Message]], int],
 ) -> tuple[Message, ...]:
-    """The messages that have a place in `context` tokens beside `answer_tokens` for the answer; `count` counts their tokens.
+    """Return the messages that fit into `context` tokens with `answer_tokens` tokens reserved for the answer; `count`
+    counts tokens.
 
-    The oldest go first, up to the next one of the user's, or all but the new ones (`RESTART`). What the system said stays,
-    and so does what is to be answered, even where that alone is too long.
+    The oldest are dropped up to the next user message, or all but the new ones (`RESTART`). System messages and the
+    messages to be answered stay, even if they alone are too long.
     """
     if count(messages) + answer_tokens <= context:
         return tuple(messages)
@@ -82,18 +83,20 @@ def _from(messages: Sequence[Message], start: int) -> tuple[Message, ...]:
 
 
 class AnswerCost(NamedTuple):
-    """What an answer cost, in tokens."""
+    """Cost of an answer in tokens."""
 
     reused: int
-    """Of the prompt, read by an earlier run already."""
+    """Prompt tokens reused from an earlier run."""
     computed: int
-    """Of the prompt, read for this answer."""
+    """Prompt tokens computed for this answer."""
     written: int
 
 
 @plain(eq=False)
 class ConversationTurn:
-    """What somebody said. `run` is the run that wrote it, for an answer; `is_in_context` whether the model still reads it."""
+    """A message of the chat. `run` is the run that wrote an answer; `is_in_context`: whether it is still in the
+    context.
+    """
 
     role: str
     content: str = ""
@@ -102,23 +105,23 @@ class ConversationTurn:
     is_open: bool = False
     """Whether it is still being written."""
     restored_cost: AnswerCost | None = None
-    """Of an answer from an earlier start of the program."""
+    """Cost of an answer restored from an earlier session."""
 
     @property
     def text(self) -> str:
-        """Its text; of an answer that is still being written, what there is of it."""
+        """Its text; while it is being written, the text so far."""
         if not self.is_open or self.run is None or not self.run.sequences:
             return self.content
         return self.run.sequences[self.run.shown_index].text
 
     @property
     def message(self) -> dict[str, str]:
-        """As a template takes it."""
+        """The message as chat templates expect it."""
         return {"role": self.role, "content": self.content}
 
     @property
     def answer_cost(self) -> AnswerCost | None:
-        """None for what no run wrote, or before the prompt has been read."""
+        """Cost of the answer; None if no run wrote it, or before the prefill."""
         if self.run is None or self.run.prefilled is None:
             return self.restored_cost
         reused = self.run.prefilled.reused
@@ -128,12 +131,12 @@ class ConversationTurn:
 
     @property
     def reused(self) -> int:
-        """Tokens of the prompt that an earlier run had read already."""
+        """Prompt tokens reused from an earlier run."""
         return self.answer_cost.reused if self.answer_cost is not None else 0
 
     @property
     def computed(self) -> int:
-        """Tokens of the prompt that had to be read for this answer."""
+        """Prompt tokens computed for this answer."""
         return self.answer_cost.computed if self.answer_cost is not None else 0
 
     @property
@@ -143,7 +146,7 @@ class ConversationTurn:
 
     @property
     def cost_text(self) -> str:
-        """`41 tokens reused · 12 computed · 30 written`; empty for what no run wrote, or before it has read."""
+        """`41 tokens reused · 12 computed · 30 written`; empty if no run wrote it, or before the prefill."""
         if self.answer_cost is None:
             return ""
         return trn(
@@ -155,7 +158,7 @@ class ConversationTurn:
 
 @plain(eq=False)
 class Conversation:
-    """The turns so far. `context` is the model's, in tokens; None where it has no end."""
+    """The turns so far. `context` is the model's context length in tokens; None if unlimited."""
 
     turns: list[ConversationTurn] = field(default_factory=list)
     context: int | None = None
@@ -163,12 +166,12 @@ class Conversation:
 
     @property
     def turns_in_context(self) -> list[ConversationTurn]:
-        """The turns that the model still reads."""
+        """The turns that are still in the context."""
         return [turn for turn in self.turns if turn.is_in_context]
 
     @property
     def used_tokens(self) -> int:
-        """Tokens of the context that the held turns take, the answer under way included."""
+        """Context tokens used by the held turns, including an unfinished answer."""
         answers = [turn for turn in self.turns_in_context if turn.answer_cost is not None]
         if not answers:
             return self._estimate_tokens(self.turns_in_context)
@@ -187,24 +190,24 @@ class Conversation:
 
     @property
     def can_regenerate(self) -> bool:
-        """Whether there is an answer, done, to be written anew."""
+        """Whether there is a finished answer to regenerate."""
         return len(self.turns) > 1 and self.turns[-1].role == "assistant" and not self.is_open
 
     @property
     def can_edit(self) -> bool:
-        """Whether there is something of the user's to change, and nothing is being written."""
+        """Whether there is a user message to edit and no answer is being written."""
         return not self.is_open and any(turn.role == "user" for turn in self.turns_in_context)
 
     def with_turns(self, new: Sequence[Message]) -> tuple[dict[str, str], ...]:
-        """What the next run is to read: the held turns and `new` ones; nothing where there is nothing to answer."""
+        """Return the messages for the next run: the held turns and the `new` ones; empty if there is nothing to answer."""
         if not new and self.turns_in_context and self.turns_in_context[-1].role == "assistant":
             return ()
         return (*(turn.message for turn in self.turns_in_context), *(dict(turn) for turn in new))
 
     def start_answer(self, run: Run) -> tuple[dict[str, str], ...]:
-        """A run over messages has begun: what of them is new (given back) joins the turns, and an empty answer.
+        """Start an answer: append the run's new messages (returned) and an empty answer to the turns.
 
-        Messages that end before the last answer write that one anew; turns they begin after are no longer held.
+        Messages that end before the last answer regenerate it; turns before the first message are no longer held.
         """
         messages = [dict(turn) for turn in run.request.prompt if not isinstance(turn, str)]
         held = self.turns_in_context
@@ -221,14 +224,14 @@ class Conversation:
         return new
 
     def mark_trimmed(self, run: Run) -> None:
-        """The run reads fewer messages than it was asked to: the oldest had no place and are no longer held."""
+        """Mark turns as no longer held if the run's prompt was trimmed."""
         asked, kept = self.turns_in_context[:-1], len(run.request.prompt)
         rest = next((rest for n in range(len(asked) + 1) if len(rest := _after(asked, n)) == kept), asked)
         for turn in asked:
             turn.is_in_context = turn in rest
 
     def finish_answer(self, run: Run) -> None:
-        """The run has ended: what it wrote is the assistant's turn; an answer of nothing, after an error, is none."""
+        """Finish an answer with the run's text; an empty answer of a failed run is removed."""
         turn = self.turns[-1] if self.turns else None
         if turn is None or turn.run is not run:
             return
@@ -237,22 +240,22 @@ class Conversation:
             self.turns.pop()
 
     def messages_before_answer(self) -> tuple[dict[str, str], ...]:
-        """The messages that the last answer was written to."""
+        """Return the messages that the last answer replied to."""
         return tuple(turn.message for turn in self.turns_in_context[:-1])
 
     def remove_last_user_turn(self) -> str:
-        """Remove the user's last turn and whatever followed it; its text."""
+        """Remove the user's last turn and everything after it, and return its text."""
         place = max(n for n, turn in enumerate(self.turns) if turn.role == "user")
         text = self.turns[place].content
         del self.turns[place:]
         return text
 
     def clear(self) -> None:
-        """Begin a new chat."""
+        """Start a new chat."""
         self.turns.clear()
 
     def _estimate_tokens(self, turns: Sequence[ConversationTurn]) -> int:
-        """About how many tokens those turns are, by what this chat's answers had for a token."""
+        """Estimate the number of tokens of these turns from the characters per token of this chat's answers."""
         answers = [turn for turn in self.turns if turn.written and turn.content]
         tokens, characters = sum(turn.written for turn in answers), sum(len(turn.content) for turn in answers)
         each = characters / tokens if tokens else DEFAULT_CHARACTERS_PER_TOKEN
@@ -260,12 +263,12 @@ class Conversation:
 
 
 def _after(turns: Sequence[ConversationTurn], count: int) -> list[ConversationTurn]:
-    """What is left when the first `count` are dropped: what the system said always stays."""
+    """Return the turns without the first `count`; system turns always stay."""
     return [*(turn for turn in turns[:count] if turn.role == "system"), *turns[count:]]
 
 
 def _repeated_turns(turns: Sequence[ConversationTurn], messages: Sequence[Message]) -> list[ConversationTurn] | None:
-    """Those of `turns` that `messages` repeat: all of them, or all but a last answer; None for anything else."""
+    """Return the turns that `messages` repeat: all of them, or all but a last answer; None otherwise."""
     for kept in (list(turns), list(turns[:-1])):
         if [turn.message for turn in kept] == list(messages[: len(kept)]):
             if len(kept) == len(turns):

@@ -1,4 +1,4 @@
-"""Rounds of speculation: which there were, which wrote what, how many guesses were kept. No Qt in here."""
+"""Rounds of speculative decoding: which round wrote which token, and how many drafts were accepted. No Qt in here."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class AcceptanceCount:
-    """Drafted tokens (or rounds) that were looked at, and those of them that were kept."""
+    """Numbers of examined and accepted draft tokens (or rounds)."""
 
     accepted: int = 0
     examined: int = 0
 
     @property
     def rate(self) -> float | None:
-        """Kept ÷ examined; None before anything was examined."""
+        """Accepted ÷ examined; None before anything was examined."""
         return self.accepted / self.examined if self.examined else None
 
 
 class DraftRounds(IncrementalFold):
-    """All rounds of a run, as they come in; figures grow with them, so that asking costs nothing."""
+    """All rounds of a run; statistics are updated with every round, so that reading them is cheap."""
 
     def __init__(self) -> None:
         super().__init__()
         self.rounds: list[DraftRound] = []
         self.curve: tuple[tuple[int, float], ...] = ()
-        """(tokens checked at once, cost of that pass ÷ cost of one)."""
+        """(tokens verified at once, cost of that pass ÷ cost of a single-token pass)."""
         self._steps: list[int] = []
         self._positions: list[AcceptanceCount] = []
         self._drafters: dict[int, AcceptanceCount] = {}
@@ -44,7 +44,7 @@ class DraftRounds(IncrementalFold):
         return len(self.rounds)
 
     def append(self, events: Iterable[Event]) -> None:
-        """Take what concerns speculation."""
+        """Process the events of speculative decoding."""
         for event in events:
             if isinstance(event, core.events.DraftRound):
                 self._add(event)
@@ -69,18 +69,20 @@ class DraftRounds(IncrementalFold):
                 tally.accepted += node.fate == "accepted"
 
     def count_started(self, tokens: int) -> int:
-        """How many rounds had begun when the text had `tokens` tokens."""
+        """Return how many rounds had started when the text had `tokens` tokens."""
         return bisect_left(self._steps, tokens)
 
     def round_of(self, token: int) -> int | None:
-        """Which round wrote that token; None for one that no round wrote."""
+        """Return the round that wrote that token; None if no round did."""
         number = bisect_right(self._steps, token) - 1
         if number < 0 or token >= self._steps[number] + written_count(self.rounds[number]):
             return None
         return number
 
     def acceptance_by_depth(self, max_depth: int = 12) -> list[tuple[int, float]]:
-        """(depth, share accepted of the rounds that looked at that depth), up to the first that none looked at."""
+        """Return (depth, acceptance rate of the rounds that examined that depth), up to the first depth that none
+        examined.
+        """
         found = []
         for depth, tally in enumerate(self._positions[:max_depth], 1):
             if tally.rate is None:
@@ -89,20 +91,20 @@ class DraftRounds(IncrementalFold):
         return found
 
     def counts_by_drafter(self, count: int) -> list[tuple[int, int]]:
-        """(accepted, examined) tokens of each of `count` drafters; what two proposed counts for both."""
+        """Return (accepted, examined) tokens of each of `count` drafters; a token proposed by two counts for both."""
         tallies = [self._drafters.get(number, AcceptanceCount()) for number in range(count)]
         return [(tally.accepted, tally.examined) for tally in tallies]
 
     def acceptance_rate(self) -> float | None:
-        """Accepted ÷ examined drafted tokens."""
+        """Return accepted ÷ examined draft tokens."""
         return self._total.rate
 
 
 def written_count(entry: DraftRound) -> int:
-    """Tokens that became text in the round."""
+    """Return the number of tokens that the round added to the text."""
     return len(entry.accepted) + (entry.extra_kind != "none")
 
 
 def proposers(node: DraftNode) -> tuple[int, ...]:
-    """Everyone who proposed the node, by the drafters' numbers."""
+    """Return the numbers of all drafters that proposed the node."""
     return node.proposers or (node.drafter,)

@@ -1,4 +1,4 @@
-"""What fills an empty view: which run, by which strategy, or why a model can do none of that. No Qt."""
+"""Runs that fill an empty view: suitable strategies, or why the model supports none. No Qt."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from core.strategies import Strategy
 from resources.language import tr
 
 AS_SET, TREE, DRAFT, CHAT, BRANCH = "as it is set", "tree", "draft", "chat", "branch"
-"""What can be asked for."""
+"""Kinds of content that a view can request."""
 
 
 def strategies_for(content: str) -> Iterator[Strategy]:
-    """Those whose runs fill such a view, the plainest first; of those that draft, with a model of their own first."""
+    """Yield the strategies whose runs fill such a view, the simplest first; for drafting, those with a draft model
+    first.
+    """
     ways = strategies.registry.values()
     if content == TREE:
         yield from (way for way in ways if "num_beams" in way.parameter_names)
@@ -23,7 +25,7 @@ def strategies_for(content: str) -> Iterator[Strategy]:
 
 
 def fill_unsupported_reason(content: str, info: ModelInfo | None) -> str:
-    """Why the loaded model can fill no such view; empty where it can, or where that is not known yet."""
+    """Return why the loaded model cannot fill such a view; empty if it can or if no model is known yet."""
     if info is None:
         return ""
     if content == CHAT and not info.has_chat:

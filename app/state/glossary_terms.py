@@ -1,4 +1,4 @@
-"""What the glossary says of a part of the window, for tips and accessible descriptions. No Qt."""
+"""Glossary entries for parts of the window, for tooltips and accessible descriptions. No Qt."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from resources.language import tr
 
 
 def find_term(name: str) -> glossary.GlossaryTerm | None:
-    """The term that explains what is called so (`param.top_k`), or the one of that id; None where there is none."""
+    """Return the term that explains a name (`param.top_k`), or the term with that id; None if there is none."""
     return glossary.term_for(name) or glossary.terms().get(name)
 
 
 def tooltip_html(names: str) -> str:
-    """“**temperature**: Below 1 …” for each of the names, as rich text, a line each; nothing where there is none."""
-    import html  # the names of all its characters: not before a tip is asked for
+    """Return “**temperature**: Below 1 …” for each of the names, as rich text with one line each; empty if there are no
+    terms.
+    """
+    import html  # loads the table of character names: import only when a tooltip is requested
 
     terms = [term for name in names.split() if (term := find_term(name)) is not None]
     return "<br>".join(

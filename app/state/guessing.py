@@ -1,6 +1,6 @@
-"""The game of guessing first: which tokens are asked for, what can be chosen, and a run that knows no more than that.
+"""The guessing game: questions, choices, and a run without anything that comes later.
 
-What is not to be seen before the guess is not hidden from the views: the run that they are shown does not have it.
+Tokens to be guessed are not hidden in the views; the run given to the views does not contain them.
 """
 
 from __future__ import annotations
@@ -18,44 +18,46 @@ if TYPE_CHECKING:
 
 CHOICES = 4
 MAX_QUESTIONS = 8
-"""Questions to one text."""
+"""Largest number of questions for one text."""
 MAX_PROBABILITY = 0.9
-"""What the model was surer of than that is no riddle."""
+"""Tokens with a higher probability are too easy to guess."""
 MIN_DISTANCE = 3
 """Tokens between two questions, so that there is something to read."""
 
 
 class GuessQuestion(NamedTuple):
-    """Before token `position` the text holds; one of the choices stands there."""
+    """A question: the text pauses before token `position`, which is one of the choices."""
 
     position: int
     choices: tuple[Alternative, ...]
     answer: int
-    """Which of them was chosen."""
+    """Index of the chosen token."""
 
     @property
     def likeliest(self) -> int:
-        """Which of them was the likeliest when it was chosen."""
+        """Index of the choice with the highest probability."""
         return max(range(len(self.choices)), key=lambda n: _probabilities(self.choices[n]))
 
 
 def guess_unsupported_reason(run: Run | None) -> str:
-    """Why there is nothing to guess; empty where there is."""
+    """Return why there is nothing to guess; empty if there is."""
     if run is None or not (run.tokens or run.beams):
-        return tr("Nothing has been written yet: run something, then guess.")
+        return tr("There is no text yet. Run something, then guess.")
     if run.is_scored:
-        return tr("This text was given, not chosen: there is no choice to guess.")
+        return tr("This text was scored, not generated, so there is nothing to guess.")
     if run.beams is not None:
-        return tr("A beam search weighs whole texts, not one word after the other: there is no single choice to guess.")
+        return tr("Beam search compares whole texts instead of choosing word by word, so there is nothing to guess.")
     if not any(token.alternatives for token in run.tokens):
-        return tr("This run kept no alternatives to choose from.")
+        return tr("This run recorded no alternatives.")
     if not any(_is_guessable(token) for token in run.tokens):
-        return tr("No choice in this text is open enough to be guessed.")
+        return tr("No choice in this text is uncertain enough to guess.")
     return ""
 
 
 def make_questions(run: Run, start: int = 0) -> list[GuessQuestion]:
-    """What is asked of the shown text from token `start` on: open choices, some way apart, no more than `MAX_QUESTIONS`."""
+    """Return the questions for the shown text from token `start` on: uncertain choices, some distance apart, at most
+    `MAX_QUESTIONS`.
+    """
     asked: list[GuessQuestion] = []
     for place, token in enumerate(run.tokens):
         last = asked[-1].position if asked else start - MIN_DISTANCE - 1
@@ -66,7 +68,7 @@ def make_questions(run: Run, start: int = 0) -> list[GuessQuestion]:
 
 
 def truncate_run(run: Run, index: int) -> Run:
-    """The run as it was before its shown text's token `index`: nothing that came later is in it."""
+    """Return the run as it was before token `index` of its shown text, without later events."""
     before = Run(run.request)
     before.id = run.id
     before.outcome = run.outcome
@@ -78,7 +80,7 @@ def truncate_run(run: Run, index: int) -> Run:
 
 
 def events_between(run: Run, start: int, stop: int) -> list[Event]:
-    """What was told of the shown text's tokens from `start` to before `stop`."""
+    """Return the events of the shown text's tokens from `start` to before `stop`."""
     return list(_events(run, start, stop))
 
 
@@ -88,7 +90,7 @@ def _is_guessable(token: TokenChosen) -> bool:
 
 
 def _plausible_alternatives(token: TokenChosen) -> list[Alternative]:
-    """Other tokens that could have stood there, the likeliest first; none that reads as the chosen one does."""
+    """Return other plausible tokens, the most likely first, without those that read like the chosen one."""
     seen = {token.piece.strip().casefold(), ""}
     found = []
     for one in sorted(token.alternatives, key=_probabilities, reverse=True):
@@ -100,7 +102,7 @@ def _plausible_alternatives(token: TokenChosen) -> list[Alternative]:
 
 
 def _make_question(run: Run, index: int) -> GuessQuestion:
-    """The chosen one and the likeliest others, in an order that the seed decides."""
+    """Create a question from the chosen token and the most likely others, shuffled by the run's seed."""
     token = run.tokens[index]
     chosen = next((one for one in token.alternatives if one.id == token.id), None) or _alternative(token)
     choices = sorted([chosen, *_plausible_alternatives(token)[: CHOICES - 1]], key=lambda one: one.id)
@@ -120,7 +122,7 @@ def _probabilities(one: Alternative) -> tuple[float, float]:
 
 
 def _events(run: Run, start: int, stop: int) -> Iterator[Event]:
-    """Every event up to the shown text's token `stop`, from that of token `start` on; none that tells of more."""
+    """Yield the events from token `start` of the shown text up to token `stop`, without any that reveal more."""
     count = 0
     for event in run.events:
         if count >= stop and start < stop and isinstance(event, core.events.TokenChosen):
@@ -132,7 +134,7 @@ def _events(run: Run, start: int, stop: int) -> Iterator[Event]:
 
 
 def _reveals_nothing_after(event: Event, stop: int) -> bool:
-    """Whether an event tells of nothing behind the first `stop` tokens."""
+    """Return whether an event reveals nothing beyond the first `stop` tokens."""
     match event:
         case core.events.TokenChosen() | core.events.CacheMeasured():
             return event.step < stop

@@ -1,4 +1,4 @@
-"""What grows with a run's events: several views ask for it, and each event is taken in once."""
+"""Incremental fold over a run's events, shared by several views: each event is processed once."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 
 
 class IncrementalFold(ABC):
-    """Knows how much of a run it has seen."""
+    """Fold that remembers how many events of a run it has processed."""
 
     def __init__(self) -> None:
         self._processed = 0
 
     def update(self, events: Sequence[Event]) -> None:
-        """Sort in what has come since it was last asked; `events` are all of the run's, and only ever grow."""
+        """Process the events that are new since the last call; `events` are all events of the run, which only grow."""
         if len(events) > self._processed:
             self.append(events[self._processed :])
             self._processed = len(events)
 
     @abstractmethod
     def append(self, events: Iterable[Event]) -> None:
-        """Sort in what has come."""
+        """Process new events."""

@@ -1,4 +1,4 @@
-"""What is asked of the preference lab: plain data that crosses to the thread that trains."""
+"""Requests to the preference lab and its results: plain data passed to the training thread."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ STAGES: tuple[tuple[Task, str], ...] = (
     ("reward", mark("Reward model")),
     ("ppo", mark("PPO")),
 )
-"""The paper's three steps, in their order."""
+"""The paper's three steps, in order."""
 BUNDLED, USER_RANKINGS = "bundled", "mine"
-"""Data that ships with the program; rankings of one's own."""
+"""Data shipped with the program, or the user's own rankings."""
 BASE_MODEL = "storyteller"
-"""The model that all three begin from."""
+"""The model that all three steps start from."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabRequest:
-    """One piece of work."""
+    """A task of the preference lab."""
 
     task: Task
     data: str = BUNDLED
     """`BUNDLED`, `USER_RANKINGS`, or a JSONL file."""
     tuned: bool = False
-    """Begin from the fine-tuned model, not from storyteller."""
+    """Whether to start from the fine-tuned model instead of storyteller."""
     steps: int = 0
-    """0: as many as the core takes by itself."""
+    """0 means the core's default."""
     beta: float = 0.1
     seed: int = 0
     prompt: str = ""
     text: str = ""
     count: int = 4
-    """Completions that are drawn to be put in order."""
+    """Number of completions to sample for ranking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +51,14 @@ class ScoredTokens:
 
 @dataclass(frozen=True, slots=True)
 class CompletionsToRank:
-    """What is to be put in order."""
+    """Sampled completions to be ranked."""
 
     prompt: str
     completions: tuple[str, ...]
 
 
 class ScaleRequest(NamedTuple):
-    """One run: a model, how its work is divided, among how many."""
+    """A run of the scale lab: model, parallelism scheme and number of processes."""
 
     model: str
     scheme: str
@@ -67,18 +67,18 @@ class ScaleRequest(NamedTuple):
 
 
 class SpeedResults:
-    """Begins empty, takes the measurement's events one by one, and keeps them whatever ends it."""
+    """Collects the events of a measurement and keeps the results however it ends."""
 
     def __init__(self) -> None:
         self.rows: Sequence[speed.Row] = ()
         self.ground: speed.Ground | None = None
         self.current: speed.Row | None = None
-        """What is being measured."""
+        """The row being measured."""
         self.measured: dict[speed.Row, speed.Measured] = {}
         self.skipped: dict[speed.Row, str] = {}
-        """What cannot be measured here, and why."""
+        """Rows that cannot be measured here, with the reason."""
         self.seconds: float | None = None
-        """How long all of it took; None before its end."""
+        """Total duration; None before the end."""
         self.error: ErrorReport | None = None
         self.is_running = False
 
@@ -89,25 +89,25 @@ class SpeedResults:
 
     @property
     def ways(self) -> list[speed.Way]:
-        """Those that something came of, in the order they are measured."""
+        """Techniques that have results or reasons, in the order of measurement."""
         told = {row.way for row in (*self.measured, *self.skipped)}
         return [way for way in speed.WAYS if way in told]
 
     @property
     def done_count(self) -> int:
-        """Rows that something came of."""
+        """Number of finished rows."""
         return len(self.measured) + len(self.skipped)
 
     def measurements_of(self, way: speed.Way) -> list[speed.Measured]:
-        """What was measured of that way."""
+        """Return the measurements of a technique."""
         return [found for row, found in self.measured.items() if row.way == way]
 
     def skipped_of(self, way: speed.Way) -> list[tuple[speed.Row, str]]:
-        """What was left out of that way, and why."""
+        """Return the rows of a technique that were left out, with the reason."""
         return [(row, reason) for row, reason in self.skipped.items() if row.way == way]
 
     def process(self, event: speed.Event) -> None:
-        """One event more."""
+        """Process an event."""
         match event:
             case speed.Planned(rows):
                 self.rows = rows

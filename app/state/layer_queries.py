@@ -1,4 +1,4 @@
-"""What is asked of the inside of one step, and what is found there: plain data that crosses to the worker and home."""
+"""Queries about the layers of one step and their results: plain data passed to the worker and back."""
 
 from __future__ import annotations
 
@@ -18,31 +18,32 @@ QueryKind = Literal["layers", "influence", "attention", "page"]
 
 
 class LayerQuery(NamedTuple):
-    """What the reader wants to see of the step that the inspector speaks of."""
+    """A query about the step shown in the inspector."""
 
     kind: QueryKind
     unit: Unit = "word"
     other_token: int | None = None
-    """Another candidate of the step: why not that one."""
+    """Another candidate of the step, for “why not that one”."""
     replacement: str | None = None
-    """What stands in the place of a part that is taken out: None, so that what follows moves up, or the text of a
-    token; "" is the tokenizer's own for nothing in particular."""
+    """What replaces a removed part: None closes the gap, a token's text replaces it, and "" is the tokenizer's neutral
+    token.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class ModelQuery:
-    """A question to the model of a run."""
+    """A query to the model of a run."""
 
     query: LayerQuery
     load: LoadRequest
     ids: tuple[int, ...]
-    """Prompt and text, up to the token that is asked for, or of a page to its last one."""
+    """Prompt and text up to the queried token; for a page, up to the last token."""
     prompt_length: int
-    """Tokens of the prompt: what an encoder reads, where there is one."""
+    """Number of prompt tokens; the input of the encoder, if there is one."""
     step: int
-    """Place in `ids` of the token that is asked for; of a page its first."""
+    """Index in `ids` of the queried token; for a page, of its first token."""
     media: tuple[str, ...] = ()
-    """Sounds and pictures that the run was given."""
+    """Audio and images that the run was given."""
     cancel: threading.Event = field(default_factory=threading.Event, compare=False)
 
 
@@ -50,18 +51,18 @@ class LayerView(NamedTuple):
     """What one layer would have chosen."""
 
     layer: int
-    """0: before the first one."""
+    """0 means the input embeddings."""
     word: str
     first_probability: float
     probability: float
-    """Of the token that was chosen."""
+    """Probability of the chosen token."""
     rank: int
     special: bool | None = None
     """Whether `word` is a special token."""
 
 
 class PositionWeight(NamedTuple):
-    """What places [start, stop) of the text have to do with a step: nats of influence, or a share of attention."""
+    """Effect of positions [start, stop) on a step: influence in nats, or a fraction of the attention."""
 
     start: int
     stop: int
@@ -69,10 +70,10 @@ class PositionWeight(NamedTuple):
 
 
 class LayerAttention(NamedTuple):
-    """How much one layer read of every place before a step."""
+    """Attention of one layer to every position before a step."""
 
     layer: int
-    """0: the mean of all of them."""
+    """0 means the average of all layers."""
     weights: tuple[float, ...]
 
 
@@ -80,7 +81,7 @@ LayerFindings = tuple[LayerAttention, ...] | tuple[tuple[LayerView, ...], ...] |
 
 
 class LayerResult(NamedTuple):
-    """A part of the answer, and how far it is; the last one has ended."""
+    """A partial result with its progress; the last one has `has_ended` set."""
 
     request: ModelQuery
     findings: LayerFindings = ()
@@ -91,20 +92,19 @@ class LayerResult(NamedTuple):
 
 
 class InfluenceMap(NamedTuple):
-    """Weights of the text that views draw."""
+    """Weights of the text for the views to draw."""
 
     kind: QueryKind
     weights: tuple[PositionWeight, ...]
 
     @property
     def largest(self) -> float:
-        """The greatest size of any; 0 without one."""
+        """The largest absolute weight; 0 if there are none."""
         return max((abs(one.weight) for one in self.weights), default=0.0)
 
 
 def make_model_query(run: Run, index: int, query: LayerQuery) -> ModelQuery:
-    """The question for token `index` of the shown text; a page begins at the text's first token and ends with its
-    last."""
+    """Create the query for token `index` of the shown text; a page covers the whole text."""
     before = [token.id for token in run.before]
     written = [token.id for token in run.tokens]
     step = len(before) + index
@@ -115,18 +115,18 @@ def make_model_query(run: Run, index: int, query: LayerQuery) -> ModelQuery:
 
 
 def query_unsupported_reason(run: Run | None, index: int | None) -> str:
-    """Why nothing can be asked of a step now; empty where it can."""
+    """Return why a step cannot be queried now; empty if it can."""
     if run is None or index is None or index >= len(run.tokens):
-        return tr("There is no token yet.")
+        return tr("There are no tokens yet.")
     if run.outcome is None and run.finished is None:
-        return tr("The run is still under way.")
+        return tr("The run is still in progress.")
     if not run.before and index == 0:
-        return tr("Nothing stands before the first token.")
+        return tr("There is nothing before the first token.")
     return ""
 
 
 def deciding_layer(layers: Sequence[LayerView]) -> int:
-    """The lowest layer from which on the first choice stays what it is in the end."""
+    """Return the lowest layer from which the top token no longer changes."""
     last = layers[-1].word
     agrees = [view.word == last for view in layers]
     return len(agrees) - next((n for n, same in enumerate(reversed(agrees)) if not same), len(agrees))

@@ -1,4 +1,4 @@
-"""What a model does, in one line: for the bundled models a sentence of their own, for others by their configuration."""
+"""One-line description of a model: a fixed sentence for bundled models, otherwise derived from the configuration."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from resources.language import mark, tr
 
 BUNDLED = {
     "storyteller": mark("Writes short children's stories and chats about them"),
-    "storyteller-draft": mark("Drafts for storyteller, ten times smaller"),
-    "storyteller-draft-b": mark("A second, weaker draft for storyteller"),
-    "storyteller-mamba": mark("Writes stories with a memory of constant size (Mamba)"),
-    "storyteller-window": mark("Writes stories and sees only the last 64 tokens"),
+    "storyteller-draft": mark("Draft model for storyteller, ten times smaller"),
+    "storyteller-draft-b": mark("Second, weaker draft model for storyteller"),
+    "storyteller-mamba": mark("Writes stories with a state of constant size (Mamba)"),
+    "storyteller-window": mark("Writes stories; attends only to the last 64 tokens"),
     "summarizer": mark("Summarises stories and translates English to French"),
-    "listener": mark("Writes down spoken numbers, times and commands"),
-    "describer": mark("Describes pictures of coloured shapes"),
+    "listener": mark("Transcribes spoken numbers, times and commands"),
+    "describer": mark("Describes images of coloured shapes"),
 }
-_SPEECH, _DESCRIBES = mark("Writes down speech ({family})"), mark("Describes pictures ({family})")
-_SOUND_AND_TEXT = mark("Writes text about sounds ({family})")
-_PICTURE_AND_TEXT = mark("Writes text about pictures ({family})")
-_SEES_AND_HEARS = mark("Writes text about pictures and sounds ({family})")
+_SPEECH, _DESCRIBES = mark("Transcribes speech ({family})"), mark("Describes images ({family})")
+_SOUND_AND_TEXT = mark("Writes text about audio ({family})")
+_PICTURE_AND_TEXT = mark("Writes text about images ({family})")
+_SEES_AND_HEARS = mark("Writes text about images and audio ({family})")
 _BOTH = mark("Summarises / translates ({family})")
 _SUMMARISES, _TRANSLATES = mark("Summarises ({family})"), mark("Translates ({family})")
 _CHATS, _CODE, _WRITES = mark("Chats and writes text ({family})"), mark("Writes code ({family})"), mark(
@@ -33,14 +33,14 @@ _CODE_MODELS = ("codegen", "starcoder", "bigcode", "coder", "codellama", "code")
 
 
 def describe_model(entry: ModelEntry) -> str:
-    """What it does, in one line without its size."""
+    """Return the model's description in one line, without its size."""
     if entry.source == "bundled" and entry.name in BUNDLED:
         return tr(BUNDLED[entry.name])
     return tr(_sentence(entry)).format(family=family(entry))
 
 
 def family(entry: ModelEntry) -> str:
-    """The name of its architecture: `Llama`."""
+    """Return the name of its architecture: `Llama`."""
     return entry.architecture.partition(" · ")[0] or entry.model_type
 
 
@@ -65,6 +65,8 @@ def _sentence(entry: ModelEntry) -> str:
 
 
 def _has_word_starting_with(names: str, beginnings: tuple[str, ...]) -> bool:
-    """Whether a word of the names begins so: `led` is not in `distilled`. `it`, for instruction-tuned, is a word."""
+    """Return whether a word of the names starts with one of these: `led` does not match `distilled`. The word `it`, for
+    instruction-tuned, counts as a chat model.
+    """
     words = re.split(r"[^a-z0-9]+", names)
     return any(word.startswith(beginnings) for word in words) or (beginnings is _CHAT_MODELS and "it" in words)

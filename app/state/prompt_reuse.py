@@ -1,4 +1,4 @@
-"""What of a prompt an earlier run has read already, judged by the text alone. No Qt in here."""
+"""Part of a prompt that an earlier run has in its cache, estimated from the text alone. No Qt in here."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from core import words
 
 
 class PromptReuse(NamedTuple):
-    """How far a text is known: characters, and the tokens that they were read as."""
+    """Reusable prefix of a text, in characters and in tokens."""
 
     characters: int
     tokens: int
 
 
 def estimate_reuse(run: Run | None, text: str) -> PromptReuse | None:
-    """How far `text` is what the run's prompt was; None where nothing can be told, or nothing has changed.
+    """Return how much of `text` equals the start of the run's prompt; None if unknown or unchanged.
 
-    Tokens are counted that lie wholly in what is the same; one whose word goes on otherwise is not.
+    Only tokens that lie completely in the common prefix count, and not the last one if its word continues differently.
     """
     prompt = run.request.prompt if run is not None else None
     if run is None or not isinstance(prompt, str) or not run.prompt or text == prompt:
@@ -28,7 +28,7 @@ def estimate_reuse(run: Run | None, text: str) -> PromptReuse | None:
     for token in run.prompt:
         piece = "" if words.control_name(token.text, token.special) else token.text
         if not prompt.startswith(piece, place):
-            return None  # a tokenizer that changes what it reads
+            return None  # the tokenizer normalises its input
         place += len(piece)
         if place > same or (place == same and _is_inside_word(text, place)):
             break
@@ -37,11 +37,11 @@ def estimate_reuse(run: Run | None, text: str) -> PromptReuse | None:
 
 
 def common_prefix_length(first: str, second: str) -> int:
-    """How many characters two texts begin with alike."""
+    """Return the length of the common prefix of two texts, in characters."""
     return next((n for n, (one, other) in enumerate(zip(first, second, strict=False)) if one != other),
                 min(len(first), len(second)))  # fmt: skip
 
 
 def _is_inside_word(text: str, index: int) -> bool:
-    """Whether a word goes on across that place: its last token may become another one."""
+    """Return whether a word continues across this position, so that its last token may change."""
     return 0 < index < len(text) and text[index - 1].isalnum() and text[index].isalnum()

@@ -1,4 +1,4 @@
-"""From a recorded run to one that the window shows."""
+"""Conversion of a recording to a run for the window."""
 
 from __future__ import annotations
 
@@ -22,26 +22,30 @@ if TYPE_CHECKING:
     from core.trace import Header, Trace
 
 WINDOW_REQUEST_KEY = "request"
-"""Under this name the window keeps its own request in a recording's header."""
+"""Key of the window's own request in a recording's header."""
 _BYTES_PER_EVENT = 100
-"""That an event takes in a file at least."""
+"""Smallest size of an event in a file."""
 
 
 def load_run(trace: Trace) -> Run:
-    """The run as it was when it ended, or as far as it came. Raises TraceError for events that cannot be."""
+    """Return the recorded run in its final state.
+
+    Raises TraceError for inconsistent events.
+    """
     run = Run(_request(trace))
     try:
         _check(trace.events)
         run.apply(trace.events)
     except (ValueError, LookupError, TypeError, OverflowError):
-        raise TraceError(tr("What this recorded run says contradicts itself."), tr("Record it anew.")) from None
+        raise TraceError(tr("This recording is inconsistent."), tr("Record the run again.")) from None
     run.outcome = _outcome(run, trace)
     return run
 
 
 def _check(events: list[Event]) -> None:
-    """Raise ValueError where one event contradicts another: what was read from a file is checked already, but a trace
-    may be made of any events."""
+    """Raise ValueError if events contradict each other. Files are checked when they are read, but a trace can be made
+    of any events.
+    """
     from core.trace import EventChecker
 
     checker = EventChecker()
@@ -51,7 +55,9 @@ def _check(events: list[Event]) -> None:
 
 
 def _request(trace: Trace) -> RunRequest:
-    """The window's own request where the window has recorded it, else what the core's says, else what the run does."""
+    """Return the window's own request if it was recorded, otherwise one made from the core's request or from the
+    events.
+    """
     started = next((event for event in trace.events if isinstance(event, core.events.RunStarted)), None)
     for plain in (trace.header.extra.get(WINDOW_REQUEST_KEY), _fill_in_request(trace.header.request, started)):
         with suppress(RequestFormatError):
@@ -60,7 +66,7 @@ def _request(trace: Trace) -> RunRequest:
 
 
 def _fill_in_request(request: Mapping[str, object], started: RunStarted | None) -> dict[str, Any]:
-    """The core's request with what it left open, as the run found it."""
+    """Return the core's request with its open values filled in from the started run."""
     plain = {name: value for name, value in request.items() if value is not None}
     plain["draft_names"] = plain.pop("drafters", [])
     if started is not None:
@@ -87,7 +93,7 @@ _MONTHS = (
 
 
 def describe_origin(trace: Trace) -> str:
-    """When it was recorded, by which model and version, and what of it is missing."""
+    """Return when it was recorded, with which model and version, and what is missing."""
     return " ".join([_recorded_sentence(trace.header), *_missing(trace)])
 
 
@@ -97,25 +103,25 @@ def _recorded_sentence(header: Header) -> str:
     programs = {NAME: "Decodescope", FORMER_NAME: FORMER_TITLE}
     program = next((f"{title} {header.versions[key]}" for key, title in programs.items() if key in header.versions), "")
     if model is None:
-        told = tr("Written on {when}; nothing is computed now.")
+        told = tr("Recorded on {when}; nothing is computed now.")
     elif not program:
-        told = tr("Written by {model} on {when}; nothing is computed now.")
+        told = tr("Recorded with {model} on {when}; nothing is computed now.")
     else:
-        told = tr("Written by {model} on {when}, with {program}; nothing is computed now.")
+        told = tr("Recorded with {model} on {when}, by {program}; nothing is computed now.")
     return told.format(when=when, model=model.name if model is not None else "", program=program)
 
 
 def _missing(trace: Trace) -> list[str]:
-    trouble = [trace.trouble.cause, tr("What comes before is shown.")] if trace.trouble is not None else []
+    trouble = [trace.trouble.cause, tr("The events before that are shown.")] if trace.trouble is not None else []
     return [*trouble, *trace.notices]
 
 
 def _format_time(seconds: float) -> str:
-    """As `3 May 2026, 14:02`, in this machine's zone."""
+    """Format a time as `3 May 2026, 14:02` in the local time zone."""
     try:
         moment = datetime.fromtimestamp(seconds).astimezone()
     except (OverflowError, OSError, ValueError):
-        return tr("a day that no calendar has")
+        return tr("an invalid date")
     return tr("{day} {month} {year}, {time}").format(
         day=moment.day, month=tr(_MONTHS[moment.month - 1]), year=moment.year, time=f"{moment:%H:%M}"
     )

@@ -1,6 +1,7 @@
-"""A run's request in JSON's own values, and back: for what is kept, recorded or sent of a run.
+"""JSON form of a run's request, for history, recordings and remote engines.
 
-What a model may do (pickled weights, code of its own, http) is left out: a file of somebody else grants nothing.
+Permissions of a model (pickled weights, custom code, http) are left out, so that a file from another person grants
+nothing.
 """
 
 from __future__ import annotations
@@ -18,27 +19,30 @@ _Reader = Callable[[Any], Any]
 
 
 class RequestFormatError(DecodescopeError):
-    """Plain values that are no request; `field` is the one to blame, empty where it is the whole."""
+    """Plain values that are not a valid request; `field` names the invalid field, or is empty if the whole is invalid."""
 
-    title = mark("The settings of this run cannot be read")
+    title = mark("Cannot read the settings of this run")
 
     def __init__(self, cause: str, field: str = "") -> None:
         self.field = field
-        super().__init__(cause, tr("The run itself can be shown; set what it should begin from by hand."))
+        super().__init__(cause, tr("The run itself can be shown. Set its parameters by hand."))
 
 
 def request_to_json(request: RunRequest) -> JsonDict:
-    """Names and values that `json` writes and `request_from_json` reads back."""
+    """Return names and values that `json` can write and `request_from_json` reads back."""
     plain = {name: _plain(getattr(request, name)) for name in _READERS}
     plain["load"] = {name: getattr(request.load, name) for name in _LOAD_READERS}
     return plain
 
 
 def request_from_json(data: object) -> RunRequest:
-    """The request that was written. What a later version added is dropped, what an earlier one had not is at its
-    default. Raises RequestProblem."""
+    """Return the request from plain values. Unknown fields of later versions are dropped, and missing ones get their
+    defaults.
+
+    Raises RequestProblem.
+    """
     if not isinstance(data, Mapping) or "prompt" not in data:
-        raise RequestFormatError(tr("It has no prompt."))
+        raise RequestFormatError(tr("The prompt is missing."))
     return RunRequest(**_read(_READERS, data))
 
 
@@ -65,7 +69,7 @@ def _read(readers: Mapping[str, _Reader], data: Mapping[str, Any], within: str =
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(tr("is no text"))
+        raise ValueError(tr("is not text"))
     return value
 
 
@@ -77,25 +81,25 @@ def _flag(value: Any) -> bool:
 
 def _count(value: Any) -> int:
     if not is_count(value):
-        raise ValueError(tr("is no whole number from 0"))
+        raise ValueError(tr("is not a non-negative integer"))
     return value
 
 
 def _integer(value: Any) -> int:
     if not is_integer(value):
-        raise ValueError(tr("is no whole number"))
+        raise ValueError(tr("is not an integer"))
     return value
 
 
 def _settings(value: Any) -> JsonDict:
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
-        raise ValueError(tr("holds no settings by name"))
+        raise ValueError(tr("is not a mapping of settings"))
     return dict(value)
 
 
 def _names(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
-        raise ValueError(tr("is no list of names"))
+        raise ValueError(tr("is not a list of names"))
     return tuple(value)
 
 
@@ -104,26 +108,26 @@ def _is_turn(value: Any) -> bool:
 
 
 def _prompt(value: Any) -> Any:
-    """Text, the turns of a chat, or token ids."""
+    """Read a prompt: text, the turns of a chat, or token ids."""
     if isinstance(value, str):
         return value
     if isinstance(value, list | tuple) and all(map(_is_turn, value)):
         return tuple({"role": turn["role"], "content": turn["content"]} for turn in value)
     if isinstance(value, list | tuple) and all(map(is_count, value)):
         return tuple(value)
-    raise ValueError(tr("is neither text nor a chat nor token ids"))
+    raise ValueError(tr("is not text, a chat or token ids"))
 
 
 def _beginning(value: Any) -> tuple[int | str, ...]:
-    """Token ids and words, in order."""
+    """Read a beginning: token ids and texts, in order."""
     if not isinstance(value, list | tuple) or not all(isinstance(part, str) or is_count(part) for part in value):
-        raise ValueError(tr("is neither words nor token ids"))
+        raise ValueError(tr("is not a list of texts or token ids"))
     return tuple(value)
 
 
 def _load(value: Any) -> LoadRequest:
     if not isinstance(value, Mapping):
-        raise ValueError(tr("is no group of values"))
+        raise ValueError(tr("is not a group of values"))
     return LoadRequest(**_read(_LOAD_READERS, value, "model's "))
 
 

@@ -1,4 +1,4 @@
-"""The Run: a run's events so far and the one cursor that every view obeys. No Qt in here."""
+"""A run: its events so far, and the cursor shared by all views. No Qt in here."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     )
 
 _MIN_TOKENS_TO_KEEP = 8
-"""Fewer tokens than this nobody has read when the next run begins."""
+"""A run replaced before this many tokens is not worth keeping."""
 
 
 class Run:
-    """The events of one run, sorted as they come in; `cursor` says how many tokens the views draw."""
+    """The events of one run, with derived state; `cursor` is the number of tokens that the views draw."""
 
     def __init__(self, request: RunRequest) -> None:
         self.id = os.urandom(16).hex()
-        """Its own, whatever becomes of it: what is kept of it and what branches from it refer to it."""
+        """Permanent id, which history entries and branches refer to."""
         self.request = request
         self.events: list[Event] = []
         self.started: RunStarted | None = None
@@ -46,13 +46,13 @@ class Run:
         self.finished: Finished | None = None
         self.outcome: Outcome | None = None
         self.is_withheld = False
-        """Whether this is the beginning of a run whose rest is kept back, for guessing."""
+        """Whether this is the beginning of a run whose rest is withheld for the guessing game."""
         self.notices: list[Notice] = []
         self.sequences: list[RunSequence] = [RunSequence(0)]
         self.beams: BeamTree | None = None
-        """The tree of a beam search; its texts are those that lead at the cursor, which then counts steps."""
+        """Tree of a beam search; its texts are the leading ones at the cursor, which then counts steps."""
         self.comparisons: list[TokenCompared] = []
-        """Scoring with a second model: what it holds of each token, in the order of the text."""
+        """Scoring with a comparison model: its values for each token, in text order."""
         self._endings: dict[int, SequenceFinished] = {}
         self._cache_history, self._rounds = CacheHistory(), DraftRounds()
         self.shown_index = 0
@@ -60,7 +60,7 @@ class Run:
         self.is_following = True
         self.selected: int | None = None
         self.is_loading = False
-        """Whether the model is still on its way into memory."""
+        """Whether the model is still being loaded."""
         self.was_replaced = False
         """Whether another run was started before this one had ended."""
 
@@ -71,58 +71,59 @@ class Run:
 
     @property
     def beginning(self) -> tuple[PromptToken, ...]:
-        """What the answer begins with, where the run is a branch."""
+        """Tokens that the answer begins with, if the run is a branch."""
         return self.started.beginning if self.started else ()
 
     def number_of(self, index: int) -> int:
-        """Number of a written token, 1 the first of the answer. A branch counts on where its text goes on, so that a
-        token has the number that it has in the run it came from."""
+        """Return the number of a generated token, starting at 1. A branch continues the numbering of the run it came
+        from.
+        """
         return len(self.beginning) + index + 1
 
     @property
     def before(self) -> tuple[PromptToken, ...]:
-        """Everything before the first new token."""
+        """All tokens before the first new token."""
         return (*self.prompt, *self.beginning)
 
     @property
     def is_scored(self) -> bool:
-        """Whether nothing was chosen: the text was given."""
+        """Whether the text was scored instead of generated."""
         return self.request.scored or any(token.method == "scored" for token in self.tokens[:1])
 
     @property
     def sequence(self) -> RunSequence:
-        """The text the views show."""
+        """The sequence shown in the views."""
         return self.sequences[self.shown_index]
 
     @property
     def tokens(self) -> list[TokenChosen]:
-        """Every token of the shown text."""
+        """All tokens of the shown sequence."""
         return self.sequence.tokens
 
     @property
     def length(self) -> int:
-        """The cursor's last place: tokens of the shown text, or steps of a beam search."""
+        """Last cursor position: the number of tokens of the shown sequence, or of steps of a beam search."""
         return len(self.beams.steps) if self.beams is not None else len(self.tokens)
 
     @property
     def has_text(self) -> bool:
-        """Whether it has written, or scored, at least one token."""
+        """Whether at least one token was generated or scored."""
         return self.beams is not None or any(sequence.tokens for sequence in self.sequences)
 
     @property
     def is_worth_keeping(self) -> bool:
-        """Whether it belongs in the history: not without text, nor when another run replaced it as it began."""
+        """Whether it belongs in the history: it has text and was not replaced right after its start."""
         tokens = max((len(sequence.tokens) for sequence in self.sequences), default=0)
         return self.has_text and not (self.was_replaced and tokens < _MIN_TOKENS_TO_KEEP)
 
     @property
     def cursor_tokens(self) -> list[TokenChosen]:
-        """One token for each place of the cursor: the shown text, or the foremost continuation of every step."""
+        """One token per cursor position: the shown sequence, or the best continuation of every step."""
         return self.beams.best_per_step if self.beams is not None else self.tokens
 
     @property
     def leader_changes(self) -> list[int]:
-        """Places in the shown text where, up to the cursor, a beam search changed its mind."""
+        """Indices in the shown text at which the leader of a beam search had changed, up to the cursor."""
         return self.beams.leader_changes(self.cursor) if self.beams is not None and self.shown_index == 0 else []
 
     @property
@@ -132,18 +133,18 @@ class Run:
 
     @property
     def cache_history(self) -> CacheHistory:
-        """The cache over the whole run so far: reckoned once, and only when somebody asks, for all who show it."""
+        """The cache over the whole run so far; computed on demand and shared by all views."""
         self._cache_history.update(self.events)
         return self._cache_history
 
     @property
     def rounds(self) -> DraftRounds:
-        """The rounds of speculation so far, sorted in once for all who show them."""
+        """The rounds of speculative decoding so far, shared by all views."""
         self._rounds.update(self.events)
         return self._rounds
 
     def apply(self, events: Iterable[Event]) -> None:
-        """Append a batch; the cursor moves along while it follows the end."""
+        """Append events; the cursor moves along while it follows the end."""
         for event in events:
             self.events.append(event)
             self._process(event)
@@ -152,7 +153,7 @@ class Run:
         self._update_beam_sequences()
 
     def move_cursor(self, count: int) -> bool:
-        """Draw the first `count` tokens only; at the end it follows again. True when anything changed."""
+        """Draw only the first `count` tokens; at the end the cursor follows again. Return whether anything changed."""
         count = max(0, min(count, self.length))
         following = count == self.length
         changed = (count, following) != (self.cursor, self.is_following)
@@ -161,11 +162,13 @@ class Run:
         return changed
 
     def stop_following(self) -> None:
-        """Keep the cursor where it stands, at the end too, however the run grows."""
+        """Fix the cursor at its position, even at the end of a growing run."""
         self.is_following = False
 
     def select(self, index: int | None) -> bool:
-        """Choose the token of the inspector; None or out of range for none. True when it changed."""
+        """Select a token for the inspector; None or an index out of range selects none. Return whether the selection
+        changed.
+        """
         if index is not None and not 0 <= index < len(self.tokens):
             index = None
         changed = index != self.selected
@@ -173,12 +176,15 @@ class Run:
         return changed
 
     def show_sequence(self, sequence: int) -> None:
-        """Show another text, from its end. Raises IndexError when there is none of that number."""
+        """Show another sequence, from its end.
+
+        Raises IndexError if there is none with that number.
+        """
         if not 0 <= sequence < len(self.sequences):
             raise IndexError(
                 trn(
-                    "This run has {count} text; there is no number {sequence}.",
-                    "This run has {count} texts; there is no number {sequence}.",
+                    "This run has {count} sequence; number {sequence} does not exist.",
+                    "This run has {count} sequences; number {sequence} does not exist.",
                     len(self.sequences),
                 ).format(count=len(self.sequences), sequence=sequence)
             )
@@ -189,7 +195,7 @@ class Run:
         self._update_beam_sequences()
 
     def _update_beam_sequences(self) -> None:
-        """Let the texts of a beam search be the best hypotheses at the cursor."""
+        """Set the sequences of a beam search to the best hypotheses at the cursor."""
         if self.beams is not None:
             endings = self._endings if self.cursor == self.length else {}
             for number, sequence in enumerate(self.sequences):

@@ -1,4 +1,4 @@
-"""The runs that a window has shown, in order, and which of them it shows now. No Qt in here."""
+"""The runs that a window has shown, in order, and the current one. No Qt in here."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from core import cut_short, strategies, words
 from resources.language import tr
 
 MAX_RUNS_IN_MEMORY = 6
-"""Runs that are held whole; others are read from their recordings again, where they were kept."""
+"""Number of complete runs kept in memory; others are loaded from their recordings, if they were saved."""
 
 
 class NavigationHistory:
-    """A run that is made or opened is the last one, whatever was shown before: going back loses nothing."""
+    """Navigation through shown runs. A new or opened run always becomes the last one, so that going back loses nothing."""
 
     def __init__(self) -> None:
         self.ids: list[str] = []
         self.index = -1
-        """Of the shown run; −1 before there is one."""
+        """Index of the shown run; −1 while there is none."""
         self._runs_in_memory: dict[str, Run] = {}
 
     @property
     def shown(self) -> str | None:
-        """The shown run's id."""
+        """Id of the shown run."""
         return self.ids[self.index] if self.index >= 0 else None
 
     def show(self, run: Run) -> None:
-        """`run` is shown now."""
+        """Set the shown run."""
         self._runs_in_memory.pop(run.id, None)
         self._runs_in_memory[run.id] = run
         while len(self._runs_in_memory) > MAX_RUNS_IN_MEMORY:
@@ -38,25 +38,25 @@ class NavigationHistory:
             self.index = len(self.ids) - 1
 
     def insert_first(self, run: str) -> None:
-        """That one was made before all of these: it is where going back from the first one leads."""
+        """Insert an earlier run before all others, so that going back from the first one leads to it."""
         self.ids.insert(0, run)
         self.index += 1
 
     def run_in_memory(self, run: str) -> Run | None:
-        """The run, where it is still in memory."""
+        """Return the run if it is still in memory."""
         return self._runs_in_memory.get(run)
 
     def neighbour(self, step: int) -> str | None:
-        """The run so many places further on (before: below 0), if there is one."""
+        """Return the run `step` places after the shown one (before, if negative), if it exists."""
         place = self.index + step
         return self.ids[place] if 0 <= place < len(self.ids) else None
 
     def go(self, run: str) -> None:
-        """The shown run is that one of these from now on."""
+        """Make one of these runs the shown one."""
         self.index = self.ids.index(run)
 
     def remove(self, deleted: Collection[str]) -> None:
-        """These are no more; the shown one stays."""
+        """Remove deleted runs; the shown one stays."""
         shown = self.shown
         self.ids = [run for run in self.ids if run not in deleted or run == shown]
         self.index = self.ids.index(shown) if shown is not None else -1
@@ -64,24 +64,24 @@ class NavigationHistory:
 
 
 MAX_EXCERPT_LENGTH = 48
-"""Characters of a text that stand for it."""
+"""Length of the excerpt that represents a text, in characters."""
 
 
 class RunTreeEntry(NamedTuple):
-    """One run of a family."""
+    """A run in a tree of branches."""
 
     id: str
     parent: str
-    """The run whose text it took up; empty for one that began it all."""
+    """The run it branched from; empty for a root."""
     shared_tokens: int
-    """How many tokens of the answer are the parent's."""
+    """Number of the answer's tokens shared with the parent."""
     excerpt: str
-    """What stands there instead; of the first run, how its text begins."""
+    """The text at the branch point; for a root, the beginning of its text."""
     strategy: str
     tokens: int
-    """That it has written itself; of a score, all that were scored."""
+    """Number of tokens it generated itself, or of scored tokens."""
     text: str
-    """Everything, from the beginning of its answer."""
+    """Its full text, from the beginning of the answer."""
     is_scored: bool = False
 
     @property
@@ -93,22 +93,22 @@ class RunTreeEntry(NamedTuple):
 
 
 class RunTrees:
-    """All that are known, by their ids; those that belong together are found by their parents."""
+    """All known runs by id; trees are found through their parents."""
 
     def __init__(self) -> None:
         self._members: dict[str, RunTreeEntry] = {}
         self.runs_in_memory: dict[str, Run] = {}
-        """Those that are in memory, whole."""
+        """Complete runs in memory."""
 
     def __contains__(self, run: str) -> bool:
         return run in self._members
 
     def add(self, member: RunTreeEntry) -> None:
-        """One more, or what has become of one."""
+        """Add or update a run."""
         self._members[member.id] = member
 
     def tree_of(self, run: str) -> list[RunTreeEntry]:
-        """The whole tree that a run stands in, in the order they came; empty for a stranger."""
+        """Return the tree that contains a run, in order of arrival; empty for an unknown run."""
         if run not in self._members:
             return []
         root = self._root(run)
@@ -123,20 +123,20 @@ class RunTrees:
 
 
 def parents_first(members: Sequence[RunTreeEntry]) -> list[RunTreeEntry]:
-    """Parents before their children, whatever order they came in."""
+    """Return parents before their children, whatever order they arrived in."""
     known, done = {member.id for member in members}, dict[str, RunTreeEntry]()
     waiting = list(members)
     while waiting:
         ready = [member for member in waiting if member.parent in done or member.parent not in known]
         if not ready:
-            break  # a circle, which no run of this program makes
+            break  # a cycle; no run of this program creates one
         done |= {member.id: member for member in ready}
         waiting = [member for member in waiting if member.id not in done]
     return list(done.values())
 
 
 def make_entry(run: Run) -> RunTreeEntry:
-    """A run as its family sees it."""
+    """Return the tree entry of a run."""
     request = run.request
     instead = "".join(token.text or token.piece for token in run.beginning[request.place :])
     told = instead if request.is_branch else run.text.strip()

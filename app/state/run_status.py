@@ -1,4 +1,4 @@
-"""How a run ended, in one short line."""
+"""The outcome of a run, as a short line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def ending_text(finished: SequenceFinished | None, tokens: int) -> str:
-    """Why one text ended, e.g. `EOS after 50 tokens`, `time limit of 2 s after 50 tokens`; empty while it has not."""
+    """Return why a sequence ended, e.g. `EOS after 50 tokens`, `time limit of 2 s after 50 tokens`; empty while it is
+    running.
+    """
     if finished is None:
         return ""
     if finished.reason == "given":
@@ -25,31 +27,32 @@ def ending_text(finished: SequenceFinished | None, tokens: int) -> str:
     ending = tr(words.ENDINGS[finished.reason].line)
     text = told.format(ending=ending, limit=finished.limit, tokens=words.count(tokens, "token"))
     if finished.whole is False:
-        text = tr("{ending}, before the grammar was complete").format(ending=text)
+        text = tr("{ending}, with incomplete grammar").format(ending=text)
     return f"{text}: {finished.stop_string!r}" if finished.stop_string else text
 
 
 def describe_end(run: Run) -> str:
-    """The line for the shown text of a run that ended by itself or was stopped."""
+    """Return the line for the shown sequence of a finished or stopped run."""
     shown = ending_text(run.sequence.finished, len(run.tokens))
     return shown or tr("ended after {tokens}").format(tokens=words.count(len(run.tokens), "token"))
 
 
 def make_outcome(run: Run, was_stopped: bool, error: ErrorReport | None) -> Outcome:
-    """The one end of a run: of what was raised, of what the run says itself, or of a stop that came before that."""
+    """Return the outcome of a run: from the error, from the run's own end, or from a stop before that."""
     if error is None and run.finished is not None:
         return completed_outcome(run)
     if error is None and was_stopped:
         return stopped_outcome(run)
     error = error or ErrorReport(
-        tr("The run ended early"), tr("It gave no result."), tr("Try again."), kind="IncompleteRun"
+        tr("The run ended early"), tr("There is no result."), tr("Try again."), kind="IncompleteRun"
     )
     return Outcome("failed", error.title, error)
 
 
 def outcome_line(run: Run) -> str:
-    """The same line for a run that is shown again, in the language of now; empty while it has not ended, and while
-    its end is held back by the guessing game."""
+    """Return the outcome line of a run shown again, in the current language; empty while it is running or withheld by
+    the guessing game.
+    """
     if run.outcome is None or run.is_withheld:
         return ""
     if run.outcome.error is not None:
@@ -58,18 +61,18 @@ def outcome_line(run: Run) -> str:
 
 
 def completed_outcome(run: Run) -> Outcome:
-    """The run said it was done (or that it had obeyed a stop)."""
+    """Return the outcome of a run that reported its end (or a requested stop)."""
     stopped = run.finished is not None and run.finished.reason == "stopped"
     return Outcome("stopped" if stopped else "completed", describe_end(run))
 
 
 def stopped_outcome(run: Run) -> Outcome:
-    """The run was stopped before it could say anything of its own."""
+    """Return the outcome of a run that was stopped before it reported its end."""
     return Outcome("stopped", tr("stopped after {tokens}").format(tokens=words.count(len(run.tokens), "token")))
 
 
 class StatusNumbers(NamedTuple):
-    """What is known of a run's speed and size; None where it is not known yet. Seconds, tokens a second, bytes."""
+    """Speed and size of a run; None for values not yet known. Seconds, tokens per second, bytes."""
 
     first_token: float | None = None
     prefill: float | None = None
@@ -79,7 +82,7 @@ class StatusNumbers(NamedTuple):
 
 
 def compute_status_numbers(run: Run) -> StatusNumbers:
-    """The run's own metrics once it has ended, else what its events so far amount to."""
+    """Return the run's metrics once it has finished, otherwise values computed from its events so far."""
     if run.finished is not None:
         metrics = run.finished.metrics
         return StatusNumbers(
@@ -105,7 +108,7 @@ def _prefill(run: Run) -> float | None:
 
 
 def _decode(run: Run) -> float | None:
-    """Tokens of all texts after their first, over the time of the longest of them (they advance together)."""
+    """Return tokens after the first of all sequences, divided by the longest sequence's time (they advance together)."""
     new = sum(max(0, len(sequence.tokens) - 1) for sequence in run.sequences)
     seconds = max(sum(token.seconds for token in sequence.tokens[1:]) for sequence in run.sequences)
     return new / seconds if seconds > 0 else None

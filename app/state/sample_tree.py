@@ -1,4 +1,4 @@
-"""Several texts of one prompt merged into one tree: one branch as far as they agree, a fork where they part. No Qt."""
+"""Samples of one prompt merged into a prefix tree: shared as far as they agree, forked where they differ. No Qt."""
 
 from __future__ import annotations
 
@@ -12,70 +12,72 @@ from app.state.worker_messages import RunRequest
 from core import strategies
 
 ROOT = 0
-"""Number of the node that stands for the prompt's end."""
+"""Node number of the end of the prompt."""
 DEFAULT_SAMPLES, MAX_SAMPLES = 64, 512
-"""Texts of a chorus unless somebody says otherwise, and at most."""
+"""Default and largest number of samples."""
 STRATEGY = "sampling"
-"""What writes a chorus: where nothing is drawn, every text would be the same."""
+"""Strategy of the samples; without sampling, all texts would be equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleNode:
-    """One token behind one beginning, however many texts pass it."""
+    """A token after a prefix, shared by all samples that contain it."""
 
     id: int
-    """From 1, depth by depth; the same texts give the same numbers."""
+    """Numbered from 1, depth by depth; equal texts give equal numbers."""
     parent: int
     depth: int
     """1 for the first new token."""
     token: int
     piece: str
     text: str
-    """What it adds to the text."""
+    """Text added by the token."""
     probability: float
-    """Of the token behind its parent, by the model alone."""
+    """Probability of the token after its parent, by the model alone."""
     sampling_probability: float
-    """The same after the settings: the share that draws tend to."""
+    """Probability after the settings, which the observed frequencies approach."""
     rank: int
     samples: tuple[int, ...]
-    """Numbers of the texts that pass, ascending."""
+    """Numbers of the samples that contain this node, ascending."""
     special: bool = False
 
     @property
     def count(self) -> int:
-        """How many texts pass."""
+        """Number of samples that contain this node."""
         return len(self.samples)
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One of the texts, as a list tells it."""
+    """A sample as a row of a list."""
 
     number: int
     seed: int | None
-    """Of a run of its own that writes the same; None where one die was rolled for all."""
+    """Seed of a separate run that writes the same text; None if all samples share one random generator."""
     node: int
-    """Where it ends, or stands."""
+    """Its last node so far."""
     text: str
     length: int
     surprise: float | None
-    """Mean of −log p a token, in nats, by the model alone; None before the first token."""
+    """Mean of −log p per token in nats, by the model alone; None before the first token."""
     state: SequenceStatus
 
 
 class SampleTree:
-    """The tree of a run's texts; `update` lets it grow. A node never changes once it is there."""
+    """Prefix tree of a run's samples, extended by `update`. Existing nodes never change."""
 
     def __init__(self) -> None:
         self.nodes: list[SampleNode] = []
         self.total = 0
-        """Texts in all."""
+        """Number of samples."""
         self._end_nodes: list[int] = []
         self._depth = 0
         self._children: dict[int, list[int]] = {}
 
     def update(self, run: Run) -> list[SampleNode]:
-        """Add every depth that all texts have come to, or ended before; the new nodes, the most frequent first."""
+        """Add every depth that all samples have reached or ended before, and return the new nodes, the most frequent
+        first.
+        """
         texts, before = run.sequences, len(self.nodes)
         self.total = len(texts)
         self._end_nodes += [ROOT] * (len(texts) - len(self._end_nodes))
@@ -84,7 +86,7 @@ class SampleTree:
         return self.nodes[before:]
 
     def _is_complete(self, texts: Sequence[Text]) -> bool:
-        """Whether nothing more can come at the next depth."""
+        """Return whether the next depth is complete."""
         longer = [len(text.tokens) > self._depth for text in texts]
         return any(longer) and all(more or text.finished is not None for more, text in zip(longer, texts, strict=True))
 
@@ -112,25 +114,28 @@ class SampleTree:
         return 0 < node <= len(self.nodes)
 
     def node(self, node: int) -> SampleNode:
-        """The node of that number. Raises KeyError for the prompt and for strangers."""
+        """Return the node of that number.
+
+        Raises KeyError for the prompt and for unknown nodes.
+        """
         if node not in self:
             raise KeyError(node)
         return self.nodes[node - 1]
 
     def children(self, node: int) -> list[SampleNode]:
-        """What follows it, the most frequent first."""
+        """Return the children of a node, the most frequent first."""
         return [self.nodes[child - 1] for child in self._children.get(node, ())]
 
     def count_samples(self, node: int) -> int:
-        """How many texts pass; all of them at the prompt's end."""
+        """Return the number of samples that contain the node; all at the end of the prompt."""
         return self.total if node == ROOT else self.node(node).count
 
     def fraction(self, node: int) -> float:
-        """Share of all texts that pass."""
+        """Return the fraction of all samples that contain the node."""
         return self.count_samples(node) / self.total if self.total else 0.0
 
     def path(self, node: int) -> list[SampleNode]:
-        """From the first new token to `node`; empty for the prompt."""
+        """Return the path from the first new token to `node`; empty for the prompt."""
         path: list[SampleNode] = []
         while node in self:
             path.append(self.nodes[node - 1])
@@ -138,15 +143,15 @@ class SampleTree:
         return path[::-1]
 
     def text(self, node: int) -> str:
-        """What the path to `node` wrote."""
+        """Return the text of the path to `node`."""
         return "".join(step.text for step in self.path(node))
 
     def end_of(self, sample: int) -> int:
-        """The last node of a text, as far as the tree has grown."""
+        """Return the last node of a sample, as far as the tree has grown."""
         return self._end_nodes[sample]
 
     def endings(self) -> Mapping[int, int]:
-        """How many texts end (or stand, while they are written) at which node; the counts sum to `total`."""
+        """Return how many samples end (so far) at which node; the counts sum to `total`."""
         found: dict[int, int] = {}
         for node in self._end_nodes:
             found[node] = found.get(node, 0) + 1
@@ -154,12 +159,12 @@ class SampleTree:
 
 
 def has_samples(run: Run | None) -> bool:
-    """Whether the run writes several texts that can be merged: a beam search has a tree of its own."""
+    """Return whether the run writes several sequences that can be merged; a beam search has its own tree."""
     return run is not None and run.beams is None and len(run.sequences) > 1
 
 
 def list_samples(run: Run, tree: SampleTree) -> list[Sample]:
-    """Every text of the run."""
+    """Return all samples of the run."""
     return [_make_sample(run, tree, text) for text in run.sequences]
 
 
@@ -181,16 +186,16 @@ def _state(text: Text) -> SequenceStatus:
 
 
 def seed_of(request: RunRequest, sample: int) -> int | None:
-    """The seed with which a run of its own writes that text; None where one die was rolled for several."""
+    """Return the seed of a separate run that writes that sample; None if several share one random generator."""
     if not request.options.get("seed_each"):
         return None
     return request.seed + sample
 
 
 def make_samples_request(base: RunRequest, count: int) -> RunRequest:
-    """`base` written `count` times at once, each text with a seed of its own: its seed, the next one, and so on.
+    """Return `base` with `count` samples, with consecutive seeds from its own seed on.
 
-    What is no sampling becomes it, with the settings that both have.
+    Other strategies are replaced by sampling, with the settings that both have.
     """
     if base.strategy != STRATEGY:
         sampling = strategies.registry[STRATEGY]

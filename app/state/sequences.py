@@ -1,4 +1,4 @@
-"""The texts that a run writes side by side. No Qt in here."""
+"""The sequences that a run writes in parallel. No Qt in here."""
 
 from __future__ import annotations
 
@@ -13,29 +13,30 @@ if TYPE_CHECKING:
     from core.events import Ending, SequenceFinished, TokenChosen
 
 SequenceStatus = Literal["running", "finished", "cut", "stopped"]
-"""`cut` by a limit."""
+"""`cut` means ended by a limit."""
 LIMITS: frozenset[Ending | None] = frozenset({"length", "context", "time"})
-"""Endings that the text itself had no part in."""
+"""Ending reasons that are limits, not part of the text."""
 
 
 @plain()
 class RunSequence:
-    """One of the texts a run writes side by side."""
+    """One of the sequences of a run."""
 
     index: int
     tokens: list[TokenChosen] = field(default_factory=list)
     finished: SequenceFinished | None = None
     before: str = ""
-    """The text that it begins with and did not write: of a branch, what stands before it."""
+    """Text it begins with but did not write: in a branch, the text before the branch point."""
 
     @property
     def text(self) -> str:
-        """Everything it has written, behind what it begins with."""
+        """The full text, including its beginning."""
         return self.text_until(len(self.tokens))
 
     def text_until(self, count: int) -> str:
-        """What its first `count` tokens wrote, behind what it begins with; the tail of an incomplete character comes
-        with the last one."""
+        """Return the text of its first `count` tokens, including its beginning; the tail of an incomplete character is
+        added with the last one.
+        """
         text = self.before + "".join([token.text for token in self.tokens[:count]])
         if self.finished is not None and count >= len(self.tokens):
             text += self.finished.tail
@@ -43,14 +44,14 @@ class RunSequence:
 
 
 def get_sequence(sequences: list[RunSequence], index: int) -> RunSequence:
-    """The text of that number; those that are not there yet are begun."""
+    """Return the sequence of that number, creating missing ones."""
     while len(sequences) <= index:
         sequences.append(RunSequence(len(sequences)))
     return sequences[index]
 
 
 def update_from_beams(beams: BeamTree, step: int, sequences: Ordered[RunSequence]) -> None:
-    """Let `sequences` hold the hypotheses of a beam search behind that many steps, the leader first."""
+    """Set `sequences` to the hypotheses of a beam search after that many steps, the leader first."""
     leader, rows = beams.leader(step), beams.hypotheses(step)
     nodes = [leader, *(row.node for row in rows if row.node != leader)]
     for number, sequence in enumerate(sequences):

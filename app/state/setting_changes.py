@@ -1,4 +1,4 @@
-"""What is set otherwise now than it was for a run."""
+"""Settings that have changed since a run."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from core.strategies import Parameter, Strategy
 from resources.language import tr
 
 SettingChange = tuple[str, str]
-"""What was changed, and how: `("Temperature", "0.8 → 1.9")`."""
+"""Setting and change: `("Temperature", "0.8 → 1.9")`."""
 
 
 def list_changes(ran: RunRequest, now: RunRequest) -> list[SettingChange]:
-    """In the order of the window, toolbar first. The prompt is none of it: the views show that of the run."""
+    """Return the changes in window order, toolbar first. The prompt is left out, since the views show that of the run."""
     strategy, cache = strategies.registry[now.strategy], caches.registry[now.cache]
     found = [
         (tr("Model"), ran.model, now.model),
@@ -27,7 +27,7 @@ def list_changes(ran: RunRequest, now: RunRequest) -> list[SettingChange]:
         (tr("Cache"), _title(caches.registry, ran.cache), tr(cache.title)),
         (tr("Seed"), str(ran.seed), str(now.seed)),
         (tr("Device"), ran.load.device, now.load.device),
-        (tr("Number type"), ran.load.dtype, now.load.dtype),
+        (tr("Data type"), ran.load.dtype, now.load.dtype),
         (tr("Weights"), ran.load.weights, now.load.weights),
         (tr("Memory for the weights"), memory_text(ran.load.memory), memory_text(now.load.memory)),
     ]
@@ -39,7 +39,7 @@ def list_changes(ran: RunRequest, now: RunRequest) -> list[SettingChange]:
 
 
 def _title(registry: Mapping[str, Strategy | CacheBackend], name: str) -> str:
-    """What an entry is called; its name where this program has no such entry, as a recorded run's may be."""
+    """Return the title of an entry, or its name if it is unknown to this program, as in some recorded runs."""
     return tr(registry[name].title) if name in registry else name
 
 
@@ -59,11 +59,13 @@ def _names(names: Iterable[str]) -> str:
 
 
 STAGES = "stages"
-"""The setting that holds their order."""
+"""Name of the setting with the order of the stages."""
 
 
 def make_replay_request(run: Run | None, current: RunRequest) -> StepReplayRequest | None:
-    """The selected step under what is set now; None where none is selected, or it would be judged as it is."""
+    """Return a replay of the selected step under the current settings; None if no step is selected or the result would
+    not differ.
+    """
     if run is None or run.selected is None or run.outcome is None or run.is_scored:
         return None
     if run.request.strategy != current.strategy or not _has_funnel(run, run.selected):
@@ -80,7 +82,9 @@ def _has_funnel(run: Run, index: int) -> bool:
 
 
 def changed_settings(strategy: Strategy, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """What of `after` makes another step than `before`; None unsets. A setting that is left out is at its default."""
+    """Return the settings of `after` that change the step compared with `before`; None unsets a setting. A missing
+    setting has its default value.
+    """
     acting = strategies.of_stages() | {*strategy.judging}
     return {
         parameter.name: after.get(parameter.name)
@@ -96,7 +100,7 @@ def _value(parameter: Parameter, settings: Mapping[str, Any]) -> object:
 
 
 def changes_text(request: StepReplayRequest) -> str:
-    """`Temperature 0.8 → 1.9 · Top-p 1 → 0.9`: what is supposed to be set otherwise."""
+    """Return the changed settings as text: `Temperature 0.8 → 1.9 · Top-p 1 → 0.9`."""
     parameters = [p for p in strategies.registry[request.request.strategy].parameters if p.name in request.changes]
     before = request.request.settings
     return " · ".join(_change(each, before, request.changes) for each in parameters)
@@ -112,24 +116,24 @@ def _change(parameter: Parameter, before: Mapping[str, Any], after: Mapping[str,
 
 
 def _titles(stages: Sequence[str]) -> list[str]:
-    """What stages are called in the panel."""
+    """Return the titles of the stages."""
     titles = {p.name: tr(p.title) for strategy in strategies.registry.values() for p in strategy.parameters}
     return [titles.get(name, name) for name in stages]
 
 
 def original_settings(request: StepReplayRequest) -> dict[str, Any]:
-    """The settings that take back what is supposed."""
+    """Return the settings that undo the changes."""
     strategy = strategies.registry[request.request.strategy]
     return {name: _value(strategy.parameter(name), request.request.settings) for name in request.changes}
 
 
 def order_setting(stages: Sequence[str]) -> list[str] | None:
-    """The setting under which these stages act in this order; None where they do so by default."""
+    """Return the setting for this order of the stages; None for the default order."""
     usual = [name for name in strategies.movable() if name in stages]
     return None if list(stages) == usual else list(stages)
 
 
 def move_stage(stages: Sequence[str], stage: str, index: int) -> list[str]:
-    """The stages with one of them at another place among them."""
+    """Return the stages with one of them moved to another index."""
     rest = [name for name in stages if name != stage]
     return [*rest[:index], stage, *rest[index:]]

@@ -1,4 +1,4 @@
-"""Values of settings as people type and read them: command lines, free text fields, one-line summaries."""
+"""Setting values as text: command lines, free text fields and one-line summaries."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """A whole number or any other."""
+    """Return whether the value is an int or a float."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_integer(value: object) -> TypeGuard[int]:
-    """A whole number."""
+    """Return whether the value is an int."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_count(value: object) -> TypeGuard[int]:
-    """A whole number from 0, as token ids are."""
+    """Return whether the value is an int ≥ 0, like a token id."""
     return is_integer(value) and value >= 0
 
 
@@ -34,20 +34,20 @@ _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
 _UNSET = {"none", "null", "auto", "unset"}
 LARGEST_INT = 2**31 - 1
-"""What an editor for whole numbers can hold."""
+"""Largest value of an integer editor."""
 _MAX_DEPTH = 4
-"""Lists within lists: token ids, phrases of them, groups of phrases."""
+"""Deepest nesting of lists: token ids, phrases of ids, groups of phrases."""
 
 
 class InvalidValueError(ValueError):
-    """A typed value that its setting cannot take; the message says why."""
+    """A typed value that is invalid for its setting; the message says why."""
 
 
 def parse(parameter: Parameter, text: str) -> Any:
-    """The value of `parameter` written as `text`, as on a command line. Raises ValueProblem.
+    """Parse `text` as a value of `parameter`, as on a command line.
 
-    Words such as `none` and `off` unset a setting; one that is made of text has no such words, and only an empty text
-    unsets it.
+    Words such as `none` and `off` unset a setting, except for text settings, which only an empty text unsets. Raises
+    ValueProblem.
     """
     if is_text_parameter(parameter):
         if not text:
@@ -62,14 +62,17 @@ def parse(parameter: Parameter, text: str) -> Any:
 
 
 def is_text_parameter(parameter: Parameter) -> bool:
-    """Whether any word may be its value: stop texts, banned words, a text."""
+    """Return whether any text is a valid value: stop strings, banned words, a text."""
     if parameter.kind == "tokens":
         return parameter.form in ("phrases", "alternatives")
     return parameter.kind in ("text", "lines")
 
 
 def check_range(parameter: Parameter, value: Any) -> Any:
-    """`value`, when it lies in the parameter's range. Raises ValueProblem."""
+    """Return `value` if it is in the parameter's range.
+
+    Raises ValueProblem.
+    """
     if not is_number(value):
         return value
     if isinstance(value, float) and not math.isfinite(value):
@@ -77,7 +80,9 @@ def check_range(parameter: Parameter, value: Any) -> Any:
     low, high = parameter.minimum, LARGEST_INT if parameter.maximum is None else parameter.maximum
     if low is not None and (value < low or (parameter.exclusive and value == low)):
         told = (
-            tr("{name} must be above {low:.10g}.") if parameter.exclusive else tr("{name} must be at least {low:.10g}.")
+            tr("{name} must be greater than {low:.10g}.")
+            if parameter.exclusive
+            else tr("{name} must be at least {low:.10g}.")
         )
         raise InvalidValueError(told.format(name=parameter.name, low=low))
     if value > high:
@@ -88,9 +93,9 @@ def check_range(parameter: Parameter, value: Any) -> Any:
 
 
 def invalid_reason(parameter: Parameter, value: Any) -> str:
-    """Why no editor for `parameter` can show `value`, which a file says it has; empty when one can."""
+    """Return why no editor for `parameter` can show `value` from a file; empty if one can."""
     if value is None:
-        return "" if parameter.default is None else tr("{name} cannot be left out.").format(name=parameter.name)
+        return "" if parameter.default is None else tr("{name} is required.").format(name=parameter.name)
     if not _TYPE_CHECKS[parameter.kind](parameter, value):
         return tr("{name} cannot be {value}.").format(name=parameter.name, value=short_text(value))
     try:
@@ -101,12 +106,17 @@ def invalid_reason(parameter: Parameter, value: Any) -> str:
 
 
 def parse_lines(text: str) -> list[str] | None:
-    """One string a line, with escapes such as `\\n` in them, or a JSON list of strings; None when there is none."""
+    """Parse one string per line, with escapes such as `\
+    `, or a JSON list of strings; None if there are none.
+    """
     return read_lines(text) or None
 
 
 def parse_tokens(text: str) -> Any:
-    """A JSON value (ids, lists of ids), or one phrase a line; None when there is nothing. Raises ValueProblem."""
+    """Parse a JSON value (ids, lists of ids), or one phrase per line; None if empty.
+
+    Raises ValueProblem.
+    """
     if not text.strip():
         return parse_lines(text)
     try:
@@ -114,29 +124,31 @@ def parse_tokens(text: str) -> Any:
     except json.JSONDecodeError as error:
         if text.lstrip()[0] in "[{":
             raise InvalidValueError(
-                tr("This list does not end well: {problem} at character {place}.").format(
+                tr("This list is not valid JSON: {problem} at character {place}.").format(
                     problem=error.msg, place=error.pos + 1
                 )
             ) from None
     except ValueError:
         raise InvalidValueError(tr("A number in this list has too many digits.")) from None
     except RecursionError:
-        raise InvalidValueError(tr("These are too many lists within each other.")) from None
+        raise InvalidValueError(tr("This list is nested too deeply.")) from None
     return parse_lines(text)
 
 
 def parse_names(parameter: Parameter, text: str) -> list[str] | None:
-    """Names with commas, arrows, spaces or line breaks between them, or a JSON list; None when there is none. Raises
-    ValueProblem."""
+    """Parse names separated by commas, arrows, spaces or line breaks, or a JSON list; None if there are none.
+
+    Raises ValueProblem.
+    """
     names = [name.strip("\"'") for name in text.strip().strip("[]").translate(_SEPARATORS).split()]
     if unknown := next((name for name in names if name not in parameter.choices), None):
         raise InvalidValueError(
-            tr("{name} knows {names}; “{text}” is not among them.").format(
+            tr("{name} accepts {names}, not “{text}”.").format(
                 name=parameter.name, names=", ".join(map(str, parameter.choices)), text=short_text(unknown)
             )
         )
     if twice := next((name for place, name in enumerate(names) if name in names[:place]), None):
-        raise InvalidValueError(tr("{name} holds “{text}” twice.").format(name=parameter.name, text=twice))
+        raise InvalidValueError(tr("{name} contains “{text}” twice.").format(name=parameter.name, text=twice))
     return names or None
 
 
@@ -144,7 +156,7 @@ _SEPARATORS = str.maketrans(",;>→，、", " " * 6)
 
 
 def format_text(value: Any) -> str:
-    """The text that `parse_lines` or `parse_tokens` reads back as `value`."""
+    """Return the text that `parse_lines` or `parse_tokens` parses back to `value`."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -156,7 +168,7 @@ def format_text(value: Any) -> str:
 
 
 def _is_round_trip(text: str, value: list[str]) -> bool:
-    """Whether the lines are read as `value` where token ids may stand too: digits alone would be an id."""
+    """Return whether the lines parse back to `value` where token ids are allowed too: digits alone would be an id."""
     try:
         return bool(parse_tokens(text) == value)
     except InvalidValueError:
@@ -164,7 +176,7 @@ def _is_round_trip(text: str, value: list[str]) -> bool:
 
 
 def short_text(value: Any) -> str:
-    """A value in a few characters, for summaries."""
+    """Return a short text of a value, for summaries."""
     if value is None:
         return tr("off")
     if isinstance(value, bool):
@@ -176,7 +188,9 @@ def short_text(value: Any) -> str:
 
 
 def summary(parameters: Iterable[Parameter], values: Mapping[str, Any], max_count: int = 2) -> str:
-    """`temperature 0.8 · top-p 0.92`: the first few of `values`, in the order of `parameters`, the length last."""
+    """Return `temperature 0.8 · top-p 0.92`: the first few of `values`, in the order of `parameters`, with the length
+    last.
+    """
     told = sorted((p for p in parameters if p.name in values), key=lambda p: p.name == "max_new_tokens")
     parts = [f"{_lower_first(tr(p.title))} {short_text(values[p.name])}" for p in told]
     more = len(parts) - max_count
@@ -184,12 +198,12 @@ def summary(parameters: Iterable[Parameter], values: Mapping[str, Any], max_coun
 
 
 def _is_text(value: Any) -> bool:
-    """Text without halves of characters, which no tokenizer could read."""
+    """Return whether the value is a string without unpaired surrogates, which no tokenizer can read."""
     return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
 
 
 def _is_nested_list(value: Any, depth: int = 0) -> bool:
-    """Numbers and texts in lists, a few within each other."""
+    """Return whether the value consists of numbers and texts in lists, nested to a limited depth."""
     if isinstance(value, list | tuple):
         return depth < _MAX_DEPTH and all(_is_nested_list(item, depth + 1) for item in value)
     return _is_text(value) or (is_number(value) and -(2**63) <= value < 2**63)
@@ -214,7 +228,9 @@ _TYPE_CHECKS: Mapping[str, Callable[[Parameter, Any], bool]] = {
 
 
 def _lower_first(title: str) -> str:
-    """As within a sentence; a name with capitals of its own (“DRY base”, “SynthID”) stays as it is."""
+    """Lower-case the first letter for use within a sentence, except in names with other capitals (“DRY base”,
+    “SynthID”).
+    """
     word = title.split(" ")[0]
     return title if any(letter.isupper() for letter in word[1:]) else title[:1].lower() + title[1:]
 
@@ -224,7 +240,7 @@ def _integer(parameter: Parameter, text: str) -> int:
         return int(text)
     except ValueError:
         raise InvalidValueError(
-            tr("{name} takes a whole number, not “{text}”.").format(name=parameter.name, text=short_text(text))
+            tr("{name} must be an integer, not “{text}”.").format(name=parameter.name, text=short_text(text))
         ) from None
 
 
@@ -233,7 +249,7 @@ def _number(parameter: Parameter, text: str) -> float:
         return float(text)
     except ValueError:
         raise InvalidValueError(
-            tr("{name} takes a number, not “{text}”.").format(name=parameter.name, text=short_text(text))
+            tr("{name} must be a number, not “{text}”.").format(name=parameter.name, text=short_text(text))
         ) from None
 
 
@@ -241,7 +257,7 @@ def _boolean(parameter: Parameter, text: str) -> bool:
     if text.lower() in _TRUE | _FALSE:
         return text.lower() in _TRUE
     raise InvalidValueError(
-        tr("{name} is either true or false, not “{text}”.").format(name=parameter.name, text=short_text(text))
+        tr("{name} must be true or false, not “{text}”.").format(name=parameter.name, text=short_text(text))
     )
 
 
@@ -252,7 +268,7 @@ def _choice(parameter: Parameter, text: str) -> Any:
     if text.startswith("["):
         return parse_tokens(text)
     raise InvalidValueError(
-        tr("{name} is one of {names}; “{text}” is not.").format(
+        tr("{name} must be one of {names}, not “{text}”.").format(
             name=parameter.name, names=", ".join(by_text), text=short_text(text)
         )
     )

@@ -1,4 +1,4 @@
-"""What somebody may have meant who wrote a name that is not known."""
+"""“Did you mean …?” suggestions for unknown names."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ KINDS = (
     mark("colouring"), mark("choice"), mark("comparison"), mark("theme"), mark("language"),
     mark("preset"),
 )  # fmt: skip
-"""Of what a name can be."""
+"""Kinds of names."""
 
 
 def unknown_name_message(kind: str, name: str, known: Iterable[str]) -> str:
-    """`kind` is one of KINDS: `There is no view “tre”. Did you mean “tree”? There are: tokens, chat, tree.`"""
+    """Return an error for an unknown name; `kind` is one of KINDS: `Unknown view “tre”. Did you mean “tree”? Available:
+    tokens, chat, tree.`.
+    """
     names = list(known)
-    return tr("There is no {kind} “{name}”.{near} There are: {names}.").format(
+    return tr("Unknown {kind} “{name}”.{near} Available: {names}.").format(
         kind=tr(kind), name=truncate_name(name), near=did_you_mean(name, names), names=", ".join(names)
     )
 
 
 def truncate_name(name: str) -> str:
-    """The name, cut where nobody would read on."""
+    """Truncate a long name."""
     return name if len(name) <= 60 else f"{name[:59]}…"

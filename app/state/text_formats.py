@@ -1,4 +1,4 @@
-"""Rows as text in CSV. A text that a spreadsheet would run as a formula is marked as text. No Qt in here."""
+"""CSV text from rows. Texts that a spreadsheet would run as formulas are escaped. No Qt in here."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from resources.language import tr
 CsvRows = Sequence[Sequence[object]]
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""What a spreadsheet takes for the beginning of a formula, in full width too."""
+"""Characters that start a formula in a spreadsheet, including full-width forms."""
 _SPACE = " \t\r\n\v\f\0\u00a0\u3000\ufeff"
 
 
 def to_csv(rows: CsvRows, escape_formulas: bool = True) -> str:
-    """A line for each row. `escape_formulas` puts an apostrophe before a text that a spreadsheet would run."""
+    """Return the rows as CSV. `escape_formulas` puts an apostrophe before texts that a spreadsheet would run."""
     lines = io.StringIO()
     csv.writer(lines).writerows(map(_escape_row, rows) if escape_formulas else rows)
     return lines.getvalue()
@@ -31,7 +31,9 @@ def _escape_row(row: Sequence[object]) -> list[object]:
 
 
 def is_formula(text: str) -> bool:
-    """Whether a spreadsheet may run the text: it begins with =, +, - or @ (behind space too), a tab or a return."""
+    """Return whether a spreadsheet may run the text: it starts with =, +, - or @ (also after white space), a tab or a
+    line break.
+    """
     return text.startswith(("\t", "\r", "\n")) or text.lstrip(_SPACE).startswith(_FORMULA_STARTS)
 
 
@@ -42,28 +44,30 @@ _INVISIBLE = re.compile("[\\\\\x00-\x1f\x7f\x85\u2028\u2029]")
 
 
 def escape(text: str) -> str:
-    """Write a text in one line: `unescape` reads it back."""
+    """Write a text on one line; `unescape` reads it back."""
     return _INVISIBLE.sub(lambda found: _WRITTEN.get(found[0]) or f"\\u{ord(found[0]):04x}", text)
 
 
 def unescape(line: str) -> str:
-    """Read `\\n`, `\\t`, `\\r`, `\\\\` and `\\u2028`; any other backslash is one."""
+    """Replace `\
+    `, `\\\t`, `\\\r`, `\\\\\` and `\\\u2028`; any other backslash is literal.
+    """
     return _ESCAPED.sub(lambda found: _ESCAPES.get(found[1]) or chr(int(found[1][1:], 16)), line)
 
 
 def write_lines(texts: Sequence[str]) -> str:
-    """Write texts one a line, or as a JSON list where lines would be read as something else."""
+    """Write one text per line, or a JSON list if the lines would be read differently."""
     lines = "\n".join(map(escape, texts))
     return lines if read_lines(lines) == list(texts) else json.dumps(list(texts), ensure_ascii=False)
 
 
 def read_lines(text: str) -> list[str]:
-    """Read texts: a JSON list of them, or one a line. Empty lines are none."""
+    """Read a JSON list of texts, or one text per line. Empty lines are skipped."""
     return json_texts(text) or [unescape(line) for line in text.split("\n") if line]
 
 
 def json_texts(text: str) -> list[str]:
-    """Return what a JSON list of texts holds; empty where `text` is none."""
+    """Return the texts of a JSON list; empty if `text` is not one."""
     if not text.lstrip().startswith("["):
         return []
     try:
@@ -78,7 +82,7 @@ _LARGEST_FILE = 2**20
 
 
 def to_text(kind: str, content: Any) -> str:
-    """What an editor shows; `from_text` reads it back."""
+    """Return the text for an editor; `from_text` converts it back."""
     if kind == "json_schema" and not isinstance(content, str):
         return json.dumps(content, indent=2, ensure_ascii=False)
     if kind == "choice" and isinstance(content, list | tuple):
@@ -87,7 +91,7 @@ def to_text(kind: str, content: Any) -> str:
 
 
 def from_text(kind: str, text: str) -> dict[str, Any]:
-    """The setting that a text of a kind means; a schema that is no JSON yet stays text."""
+    """Return the setting for a text of this kind; an invalid JSON schema stays text."""
     if kind == "json_schema":
         try:
             return {kind: json.loads(text)}
@@ -99,16 +103,19 @@ def from_text(kind: str, text: str) -> dict[str, Any]:
 
 
 def parse_grammar(text: str) -> dict[str, Any]:
-    """A command line's value: JSON as in a request, or a file (.json a schema, .lark, .txt a choice, one a line,
-    .regex). Raises ValueError."""
+    """Parse a command-line value: JSON as in a request, or a file (.json for a schema, .lark, .txt for choices, one per
+    line, .regex).
+
+    Raises ValueError.
+    """
     if not text.startswith("{"):
         return _read_file(Path(text))
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise ValueError(tr("this is no JSON: {error}").format(error=error)) from None
+        raise ValueError(tr("not valid JSON: {error}").format(error=error)) from None
     except RecursionError:
-        raise ValueError(tr("it is nested too deep")) from None
+        raise ValueError(tr("it is nested too deeply")) from None
     return dict(found)
 
 
@@ -116,13 +123,13 @@ def _read_file(path: Path) -> dict[str, Any]:
     kind = _BY_SUFFIX.get(path.suffix.lower())
     if kind is None:
         raise ValueError(
-            tr("give JSON as in {example}, or a file that ends with {suffixes}").format(
+            tr("pass JSON such as {example}, or a file that ends with {suffixes}").format(
                 example='{"choice": ["red", "blue"]}', suffixes=", ".join(_BY_SUFFIX)
             )
         )
     try:
-        if path.exists() and not path.is_file():  # a pipe would wait for ever, a device would never end
-            raise ValueError(tr("{file} is a folder, a pipe or a device").format(file=path.name))
+        if path.exists() and not path.is_file():  # reading a pipe or device may never end
+            raise ValueError(tr("{file} is not a regular file").format(file=path.name))
         if path.stat().st_size > _LARGEST_FILE:
             raise ValueError(tr("{file} is too large for a grammar").format(file=path.name))
         text = path.read_text(encoding="utf-8")
@@ -140,31 +147,31 @@ FieldKind = Literal["string", "number", "boolean", "choice"]
 
 
 class SchemaField(NamedTuple):
-    """One field of the object."""
+    """A field of the object."""
 
     name: str
     kind: FieldKind = "string"
     is_required: bool = True
     max_length: int = 0
-    """Of a text, in characters; 0 is no limit."""
+    """Maximum length of a text in characters; 0 means no limit."""
     words: tuple[str, ...] = ()
-    """Of a choice."""
+    """Words of a choice."""
 
 
 def form_problem(fields: Sequence[SchemaField]) -> str:
-    """What is missing in a form, as a sentence; empty where it makes a schema."""
+    """Return what is missing in a form, as a sentence; empty if the form is complete."""
     names = [field.name for field in fields]
     if not fields or not all(names):
         return tr("Give every field a name.")
     if len(set(names)) < len(names):
         return tr("Two fields have the same name.")
     if any(field.kind == "choice" and not field.words for field in fields):
-        return tr("Give every choice its words.")
+        return tr("Enter the words of every choice.")
     return ""
 
 
 def to_schema(fields: Sequence[SchemaField]) -> dict[str, Any]:
-    """The JSON schema of an object that has these fields, in this order, and no others."""
+    """Return the JSON schema of an object with exactly these fields, in this order."""
     return {
         "type": "object",
         "properties": {field.name: _field_schema(field) for field in fields},
@@ -174,7 +181,7 @@ def to_schema(fields: Sequence[SchemaField]) -> dict[str, Any]:
 
 
 def from_schema(schema: object) -> tuple[SchemaField, ...] | None:
-    """The fields of a schema that `to_schema` could have made; None for any other."""
+    """Return the fields of a schema that `to_schema` could have created; None for any other."""
     if not isinstance(schema, Mapping) or not isinstance(schema.get("properties"), Mapping):
         return None
     required = schema.get("required")

@@ -1,4 +1,4 @@
-"""The figures of a scored text: how well a model foretells it, and where two models part. No Qt in here."""
+"""Statistics of a scored text: perplexity, rank bands, and where two models differ. No Qt in here."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from core.events import TokenChosen, TokenCompared
 
 BANDS = (10, 100, 1000)
-"""Ranks up to which a token is in the first, second, third band of GLTR; the fourth has no end."""
+"""Upper ranks of the first three bands of GLTR; the fourth is unbounded."""
 
 
 BAND_NAMES = (*(f"≤ {last:,}" for last in BANDS), "more")
 
 
 class ScoreStats(NamedTuple):
-    """Log-probabilities natural; `bands`: how many tokens are in each."""
+    """Statistics of a scored text, with natural logarithms; `bands` counts the tokens in each band."""
 
     tokens: int
     mean_log_probability: float
@@ -31,14 +31,14 @@ class ScoreStats(NamedTuple):
 
 
 def band(rank: int) -> int:
-    """0 for ranks up to 10, 1 up to 100, 2 up to 1,000, 3 beyond."""
+    """Return the band of a rank: 0 up to 10, 1 up to 100, 2 up to 1,000, 3 beyond."""
     return sum(rank > last for last in BANDS)
 
 
 def compute_score_stats(tokens: Sequence[TokenChosen]) -> ScoreStats:
-    """Of tokens by the model alone; a text of none has a perplexity of 1."""
+    """Compute the statistics of tokens by the model alone; an empty text has perplexity 1."""
     mean = sum(token.raw_log_probability for token in tokens) / len(tokens) if tokens else 0.0
-    bands = [band(token.rank) for token in tokens if token.rank]  # 0: an engine did not tell it
+    bands = [band(token.rank) for token in tokens if token.rank]  # 0: not reported by the engine
     return ScoreStats(len(tokens), mean, _perplexity(mean), tuple(bands.count(one) for one in range(len(BANDS) + 1)))
 
 
@@ -47,7 +47,7 @@ def _perplexity(mean: float) -> float:
 
 
 def summary_text(scores: ScoreStats) -> str:
-    """`42 tokens · perplexity 10.1 · mean log-probability −2.31`."""
+    """Return `42 tokens · perplexity 10.1 · mean log-probability −2.31`."""
     mean, perplexity = words.decimal(scores.mean_log_probability), _short(scores.perplexity)
     return tr("{tokens} · perplexity {perplexity} · mean log-probability {mean}").format(
         tokens=words.count(scores.tokens, "token"), perplexity=perplexity, mean=mean
@@ -61,69 +61,71 @@ def _short(perplexity: float) -> str:
 
 
 def bands_text(scores: ScoreStats) -> str:
-    """`rank ≤ 10: 81 % · ≤ 100: 12 % · ≤ 1,000: 5 % · more: 2 %`."""
+    """Return `rank ≤ 10: 81 % · ≤ 100: 12 % · ≤ 1,000: 5 % · more: 2 %`."""
     return tr("rank {bands}").format(
         bands=" · ".join(f"{name}: {share}" for name, share in zip(BAND_NAMES, band_percentages(scores), strict=True))
     )
 
 
 def band_percentages(scores: ScoreStats) -> list[str]:
-    """What part of the text is in each band."""
+    """Return the fraction of the text in each band."""
     return [words.brief_percent(count / scores.tokens) if count else "0 %" for count in scores.bands]
 
 
 def largest_divergences(compared: Sequence[TokenCompared], max_count: int) -> list[TokenCompared]:
-    """Where two models are farthest apart, the farthest first."""
+    """Return the tokens where the two models differ most, the largest difference first."""
     apart = [one for one in compared if one.divergence > 0]
     return sorted(apart, key=lambda one: (-one.divergence, one.step))[:max_count]
 
 
 def mean_divergence(compared: Sequence[TokenCompared]) -> float:
-    """Bits a token."""
+    """Return the mean divergence in bits per token."""
     return sum(one.divergence for one in compared) / max(len(compared), 1)
 
 
 def comparison_mean_log_probability(compared: Sequence[TokenCompared]) -> float:
-    """The second model's mean log-probability."""
+    """Return the comparison model's mean log-probability."""
     return sum(one.log_probability for one in compared) / max(len(compared), 1)
 
 
 DEFAULT_COUNT = 5
-"""Steps of most doubt that are told."""
+"""Number of most uncertain steps to report."""
 FULL_BAR_BITS = 12.0
-"""Bits of a whole bar."""
+"""Bits represented by a full bar."""
 _BITS = math.log(2)
 
 
 class UncertaintyMeasure(NamedTuple):
-    """One way to measure the doubt of a step."""
+    """A measure of a step's uncertainty."""
 
     title: str
     describe: Callable[[TokenChosen], str]
-    """What is said of a step, before it is translated: `{value}` stands for the figure."""
+    """Text about a step before translation; `{value}` is replaced by the number."""
     compute: Callable[[TokenChosen], float]
     height: Callable[[float], float] = float
-    """How high that is drawn, in bits."""
+    """Height of a bar in bits."""
 
 
 def bar_height(measure: UncertaintyMeasure, token: TokenChosen) -> float:
-    """How high a step is drawn, in bits; 0 where the engine does not tell it."""
+    """Return the height of a step's bar in bits; 0 if the engine does not report the value."""
     value = measure.compute(token)
     return 0.0 if math.isnan(value) else measure.height(value)
 
 
 def surprise(token: TokenChosen) -> float:
-    """Bits that the token told; NaN where that is not known."""
-    return max(-token.raw_log_probability / _BITS + 0.0, 0.0)  # in this order NaN stays
+    """Return the surprise of the token in bits; NaN if unknown."""
+    return max(-token.raw_log_probability / _BITS + 0.0, 0.0)  # the argument order preserves NaN
 
 
 def entropy(token: TokenChosen) -> float:
-    """Bits that a token of this step tells on average."""
+    """Return the entropy of the step in bits."""
     return token.entropy / _BITS
 
 
 def margin(token: TokenChosen) -> float:
-    """p of the likeliest token less p of the next; 1 where no other was told, NaN where nothing is."""
+    """Return the probability of the most likely token minus that of the next; 1 if no other was recorded, NaN if
+    unknown.
+    """
     if math.isnan(token.raw_probability):
         return math.nan
     shares = sorted((item.raw_probability for item in token.alternatives if item.raw_probability >= 0), reverse=True)
@@ -131,7 +133,7 @@ def margin(token: TokenChosen) -> float:
 
 
 def varentropy(token: TokenChosen) -> float:
-    """Σ p (−log₂ p − H)² in bits²; of those tokens that the run has told where it does not tell the figure."""
+    """Return Σ p (−log₂ p − H)² in bits², over the recorded tokens if the run does not contain the value."""
     if token.varentropy is not None:
         return token.varentropy / _BITS**2
     if math.isnan(token.entropy):
@@ -149,39 +151,40 @@ def _varentropy_text(token: TokenChosen) -> str:
 
 
 _VARENTROPY = mark("varentropy {value:.2f} bits²")
-_VARENTROPY_OF_RECORDED = mark("varentropy {value:.2f} bits² (of the tokens that were kept)")
+_VARENTROPY_OF_RECORDED = mark("varentropy {value:.2f} bits² (recorded tokens only)")
 MEASURES: dict[str, UncertaintyMeasure] = {
     "surprise": UncertaintyMeasure(mark("Surprise"), _fixed_text(mark("surprise {value:.2f} bits")), surprise),
     "entropy": UncertaintyMeasure(mark("Entropy"), _fixed_text(mark("entropy {value:.2f} bits")), entropy),
     "varentropy": UncertaintyMeasure(mark("Varentropy"), _varentropy_text, varentropy, math.sqrt),
     "margin": UncertaintyMeasure(
         mark("Margin"),
-        _fixed_text(mark("margin {value:.2f} between the first two")),
+        _fixed_text(mark("margin {value:.2f} between the top two")),
         margin,
         lambda share: FULL_BAR_BITS * (1.0 - share),
     ),
 }
-"""By name; the higher a bar, the more doubt."""
+"""Measures by name; a higher bar means more uncertainty."""
 
 
 def most_uncertain(tokens: Sequence[TokenChosen], count: int = DEFAULT_COUNT) -> list[int]:
-    """Places of the steps of most entropy, the most doubtful first; of two alike the earlier. None where it is not
-    told."""
+    """Return the indices of the steps with the highest entropy, the highest first, ties in text order. Steps without a
+    recorded entropy are skipped.
+    """
     told = ((-token.entropy, n) for n, token in enumerate(tokens) if not math.isnan(token.entropy))
     return [place for _, place in heapq.nsmallest(count, told)]
 
 
 def uncertain_steps(run: Run | None) -> list[int]:
-    """Places of the steps of most doubt, once the run has ended."""
+    """Return the indices of the most uncertain steps of a finished run."""
     return most_uncertain(run.tokens) if run is not None and run.finished is not None else []
 
 
 def uncertain_unavailable_reason(run: Run | None) -> str:
-    """Why no step of most doubt can be gone to, as a sentence; empty where one can."""
+    """Return why there is no most uncertain step to go to, as a sentence; empty if there is one."""
     if uncertain_steps(run):
         return ""
     if run is not None and run.finished is None:
-        return tr("Which steps were the most doubtful is known once the run has ended.")
+        return tr("The most uncertain steps are known once the run has ended.")
     if run is None or not run.tokens:
-        return tr("There is no text yet: run something first.")
-    return tr("This run does not tell how much the model doubted.")
+        return tr("There is no text yet. Run something first.")
+    return tr("This run does not contain uncertainty values.")

@@ -1,1 +1,1 @@
-"""What is kept on the disk: settings, the chat, presets; and the examples that ship."""
+"""Persistence on disk: settings, chats, presets and recordings; and the bundled examples."""

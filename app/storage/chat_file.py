@@ -1,8 +1,8 @@
-"""The chat's file: its turns are there again at the next start.
+"""Save the chat to disk and restore it at the next start.
 
-Each open window has a file of its own (`claim_chat`): the first `chat.json`, the second `chat-2.json`, and so on. Where
-the folder takes no locks two windows may write one file: each then keeps what the other has added, marked as no longer
-read by its own model.
+Each open window has its own file (`claim_chat`): the first `chat.json`, the second `chat-2.json`, and so on. Where the
+folder does not support locks, two windows may write one file: each then keeps the turns the other has added, marked as
+not read by its own model.
 """
 
 from __future__ import annotations
@@ -31,26 +31,28 @@ FILE_NAME = "chat.json"
 MAX_WINDOWS = 100
 VERSION = 1
 MIGRATORS: Mapping[int, Migrator] = {}
-"""The n-th makes version n + 1 of what version n wrote."""
+"""Item n migrates data from version n to version n + 1."""
 _are_valid_figures = list_of_counts(3, 2**53)
 TurnDict = dict[str, Any]
-"""A turn as {role, content, held, figures}, figures as [reused, computed, written]."""
+"""A turn as {role, content, held, figures}; figures are [reused, computed, written]."""
 
 
 class ChatStore:
-    """Reads and writes the chat of one folder; `notices` says in words what could not be read."""
+    """Read and write the chat of one folder; `notices` lists in words what could not be read."""
 
     def __init__(self, folder: Path, number: int = 1, lock: HeldLock | None = None) -> None:
-        """`number` of the window among those that are open; `lock` keeps the others away until `release`."""
+        """`number` is the window's index among the open ones; `lock` excludes other windows until `release`."""
         self.path = _path(folder, number)
         self.number = number
         self.notices: list[str] = []
         self._lock = lock
         self._own_turns: list[TurnDict] = []
-        """What this window has last read or written: other turns in the file are another window's."""
+        """The turns last read or written by this window: other turns in the file belong to another window."""
 
     def restore(self, conversation: Conversation) -> None:
-        """Put the saved turns into an empty conversation; what cannot be used is left out, kept beside, and named."""
+        """Load the saved turns into an empty conversation. Unusable data is skipped, copied to a backup file and named
+        in `notices`.
+        """
         try:
             data = self._read()
         except FileNotFoundError:
@@ -58,7 +60,7 @@ class ChatStore:
         except (UnreadableError, MigrationError) as problem:
             kept = self._put_aside(problem)
             self.notices.append(
-                tr("The last chat could not be read ({problem}), so a new one begins. {kept}").format(
+                tr("The last chat could not be read ({problem}). A new one was started. {kept}").format(
                     problem=problem, kept=kept
                 )
             )
@@ -66,7 +68,7 @@ class ChatStore:
         turns, when_full, problems = _parse_chat(data)
         if problems:
             self.notices.append(
-                tr("The last chat, read as far as it could be: {problems}. {kept}").format(
+                tr("The last chat could be read only in part: {problems}. {kept}").format(
                     problems="; ".join(problems), kept=keep_copy(self.path)
                 )
             )
@@ -75,7 +77,9 @@ class ChatStore:
         conversation.when_full = when_full
 
     def save(self, conversation: Conversation) -> None:
-        """Write every turn, an answer as far as it is written, and what others have added. Raises StorageError."""
+        """Write every turn (an unfinished answer as far as it has come) and the turns added by other windows. Raises
+        StorageError.
+        """
         own = [_turn_to_dict(turn) for turn in conversation.turns if not turn.is_open or (turn.run and turn.text)]
         with exclusive_writer(self.path.parent):
             theirs = self._read_turns()
@@ -86,18 +90,19 @@ class ChatStore:
             self._own_turns = own
 
     def release(self) -> None:
-        """Let another window have the file."""
+        """Release the file for other windows."""
         lock, self._lock = self._lock, None
         if lock is not None:
             lock.release()
 
     def _read(self) -> TurnDict:
-        """What the file holds, brought up to date; before that a copy is set aside. Raises FileNotFoundError,
-        UnreadableError, MigrationError."""
+        """Return the file's content, migrated to the current version after a copy is kept. Raises FileNotFoundError,
+        UnreadableError, MigrationError.
+        """
         data = read_object(self.path)
         try:
             is_old = version_of(data) < VERSION
-        except MigrationError:  # no version at all: the turns may be good all the same
+        except MigrationError:  # no version: the turns may still be usable
             return data
         plain = migrate(data, VERSION, MIGRATORS)
         if is_old:
@@ -105,11 +110,11 @@ class ChatStore:
         return plain
 
     def _put_aside(self, problem: Exception) -> str:
-        """What cannot be read gets another name; what an old version wrote stays, and a copy of it is kept."""
+        """Move an unreadable file aside; leave a file of another version in place and keep a copy of it."""
         return keep_copy(self.path) if isinstance(problem, MigrationError) else set_aside(self.path)
 
     def _read_turns(self) -> list[TurnDict]:
-        """The turns in the file now; whatever else is in its place is set aside first."""
+        """Return the turns now in the file. An unreadable file is set aside first."""
         try:
             turns, _when_full, problems = _parse_chat(self._read())
         except FileNotFoundError:
@@ -123,9 +128,9 @@ class ChatStore:
 
 
 def claim_chat(folder: Path) -> ChatStore:
-    """The first chat of the folder that no other window has open; it is this window's until `release`.
+    """Claim the folder's first chat file that no other window has open, until `release`.
 
-    A lock of its own, beside the chat's file, is free again when its window dies.
+    A separate lock file beside the chat file becomes free when the window's process ends.
     """
     for number in range(1, MAX_WINDOWS):
         try:
@@ -136,12 +141,12 @@ def claim_chat(folder: Path) -> ChatStore:
 
 
 def separate_chat_notice(store: ChatStore) -> str:
-    """Why the chat is not the one that the reader had last; empty where it is."""
+    """Return why this is not the chat the user had open last; empty if it is."""
     if store.number == 1 or not _path(store.path.parent, 1).exists():
         return ""
     return tr(
-        "The last chat is open in another window. This window has a chat of its own, which is kept in {name} and is "
-        "here again the next time that two windows are open."
+        "The last chat is open in another window. This window has its own chat, saved in {name}. It "
+        "returns the next time two windows are open."
     ).format(name=store.path.name)
 
 
@@ -150,25 +155,25 @@ def _path(folder: Path, number: int) -> Path:
 
 
 def _parse_chat(data: dict[str, Any]) -> tuple[list[TurnDict], str, list[str]]:
-    """The usable turns, what is done when the context is full, and what could not be used, in words."""
+    """Return the usable turns, the policy for a full context, and in words what could not be used."""
     problems = _version_problems(data)
     found = data.get("turns", [])
     if not isinstance(found, list):
-        found, problems = [], [*problems, tr("the turns are no list")]
+        found, problems = [], [*problems, tr("the turns are not a list")]
     turns = [_repaired_turn(turn) for turn in found if _is_turn(turn)]
     if lost := len(found) - len(turns):
         problems.append(trn("{lost} turn could not be read", "{lost} turns could not be read", lost).format(lost=lost))
     if any(mended != turn for mended, turn in zip(turns, filter(_is_turn, found), strict=True)):
-        problems.append(tr("some turns had figures that could not be read"))
+        problems.append(tr("some turns had statistics that could not be read"))
     when_full = data.get("when_full", DROP)
     if when_full not in POLICIES:
-        when_full, problems = DROP, [*problems, tr("what to do with a full context could not be read")]
+        when_full, problems = DROP, [*problems, tr("the setting for a full context could not be read")]
     return turns, when_full, problems
 
 
 def _version_problems(data: dict[str, Any]) -> list[str]:
     try:
-        return [tr("a newer Decodescope wrote it")] if version_of(data) > VERSION else []
+        return [tr("it was written by a newer version of Decodescope")] if version_of(data) > VERSION else []
     except MigrationError as error:
         return [str(error)]
 
@@ -178,7 +183,7 @@ def _is_turn(turn: Any) -> bool:
 
 
 def _repaired_turn(turn: TurnDict) -> TurnDict:
-    """A turn with what of its figures can be used."""
+    """Return the turn without its unusable fields."""
     bad = {
         name
         for name, is_usable in (("held", is_flag), ("figures", _are_valid_figures))
@@ -205,7 +210,7 @@ def _turn_key(turn: TurnDict) -> tuple[str, str]:
 
 
 def _turns_missing_from(turns: Sequence[TurnDict], known: Sequence[TurnDict]) -> list[TurnDict]:
-    """Those of `turns` that are not in `known`, each of which accounts for one."""
+    """Return those of `turns` that are not in `known`; each known turn matches at most one."""
     left = Counter(map(_turn_key, known))
     others = []
     for turn in turns:
@@ -217,6 +222,6 @@ def _turns_missing_from(turns: Sequence[TurnDict], known: Sequence[TurnDict]) ->
 
 
 def _common_prefix_length(theirs: Sequence[TurnDict], own: Sequence[TurnDict]) -> int:
-    """How many turns both begin with."""
+    """Count the turns that both lists begin with."""
     pairs = zip(map(_turn_key, theirs), map(_turn_key, own), strict=False)
     return next((n for n, (one, other) in enumerate(pairs) if one != other), min(len(theirs), len(own)))

@@ -1,4 +1,4 @@
-"""What can be done with something that is dragged over the window, from its names and, for JSON, its first bytes."""
+"""Decide what a dragged file, address or text can be used for, from names and, for JSON, the first bytes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ RECORDINGS = RUN_SUFFIXES
 TEXTS = (".txt", ".md", ".markdown", ".rst", ".text")
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
 MAX_TEXT_BYTES = 2**20
-"""Bytes of a text file that can become the prompt."""
+"""Largest text file, in bytes, that can become the prompt."""
 _JSON_PREVIEW_BYTES = 2**16
 _HUB = re.compile(r"^https?://(?:www\.)?(?:huggingface\.co|hf\.co)/([\w.-]+/[\w.-]+)(?:[/?#].*)?$")
 _NOT_MODELS = ("datasets", "spaces", "docs", "papers", "blog", "collections", "models", "api")
 
 
 class DropOffer(NamedTuple):
-    """What a drop will do. Without an `action` it cannot be used, and `detail` says why and what can be done."""
+    """What a drop will do. Without an `action` it is rejected, and `detail` gives cause and remedy."""
 
     action: str
     title: str
@@ -36,7 +36,7 @@ class DropOffer(NamedTuple):
 
 
 def offer_for_files(paths: Sequence[str]) -> DropOffer:
-    """What dropping these files and folders does; only sounds and pictures can be several."""
+    """Return what dropping these files and folders does; only sounds and pictures may be several."""
     if all(map(kind_by_name, paths)):
         return DropOffer(MEDIA, tr("Add to the prompt"), _names(paths), tuple(paths))
     if len(paths) > 1:
@@ -49,15 +49,15 @@ def offer_for_files(paths: Sequence[str]) -> DropOffer:
 
 
 def offer_for_address(address: str) -> DropOffer:
-    """What dropping a web address does."""
+    """Return what dropping a web address does."""
     found = _HUB.match(address)
     if found and found[1].partition("/")[0] not in _NOT_MODELS:
-        return DropOffer(HUB, tr("Find this model on the hub"), found[1], (found[1],))
+        return DropOffer(HUB, tr("Find this model on the Hub"), found[1], (found[1],))
     return DropOffer(ENGINE, tr("Connect to this engine"), address, (address,))
 
 
 def offer_for_text(text: str) -> DropOffer:
-    """What dropping text does."""
+    """Return what dropping text does."""
     if not text.strip():
         return _reject(tr("The text is empty"), tr("Select some text and drag it again."))
     return DropOffer(TEXT, tr("Use this text as the prompt"), "", (text,))
@@ -69,8 +69,8 @@ def _offer_for_folder(path: Path) -> DropOffer:
     if next(path.glob("*.gguf"), None) is not None:
         return _reject_gguf()
     return _reject(
-        tr("No model is in this folder"),
-        tr("A model folder contains config.json and the weights. Drop that folder, not the one around it."),
+        tr("This folder contains no model"),
+        tr("A model folder contains config.json and the weights. Drop that folder, not its parent."),
     )
 
 
@@ -84,7 +84,7 @@ def _offer_for_file(path: Path) -> DropOffer:
         if (path.parent / "config.json").is_file():
             return DropOffer(MODEL, tr("Open the model in this folder"), path.parent.name, (str(path.parent),))
         return _reject(
-            tr("The weights alone are no model"),
+            tr("The weights alone are not enough"),
             tr("Drop the folder that contains config.json and the weights."),
         )
     if ending in (".json", ".jsonl"):
@@ -92,8 +92,8 @@ def _offer_for_file(path: Path) -> DropOffer:
     if ending == ".csv":
         return _reject(
             tr("CSV files cannot be opened"),
-            tr("They are only exported. Rankings and chats are read as JSON lines (.jsonl), runs as recordings "
-               "(.decodescope)."),
+            tr("CSV is only an export format. Use JSON lines (.jsonl) for rankings and chats, recordings "
+                "(.decodescope) for runs."),
         )  # fmt: skip
     if ending in TEXTS:
         return _offer_for_text_file(path)
@@ -107,8 +107,8 @@ def _offer_for_file(path: Path) -> DropOffer:
 def _reject_gguf() -> DropOffer:
     return _reject(
         tr("GGUF files cannot be opened yet"),
-        tr("Open a model folder in the Hugging Face format, or start the file in llama.cpp's server and connect to it: "
-           "Tools › Connect to an engine…"),
+        tr("Open a model folder in the Hugging Face format, or serve the file with llama.cpp and connect "
+            "to it: Tools › Connect to an engine…"),
     )  # fmt: skip
 
 
@@ -120,14 +120,14 @@ def _offer_for_json(path: Path) -> DropOffer:
         return DropOffer(LEARN, tr("Use these chats in the preference lab"), path.name, (str(path), "sft"))
     if path.suffix.lower() == ".jsonl":
         return _reject(
-            tr("This file has neither rankings nor chats"),
+            tr("This file contains neither rankings nor chats"),
             tr("Each line needs prompt, chosen and rejected, or prompt, completions and ranks, or messages."),
         )
     return DropOffer(SETTINGS, tr("Use these settings"), path.name, (str(path),))
 
 
 def _first_object(path: Path) -> dict[str, object] | None:
-    """The object on the first line of a file of JSON lines, or the first one of a list; None where there is none."""
+    """Return the object on the first line of a JSON lines file, or the first of a list; None if there is none."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             start = file.read(_JSON_PREVIEW_BYTES)
@@ -149,7 +149,7 @@ def _offer_for_text_file(path: Path) -> DropOffer:
     if size > MAX_TEXT_BYTES:
         return _reject(
             tr("The text is too long for a prompt"),
-            tr("A text file may have {most} kB. Drop a shorter one, or copy a part of it.").format(
+            tr("Text files are limited to {most} kB. Drop a shorter one, or copy part of it.").format(
                 most=MAX_TEXT_BYTES // 1024
             ),
         )

@@ -1,4 +1,4 @@
-"""Example prompts that ship with the program, each made to show one effect."""
+"""Bundled example prompts, each designed to show one effect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.state.media import BundledMedium, kind_by_name
 
 
 class ExamplePrompt(NamedTuple):
-    """A prompt with the settings that make its effect visible; an empty `model` or `strategy` is left as it is."""
+    """A prompt with the settings that show its effect; an empty `model` or `strategy` leaves the current one unchanged."""
 
     id: str
     title: str
@@ -27,37 +27,37 @@ class ExamplePrompt(NamedTuple):
     seed: int | None = None
     drafters: tuple[str, ...] = ()
     media: tuple[str, ...] = ()
-    """Files of sound or pictures, by their paths within `resources`."""
+    """Paths of sound or picture files, relative to `resources`."""
     cache: str = "dynamic"
     view: str = ""
-    """Name of the view where its effect shows; empty for the usual one, as `shown_in` says."""
+    """Name of the view that shows the effect; empty for the default (`shown_in`)."""
 
     @property
     def shown_in(self) -> str:
-        """Name of the view to show with it."""
+        """Name of the view to open with this example."""
         return self.view or ("chat" if self.is_chat else "tokens")
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Where those files lie."""
+        """Absolute paths of `media`."""
         return tuple(str(resources.path(*name.split("/"))) for name in self.media)
 
     @property
     def is_chat(self) -> bool:
-        """Whether it is a chat instead of plain text."""
+        """Whether the prompt is a chat instead of plain text."""
         return bool(self.messages)
 
     @property
     def text(self) -> str:
-        """What the prompt editor shows."""
+        """Text shown in the prompt editor."""
         return format_turns(self.messages) if self.is_chat else self.prompt
 
 
 def load_examples(path: Path | None = None, known_strategies: Container[str] | None = None) -> list[ExamplePrompt]:
-    """The examples of a file, by default the program's own; none when it is missing.
+    """Load the examples of a file, by default the bundled one; an empty list if it is missing.
 
-    What an entry `shows` is for the tests, which hold its caption against its run.
-    With `known_strategies`, only those that can be decoded with one of them.
+    An entry's `shows` is used only by tests, which check its caption against its run. With `known_strategies`, return
+    only examples whose strategy is among them.
     """
     path = path or resources.path("examples.json")
     if not path.exists():
@@ -69,7 +69,7 @@ def load_examples(path: Path | None = None, known_strategies: Container[str] | N
 
 
 def bundled_media(kind: str) -> list[BundledMedium]:
-    """The sounds or pictures that ship with the program: those of the examples, and what lies beside them."""
+    """Return the bundled sounds or pictures: those of the examples and the other files in the same folders."""
     folders = dict.fromkeys(Path(file).parent for example in load_examples() for file in example.files)
     found = (path for folder in folders if folder.is_dir() for path in sorted(folder.iterdir()))
     return [BundledMedium(path.stem.replace("-", " "), str(path)) for path in found if kind_by_name(path.name) == kind]

@@ -1,4 +1,4 @@
-"""Figures as files: rows below a head, as CSV or as JSON. Numbers stay numbers, as exact as they are."""
+"""Write tables as CSV or JSON files. Numbers keep their full precision."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ CSV, JSON = "csv", "json"
 
 
 def write_table(rows: CsvRows, path: Path, guard_formulas: bool = True) -> None:
-    """Write `rows`, the head first, as the path's suffix says. Raises OSError."""
+    """Write `rows`, header first, in the format of the path's suffix. Raises OSError."""
     text = as_json(rows) if path.suffix.lower() == ".json" else to_csv(rows, guard_formulas)
-    path.write_text(text, encoding="utf-8", errors="replace", newline="")  # half a character is none
+    path.write_text(text, encoding="utf-8", errors="replace", newline="")  # replaces lone surrogates
 
 
 def as_json(rows: CsvRows) -> str:
-    """A list with an object for each row, its keys the head's words; what is no finite number is null, and so is what
-    a shorter row lacks."""
+    """Return a JSON list with one object per row, keyed by the header; non-finite numbers and missing cells are null."""
     head, *lines = rows or [()]
     keys = [str(key) for key in head]
     objects = [
@@ -43,7 +42,7 @@ def _json_value(value: object) -> object:
 
 
 def save_run(run: Run, path: Path) -> None:
-    """Write the run in one step: what stood in the file before stays until all of it is there. Raises TraceError."""
+    """Write the run atomically: an existing file stays until the new one is complete. Raises TraceError."""
     try:
         with atomic_write(path) as part:
             _write_recording(run, part)

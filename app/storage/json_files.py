@@ -1,4 +1,4 @@
-"""Files of plain data: read with care, written whole, one writer at a time; what cannot be used is kept beside."""
+"""Read and atomically write JSON files, one writer at a time; unusable files are kept as copies."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from resources.language import mark, tr
 
 LOCK_NAME = ".lock"
 TIMEOUT_SECONDS = 2.0
-"""Seconds that a save waits for another one, which takes some milliseconds."""
+"""Seconds that a save waits for another save, which takes a few milliseconds."""
 POLL_SECONDS = 0.005
 _BUSY_ERRORS = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK)
-"""What a system says of a lock that is taken; anything else means that the folder takes no locks."""
+"""Error codes for a lock that is taken; any other error means that the folder does not support locks."""
 
 if sys.platform == "win32":
     import msvcrt
@@ -40,9 +40,9 @@ else:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[bool]:
-    """Hold the folder's lock; False where it could not be had in time, or the folder takes none.
+    """Hold the folder's lock; yield False if it was not acquired in time or the folder does not support locks.
 
-    To go on without is right then: a file is replaced as a whole either way, and not saving would lose more.
+    Continuing without the lock is right then: files are replaced atomically anyway, and not saving would lose more.
     """
     handle = _open_lock_file(folder / LOCK_NAME)
     try:
@@ -53,13 +53,13 @@ def locked(folder: Path) -> Iterator[bool]:
 
 
 class HeldLock(NamedTuple):
-    """A folder's lock that is kept, until `release` or the end of the process."""
+    """A lock held until `release` or the end of the process."""
 
     path: Path
     handle: int
 
     def release(self) -> None:
-        """Let others have it."""
+        """Release the lock."""
         os.close(self.handle)
 
 
@@ -68,7 +68,7 @@ class HeldElsewhereError(Exception):
 
 
 def acquire_folder(folder: Path) -> HeldLock | None:
-    """Take the folder's lock and keep it; None where somebody else holds it, or the folder takes none."""
+    """Acquire the folder's lock; return None if it is held elsewhere or the folder does not support locks."""
     try:
         return acquire_file(folder / LOCK_NAME)
     except HeldElsewhereError:
@@ -76,9 +76,9 @@ def acquire_folder(folder: Path) -> HeldLock | None:
 
 
 def acquire_file(path: Path) -> HeldLock | None:
-    """Take the lock of that file and keep it; None where the folder takes no locks.
+    """Acquire the lock of a file; return None if the folder does not support locks.
 
-    Raises HeldElsewhereError. A lock that a killed process has left is free: the system has let it go.
+    Raises HeldElsewhereError. A lock left by a killed process is free: the operating system has released it.
     """
     handle = _open_lock_file(path)
     if handle is None:
@@ -114,82 +114,82 @@ def _acquire(handle: int) -> bool:
 
 MAX_BYTES = 64 * 2**20
 MAX_DEPTH = 24
-"""Lists and groups within each other; the program's own files have five."""
+"""Maximum nesting of lists and objects; the program's own files use five levels."""
 PART_SUFFIX = ".part"
 STALE_SECONDS = 3600
-"""A half-written file of that age belongs to nobody any more."""
+"""A partial file of this age was left by a process that died."""
 MAX_COPIES = 999
 
 
 class StorageError(DecodescopeError):
-    """A file of the program's own could not be written; what it should have held is still in memory."""
+    """One of the program's files could not be written; the data is still in memory."""
 
-    title = mark("This could not be saved")
+    title = mark("Could not save")
 
 
 class UnreadableError(ValueError):
-    """A file that is there and cannot be used; the message says why, without its path."""
+    """An existing file cannot be used; the message says why, without the path."""
 
 
 def read_json(path: Path) -> Any:
-    """What a JSON file holds. Opens nothing but regular files. Raises FileNotFoundError, UnreadableError."""
+    """Read a JSON file, regular files only. Raises FileNotFoundError, UnreadableError."""
     return parse_json(_read_bytes(path))
 
 
 def parse_json(content: bytes) -> Any:
-    """What that says. Raises UnreadableError."""
+    """Parse JSON. Raises UnreadableError."""
     try:
         data = json.loads(content.decode("utf-8"))
     except UnicodeDecodeError:
         raise UnreadableError(tr("it is not written in UTF-8")) from None
     except json.JSONDecodeError as error:
         raise UnreadableError(
-            tr("it is no JSON: {problem} in line {line}").format(problem=error.msg.lower(), line=error.lineno)
+            tr("it is not valid JSON: {problem} in line {line}").format(problem=error.msg.lower(), line=error.lineno)
         ) from None
     except ValueError:
         raise UnreadableError(tr("a number in it has too many digits")) from None
     except RecursionError:
-        raise UnreadableError(tr("it is nested too deep")) from None
+        raise UnreadableError(tr("it is nested too deeply")) from None
     if _is_nested_deeper(data, MAX_DEPTH):
-        raise UnreadableError(tr("it is nested too deep"))
+        raise UnreadableError(tr("it is nested too deeply"))
     return data
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The same where names and values are expected. Raises FileNotFoundError, UnreadableError."""
+    """Read a JSON file that contains an object. Raises FileNotFoundError, UnreadableError."""
     return as_object(read_json(path))
 
 
 def as_object(data: Any) -> dict[str, Any]:
-    """`data`, where that is names and values. Raises UnreadableError."""
+    """Return `data` if it is an object. Raises UnreadableError."""
     if not isinstance(data, dict):
-        raise UnreadableError(tr("it holds no names and values"))
+        raise UnreadableError(tr("it contains no names and values"))
     return data
 
 
 def write_json(path: Path, data: Any) -> None:
-    """Write `data` to `path` in one step: whoever reads meanwhile, or after a crash, finds the old file or the new.
+    """Write `data` to `path` atomically: a concurrent reader, or one after a crash, finds the old file or the new one.
 
-    The file and a folder made for it are this user's alone. Raises StorageError.
+    The file and a folder created for it are accessible only to this user. Raises StorageError.
     """
     text = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
     try:
         content = text.encode("utf-8")
-    except UnicodeEncodeError:  # a folder's name that is no UTF-8: only escapes can say it
+    except UnicodeEncodeError:  # a folder name that is not valid UTF-8 can only be written with escapes
         content = (json.dumps(data, indent=2) + "\n").encode("ascii")
     write_bytes(path, content)
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write `content` to `path`, whole or not at all, as `write_json` does. Raises StorageError."""
+    """Write `content` to `path` atomically, like `write_json`. Raises StorageError."""
     with _as_storage_error(path):
-        target = Path(os.path.realpath(path))  # a link stays a link
+        target = Path(os.path.realpath(path))  # preserve symbolic links
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _replace_atomically(target, content)
 
 
 def keep_copy(path: Path, why: str = "bad") -> str:
-    """Keep `path` as it is, byte for byte, under a name beside it; a sentence that says which."""
+    """Copy `path` byte for byte to a backup file in the same folder; return a sentence with its name."""
     try:
         content = _read_bytes(path)
         for number in range(1, MAX_COPIES):
@@ -198,27 +198,27 @@ def keep_copy(path: Path, why: str = "bad") -> str:
                 _replace_atomically(copy, content)
             elif copy.read_bytes() != content:
                 continue
-            return tr("The file as it was is kept as {name} in {folder}.").format(name=copy.name, folder=path.parent)
+            return tr("The original file was saved as {name} in {folder}.").format(name=copy.name, folder=path.parent)
     except (OSError, ValueError) as error:
-        return tr("The file as it was could not be kept ({why}).").format(why=_error_text(error))
-    return tr("There are {count} copies of it already, so it was not kept once more.").format(count=MAX_COPIES)
+        return tr("The original file could not be saved ({why}).").format(why=_error_text(error))
+    return tr("There are already {count} copies of it, so no further copy was made.").format(count=MAX_COPIES)
 
 
 def set_aside(path: Path) -> str:
-    """Give what stands in a file's place another name, so that a file can be written there; a sentence about it."""
+    """Rename whatever is at `path`, so that a file can be written there; return a sentence about it."""
     number = next((n for n in range(1, MAX_COPIES) if not os.path.lexists(backup_path(path, "bad", n))), MAX_COPIES)
     aside = backup_path(path, "bad", number)
     try:
         os.replace(path, aside)
     except OSError as error:
-        return tr("It could not be set aside either ({why}).").format(why=_error_text(error))
-    return tr("It was kept as {name} in {folder}.").format(name=aside.name, folder=path.parent)
+        return tr("It could not be moved aside either ({why}).").format(why=_error_text(error))
+    return tr("The old file was saved as {name} in {folder}.").format(name=aside.name, folder=path.parent)
 
 
 def remove_stale_parts(folder: Path) -> None:
-    """Remove what killed saves have left half-written."""
+    """Remove partial files left by killed saves."""
     with suppress(OSError):
-        for path in folder.glob(f"*{PART_SUFFIX}"):  # hidden ones too
+        for path in folder.glob(f"*{PART_SUFFIX}"):  # includes hidden files
             about = path.lstat()
             if stat.S_ISREG(about.st_mode) and time.time() - about.st_mtime > STALE_SECONDS:
                 path.unlink()
@@ -226,7 +226,7 @@ def remove_stale_parts(folder: Path) -> None:
 
 @contextmanager
 def exclusive_writer(folder: Path) -> Iterator[None]:
-    """Let no other process write in `folder` meanwhile. Raises StorageError where the folder cannot be made."""
+    """Lock `folder` against other writers. Raises StorageError if the folder cannot be created."""
     with _as_storage_error(folder):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with locked(folder):
@@ -236,8 +236,8 @@ def exclusive_writer(folder: Path) -> Iterator[None]:
 def _read_bytes(path: Path) -> bytes:
     try:
         about = path.stat()
-        if not stat.S_ISREG(about.st_mode):  # reading a pipe would wait for ever
-            raise UnreadableError(tr("it is no file"))
+        if not stat.S_ISREG(about.st_mode):  # reading a pipe would block forever
+            raise UnreadableError(tr("it is not a regular file"))
         if about.st_size > MAX_BYTES:
             raise UnreadableError(tr("it is larger than {size} MiB").format(size=MAX_BYTES >> 20))
         return path.read_bytes()
@@ -261,13 +261,13 @@ def _children(outer: dict[str, Any] | list[Any]) -> list[Any]:
 
 
 def backup_path(path: Path, why: str, number: int) -> Path:
-    """The name of a copy that is kept beside a file."""
+    """Return the name of a numbered copy beside a file."""
     return path.with_name(f"{path.name}.{why}-{number}")
 
 
 def _replace_atomically(path: Path, content: bytes) -> None:
-    """Write beside, under a name that no other writer has, and take the place at once. Raises OSError."""
-    handle, name = tempfile.mkstemp(PART_SUFFIX, f".{path.name}.", path.parent)  # readable by this user alone
+    """Write to a uniquely named temporary file and rename it to `path`. Raises OSError."""
+    handle, name = tempfile.mkstemp(PART_SUFFIX, f".{path.name}.", path.parent)  # readable only by this user
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -282,7 +282,7 @@ def _replace_atomically(path: Path, content: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Let the new name survive a power cut; a folder that cannot be synced has at least the file."""
+    """Sync the folder so that the rename survives a power cut; ignored where folders cannot be synced."""
     if os.name != "posix":
         return
     with suppress(OSError):
@@ -306,12 +306,12 @@ def _as_storage_error(path: Path) -> Iterator[None]:
 
 
 def _error_text(error: Exception) -> str:
-    """The system's words for what went wrong, without the path."""
+    """Return the system's message for an error, without the path."""
     words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return words[:1].lower() + words[1:]
 
 
-_DISK_FULL_REMEDY = mark("Make room on that disk; the next save tries again.")
+_DISK_FULL_REMEDY = mark("Free up space on that disk; the next save tries again.")
 _PERMISSION_REMEDY = mark("Make that folder writable, or choose another with --config-dir.")
 _REMEDIES = {
     errno.ENOSPC: _DISK_FULL_REMEDY,
@@ -326,7 +326,7 @@ FOLDER = "media"
 
 
 def save_pasted_picture(data: Path, png: bytes) -> Path:
-    """Keep a picture; one that is kept already has one file. Raises StorageError."""
+    """Store a picture, once per content. Raises StorageError."""
     path = data / FOLDER / f"pasted-{hashlib.sha256(png).hexdigest()[:12]}.png"
     if not path.exists():
         write_bytes(path, png)
@@ -334,7 +334,7 @@ def save_pasted_picture(data: Path, png: bytes) -> Path:
 
 
 def new_recording_path(data: Path, now: datetime) -> Path:
-    """Where the next recording is written; nothing is there yet."""
+    """Return an unused path for the next sound recording."""
     stem = f"recorded-{now:%Y-%m-%d-%H%M%S}"
     names = (f"{stem}{ending}.wav" for ending in ("", *(f"-{number}" for number in range(2, 1000))))
     return next(path for name in names if not (path := data / FOLDER / name).exists())

@@ -1,7 +1,7 @@
-"""Generation configs as files: `<name>.json`, several to a folder, in the shape of generation_config.json.
+"""Generation configs as files: `<name>.json`, several to a folder, in the format of generation_config.json.
 
-`GenerationConfig.from_pretrained(folder, "<name>.json")` reads them, and files of `save_pretrained` are read here.
-What a GenerationConfig cannot say (a strategy without flags, options of its own) stands under `decodescope`.
+`GenerationConfig.from_pretrained(folder, "<name>.json")` reads them, and files of `save_pretrained` are read here. What
+a GenerationConfig cannot express (a strategy without flags, options of its own) is stored under `decodescope`.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _METADATA_KEYS = {"transformers_version", "_from_model_config"}
 
 
 class PresetProblem(DecodescopeError):
-    """A file that cannot be used, or a name that cannot be saved: `cause` and `remedy` say why and what to do."""
+    """A file cannot be used, or a name cannot be saved: `cause` and `remedy` say why and what to do."""
 
     title = mark("The preset cannot be used")
 
 
 class Preset(NamedTuple):
-    """A named set of settings. `extra` are the file's keys that no editor shows: kept, told, and saved again."""
+    """A named set of settings. `extra` holds the file's keys without an editor: kept, reported and saved again."""
 
     name: str
     strategy: str
@@ -41,22 +41,22 @@ class Preset(NamedTuple):
     extra: Mapping[str, Any] = MappingProxyType({})
     path: Path | None = None
     drafters: tuple[str, ...] = ()
-    """Names of draft models, where the strategy takes some."""
+    """Names of draft models, if the strategy uses any."""
     rejected: tuple[str, ...] = ()
-    """Why some of its values were left out, a sentence each."""
+    """Why some of its values were left out, one sentence each."""
     program: str = ""
-    """Another program, where the file is one of its own."""
+    """Name of another program, if the file is in that program's format."""
     unsupported: tuple[str, ...] = ()
-    """What of that program's settings has no counterpart here, a sentence each."""
+    """That program's settings without a counterpart here, one sentence each."""
 
     @property
     def notice(self) -> str:
-        """What the reader should know of `extra` and `rejected`; empty when there is nothing to tell."""
+        """Notes for the user on `extra` and `rejected`; empty if there are none."""
         names = [name for name in self.extra if name not in _METADATA_KEYS]
-        kept = tr("“{name}” also sets what no editor here shows, kept in the file as it is: {names}.").format(
+        kept = tr("“{name}” also contains settings that are not shown here. They stay in the file: {names}.").format(
             name=self.name, names=", ".join(names)
         )
-        left_out = tr("“{name}” has values that cannot be used, left at their defaults: {reasons}").format(
+        left_out = tr("“{name}” has unusable values, which are left at their defaults: {reasons}").format(
             name=self.name, reasons=" ".join(self.rejected)
         )
         read = tr("“{name}” was read as settings of {program}.").format(name=self.name, program=self.program)
@@ -65,21 +65,21 @@ class Preset(NamedTuple):
 
 
 def folder_presets(folder: Path) -> list[tuple[str, Path]]:
-    """(name, file) of every preset in a folder, by name; one that is absent or cannot be looked into has none."""
+    """Return (name, file) of every preset in a folder, by name; an absent or unreadable folder has none."""
     with suppress(OSError):
         return [(path.stem, path) for path in sorted(folder.glob("*.json")) if path.is_file()]
     return []
 
 
 def load_preset(path: Path) -> Preset:
-    """Read a preset or any generation_config.json. Raises PresetProblem."""
+    """Load a preset or any generation_config.json. Raises PresetProblem."""
     from app.storage import programs
 
     try:
         data = programs.read_text_settings(path) if programs.is_text_settings(path) else read_object(path)
     except FileNotFoundError:
         raise PresetProblem(
-            tr("{name} is not there any more.").format(name=path.name), tr("Choose a generation_config.json file.")
+            tr("{name} no longer exists.").format(name=path.name), tr("Choose a generation_config.json file.")
         ) from None
     except (UnreadableError, programs.TextSettingsError, OSError) as error:
         raise PresetProblem(
@@ -89,8 +89,8 @@ def load_preset(path: Path) -> Preset:
     if (program := programs.program_of(data)) is None:
         if not programs.has_settings(data):
             raise PresetProblem(
-                tr("There are no settings in {name}.").format(name=path.name),
-                tr("What can be read: generation_config.json, and settings of {programs}.").format(
+                tr("{name} contains no settings.").format(name=path.name),
+                tr("Supported files: generation_config.json, and settings of {programs}.").format(
                     programs=", ".join(programs.readable_programs())
                 ),
             )
@@ -100,18 +100,18 @@ def load_preset(path: Path) -> Preset:
 
 
 def delete_preset(path: Path) -> None:
-    """Remove a saved preset; one that is gone already is no fault. Raises StorageError."""
+    """Delete a saved preset; ignore one that no longer exists. Raises StorageError."""
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
         raise StorageError(
-            tr("{path} cannot be removed: {why}.").format(path=path, why=error.strerror),
-            tr("Remove it by hand."),
+            tr("{path} cannot be deleted: {why}.").format(path=path, why=error.strerror),
+            tr("Delete it yourself."),
         ) from error
 
 
 def preset_from_config(name: str, data: Mapping[str, Any], path: Path | None = None) -> Preset:
-    """The preset that a GenerationConfig's plain data means. Raises PresetProblem for a strategy that is not here."""
+    """Create a preset from the plain data of a GenerationConfig. Raises PresetProblem for an unknown strategy."""
     data = _with_current_key(data)
     own = _own_section(data)
     invalid_notice = _invalid_entries_notice(data, own)
@@ -131,14 +131,14 @@ def preset_from_config(name: str, data: Mapping[str, Any], path: Path | None = N
 
 
 def _with_current_key(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The data with the program's own key under its current name."""
+    """Return the data with the program's own key under its current name."""
     if _FORMER_KEY not in data or OWN_KEY in data:
         return data
     return {OWN_KEY if key == _FORMER_KEY else key: value for key, value in data.items()}
 
 
 def _own_section(data: Mapping[str, Any]) -> dict[str, Any]:
-    """What stands under the program's own key, with empty values for what is missing or of another type."""
+    """Return the data under the program's own key, with empty values for what is missing or of the wrong type."""
     found = data.get(OWN_KEY)
     own = found if isinstance(found, dict) else {}
     strategy, options, drafters = own.get("strategy"), own.get("options"), own.get("drafters")
@@ -150,12 +150,12 @@ def _own_section(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _invalid_entries_notice(data: Mapping[str, Any], own: Mapping[str, Any]) -> str:
-    """What under the program's own key is of another type than it must be; empty when all of it is used."""
+    """Return a sentence naming the entries of the wrong type under the program's own key; empty if there are none."""
     found = data.get(OWN_KEY) or {}
     if not isinstance(found, dict):
-        return tr("“{key}” holds no names and values.").format(key=OWN_KEY)
+        return tr("“{key}” is not an object with names and values.").format(key=OWN_KEY)
     odd = [key for key in own if found.get(key) not in (None, own[key])]
-    return tr("Not understood under “{key}”: {names}.").format(key=OWN_KEY, names=", ".join(odd)) if odd else ""
+    return tr("Invalid entries under “{key}”: {names}.").format(key=OWN_KEY, names=", ".join(odd)) if odd else ""
 
 
 def preset_to_config(
@@ -164,7 +164,7 @@ def preset_to_config(
     extra: Mapping[str, Any] | None = None,
     drafters: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Plain data of a GenerationConfig with these settings; flags that switch something off are left out."""
+    """Return the settings as plain data of a GenerationConfig; flags that switch something off are omitted."""
     strategy = strategies.registry[strategy_name]
     options = {p.name: values[p.name] for p in strategy.parameters if p.option and p.name in values}
     flags = {key: value for key, value in strategy.flags.items() if value is not None}
@@ -179,11 +179,11 @@ def preset_to_config(
 
 
 def save_preset(folder: Path, preset: Preset) -> Path:
-    """Write `<name>.json` into `folder`. Raises PresetProblem for a name that is no file name, or a full disk."""
+    """Write `<name>.json` into `folder`. Raises PresetProblem for an invalid file name or a write error."""
     name = preset.name.strip()
     if not name or re.search(r'[<>:"/\\|?*\x00-\x1f]', name) or name.startswith("."):
         raise PresetProblem(
-            tr("“{name}” cannot be a file's name.").format(name=preset.name),
+            tr("“{name}” is not a valid file name.").format(name=preset.name),
             tr("Use letters, digits, spaces and dashes."),
         )
     path = folder / f"{name}.json"
@@ -195,13 +195,14 @@ def save_preset(folder: Path, preset: Preset) -> Path:
 
 
 def mode_of(data: Mapping[str, Any]) -> str:
-    """transformers' rule, as in `_get_generation_mode`: the strategy that a configuration's flags mean. Raises
-    ParameterError for a flag that is no number."""
+    """Return the strategy that a configuration's flags select, by transformers' rule in `_get_generation_mode`. Raises
+    ParameterError for a flag that is not a number.
+    """
     return strategies.selected_by(strategies.flags_of(data)).name
 
 
 def _usable_mode(data: Mapping[str, Any]) -> tuple[dict[str, Any], str, dict[str, str]]:
-    """What of the data can be used to tell its strategy, that strategy, and why the rest cannot be used."""
+    """Return the data usable for selecting a strategy, that strategy, and why the rest cannot be used."""
     left: dict[str, Any] = dict(data)
     refused: dict[str, str] = {}
     while True:
@@ -219,8 +220,6 @@ def _find_strategy(name: str, preset: str) -> Strategy:
         known = ", ".join(tr(strategy.title) for strategy in strategies.registry.values())
         words = name.replace("_", " ")
         raise PresetProblem(
-            tr("“{preset}” asks for {strategy}, which is not among the strategies here.").format(
-                preset=preset, strategy=words
-            ),
-            tr("There are: {known}.").format(known=known),
+            tr("“{preset}” uses {strategy}, which is not available here.").format(preset=preset, strategy=words),
+            tr("Available: {known}.").format(known=known),
         ) from None

@@ -1,7 +1,7 @@
-"""The settings file: read value by value, written whole, shared between windows.
+"""The settings file: read value by value, written atomically, shared between windows.
 
-Nothing in it can keep the program from starting. What cannot be used is back at its default, the file as it was stays
-beside under a name of its own, and a notice says both.
+No content can keep the program from starting: unusable values are reset to defaults, a copy of the original file is
+kept, and a notice reports both.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _ABSENT = object()
 def merge_settings(
     base: Mapping[str, Any], mine: Mapping[str, Any], theirs: Mapping[str, Any], unordered_keys: Collection[str] = ()
 ) -> dict[str, Any]:
-    """`theirs` with every change that `mine` has made since `base`; where both changed one value, it is mine.
+    """Return `theirs` with every change made in `mine` since `base`; `mine` wins where both changed one value.
 
-    Groups are gone into; of a list under a name in `unordered_keys`, what either has added or removed counts entry by entry.
+    Mappings are merged recursively; lists under a name in `unordered_keys` are merged entry by entry.
     """
     names = [*theirs, *(name for name in mine if name not in theirs)]
     found = {name: _merge_value(name, base, mine, theirs, unordered_keys) for name in names}
@@ -74,30 +74,30 @@ FILE_NAME = "settings.json"
 
 
 def default_folder() -> Path:
-    """Where this user's settings live on this system."""
+    """Return the folder of this user's settings."""
     return user_folder("config")
 
 
 def default_data_folder() -> Path:
-    """Where this user's data lies that is no setting."""
+    """Return the folder of this user's data other than settings."""
     return user_folder("data")
 
 
 @plain()
 class SettingsFileContents:
-    """What a settings file holds: the usable part, what only a program of another version knows, and the rest named."""
+    """The content of a settings file: usable values, unknown entries of other versions, and the names of the rest."""
 
     settings: Settings = field(default_factory=Settings)
     unknown: dict[str, Any] = field(default_factory=dict)
     reset_names: list[str] = field(default_factory=list)
-    """Values at their defaults again."""
+    """Names of values reset to their defaults."""
     newer_sections: list[str] = field(default_factory=list)
-    """Sections that a newer program wrote."""
+    """Names of sections written by a newer version."""
     migrated_sections: list[str] = field(default_factory=list)
-    """Sections that were brought up to date."""
+    """Names of sections migrated from an older version."""
 
     def to_plain_data(self) -> dict[str, Any]:
-        """As a file holds it."""
+        """Return the content as stored in a file."""
         return {
             **self.unknown,
             **{name: {**self.unknown.get(name, {}), **own} for name, own in _plain_sections(self.settings)},
@@ -106,32 +106,33 @@ class SettingsFileContents:
 
 @plain()
 class SettingsStore:
-    """Settings of one folder; `notices` says in words what had to be repaired when they were read."""
+    """The settings of one folder; `notices` lists in words what had to be repaired on reading."""
 
     folder: Path = field(default_factory=default_folder)
     settings: Settings = field(default_factory=Settings)
     notices: list[str] = field(default_factory=list)
     adopted_folders: list[AdoptedFolder] = field(default_factory=list)
-    """Folders that were copied from those of the program's former name at this start."""
+    """Folders copied at this start from those of the program's former name."""
     is_read_only: bool = False
-    """Whether nothing is written: a picture or a demo from the command line changes no settings."""
+    """Whether nothing is written: a picture or a demo from the command line must not change settings."""
     _saved: dict[str, Any] = field(default_factory=dict)
-    """What this window has last read or written: whatever differs from it has been changed here."""
+    """The data last read or written by this window: values that differ from it were changed here."""
 
     @property
     def path(self) -> Path:
-        """The JSON file."""
+        """Path of the JSON file."""
         return self.folder / FILE_NAME
 
     @property
     def data_folder(self) -> Path:
-        """The folder of what is no setting and grows: the user's own place for it, or beside the settings where
-        another folder than the usual one is given for those."""
+        """Folder for data other than settings: the user's data folder, or the settings folder if that is not the
+        default one.
+        """
         return default_data_folder() if self.folder == default_folder() else self.folder
 
     @property
     def saved_language(self) -> str:
-        """The language that the file names, before anything else is read of it: what it says then is in it."""
+        """The language stored in the file, read before everything else, so that later notices are in that language."""
         with suppress(OSError, UnreadableError):
             section = read_object(self.path).get("appearance")
             if isinstance(section, dict) and (kept := section.get("language")) in LANGUAGE_CHOICES:
@@ -140,11 +141,11 @@ class SettingsStore:
 
     @property
     def presets_folder(self) -> Path:
-        """The folder of saved generation configs."""
+        """Folder of saved generation configs."""
         return self.folder / "presets"
 
     def load(self) -> Settings:
-        """Read the file; whatever cannot be read is replaced by defaults and told in `notices`."""
+        """Read the file; unreadable values are replaced by defaults and reported in `notices`."""
         remove_stale_parts(self.folder)
         remove_stale_parts(self.presets_folder)
         found = self._read()
@@ -153,7 +154,7 @@ class SettingsStore:
         return self.settings
 
     def save(self) -> None:
-        """Write what has been changed here over what the file holds now. Raises StorageError."""
+        """Merge the changes made here into the current file and write it. Raises StorageError."""
         if self.is_read_only:
             return
         with exclusive_writer(self.folder):
@@ -162,12 +163,12 @@ class SettingsStore:
             self._saved = deepcopy(mine)
 
     def save_changes(self) -> None:
-        """Write the file if something has been changed here since it was last read or written. Raises StorageError."""
+        """Save if something has changed since the last read or write. Raises StorageError."""
         if dict(_plain_sections(self.settings)) != self._saved:
             self.save()
 
     def drop_invalid_values(self) -> None:
-        """Forget remembered parameters that no editor can show. Apart from `load`, for it imports every strategy."""
+        """Drop saved parameter values that no editor can show. Separate from `load`, because it imports every strategy."""
         choices = self.settings.choices
         bad = _drop_invalid(choices.values, core.strategies.registry, "values")
         bad += _drop_invalid(choices.cache_values, core.caches.registry, "cache_values")
@@ -181,7 +182,7 @@ class SettingsStore:
         except UnreadableError as problem:
             kept = set_aside(self.path)
             self._add_notice(
-                tr("The settings file could not be read ({problem}), so defaults are used. {kept}").format(
+                tr("The settings file could not be read ({problem}). Defaults are used. {kept}").format(
                     problem=problem, kept=kept
                 )
             )
@@ -190,21 +191,22 @@ class SettingsStore:
         return found
 
     def _report_problems(self, found: SettingsFileContents) -> None:
-        """Keep the file as it was where it will not be written as it was, and say why."""
+        """Keep a copy of the file if saving will change its content, and report why."""
         if found.migrated_sections and not found.reset_names:
             keep_copy(self.path, "old")
         if found.newer_sections:
             names = ", ".join(f"“{name}”" for name in found.newer_sections)
             kept = keep_copy(self.path, "newer")
             self._add_notice(
-                tr("A newer Decodescope wrote the settings under {names}; this one keeps what it knows. {kept}").format(
-                    names=names, kept=kept
-                )
+                tr(
+                    "The settings under {names} were written by a newer version of Decodescope; this "
+                    "version uses those it supports. {kept}"
+                ).format(names=names, kept=kept)
             )
         if found.reset_names:
             kept = keep_copy(self.path)
             self._add_notice(
-                tr("Not usable in the settings file, and back at the default: {names}. {kept}").format(
+                tr("Invalid values in the settings file were reset to defaults: {names}. {kept}").format(
                     names=", ".join(found.reset_names), kept=kept
                 )
             )
@@ -222,7 +224,7 @@ def _plain_sections(settings: Settings) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _parse_contents(data: dict[str, Any]) -> SettingsFileContents:
-    """Every section that can be read, value by value."""
+    """Parse every readable section, value by value."""
     found = SettingsFileContents(unknown={name: value for name, value in data.items() if name not in SECTIONS})
     for name, section in SECTIONS.items():
         if name in data:
@@ -248,7 +250,7 @@ def _parse_section(found: SettingsFileContents, name: str, section: type[Setting
 
 
 def _drop_invalid(chosen: dict[str, dict[str, Any]], known: Mapping[str, Any], key: str) -> list[str]:
-    """Removes what cannot be used of {strategy or cache: {parameter: value}}, and names it."""
+    """Remove unusable values from {strategy or cache: {parameter: value}} and return their names."""
     bad = []
     for name, values in chosen.items():
         for parameter in known[name].parameters if name in known else ():

@@ -1,1 +1,1 @@
-"""Colours, type and the style sheet."""
+"""Colours, fonts and the style sheet."""

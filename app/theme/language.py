@@ -1,4 +1,4 @@
-"""The language that the window speaks: the reader's own, or the system's; Qt's dialogs, numbers and dates with it."""
+"""The interface language: the selected one or the system's. It also applies to Qt's dialogs, numbers and dates."""
 
 from __future__ import annotations
 
@@ -9,23 +9,25 @@ from resources.language import ENGLISH
 
 SYSTEM = "system"
 _qt_translators: list[QTranslator] = []
-"""What Qt's own dialogs say, where that is not English."""
+"""Installed translators of Qt's own dialogs; empty for English."""
 
 
 def resolve_language(choice: str) -> str:
-    """The code of a choice: the language itself, or the one nearest to what the system prefers.
+    """Return the language code of a choice: the language itself, or the best match for the system's languages.
 
-    The first of the system's languages that is there decides, for who reads Chinese and English in that order is told
-    both, and who reads German alone is spoken to in English.
+    The first of the system's languages that has a translation wins: a reader of Chinese and English gets the first of
+    the two, a reader of German alone gets English.
     """
     if choice != SYSTEM:
         return choice
-    preferred = (name for name in QLocale.system().uiLanguages() if "-" in name)  # bare "zh" follows "zh-Hant-TW" too
+    preferred = (
+        name for name in QLocale.system().uiLanguages() if "-" in name
+    )  # a bare "zh" also follows "zh-Hant-TW"
     return next((code for name in preferred if (code := _supported_code(name))), ENGLISH)
 
 
 def set_language(choice: str) -> None:
-    """Speak so from now on: what is made later is in that language. Raises KeyError for a code that is none."""
+    """Switch the interface to this language; it applies to texts created later. Raises KeyError for an unknown code."""
     code = resolve_language(choice)
     language.set_language(code)
     QLocale.setDefault(QLocale(code))
@@ -33,13 +35,13 @@ def set_language(choice: str) -> None:
 
 
 def _supported_code(name: str) -> str:
-    """The code of the language of that name; empty where it is not there."""
+    """Return the code of the language with that name, or "" if there is no translation."""
     code = language.closest_language(name)
     return code if code != ENGLISH or name.startswith(ENGLISH) else ""
 
 
 def _translate_qt(code: str) -> None:
-    """Let Qt's own dialogs speak it too, as far as its translations are installed; they are no part of the program."""
+    """Translate Qt's own dialogs too, if Qt's translations are installed; they are not part of the program."""
     application = QCoreApplication.instance()
     if application is None:
         return

@@ -1,12 +1,12 @@
-"""The two palettes: three greys, one accent, and Okabe–Ito colours for what happens to a token.
+"""The light and dark palettes: three greys, one accent, and Okabe–Ito colours for the fate of a token.
 
-Type and marks stand out from every ground that they stand on as WCAG AA asks: 4.5:1 and 3:1.
+Text and marks meet WCAG AA contrast on every background they are used on: 4.5:1 and 3:1.
 """
 
 from __future__ import annotations
 
 SCHEMES = ("system", "light", "dark")
-"""What can be chosen; the first follows the desktop."""
+"""Available colour schemes; the first follows the desktop."""
 
 LIGHT: dict[str, str] = {
     "window": "#f6f7f9",
@@ -54,7 +54,7 @@ DARK: dict[str, str] = {
     "refused": "#ff8240",
 }
 
-# On a stage: as far apart as a projector can show them.
+# Presentation: maximum contrast for projectors.
 LIGHT_STAGE = LIGHT | {
     "window": "#ffffff",
     "panel": "#ffffff",
@@ -79,13 +79,13 @@ STAGE_PALETTES = {"light": LIGHT_STAGE, "dark": DARK_STAGE}
 
 PALETTES = {"light": LIGHT, "dark": DARK}
 
-# From unlikely through grey to certain; dark or bright at both ends, so that the ends stand out on either ground.
+# From unlikely through grey to certain; both ends are dark (or bright), so that they stand out from the background.
 RAMPS: dict[str, tuple[str, ...]] = {
     "light": ("#9a3412", "#bf680f", "#7a8290", "#3f7cc0", "#0b4f9e"),
     "dark": ("#ff7a3d", "#e8a04a", "#868e9a", "#4f97d6", "#7cc0ff"),
 }
 
-# Who drafted a token: apart from the colours above, for a node's outline says what became of it.
+# Colours of drafters: distinct from the colours above, because a node's outline shows whether it was accepted.
 DRAFTERS: dict[str, tuple[str, ...]] = {
     "light": ("#6d3fc4", "#b3246b", "#7a5a1e", "#35566f"),
     "dark": ("#bda4ff", "#ff94c6", "#dcb877", "#a4bdd4"),

@@ -14,33 +14,33 @@ import resources
 from app.theme.palettes import PALETTES, RAMPS, SCHEMES, STAGE_PALETTES
 
 MIN_TEXT_CONTRAST = 4.5
-"""Least contrast of small type (success criterion 1.4.3)."""
+"""Minimum contrast of small text (success criterion 1.4.3)."""
 MIN_MARK_CONTRAST = 3.0
-"""Least contrast of large type and of marks that mean something (1.4.3, 1.4.11)."""
+"""Minimum contrast of large text and of meaningful marks (1.4.3, 1.4.11)."""
 _STEP = 0.05
 
 
 def luminance(color: QColor) -> float:
-    """Relative luminance, 0 (black) to 1 (white)."""
+    """Return the relative luminance, 0 (black) to 1 (white)."""
     parts = (color.redF(), color.greenF(), color.blueF())
     red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def contrast(one: QColor, other: QColor) -> float:
-    """1 (the same) to 21 (black and white)."""
+    """Return the contrast ratio, 1 (identical) to 21 (black on white)."""
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
 
 
 def blend(over: QColor, under: QColor, opacity: float) -> QColor:
-    """`opacity` of one colour on the other, opaque."""
+    """Blend `over` onto `under` with the given opacity; the result is opaque."""
     pairs = ((over.red(), under.red()), (over.green(), under.green()), (over.blue(), under.blue()))
     return QColor(*(round(b + (a - b) * opacity) for a, b in pairs))
 
 
 def ensure_readable(color: QColor, text: QColor, ground: QColor) -> QColor:
-    """`color` moved towards `text` as far as small type on `ground` needs it."""
+    """Move `color` towards `text` until small text of that colour is readable on `ground`."""
     share = 1.0
     while share > 0 and contrast(blend(color, text, share), ground) < MIN_TEXT_CONTRAST:
         share -= _STEP
@@ -73,52 +73,53 @@ class Theme(NamedTuple):
     refused: str
     scale: float = 1.0
     min_font_pixels: int = 0
-    """Pixels that no letter is smaller than, whatever the scale: on a stage (`app.theme.theme`). 0: none."""
+    """Minimum font size in pixels, whatever the scale; used when presenting (`app.theme.stage`). 0 means no minimum."""
 
     @property
     def is_dark(self) -> bool:
-        """Whether light text stands on a dark ground."""
+        """Whether the theme shows light text on a dark background."""
         return self.name == "dark"
 
     def color(self, name: str, alpha: float = 1.0) -> QColor:
-        """The colour of that field, `alpha` 0 (clear) to 1."""
+        """Return the colour of that field; `alpha` is 0 (transparent) to 1."""
         color = QColor(getattr(self, name))
         color.setAlphaF(alpha)
         return color
 
     def ink(self, name: str) -> QColor:
-        """The colour of that field for small type: moved towards the text's where it would be hard to read."""
+        """Return the colour of that field for small text, moved towards the text colour where it would be hard to read."""
         return _readable_color(getattr(self, name), self.text, self.tint)
 
     def ramp(self, t: float) -> QColor:
-        """Colour at `t` in [0, 1] on the scale dark orange – grey – deep blue; outside values are clipped.
-        What is not told (NaN) is grey."""
+        """Return the colour at `t` in [0, 1] on the scale dark orange – grey – deep blue. Values outside are clipped;
+        NaN is grey.
+        """
         if t != t:
             return self.color("faint")
         return _ramp(self.name)[round(min(max(t, 0.0), 1.0) * _RAMP_STEPS)]
 
     def probability(self, p: float) -> QColor:
-        """Colour of a probability: unlikely is orange, certain is blue."""
+        """Return the colour of a probability: unlikely is orange, certain is blue."""
         return self.ramp(p)
 
     def px(self, size: float) -> int:
-        """`size` pixels at 100 %, scaled."""
+        """Scale a size given in pixels at 100 %."""
         return round(size * self.scale)
 
     def space(self, size: float) -> int:
-        """`size` pixels of empty room at 100 %: grows with the type, but less, to leave large type its place."""
+        """Scale spacing given in pixels at 100 %; it grows less than text, which leaves more room for large text."""
         return round(size * _spacing(self.scale))
 
     def font_pixels(self, size: float) -> int:
-        """Pixels of letters that are `size` high at 100 %: scaled, and never smaller than the least."""
+        """Return the scaled font size of text that is `size` pixels high at 100 %, at least the minimum."""
         return max(1, self.min_font_pixels, self.px(size))
 
     def font(self, px: float, weight: int = 400, tabular: bool = False) -> QFont:
-        """The interface font at `px` (unscaled) pixels; `tabular` gives figures one width."""
+        """Return the interface font at `px` unscaled pixels; `tabular` gives all digits the same width."""
         return QFont(_font(_family(), self.font_pixels(px), weight, tabular))
 
     def stylesheet(self) -> str:
-        """Style sheet for the whole application."""
+        """Return the style sheet of the whole application."""
         values = {key: str(value) for key, value in self._asdict().items()}
         values |= {"family": _family(), "fixed": _fixed_family(), "icons": resources.path("icons").as_posix()}
         template = _with_min_font(_scaled(_template(), self.scale), self.min_font_pixels)
@@ -127,18 +128,18 @@ class Theme(NamedTuple):
 
 @cache
 def _font(family: str, pixels: int, weight: int, tabular: bool) -> QFont:
-    """To be copied: each widget that is painted asks for several."""
+    """Return a cached font to copy from: each widget requests several while painting."""
     font = QFont(family)
     font.setPixelSize(pixels)
     font.setWeight(QFont.Weight(weight))
     if tabular:
         font.setFeature(QFont.Tag("tnum"), 1)
-        font.setKerning(False)  # Arial and its likes draw 11 closer together than 10
+        font.setKerning(False)  # fonts such as Arial kern 11 closer than 10
     return font
 
 
 def theme_for(name: str = "system", scale: float = 1.0) -> Theme:
-    """The theme `light`, `dark` or what the desktop has set (`system`), at `scale` (1.0 = 100 %)."""
+    """Return the theme `light`, `dark` or the desktop's (`system`), at `scale` (1.0 = 100 %)."""
     if name not in SCHEMES:
         raise ValueError(f"there is no theme {name!r}; choose one of {', '.join(SCHEMES)}")
     chosen = _system_scheme() if name == "system" else name
@@ -150,7 +151,7 @@ def _system_scheme() -> str:
 
 
 def _spacing(scale: float) -> float:
-    """How empty room grows when type grows by `scale`: by a third as much; it shrinks along."""
+    """Return the scale of spacing for a font scale: a third of the growth, but all of the shrinkage."""
     return min(scale, 1 + (scale - 1) / 3)
 
 
@@ -158,20 +159,20 @@ _SPACING_RULE = re.compile(r"\b(?:padding(?!-right)|margin|spacing|border-radius
 
 
 def _scaled(template: str, scale: float) -> str:
-    """Every length but hairlines grows with the font, empty room less."""
-    if scale == 1:  # as it is written, and as most starts have it
+    """Scale every length except hairlines with the font, and spacing less."""
+    if scale == 1:  # unscaled, the usual case at start
         return template
     gentle = _SPACING_RULE.sub(lambda found: _multiply_lengths(found[0], _spacing(scale) / scale), template)
     return _multiply_lengths(gentle, scale, whole=True)
 
 
 def _with_min_font(rules: str, min_font_pixels: int) -> str:
-    """`rules` with no type below `min_font_pixels` pixels."""
+    """Return `rules` with no font below `least` pixels."""
     return re.sub(r"font-size: (\d+)px", lambda found: f"font-size: {max(min_font_pixels, int(found[1]))}px", rules)
 
 
 def _multiply_lengths(rules: str, factor: float, whole: bool = False) -> str:
-    """`rules` with every length in pixels above a hairline times `factor`; `whole` rounds it."""
+    """Multiply every length in pixels above a hairline by `factor`; `whole` rounds the result."""
 
     def grown(found: re.Match[str]) -> str:
         length = float(found[1])
@@ -190,13 +191,16 @@ def _template() -> str:
 _GENERIC = ("", "sans", "sans serif", "sans-serif")
 _SANS = ("DejaVu Sans", "Liberation Sans", "Noto Sans", "Arial")
 _FIXED = ("DejaVu Sans Mono", "Liberation Mono", "Noto Sans Mono", "Courier New")
-"""Where fontconfig has no aliases, any font stands in for the generic names: a book's, or one of uneven widths."""
+"""Well-known fonts for systems without fontconfig aliases, where a generic name may resolve to any font: a serif or a
+proportional one.
+"""
 
 
 @cache
 def _family() -> str:
-    """Inter where it is installed, else the desktop's own interface font; where no desktop says what a sans serif is,
-    a well-known one."""
+    """Return Inter if it is installed, else the desktop's interface font, or a well-known sans serif where the desktop
+    defines none.
+    """
     families = QFontDatabase.families()
     own = QGuiApplication.font().family()
     stands_in, with_serifs = (QFontInfo(QFont(name)).family() for name in (own, "serif"))
@@ -207,14 +211,14 @@ def _family() -> str:
 
 @cache
 def _fixed_family() -> str:
-    """The desktop's letters of one width, for code."""
+    """Return the desktop's monospaced font, for code."""
     own = QFontInfo(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)).family()
     families = () if QFontDatabase.isFixedPitch(own) else QFontDatabase.families()
     return next((name for name in _FIXED if name in families), own)
 
 
 def reset_font_family() -> None:
-    """Look for the interface font anew: the application's own has changed."""
+    """Clear the cached interface font after the application's font has changed."""
     _family.cache_clear()
 
 
@@ -242,22 +246,22 @@ def _interpolate(stops: list[QColor], t: float) -> QColor:
 
 
 class Themeable(Protocol):
-    """Whatever takes colours and sizes."""
+    """An object that has colours and sizes from a theme."""
 
     def set_theme(self, theme: Theme) -> None:
-        """Take those of `theme` at once."""
+        """Apply the theme at once."""
 
 
 REFERENCE_SIZE = QSize(1280, 720)
-"""The window that the sizes below are for; they grow and shrink with it."""
+"""Window size that the values below refer to; they scale with the window."""
 MIN_FONT_PIXELS = 28
-"""Pixels of the smallest letters there."""
+"""Size of the smallest text, in pixels."""
 SCALE = 2.15
-"""Of everything else there: type that is 13 pixels at 100 % is then as large as the smallest."""
+"""Scale of everything else: 13-pixel text at 100 % becomes as large as the smallest text."""
 
 
 def stage_theme(theme: Theme, window_size: QSize) -> Theme:
-    """`theme` as it is shown to a hall in a window of that size."""
+    """Return `theme` adapted for presenting in a window of that size."""
     share = min(window_size.width() / REFERENCE_SIZE.width(), window_size.height() / REFERENCE_SIZE.height())
     return theme._replace(
         scale=SCALE * share, min_font_pixels=round(MIN_FONT_PIXELS * share), **STAGE_PALETTES[theme.name]
@@ -265,16 +269,16 @@ def stage_theme(theme: Theme, window_size: QSize) -> Theme:
 
 
 TAB_COLUMNS = 4
-"""Spaces of a tab."""
+"""Tab width, in spaces."""
 
 
 def tab_distance(font: QFont) -> float:
-    """Pixels from one tab stop to the next."""
+    """Return the distance between two tab stops, in pixels."""
     return TAB_COLUMNS * QFontMetricsF(font).horizontalAdvance(" ")
 
 
 def fill_rect(painter: QPainter, rect: QRect | QRectF, color: QColor) -> None:
-    """As `fillRect`, for which PySide6 first makes the names of 169 gradients: in 2 ms, once."""
+    """Fill a rectangle like `fillRect`, without the 2 ms that PySide6 spends once on the names of 169 gradients."""
     painter.save()
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(color)
@@ -283,12 +287,12 @@ def fill_rect(painter: QPainter, rect: QRect | QRectF, color: QColor) -> None:
 
 
 def panel_stylesheet(theme: Theme) -> str:
-    """One sheet for all panels: far quicker than a sheet for each widget."""
+    """Return one style sheet for all panels, which is much faster than one for each widget."""
     return _settings(theme) + _buttons(theme) + _lists(theme)
 
 
 def _settings(theme: Theme) -> str:
-    """Editors of settings, and what stands beside them."""
+    """Return the rules of setting editors and their surroundings."""
     px = theme.px
     return f"""
 QAbstractSpinBox[plain="true"]::up-button, QAbstractSpinBox[plain="true"]::down-button {{ width: 0; border: 0; }}
@@ -308,7 +312,7 @@ ValueSlider {{ min-height: {px(14)}px; max-height: {px(14)}px; }}
 
 
 def _buttons(theme: Theme) -> str:
-    """Buttons, tabs and what is switched by them."""
+    """Return the rules of buttons, tabs and segmented controls."""
     px = theme.px
     return f"""
 QPushButton[role="chip"] {{ border-radius: {theme.space(12)}px; }}
@@ -341,7 +345,7 @@ Segmented QPushButton[role="quiet"]:disabled {{ color: {theme.faint}; }}
 
 
 def _lists(theme: Theme) -> str:
-    """Cards, lists, headings."""
+    """Return the rules of cards, lists and headings."""
     px = theme.px
     return f"""
 QPushButton[role="tour"] {{

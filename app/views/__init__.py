@@ -1,6 +1,6 @@
-"""The views: what the centre of the window can show of a run, one tab each.
+"""The views: what the centre of the window shows of a run, one tab each.
 
-What a view is told and what it may ask for stands in `app.views.base`.
+`app.views.base` defines the hooks and signals of a view.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 class ViewSpec(NamedTuple):
-    """One kind of view: its name in settings and on the command line, its tab's title, how to make one."""
+    """One kind of view: its name in settings and on the command line, its tab's title, its factory."""
 
     name: str
     title: str
     factory: Callable[[], View]
     hidden_when_empty: bool = False
-    """Its tab is there only while there is something to see on it."""
+    """Whether the tab is shown only while the view has contents."""
 
 
 def _lazy_factory(module: str, cls: str) -> Callable[[], View]:
-    """A factory that imports the view's module only when the first one is wanted."""
+    """Return a factory that imports the view's module on first use."""
 
     def make() -> View:
         view: View = getattr(import_module(f"{__name__}.{module}"), cls)()

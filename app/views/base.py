@@ -1,4 +1,4 @@
-"""What every view is: a widget that is told of runs and asks for things. No view is asked what it can do."""
+"""Base class of the views: hooks with default implementations, and signals for requests."""
 
 from __future__ import annotations
 
@@ -23,49 +23,49 @@ if TYPE_CHECKING:
 
 
 class PresentationHooks:
-    """A view before an audience."""
+    """Hooks for presenting a view to an audience."""
 
     def set_presenting(self, on: bool) -> None:
-        """On a stage: leave out what nobody there can use, and what is said beside the view in larger type."""
+        """Switch presenting on or off: leave out what an audience cannot use, and use larger type."""
 
     def spotlight_rect(self) -> QRect:
-        """Where what is being chosen at the cursor stands, in the view's own pixels; empty where it is nowhere."""
+        """Return the rectangle of the choice at the cursor, in the view's coordinates; empty if there is none."""
         return QRect()
 
     def presentation_caption(self) -> str:
-        """Why, in a sentence, of what this view speaks of; empty where it speaks of the token at the cursor."""
+        """Return a sentence that explains what this view shows; empty to use the token at the cursor."""
         return ""
 
 
 class ComparisonHooks:
-    """A view of runs that go on beside the shown one."""
+    """Hooks for runs beside the shown one."""
 
     @property
     def shows_side_runs(self) -> bool:
-        """Whether what is measured now is shown here, its failure too."""
+        """Whether this view shows the current side runs, including their failures."""
         return False
 
     def side_runs_changed(self, on: bool) -> None:
-        """Runs beside the shown one begin, or have ended."""
+        """Handle the start or the end of side runs."""
 
     def side_runs_progressed(self, progress: MeasurementProgress) -> None:
-        """How far the runs beside the shown one have come."""
+        """Handle the progress of side runs."""
 
     def compare_with(self, run: Run) -> None:
-        """A kept run is to be held beside the shown one."""
+        """Compare a saved run with the shown one."""
 
     def side_run_finished(self, run: Run) -> None:
-        """One of the runs beside the shown one has ended."""
+        """Handle a finished side run."""
 
 
 class SettingsHooks:
-    """A view of what a new run would be."""
+    """Hooks for the settings of a new run."""
 
     grammar: object = None
-    """What its text would be held to; None for nothing."""
+    """Grammar that constrains a new run; None for no constraint."""
 
     def grammar_changed(self, grammar: object) -> None:
-        """A new run would be held to another grammar from now on."""
+        """Handle another grammar for new runs."""
         self.grammar = grammar
 
 
@@ -73,63 +73,64 @@ Table = Sequence[Sequence[object]]
 
 
 class Excerpt(NamedTuple):
-    """The words that a view shows, to be taken elsewhere."""
+    """Text of a view for the clipboard and for export."""
 
     plain: str
     html: str
-    """The same with the colours they are shown in."""
+    """The same text with its colours."""
 
 
 class ViewSignals(QObject):
-    """Everything a view may ask for. A view emits what it cares about; all of it is connected, once."""
+    """All requests of a view. The window connects every signal once."""
 
     tokenActivated = Signal(int)
-    """Token i of the shown text was picked."""
+    """The user picked token i of the shown text."""
     sequenceActivated = Signal(int)
-    """Text n is to be the shown one."""
+    """Show text n."""
     cursorRequested = Signal(int)
-    """The first n tokens (steps of a beam search) are to be drawn."""
+    """Draw the first n tokens (steps of a beam search)."""
     reportSelected = Signal(object)
-    """What the inspector is to say (a NodeReport); None: it speaks of tokens again."""
+    """Show a NodeReport in the inspector; None: show tokens again."""
     inspectorRequested = Signal()
-    """The inspector is to be seen."""
+    """Show the inspector."""
     sideRunsRequested = Signal(object)
-    """These requests are to be run beside the shown run; each answer comes to `View.measured`."""
+    """Run these requests beside the shown run; each result goes to `View.side_run_finished`."""
     stopRequested = Signal()
-    """What is under way is to end; what is there stays."""
+    """Stop the current run and keep its results."""
     samplesRequested = Signal(int)
-    """What is set is to be written so many times at once."""
+    """Generate n samples with the current settings."""
     runActivated = Signal(object)
-    """This run, which is there already, is to be shown in all views."""
+    """Show this existing run in all views."""
     prefixSaveRequested = Signal(str)
-    """What the run has read is to be written to that file."""
+    """Save the prefix that the run has read to this file."""
     prefixLoadRequested = Signal(str)
-    """A prefix is to be read from that file."""
+    """Load a prefix from this file."""
     branchRequested = Signal(object)
-    """A run is to go on from a place of the shown text with something else (an `app.state.branching.TokenReplacement`), or
-    from a node of a search's tree (an `Onward`)."""
+    """Branch from a position of the shown text (an `app.state.branching.Replacement`), or from a node of a search's
+    tree (an `Onward`).
+    """
     wordInputRequested = Signal()
-    """Words are to be typed in place of the selected token."""
+    """Let the user type other words in place of the selected token."""
     fillRequested = Signal(str)
-    """There is nothing to see here: what fills the view is to be run (a name of `app.state.empty_view`)."""
+    """Fill the empty view: run an action named in `app.state.empty_view`."""
     relatedRunRequested = Signal(str)
-    """A run of the shown one's family is to be shown, by its id."""
+    """Show another run of the same run tree, by its id."""
     mediumRequested = Signal(str)
-    """How the sound or picture in that file looks is to be found out; the answer comes to `View.medium_known`."""
+    """Load the media file at this path; the result goes to `View.medium_loaded`."""
     newChatRequested = Signal()
     regenerateRequested = Signal()
     editLastRequested = Signal()
     overflowPolicyChosen = Signal(str)
-    """What a chat does once it no longer fits: a policy of `app.state.conversation`."""
+    """Set the chat's policy for a full context: one of `app.state.conversation`."""
 
 
 class View(QFrame, PresentationHooks, ComparisonHooks, SettingsHooks):
-    """A view of the run. What is not overridden is of no interest to it; what it wants, it says by `signals`."""
+    """A view of the run. Hooks that are not overridden do nothing; requests go out as `signals`."""
 
     report: NodeReport | None = None
-    """What the inspector says while this view is in front; None where it is to speak of tokens."""
+    """Report that the inspector shows while this view is in front; None for tokens."""
     chooses_sequence = False
-    """Whether the reader can choose among several texts in the view itself."""
+    """Whether the user can switch between several texts in the view itself."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -137,64 +138,65 @@ class View(QFrame, PresentationHooks, ComparisonHooks, SettingsHooks):
         self.signals = ViewSignals(self)
 
     def header_widget(self) -> QWidget | None:
-        """Its tools, for the right end of the tab bar."""
+        """Return the view's tools, for the right end of the tab bar."""
         return None
 
     def selected_node_menu(self) -> QMenu | None:
-        """What can be done with what is picked, as a menu that is not open yet; None where nothing can."""
+        """Return a menu for the selection, not yet open; None if there are no actions."""
         return None
 
     def export_table(self) -> Table:
-        """What it shows as a table, a head first; empty where there is none."""
+        """Return the contents as a table with a header; empty if there is none."""
         return ()
 
     def excerpt(self) -> Excerpt | None:
-        """The words it shows; None where it shows none."""
+        """Return the view's text, or None."""
         return None
 
     def saved_view_state(self) -> object:
-        """What the reader has made of it that is nobody else's to know; `restore_view_state` takes it, in the same view made anew
-        when the program speaks another language. None where there is nothing."""
+        """Return the view's own state, to be restored after the window is rebuilt in another language; None for no
+        state.
+        """
         return None
 
     def restore_view_state(self, state: Any) -> None:
-        """Stand as the view stood that `state` comes from; None for one of which nothing is known."""
+        """Restore the state of `saved_view_state`; None for an unknown state."""
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes at once."""
+        """Apply the colours and sizes of `theme`."""
 
     def wording_changed(self) -> None:
-        """Say again what is shown: explanations are worded otherwise from now on."""
+        """Update all texts after the level of detail of explanations changed."""
 
     def show_run(self, run: Run | None) -> None:
-        """Show another run from its beginning; None for an empty page."""
+        """Show another run from its beginning; None shows an empty page."""
 
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
-        """The run has grown, has ended (it has an outcome), or both."""
+        """Handle new events of the run, its end (it has an outcome), or both."""
 
     def cursor_moved(self, run: Run) -> None:
         """Draw up to the cursor."""
 
     def selection_changed(self, run: Run) -> None:
-        """Another token is selected, or none."""
+        """Handle another selected token, or none."""
 
     def influence_changed(self, influence: InfluenceMap | None) -> None:
-        """What of the text the step in question hangs on, or read; None: nothing is asked."""
+        """Show the influence of the text on the inspected step; None: no step is inspected."""
 
     def medium_loaded(self, medium: Medium) -> None:
-        """A sound or a picture has been read, for whoever shows it."""
+        """Handle a loaded audio clip or image."""
 
     def model_ready(self, info: ModelInfo) -> None:
-        """A model is loaded."""
+        """Handle a loaded model."""
 
     def models_changed(self, entries: Sequence[ModelEntry]) -> None:
-        """These models can be chosen."""
+        """Handle the list of available models."""
 
     def family_changed(self, members: Sequence[RunTreeEntry], shown: str) -> None:
-        """The family of the shown run, parents before children, and the shown run's id."""
+        """Handle the run tree of the shown run, parents before children, and the shown run's id."""
 
     def set_conversation(self, conversation: Conversation) -> None:
-        """This is the chat, from now on."""
+        """Show another chat."""
 
     def conversation_changed(self) -> None:
-        """A turn came, went or ended."""
+        """Handle a turn that was added, removed or finished."""

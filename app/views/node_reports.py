@@ -1,4 +1,4 @@
-"""What the inspector is to say of something that is not a token of the shown text. Plain data, no Qt."""
+"""Report for the inspector about something other than a token of the shown text. Plain data, no Qt."""
 
 from __future__ import annotations
 
@@ -6,35 +6,35 @@ from typing import NamedTuple
 
 
 class ReportRow(NamedTuple):
-    """One line of a report's table."""
+    """One row of a report's table."""
 
     cells: tuple[str, ...]
-    """As many as the report has columns; the first one is text, the others are figures."""
+    """One cell per column of the report; the first is text, the others are figures."""
     strong: bool = False
     faint: bool = False
 
 
 class NodeReport(NamedTuple):
-    """A node of a tree, in words and figures."""
+    """A node of a tree, described in text and figures."""
 
     heading: str
-    """What kind of thing it is: Beam node, Drafted node."""
+    """The kind of node, such as “Beam node” or “Drafted node”."""
     token: str
-    """The token, white space made visible."""
+    """The token with visible white space."""
     facts: str
     """One line of figures."""
     sentence: str
-    """Why it lived or died."""
+    """Why the node was kept or pruned."""
     verdict: str = ""
-    """The first words of the sentence, said in bold: Pruned at step 4."""
+    """The first words of the sentence, in bold, such as “Pruned at step 4”."""
     so_far: str = ""
     """The text from the prompt to this node."""
     table_title: str = ""
     columns: tuple[str, ...] = ()
     rows: tuple[ReportRow, ...] = ()
     formula: str = ""
-    """How its score comes about, with its own figures; lines parted by line breaks."""
+    """How its score is computed, with its own values; lines are separated by line breaks."""
     formula_title: str = ""
-    """Empty: Score."""
+    """Title of the formula; empty for “Score”."""
     term: str = ""
-    """The term of the glossary that explains what kind of thing it is."""
+    """Glossary term that explains this kind of node."""

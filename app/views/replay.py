@@ -1,4 +1,4 @@
-"""Playing a run again: the cursor moves by itself, at a speed or one token a press."""
+"""Replay of a run: the cursor moves on its own at a speed, or one token per press."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from app.state.run import Run
 from resources.language import mark
 
 STEP_SPEED = 0.0
-"""The speed at which Play goes one token on and holds."""
+"""Speed at which Play moves one token and pauses."""
 SPEEDS = {STEP_SPEED: mark("Step"), 0.25: "¼×", 0.5: "½×", 1.0: "1×", 2.0: "2×", 4.0: "4×"}
-"""How each speed is written."""
+"""Label of each speed."""
 TOKENS_PER_SECOND = 8.0
-"""Replayed at speed 1."""
+"""Replay rate at speed 1."""
 
 
 class Replay(QObject):
-    """Asks for one place of the cursor after another; `run` is the one that is played."""
+    """Requests cursor positions one after another for `run`."""
 
     cursorRequested = Signal(int)
-    """The cursor is to go there: so many tokens, or steps of a beam search."""
+    """Move the cursor to this number of tokens, or steps of a beam search."""
     playingChanged = Signal(bool)
 
     def __init__(self, parent: QObject) -> None:
@@ -31,17 +31,17 @@ class Replay(QObject):
 
     @property
     def is_playing(self) -> bool:
-        """Whether the cursor moves by itself."""
+        """Whether the replay is running."""
         return self._timer.isActive()
 
     @property
     def interval(self) -> int:
-        """Milliseconds from one token to the next."""
+        """Milliseconds between tokens."""
         return round(1000 / (TOKENS_PER_SECOND * (self.speed or 1.0)))
 
     @Slot()
     def play(self) -> None:
-        """Let the cursor run to the end; from the start again where it is there already."""
+        """Run the cursor to the end, starting over if it is already there."""
         run = self.run
         if run is None or not run.length:
             return
@@ -58,7 +58,7 @@ class Replay(QObject):
 
     @Slot()
     def pause(self) -> None:
-        """Hold the cursor."""
+        """Pause the replay."""
         self._timer.stop()
         self.playingChanged.emit(False)
 
@@ -71,7 +71,7 @@ class Replay(QObject):
             self.play()
 
     def set_speed(self, speed: float) -> None:
-        """Replay `speed` times as fast as usual, one of `SPEEDS`."""
+        """Replay at `speed` times the normal rate, one of `SPEEDS`."""
         self.speed = speed
         if self.is_playing and speed == STEP_SPEED:
             self.pause()
@@ -79,13 +79,13 @@ class Replay(QObject):
             self._timer.start(self.interval)
 
     def step(self, by: int) -> None:
-        """So many tokens on, or back, and hold there."""
+        """Move by a number of tokens, forwards or backwards, and pause."""
         if self.run is not None:
             self.go_to(self.run.cursor + by)
 
     @Slot(int)
     def go_to(self, count: int) -> None:
-        """Hold the cursor at that place, or at the nearest that there is."""
+        """Pause at a position, limited to the run's length."""
         self.pause()
         if self.run is not None:
             self.cursorRequested.emit(min(max(count, 0), self.run.length))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from core.events import Event, StageDetail, TokenChosen, WatermarkSign
 
 WATERMARK_THRESHOLD, _MAX_Z = 3.0, 9.0
-"""Standard deviations from which on a text is said to carry a watermark, and those that fill the height."""
+"""Standard deviations from which a text counts as watermarked, and those at full height."""
 
 
 def _z_height(z: float) -> float:
@@ -36,7 +36,7 @@ def _z_height(z: float) -> float:
 
 
 class StageCurves:
-    """What the steps told, token by token; asked for anew with every token, so it reads each once."""
+    """Collects the step details token by token, reading each token once."""
 
     def __init__(self) -> None:
         self._details: list[tuple[StageDetail, ...]] = []
@@ -44,11 +44,11 @@ class StageCurves:
         self._has_details = False
 
     def clear(self) -> None:
-        """Begin another text."""
+        """Clear the details for another text."""
         self._details, self._signs, self._has_details = [], [], False
 
     def add(self, tokens: Iterable[TokenChosen]) -> None:
-        """Read what was written next."""
+        """Read the details of new tokens."""
         for token in tokens:
             details = token.details
             self._details.append(details)
@@ -57,7 +57,7 @@ class StageCurves:
                 self._signs += [detail.sign for detail in details if detail.sign is not None][:1]
 
     def curves(self, count: int) -> list[SparklineCurve]:
-        """Those of the first `count` tokens; none where no stage tells of one."""
+        """Return the curves of the first `count` tokens; empty if no stage reported details."""
         if not self._has_details:
             return []
         surprise, target, heat = [], [], []
@@ -78,11 +78,11 @@ class StageCurves:
         return [curve for curve in curves if any(value is not None for value in curve.values)]
 
     def describe_token(self, index: int) -> list[str]:
-        """What the curves have at one token, in words."""
+        """Return the curves' values at one token as text."""
         lines = []
         for detail in self._details[index] if index < len(self._details) else ():
             if detail.aim is not None:
-                line = tr("mirostat: {surprise} bits, {target:g} asked for, up to {limit} let through")
+                line = tr("mirostat: {surprise} bits, target {target:g}, limit {limit}")
                 surprise, limit = words.decimal(detail.aim.surprise, 1), words.decimal(detail.aim.limit, 1)
                 lines.append(line.format(surprise=surprise, target=detail.aim.target, limit=limit))
             if detail.heat is not None:
@@ -93,7 +93,7 @@ class StageCurves:
 
 
 class PlayButton(QToolButton):
-    """A triangle, or two bars while it plays."""
+    """Shows a triangle, or two bars while playing."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -103,37 +103,37 @@ class PlayButton(QToolButton):
         self.set_playing(False)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply the colours and sizes of `theme`."""
         self._theme = theme
         self.set_playing(self.is_playing)
 
     def set_stepping(self, stepping: bool) -> None:
-        """Whether a press goes one token on instead of playing."""
+        """Set whether a press moves one token instead of playing."""
         self._is_stepping = stepping
         self.set_playing(self.is_playing)
 
     @Slot(bool)
     def set_playing(self, playing: bool) -> None:
-        """Show what a press would do next."""
+        """Show the action of the next press."""
         self.is_playing = playing
         before, self._shown = self._shown, (playing, self._is_stepping, self._theme)
-        if self._shown == before:  # each run that begins asks for it, and icons take a while to draw
+        if self._shown == before:  # every new run calls this, and icons take a while to draw
             return
         px = self._theme.px(16)
         self.setIconSize(QSize(px, px))
         self.setIcon(create_icon("pause" if playing else "play", self._theme.text, px))
-        label = tr("Pause") if playing else tr("One token on") if self._is_stepping else tr("Play the run again")
+        label = tr("Pause") if playing else tr("One token forward") if self._is_stepping else tr("Replay the run")
         self.setAccessibleName(label)
         self.setToolTip(tooltip(tr("{what} (Space)").format(what=label)))
 
 
 class ChoiceButton(QToolButton):
-    """A button with a menu of which one entry is checked. `chosen(value)`: another was picked."""
+    """A button with a menu of exclusive choices. `chosen(value)`: the user picked another one."""
 
     chosen = Signal(object)
 
     def __init__(self, name: str, label: str, entries: Mapping[Any, str], parent: QWidget) -> None:
-        """`entries`: what is written in the menu for each value; `label`: what the button is for."""
+        """Create the button. `entries`: menu text of each value; `label`: the button's accessible name."""
         super().__init__(parent)
         self.setObjectName(name)
         self.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
@@ -149,7 +149,7 @@ class ChoiceButton(QToolButton):
         self.setMenu(menu)
 
     def show_choice(self, value: float | str, text: str) -> None:
-        """Check the entry of that value, and write `text` on the button."""
+        """Check the entry of that value and show `text` on the button."""
         self.setText(text)
         for action in self._actions.actions():
             action.setChecked(action.data() == value)
@@ -160,27 +160,27 @@ class ChoiceButton(QToolButton):
 
 
 def create_speed_button(parent: QWidget) -> ChoiceButton:
-    """How fast a replay goes: one of `SPEEDS`."""
+    """Return the button for the replay speed, one of `SPEEDS`."""
     entries = {speed: tr("Step by step") if speed == STEP_SPEED else title for speed, title in SPEEDS.items()}
     button = ChoiceButton("speedButton", tr("Speed"), entries, parent)
-    button.setToolTip(tr("Speed of the replay"))
+    button.setToolTip(tr("Replay speed"))
     return button
 
 
 def create_measure_button(parent: QWidget) -> ChoiceButton:
-    """What the bars show: one of `MEASURES`."""
+    """Return the button for the measure of the bars, one of `MEASURES`."""
     entries = {name: tr(measure.title) for name, measure in MEASURES.items()}
     button = ChoiceButton("measureButton", tr("What the bars show"), entries, parent)
-    button.setToolTip(tr("What the bars show: the higher, the more doubt"))
+    button.setToolTip(tr("What the bars show: higher = more uncertain"))
     return button
 
 
 _MIN_WIDTH_IN_LINES = 52
-"""Lines of type that it must be wide, for what the bars show to be said beside them."""
+"""Minimum width, in line heights, for showing the measure beside the bars."""
 
 
 class Timeline(View):
-    """Where the cursor stands, and the replay that moves it."""
+    """Shows the cursor position and replays the run."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("timeline", parent)
@@ -198,7 +198,7 @@ class Timeline(View):
         self.guess_button.setObjectName("guessButton")
         self.guess_button.setText(tr("Guess"))
         self.measure = "surprise"
-        """What the bars show: a name of `MEASURES`."""
+        """The measure of the bars: a name in `MEASURES`."""
         self._hides_future = False
         self._build()
         self.set_measure(self.measure)
@@ -217,7 +217,7 @@ class Timeline(View):
         self.forward_button.clicked.connect(self.step_forward)
         self.speed_button.chosen.connect(self.set_speed)
         self.measure_button.chosen.connect(self.set_measure)
-        self.guess_button.setToolTip(tr("Guess first: the text holds before a word, and you say which it is"))
+        self.guess_button.setToolTip(tr("Guess mode: the text pauses before a word, and you guess it"))
         self.count_label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         row = self._row = QHBoxLayout(self)
         for widget in (self.play_button, self.back_button, self.forward_button):
@@ -238,12 +238,12 @@ class Timeline(View):
         self._update_bars()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Where it is narrow the bars keep their room."""
+        """Hide the measure button if there is little room, in favour of the bars."""
         super().resizeEvent(event)
         self.measure_button.setVisible(self.width() >= _MIN_WIDTH_IN_LINES * self.fontMetrics().height())
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes at once."""
+        """Apply the colours and sizes of `theme`."""
         for part in (self.play_button, self.back_button, self.forward_button, self.sparkline):
             part.set_theme(theme)
         self._row.setContentsMargins(theme.space(14), theme.space(8), theme.space(14), theme.space(8))
@@ -254,31 +254,31 @@ class Timeline(View):
         self._set_count_text(self.count_label.text())
         self.speed_button.setMinimumWidth(theme.px(44))
 
-    # What the shell calls
+    # Called by the window
 
     def export_table(self) -> Table:
-        """Every place, with the surprise that its bar shows."""
+        """Return one row per position, with its surprise."""
         run = self.replay.run
         return timeline_table(run.cursor_tokens, len(run.beginning)) if run is not None and self._values else ()
 
     def wording_changed(self) -> None:
-        """Say it all again."""
+        """Update all texts."""
         self._update_bars()
 
     def show_run(self, run: Run | None) -> None:
-        """Show another run from its beginning."""
+        """Show another run from its start."""
         self.replay.pause()
         self.replay.run, self._values, self._shown = run, [], (0, 0)
         self._curves.clear()
         self._update_bars()
 
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
-        """Add bars for what was written."""
+        """Add bars for new tokens."""
         self.replay.run = run
         self._update_bars()
 
     def cursor_moved(self, run: Run) -> None:
-        """Move the cursor, and show another sequence where the run shows one."""
+        """Move the cursor, and switch to another sequence if the run does."""
         self.replay.run = run
         self._update_bars()
 
@@ -310,14 +310,16 @@ class Timeline(View):
         )
 
     def _set_count_text(self, text: str) -> None:
-        """A label of a fixed size: any other has the whole window laid out anew at each change of its text."""
+        """Set the label's text and fix its size, because other labels trigger a layout of the whole window on every
+        change.
+        """
         measured = self.count_label.fontMetrics()
         width = max(map(measured.horizontalAdvance, ("0,000 / 0,000", text)))
         self.count_label.setFixedSize(width, measured.height())
         self.count_label.setText(text)
 
     def _expected_length(self) -> int:
-        """Room for what is still to come, so that bars do not shrink with every token."""
+        """Return the expected number of tokens, so that bars do not shrink with every token."""
         run = self.replay.run
         if run is None or run.finished is not None or run.outcome is not None:
             return 0
@@ -332,7 +334,7 @@ class Timeline(View):
         number = run.number_of(index)
         surprise = surprise_bits(token.raw_log_probability)
         if math.isnan(MEASURES[self.measure].compute(token)) or math.isnan(surprise):
-            tip = tr("{number:,}  {piece}\nthe engine does not tell this figure")
+            tip = tr("{number:,}  {piece}\nnot reported by the engine")
             return tip.format(number=number, piece=token_text(token.piece, token.is_special))
         if self.measure != "surprise":
             measure = MEASURES[self.measure]
@@ -340,35 +342,39 @@ class Timeline(View):
             tip = f"{number:,}  {token_text(token.piece, token.is_special)}\n{value}"
             return "\n".join((tip, *self._curves.describe_token(index)))
         tip = pick(
-            tr("{number:,}  {piece}\nthe model saw it coming: {chance}"),
+            tr("{number:,}  {piece}\nmodel probability: {chance}"),
             tr("{number:,}  {piece}\nsurprise {surprise} ({share})"),
             tr("{number:,}  {piece}\n−log₂ p = {bits:.4f} bits, p = {chance}"),
         ).format(
-            number=number, piece=token_text(token.piece, token.is_special), surprise=format_bits(surprise), bits=surprise,
-            share=words.percent(token.raw_probability), chance=share(token.raw_probability),
-        )  # fmt: skip
+            number=number,
+            piece=token_text(token.piece, token.is_special),
+            surprise=format_bits(surprise),
+            bits=surprise,
+            share=words.percent(token.raw_probability),
+            chance=share(token.raw_probability),
+        )
         return "\n".join((tip, *self._curves.describe_token(index)))
 
     @Slot()
     def hide_future(self) -> None:
-        """Show nothing of what lies behind the cursor: somebody is to guess it."""
+        """Hide everything after the cursor while the user guesses."""
         self._hides_future = True
         self._update_bars()
 
     @Slot()
     def show_future(self) -> None:
-        """Show the whole run again."""
+        """Show the full run again."""
         self._hides_future = False
         self._update_bars()
 
     @Slot()
     def step_back(self) -> None:
-        """One token back."""
+        """Move one token back."""
         self.replay.step(-1)
 
     @Slot()
     def step_forward(self) -> None:
-        """One token forward."""
+        """Move one token forward."""
         self.replay.step(1)
 
     def set_speed(self, speed: float) -> None:
@@ -378,7 +384,7 @@ class Timeline(View):
         self.play_button.set_stepping(speed == STEP_SPEED)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Space plays and pauses wherever the focus is in here."""
+        """Play or pause with Space, wherever the focus is in the timeline."""
         if event.key() == Qt.Key.Key_Space:
             self.replay.toggle()
         else:

@@ -1,1 +1,1 @@
-"""Parts of the window that know nothing of decoding: plain values go in, signals come out."""
+"""General-purpose widgets that do not depend on decoding: plain values in, signals out."""

@@ -1,4 +1,4 @@
-"""A message inside the window: what happened, why, what to do; details unfold."""
+"""A message inside the window: what happened, why, what to do; details can be expanded."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ from resources.language import join_sentences, tr
 
 _GAP = 10
 _NARROW_ICON_WIDTHS = 20
-"""Widths of the icon."""
+"""Width below which the lower part is not indented, in icon widths."""
 
 
 class Banner(QFrame):
-    """Hidden until `show_message`, which makes what is in it: most never have anything to say. `actionChosen` tells
-    which of its buttons was pressed; dismissing says `dismiss`."""
+    """A message bar, hidden until `show_message`, which builds it on first use.
+
+    `actionChosen` reports the pressed button; dismissing reports `dismiss`.
+    """
 
     actionChosen = Signal(str)
 
@@ -41,7 +43,7 @@ class Banner(QFrame):
     def show_message(
         self, title: str, cause: str = "", remedy: str = "", details: str = "", actions: Sequence[tuple[str, str]] = ()
     ) -> None:
-        """Show a message in place of the last one; `actions` are (name, label)."""
+        """Replace the message. `actions` are (name, label)."""
         self._build()
         self.title.setText(title)
         for label, text in ((self.cause, cause), (self.remedy, remedy)):
@@ -60,28 +62,28 @@ class Banner(QFrame):
 
     @property
     def last_title(self) -> str:
-        """Title of the last message; empty before there was one."""
+        """Title of the last message; empty before the first one."""
         return self.accessibleName()
 
     @property
     def message(self) -> tuple[str, str, list[tuple[str, str]]]:
-        """Title, cause and buttons of the last message, which has been shown."""
+        """Title, cause and buttons of the last message."""
         actions = [(button.objectName().removesuffix("Action"), button.text()) for button in self._buttons]
         return self.title.text(), self.cause.text(), actions
 
     @Slot()
     def dismiss(self) -> None:
-        """Hide it and say so."""
+        """Hide the banner and emit `dismiss`."""
         if not self.isHidden():
             self.hide()
             self.actionChosen.emit("dismiss")
 
     def button(self, name: str) -> QPushButton | None:
-        """The button of an action; None when this message has none of that name."""
+        """Return the button of an action, or None if this message has no such action."""
         return next((button for button in self._buttons if button.objectName() == f"{name}Action"), None)
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours, icon and the height of the details."""
+        """Apply colours, icon and the height of the details."""
         self._theme = theme
         if self._is_built:
             self._apply_theme(theme)
@@ -137,7 +139,7 @@ class Banner(QFrame):
         row.addWidget(self.close_button, 0, Qt.AlignmentFlag.AlignTop)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """What stands below the words begins with them, or with the icon where it is narrow."""
+        """Indent the lower part to the text, or to the icon if the banner is narrow."""
         super().resizeEvent(event)
         if not self._is_built:
             return

@@ -25,12 +25,12 @@ from app.widgets.plain_text import show_tooltip
 from resources.language import tr
 
 MIN_BAR_WIDTH = 40
-"""Pixels at 100 % that a track must have to stand beside its label."""
+"""Minimum track width in pixels at 100 % to be placed beside its label."""
 
 
 @dataclass(frozen=True, slots=True)
 class BarRow:
-    """One row. `lengths` are shares of the track: the upper bar grey, the lower one in the accent colour."""
+    """One row. `lengths` are fractions of the track: the upper bar is grey, the lower one has the accent colour."""
 
     label: str
     lengths: tuple[float, ...]
@@ -39,24 +39,24 @@ class BarRow:
     faint: bool = False
     tip: str = ""
     bar_colors: tuple[str, ...] = field(default=())
-    """Colour names of the bars, where they differ from the usual ones."""
+    """Colour names of the bars, if they differ from the defaults."""
     key: int | None = None
-    """What `Bars.rowPicked` says when the row is clicked; None: it cannot be."""
+    """Value of `rowPicked` when the row is clicked; None: not clickable."""
     hints: tuple[float, ...] = ()
-    """Shares of the track that faint strokes reach, on a scale of their own, where the bars would be too short."""
+    """Lengths of faint strokes as fractions of the track, on their own scale, for bars that would be too short."""
 
     @property
     def colors(self) -> tuple[str, ...]:
-        """Names of the colours of its bars."""
+        """Colour names of the bars."""
         return self.bar_colors or (("faint", "accent") if len(self.lengths) == 2 else ("accent",))
 
 
 @dataclass(frozen=True)
 class BarsLayout:
-    """Rows below a head, `width` pixels wide: a label at the left, bars, columns of figures flush right.
+    """Rows below a header, `width` pixels wide: label at the left, bars, right-aligned columns of figures.
 
-    `widest_figure`: the longest figure there can be; `fits_labels`: the column of labels is as wide as its longest one.
-    What has to measure words does so once.
+    `widest_figure`: the longest possible figure; `fits_labels`: the label column is as wide as its longest label.
+    Measurements are cached.
     """
 
     theme: Theme
@@ -68,7 +68,7 @@ class BarsLayout:
 
     @cached_property
     def columns(self) -> list[tuple[float, float]]:
-        """(left, width) of each column of figures, set flush right; the same for every set of rows."""
+        """(left, width) of each right-aligned column of figures; independent of the rows' values."""
         theme = self.theme
         count = max((len(row.figures) for row in self.rows), default=0)
         least = QFontMetricsF(theme.font(13, 600, tabular=True)).horizontalAdvance(self.widest_figure)
@@ -83,7 +83,7 @@ class BarsLayout:
 
     @cached_property
     def label_width(self) -> float:
-        """Width of the column of labels."""
+        """Width of the label column."""
         if not self.fits_labels:
             return min(self.theme.px(88), self.width * 0.3)
         metrics = QFontMetricsF(self.theme.font(13, 600))
@@ -92,33 +92,33 @@ class BarsLayout:
 
     @cached_property
     def bar_width(self) -> float:
-        """Width that labels and figures leave for bars."""
+        """Width left for bars between labels and figures."""
         columns = self.columns
         return (columns[0][0] if columns else self.width) - self.theme.px(12) - self.label_width
 
     @cached_property
     def is_stacked(self) -> bool:
-        """Whether the bars lie below the words, because the figures leave no room beside them."""
+        """Whether the bars are below the labels because the figures leave too little room beside them."""
         is_narrow = bool(self.rows) and self.bar_width < self.theme.px(MIN_BAR_WIDTH)
         return is_narrow or any(len(row.figures) > 2 for row in self.rows)
 
     @property
     def row_height(self) -> int:
-        """Pixels from row to row."""
+        """Distance between rows in pixels."""
         return self.theme.px(36 if self.is_stacked else 23)
 
     @property
     def head_height(self) -> int:
-        """Pixels above the first row."""
+        """Height above the first row in pixels."""
         return self.theme.px(18) if self.head else 0
 
     @property
     def height(self) -> int:
-        """Pixels of everything."""
+        """Total height in pixels."""
         return self.head_height + self.row_height * len(self.rows)
 
     def row_at(self, y: int) -> BarRow | None:
-        """The row at that height; None where none is."""
+        """Return the row at a y position, or None."""
         number = (y - self.head_height) // self.row_height
         return self.rows[number] if 0 <= number < len(self.rows) else None
 
@@ -127,7 +127,7 @@ _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 def paint_bars(painter: QPainter, layout: BarsLayout) -> None:
-    """Head, then the rows."""
+    """Paint the header, then the rows."""
     if layout.head:
         _paint_head(painter, layout)
     height, columns, label_width = layout.row_height, layout.columns, layout.label_width
@@ -144,7 +144,7 @@ def paint_bars(painter: QPainter, layout: BarsLayout) -> None:
 
 
 def paint_marked_row(painter: QPainter, layout: BarsLayout, number: int) -> None:
-    """The ground of a row that is picked, and a stroke at its left edge."""
+    """Paint the background of a marked row and a line at its left edge."""
     theme, top = layout.theme, layout.head_height + number * layout.row_height
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(theme.color("tint"))
@@ -152,7 +152,7 @@ def paint_marked_row(painter: QPainter, layout: BarsLayout, number: int) -> None
 
 
 def _paint_head(painter: QPainter, layout: BarsLayout) -> None:
-    """Names of the columns, each with a swatch of the bar it belongs to."""
+    """Paint the column names, each with a swatch of its bar's colour."""
     theme, height, rows = layout.theme, layout.theme.px(16), layout.rows
     painter.setFont(theme.font(11))
     colors = rows[0].colors if rows and len(rows[0].lengths) > 1 else ()
@@ -168,19 +168,19 @@ def _paint_head(painter: QPainter, layout: BarsLayout) -> None:
 def _paint_words(
     painter: QPainter, theme: Theme, row: BarRow, cell: QRectF, columns: list[tuple[float, float]]
 ) -> None:
-    """The label in its cell, cut short where it is too long, and the figures in their columns."""
+    """Paint the label, elided to its cell, and the figures in their columns."""
     font = theme.font(13, 600 if row.strong else 400, tabular=True)
     painter.setFont(font)
     painter.setPen(theme.color("accent" if row.strong else "muted" if row.faint else "text"))
     shown = QFontMetricsF(font).elidedText(row.label, Qt.TextElideMode.ElideRight, cell.width() - theme.px(6))
-    painter.setLayoutDirection(Qt.LayoutDirection.LayoutDirectionAuto)  # a token is read in its own direction
+    painter.setLayoutDirection(Qt.LayoutDirection.LayoutDirectionAuto)  # draw each token in its own text direction
     painter.drawText(cell, Qt.AlignmentFlag.AlignVCenter, shown)
     for text, (left, width) in zip(row.figures, columns, strict=False):
         painter.drawText(QRectF(left, cell.top(), width, cell.height()), _RIGHT, text)
 
 
 def _paint_track(painter: QPainter, theme: Theme, row: BarRow, cell: QRectF) -> None:
-    """The track, the hints on it, and the bars."""
+    """Paint the track, its hints and the bars."""
     thick, count = theme.px(5), max(1, len(row.lengths))
     block = thick * count + (count - 1)
     top = cell.top() + (cell.height() - block) / 2
@@ -199,14 +199,13 @@ def _paint_track(painter: QPainter, theme: Theme, row: BarRow, cell: QRectF) -> 
 
 
 class BarList(QWidget, AccessibleWidget):
-    """Painted rows; the tip of a row appears on hover, and the whole can be copied as a table. Rows with a key can be
-    clicked."""
+    """Painted rows with a tooltip on hover; rows with a key can be clicked, and all can be copied as a table."""
 
     rowPicked = Signal(int)
     accessible_role = Role.List
 
     def __init__(self, theme: Theme, label: str, parent: QWidget | None = None, fits_labels: bool = False) -> None:
-        """`fits_labels`: the column is as wide as its longest label; else the same whatever stands in it."""
+        """Create the widget. `fits_labels`: fit the label column to its longest label instead of a fixed width."""
         super().__init__(parent)
         self._label = label
         self._marked_key: int | None = None
@@ -215,13 +214,13 @@ class BarList(QWidget, AccessibleWidget):
         self.setAccessibleName(label)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply the colours and sizes of `theme`."""
         self._layout = replace(self._layout, theme=theme, width=self.width())
         self.updateGeometry()
         self.update()
 
     def set_rows(self, rows: Sequence[BarRow], head: Sequence[str] = (), widest: str = "0.00") -> None:
-        """Show these rows; `head` names the columns of figures, `widest` is the longest figure there can be."""
+        """Show these rows. `head` names the columns of figures; `widest` is the longest possible figure."""
         self._lay_out(replace(
             self._layout, width=self.width(), rows=tuple(rows), head=tuple(head), widest_figure=widest
         ))  # fmt: skip
@@ -232,11 +231,11 @@ class BarList(QWidget, AccessibleWidget):
 
     @property
     def rows(self) -> tuple[BarRow, ...]:
-        """What is shown."""
+        """The shown rows."""
         return self._layout.rows
 
     def accessible_parts(self) -> list[AccessiblePart]:
-        """A row after the other, by its label and figures."""
+        """Return one part per row, with its label and figures."""
         return [self._part(number, row) for number, row in enumerate(self.rows)]
 
     def _part(self, number: int, row: BarRow) -> AccessiblePart:
@@ -253,36 +252,36 @@ class BarList(QWidget, AccessibleWidget):
         return QRect(0, layout.head_height + number * layout.row_height, self.width(), layout.row_height)
 
     def mark_row(self, key: int | None) -> None:
-        """Shade the row of that key; None for none."""
+        """Shade the row with that key; None shades none."""
         self._marked_key = key
         self.update()
 
     def table_text(self) -> str:
-        """The rows as tab-separated text."""
+        """Return the rows as tab-separated text."""
         head = ["\t".join((self._label, *self._layout.head))] if self._layout.head else []
         return "\n".join([*head, *("\t".join((row.label, *row.figures)) for row in self.rows)])
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Put the bars below the words where it gets narrow."""
+        """Put the bars below the labels if the widget is narrow."""
         super().resizeEvent(event)
         self._lay_out(replace(self._layout, width=self.width()))
 
     def _lay_out(self, layout: BarsLayout) -> None:
-        """Take another layout, and another height with it."""
+        """Replace the layout and update the height."""
         before, self._layout = self._layout.height, layout
         if layout.height != before:
             self.updateGeometry()
 
     def sizeHint(self) -> QSize:
-        """As high as the rows."""
+        """Return the height of all rows."""
         return QSize(self._layout.theme.px(240), self._layout.height)
 
     def minimumSizeHint(self) -> QSize:
-        """Narrow, but never cut off below."""
+        """Return a small width and the full height."""
         return QSize(self._layout.theme.px(160), self._layout.height)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Head, then the rows."""
+        """Paint the header, then the rows."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         marked = next(
@@ -293,7 +292,7 @@ class BarList(QWidget, AccessibleWidget):
         paint_bars(painter, self._layout)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Pick a row that can be."""
+        """Pick a row that has a key."""
         row = self._layout.row_at(round(event.position().y()))
         if event.button() == Qt.MouseButton.LeftButton and row is not None and row.key is not None:
             self.rowPicked.emit(row.key)
@@ -301,7 +300,7 @@ class BarList(QWidget, AccessibleWidget):
             super().mousePressEvent(event)
 
     def event(self, event: QEvent) -> bool:
-        """Tell of the row under the pointer."""
+        """Show the tooltip of the row under the pointer."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             row = self._layout.row_at(event.pos().y())
             show_tooltip(event.globalPos(), row.tip if row is not None else "", self)
@@ -309,12 +308,12 @@ class BarList(QWidget, AccessibleWidget):
         return super().event(event)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        """Offer to copy the rows."""
+        """Show a menu for copying the rows."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.addAction(tr("Copy as a table"), self.copy_table)
+        menu.addAction(tr("Copy as table"), self.copy_table)
         menu.popup(event.globalPos())
 
     def copy_table(self) -> None:
-        """Put the rows on the clipboard."""
+        """Copy the rows to the clipboard."""
         QGuiApplication.clipboard().setText(self.table_text())

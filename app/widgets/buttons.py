@@ -16,7 +16,7 @@ from resources.language import mark, tr
 
 
 class MenuButton(QToolButton):
-    """`actions` are (words, slot)."""
+    """A menu button. `actions` are (label, slot)."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class MenuButton(QToolButton):
 
 
 class SegmentButton(QPushButton):
-    """Asks for the room of its words in bold, as they are when it is on: nothing moves or is cut when it is chosen."""
+    """Reserves the width of its bold label, so that nothing moves or is cut when it is selected."""
 
     def sizeHint(self) -> QSize:
         bold = QFont(self.font())
@@ -54,14 +54,14 @@ class SegmentButton(QPushButton):
 
 
 class SegmentedControl(QWidget):
-    """Exclusive buttons side by side; `chosen` tells the value of the one the user pressed."""
+    """Exclusive buttons side by side. `chosen` emits the value of the pressed button."""
 
     chosen = Signal(str)
 
     def __init__(
         self, choices: Sequence[tuple[str, str]], label: str, parent: QWidget | None = None, wraps: bool = False
     ) -> None:
-        """`choices`: (value, title). One that `wraps` fills several lines where it is narrow."""
+        """Create the buttons. `choices`: (value, title). `wraps`: break into several lines if there is little room."""
         super().__init__(parent)
         self.setAccessibleName(label)
         self._group = QButtonGroup(self)
@@ -73,7 +73,7 @@ class SegmentedControl(QWidget):
         for number, (value, title) in enumerate(choices):
             button = SegmentButton(title, self)
             button.setCheckable(True)
-            button.setAutoExclusive(True)  # screen readers then call it one of several
+            button.setAutoExclusive(True)  # screen readers then announce it as one of several
             button.setObjectName(f"{value}Segment")
             button.setProperty("role", "quiet")
             button.setAccessibleName(f"{label}: {title}")
@@ -92,15 +92,15 @@ class SegmentedControl(QWidget):
 
     @property
     def value(self) -> str:
-        """The value that is on."""
+        """The selected value."""
         return self._values[self._group.checkedId()]
 
     def set_value(self, value: str) -> None:
-        """Switch that one on, without a signal."""
+        """Select a value without emitting a signal."""
         self._group.button(self._values.index(value)).setChecked(True)
 
     def button(self, value: str) -> QPushButton:
-        """The button of one value."""
+        """Return the button of a value."""
         return self._buttons[value]
 
     @Slot(int)
@@ -116,7 +116,7 @@ RUN_BUTTON_MODES = {
 
 
 class RunButton(QPushButton):
-    """Icon, word and key in one button of constant width, so that nothing beside it moves."""
+    """Icon, label and shortcut in a button of constant width, so that its neighbours do not move."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -134,7 +134,7 @@ class RunButton(QPushButton):
 
     @Slot(str)
     def set_mode(self, face: str) -> None:
-        """Show one of FACES; while stopping it cannot be pressed."""
+        """Show one of RUN_BUTTON_MODES; the button is disabled while stopping."""
         if face == self._face:
             return
         self._face = face
@@ -146,14 +146,14 @@ class RunButton(QPushButton):
         self.update()
 
     def set_compact(self, brief: bool) -> None:
-        """Leave the key to the tip, where there is little room."""
+        """Show the shortcut only in the tooltip if there is little room."""
         if brief != self._is_compact:
             self._is_compact = brief
             self.updateGeometry()
             self.update()
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes."""
+        """Apply the colours and sizes of `theme`."""
         self._theme = theme
         self.updateGeometry()
         self.update()
@@ -167,12 +167,12 @@ class RunButton(QPushButton):
         return self.sizeHint()
 
     def _mode_parts(self, face: str) -> tuple[str, str, str]:
-        """Icon, word and key of a face, the key empty where it is left to the tip."""
+        """Return icon, label and shortcut of a mode; the shortcut is empty if the button is compact."""
         name, word, key = RUN_BUTTON_MODES[face]
         return name, tr(word), "" if self._is_compact else key
 
     def _mode_width(self, face: str) -> int:
-        """Width that a face needs."""
+        """Return the width that a mode needs."""
         assert self._theme is not None
         _name, word, key = self._mode_parts(face)
         words = QFontMetrics(self._theme.font(13, 600)).horizontalAdvance(word)
@@ -180,7 +180,7 @@ class RunButton(QPushButton):
         return self._theme.px(12) + self._theme.px(7) + words + keys + 2 * self._theme.space(14)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        super().paintEvent(event)  # a button without words
+        super().paintEvent(event)  # paints the button without its text
         if self._theme is not None:
             self._paint_face(QPainter(self), self._theme)
 

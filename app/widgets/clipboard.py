@@ -1,4 +1,4 @@
-"""Words on the clipboard."""
+"""Text and HTML on the clipboard."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from PySide6.QtCore import QMimeData
 from PySide6.QtGui import QGuiApplication
 
 _HEADLESS_PLATFORMS = ("offscreen", "minimal")
-"""Platforms of Qt whose clipboard is the program's own, and goes with it."""
+"""Qt platforms whose clipboard belongs to the process and ends with it."""
 
 
 def copy_text_and_html(plain: str, html: str) -> None:
-    """For what takes HTML and for what does not; who pastes decides."""
+    """Put text and HTML on the clipboard; the receiving program chooses."""
     data = QMimeData()
     data.setText(plain)
     data.setHtml(html)
@@ -21,6 +21,6 @@ def copy_text_and_html(plain: str, html: str) -> None:
 
 @atexit.register
 def _clear_at_exit() -> None:
-    """Without a screen Qt would let go of it only after Python has ended, and that ends the process with a fault."""
+    """Clear the clipboard on headless platforms: Qt would free it after Python has ended and crash."""
     if QGuiApplication.instance() is not None and QGuiApplication.platformName() in _HEADLESS_PLATFORMS:
         QGuiApplication.clipboard().clear()

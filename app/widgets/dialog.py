@@ -10,38 +10,38 @@ from app.widgets.screen import available_rect
 from app.widgets.tab_order import TabOrder
 
 WINDOW_FRAME = QSize(16, 40)
-"""What a desktop puts around a window, more or less."""
+"""Approximate size of a window's frame on the desktop."""
 
 
 class BaseDialog(QDialog):
-    """Line by line, each from its beginning, and round again."""
+    """Base class of the dialogs: the Tab order goes line by line and wraps around."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._order = TabOrder(self, lambda: (self,))
 
     def showEvent(self, event: QShowEvent) -> None:
-        """What does not fit on the screen is scrolled."""
+        """Limit the dialog to the screen before it is shown; larger contents scroll."""
         layout = self.layout()
         if layout is not None:
-            layout.activate()  # what it needed before its labels knew their width counts no more
+            layout.activate()  # drop the size hint from before the labels had their width
         room = available_rect(self).size() - WINDOW_FRAME
         self.resize(self.size().boundedTo(room))
         super().showEvent(event)
 
     def focusNextPrevChild(self, forwards: bool) -> bool:
-        """Tab and Shift+Tab."""
+        """Move the focus with Tab and Shift+Tab."""
         return self._order.move_focus(forwards)
 
 
 WIDTH_IN_DIGITS = 54
-"""Digits of its own type side by side."""
+"""Width of the contents in digits of the dialog's font."""
 RESERVED_HEIGHT, MIN_HEIGHT = 160, 120
-"""Pixels of the screen's height for the dialog's frame and foot; and what it takes at least."""
+"""Pixels of the screen's height reserved for the dialog's frame and buttons, and the minimum height of the contents."""
 
 
 class FittedScrollArea(QScrollArea):
-    """As large as what is in it, where the screen has room for that."""
+    """A scroll area as large as its contents, if the screen has room."""
 
     def __init__(self) -> None:
         super().__init__(widgetResizable=True)
@@ -65,14 +65,14 @@ class FittedScrollArea(QScrollArea):
 
 
 class ScrolledDialog(BaseDialog):
-    """What is read is scrolled; the buttons below it stay in sight."""
+    """A dialog with scrolled contents and buttons that stay visible below."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._scroll = FittedScrollArea()
 
     def set_content(self, content: QWidget, buttons: QWidget) -> None:
-        """Lay both out, once they are made."""
+        """Lay out the contents and the buttons."""
         self._scroll.setWidget(content)
         buttons.setContentsMargins(20, 8, 20, 16)
         outer = QVBoxLayout(self)
@@ -82,6 +82,6 @@ class ScrolledDialog(BaseDialog):
         outer.addWidget(buttons)
 
     def showEvent(self, event: QShowEvent) -> None:
-        """As high as there is room for: Qt alone gives a window two thirds of the screen."""
+        """Use the full available height; Qt alone limits a window to two thirds of the screen."""
         self.resize(self.sizeHint())
         super().showEvent(event)

@@ -1,4 +1,4 @@
-"""The mark of a drafter: a letter, a shape and a colour of its own, the same in the picker, in trees and in legends."""
+"""The mark of a drafter: a letter, a shape and a colour, the same in the picker, in trees and in legends."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ MARK_SIZE = 15.0
 
 
 def drafter_letter(number: int) -> str:
-    """A for the first drafter, B for the second …"""
+    """Return A for the first drafter, B for the second, and so on."""
     return chr(ord("A") + number % 26)
 
 
 def drafter_colour(theme: Theme, number: int) -> QColor:
-    """The drafter's own colour."""
+    """Return the drafter's colour."""
     colours = DRAFTERS[theme.name]
     return QColor(colours[number % len(colours)])
 
 
 def drafter_shape(number: int, box: QRectF) -> QPainterPath:
-    """Circle, square, diamond, hexagon, filling `box`."""
+    """Return the drafter's shape, filling `box`: circle, square, diamond or hexagon."""
     path = QPainterPath()
     kind = number % 4
     if kind == 0:
@@ -46,7 +46,7 @@ def _polygon(middle: QPointF, radius: float, corners: int) -> QPolygonF:
 
 
 def paint_drafter_mark(painter: QPainter, theme: Theme, number: int, box: QRectF, opacity: float = 1.0) -> None:
-    """The shape in its colour, the letter on it; `opacity` below 1 for what led nowhere."""
+    """Paint the shape and its letter; lower the opacity for rejected drafts."""
     painter.save()
     painter.setOpacity(painter.opacity() * opacity)
     painter.fillPath(drafter_shape(number, box), drafter_colour(theme, number))

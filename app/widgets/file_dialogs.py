@@ -18,31 +18,32 @@ _last_folder = ""
 
 
 def initial_folder() -> str:
-    """The folder in which the next dialog begins: the one used last, the user's documents, or their home."""
+    """Return the folder in which the next dialog starts: the last used one, the documents folder or the home folder."""
     places = QStandardPaths.StandardLocation
     candidates = (_last_folder, *map(QStandardPaths.writableLocation, (places.DocumentsLocation, places.HomeLocation)))
     return next((folder for folder in candidates if folder and QFileInfo(folder).isDir()), "/")
 
 
 def remember_folder(path: str) -> None:
-    """Begin the next dialog in the folder of that file, or in that folder."""
+    """Start the next dialog in the folder of this file, or in this folder."""
     global _last_folder
     info = QFileInfo(path)
     _last_folder = info.absoluteFilePath() if info.isDir() else info.absolutePath()
 
 
 class _FolderMemory(QObject):
-    """Remembers the folder of what a dialog has chosen. A part of the dialog: PySide cannot let go of a connection to a
-    plain function while the dialog is being destroyed."""
+    """Remembers the folder of a dialog's choice. It is a child of the dialog, because PySide cannot release a
+    connection to a plain function while the dialog is destroyed.
+    """
 
     @Slot(str)
     def remember(self, path: str) -> None:
-        """Begin the next dialog there."""
+        """Start the next dialog in the folder of `path`."""
         remember_folder(path)
 
 
 def open_save_dialog(parent: QWidget, title: str, name: str, kinds: str, slot: Callable[[str], None]) -> None:
-    """`name` is offered, its ending is added where none is typed; `kinds` as `Pictures (*.png)`."""
+    """Open a save dialog with `name` proposed; its suffix is added if none is typed. `kinds`: `Pictures (*.png)`."""
     dialog = _create_dialog(parent, title, kinds, slot)
     dialog.setAcceptMode(dialog.AcceptMode.AcceptSave)
     dialog.setDefaultSuffix(name.rpartition(".")[2])
@@ -51,21 +52,21 @@ def open_save_dialog(parent: QWidget, title: str, name: str, kinds: str, slot: C
 
 
 def open_file_dialog(parent: QWidget, title: str, kinds: str, slot: Callable[[str], None]) -> None:
-    """One file that is there."""
+    """Open a dialog for one existing file."""
     dialog = _create_dialog(parent, title, kinds, slot)
     dialog.setFileMode(dialog.FileMode.ExistingFile)
     dialog.open()
 
 
 def open_folder_dialog(parent: QWidget, title: str, slot: Callable[[str], None]) -> None:
-    """One folder that is there."""
+    """Open a dialog for one existing folder."""
     dialog = _create_dialog(parent, title, "", slot)
     dialog.setFileMode(dialog.FileMode.Directory)
     dialog.open()
 
 
 def _create_dialog(parent: QWidget, title: str, kinds: str, slot: Callable[[str], None]) -> QFileDialog:
-    from PySide6.QtWidgets import QFileDialog  # takes longer to import than the window can wait
+    from PySide6.QtWidgets import QFileDialog  # slow import, which the window's start does not need
 
     dialog = QFileDialog(parent.window(), title, initial_folder(), kinds)
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -75,14 +76,14 @@ def _create_dialog(parent: QWidget, title: str, kinds: str, slot: Callable[[str]
 
 
 def show_save_error(parent: QWidget, path: str, error: OSError) -> None:
-    """Which file, why, and what to do about it."""
-    from PySide6.QtWidgets import QMessageBox  # takes longer to import than the window can wait
+    """Show which file could not be saved, why, and what to do."""
+    from PySide6.QtWidgets import QMessageBox  # slow import, which the window's start does not need
 
     cause = error.strerror or str(error) or tr("the file could not be written")
     box = QMessageBox(
         QMessageBox.Icon.Warning,
         tr("Not saved"),
-        as_plain_text(tr("{path} was not saved: {cause}.").format(path=path, cause=cause)),
+        as_plain_text(tr("{path} could not be saved: {cause}.").format(path=path, cause=cause)),
         parent=parent.window(),
     )
     box.setInformativeText(tr("Choose another folder or another name."))

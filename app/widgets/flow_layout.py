@@ -1,4 +1,4 @@
-"""A layout that fills lines from the left and breaks them like words."""
+"""A layout that fills lines from the left and wraps them like words."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from PySide6.QtWidgets import QLayout, QLayoutItem, QSizePolicy, QWidget
 
 
 def delete_widget(widget: QWidget) -> None:
-    """Take it from its parent and delete it with the next event."""
-    widget.hide()  # its layout may be about to show it: without a parent it would become a window of its own
+    """Remove a widget from its parent and delete it later."""
+    widget.hide()  # a layout may be about to show it, and without a parent it would become a window
     widget.setParent(None)
     widget.deleteLater()
 
 
 class FlowLayout(QLayout):
-    """Children keep their size hints; a line breaks where the next one would not fit."""
+    """Children keep their size hints; a line wraps where the next child would not fit."""
 
     def __init__(self, parent: QWidget | None = None, spacing: int = 6) -> None:
         super().__init__(parent)
@@ -52,11 +52,11 @@ class FlowLayout(QLayout):
         return self.minimumSize()
 
     def minimumSize(self) -> QSize:
-        """One child high; as narrow as it takes, for a child too wide is made narrower."""
+        """Return the height of one child and no width: children that are too wide are made narrower."""
         return QSize(0, max((item.minimumSize().height() for item in self._items), default=0))
 
     def _lay_out(self, rect: QRect, move: bool) -> int:
-        """Height used in `rect`'s width."""
+        """Lay out the children in `rect` and return the height used."""
         x, y, line = rect.x(), rect.y(), 0
         for item in self._items:
             if item.isEmpty():
@@ -72,7 +72,7 @@ class FlowLayout(QLayout):
 
 
 class FlowRow(QWidget):
-    """A widget that fills lines with its children (`flow.addWidget`) and is as high as they are at its width."""
+    """A widget with a flow layout (`flow.addWidget`); its height follows from its width."""
 
     def __init__(self, parent: QWidget | None = None, spacing: int = 6) -> None:
         super().__init__(parent)
@@ -82,17 +82,17 @@ class FlowRow(QWidget):
         self.setSizePolicy(policy)
 
     def sizeHint(self) -> QSize:
-        """All lines at the present width: a page must not reserve room for a line a child."""
+        """Return the height of all lines at the current width, so that a page does not reserve one line per child."""
         return QSize(0, self.flow.heightForWidth(max(self.width(), 1)))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Another width, other lines."""
+        """Update the height to the new width."""
         super().resizeEvent(event)
         self.updateGeometry()
 
 
 def clear_layout(layout: QLayout) -> None:
-    """Remove and delete everything in `layout`."""
+    """Remove and delete all items of `layout`."""
     while (item := layout.takeAt(0)) is not None:
         widget = item.widget()
         if widget is not None:

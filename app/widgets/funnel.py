@@ -1,4 +1,6 @@
-"""A funnel: stages from left to right, each as tall as the logarithm of what survives it; some can be dragged."""
+"""A funnel of processing stages from left to right; heights are the logarithm of the remaining tokens. Some stages can
+be dragged.
+"""
 
 from __future__ import annotations
 
@@ -26,25 +28,26 @@ def _stage_text(stage: FunnelStage) -> str:
 
 
 class _DraggedStage(NamedTuple):
-    """A stage that the mouse has taken hold of."""
+    """A stage that is being dragged with the mouse."""
 
     name: str
     drag_threshold: QRect
-    """How far the mouse may go without dragging it."""
+    """Area within which the mouse does not start a drag."""
     target: int | None = None
-    """Where it would come to lie, among those that can be moved; None before it is dragged."""
+    """Target index among the movable stages; None before the drag starts."""
 
     @classmethod
     def start_at(cls, name: str, point: QPoint) -> _DraggedStage:
-        """Taken hold of at that point."""
+        """Start at the pressed point."""
         reach = QApplication.startDragDistance()
         return cls(name, QRect(point, QSize()).adjusted(-reach, -reach, reach, reach))
 
 
 class FunnelWidget(QWidget, AccessibleWidget):
-    """Painted stages; what a stage did appears on hover.
+    """Painted stages with tooltips.
 
-    `stageMoved(name, place)`: a stage was dragged, or sent by Alt and an arrow, to a place among those that can be moved.
+    `stageMoved(name, index)`: a stage was moved, by dragging or with Alt and an arrow key, to an index among the
+    movable stages.
     """
 
     accessible_role = Role.List
@@ -55,14 +58,14 @@ class FunnelWidget(QWidget, AccessibleWidget):
         self._theme = theme
         self._stages: tuple[FunnelStage, ...] = ()
         self._current: str = ""
-        """The stage that the keyboard is at."""
+        """The stage with the keyboard focus."""
         self._dragged: _DraggedStage | None = None
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setMouseTracking(True)
         self.setAccessibleName(tr("Funnel"))
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply the colours and sizes of `theme`."""
         self._theme = theme
         self.updateGeometry()
         self.update()
@@ -83,16 +86,16 @@ class FunnelWidget(QWidget, AccessibleWidget):
 
     @property
     def stages(self) -> tuple[FunnelStage, ...]:
-        """What is shown."""
+        """The shown stages."""
         return self._stages
 
     @property
     def movable_stages(self) -> list[str]:
-        """The stages that can change places, by name."""
+        """Names of the stages that can be moved."""
         return self._layout.movable_stages
 
     def accessible_parts(self) -> list[AccessiblePart]:
-        """A stage after the other: its label, how many it left, what it did."""
+        """Return one part per stage: its label, the remaining tokens, its effect."""
         return [
             AccessiblePart(f"{number + 1}: {said}, {stage.tip}" if stage.tip else f"{number + 1}: {said}",
                  partial(self.stage_rect, number), value=f"{stage.survivors:,}",
@@ -105,29 +108,29 @@ class FunnelWidget(QWidget, AccessibleWidget):
         return FunnelLayout(self._theme, self._stages, self.width(), self.height())
 
     def stage_rect(self, number: int) -> QRect:
-        """Where a stage is drawn, its words included."""
+        """Return the rectangle of a stage, including its text."""
         return self._layout.rect(number)
 
     def stage_at(self, x: float, y: float) -> FunnelStage | None:
-        """The stage under a point of the widget."""
+        """Return the stage at a point of the widget."""
         return self._layout.stage_at(x, y)
 
     @property
     def is_listed(self) -> bool:
-        """Whether there are too many stages to stand side by side."""
+        """Whether the stages are listed vertically because there are too many to place side by side."""
         return self._layout.is_listed
 
     def sizeHint(self) -> QSize:
-        """A block of bars with two lines of text, or one line a stage."""
+        """Return the size of the bars with two lines of text, or of one line per stage."""
         height = 24 * len(self._stages) if self.is_listed else 100
         return QSize(self._theme.px(240), self._theme.px(height))
 
     def minimumSizeHint(self) -> QSize:
-        """Narrow, but never cut off below."""
+        """Return a small width and the full height."""
         return QSize(self._theme.px(160), self.sizeHint().height())
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """The stages, one way or the other; what the keyboard is at, and where what is dragged would go."""
+        """Paint the stages, the focus ring and the target of a drag."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         places = self._layout
@@ -143,7 +146,7 @@ class FunnelWidget(QWidget, AccessibleWidget):
             drawn.paint_drag(painter, dragged_rect, places.insertion_line(self._dragged.name, self._dragged.target))
 
     def event(self, event: QEvent) -> bool:
-        """Tell what the stage under the pointer did."""
+        """Show the tooltip of the stage under the pointer."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             stage = self.stage_at(event.pos().x(), event.pos().y())
             show_tooltip(event.globalPos(), _stage_tooltip(stage, len(self.movable_stages)) if stage else "", self)
@@ -151,7 +154,7 @@ class FunnelWidget(QWidget, AccessibleWidget):
         return super().event(event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Take hold of a stage that can be moved."""
+        """Start dragging a movable stage."""
         name = self._layout.movable_at(event.position().x(), event.position().y())
         if event.button() != Qt.MouseButton.LeftButton or not name:
             super().mousePressEvent(event)
@@ -160,7 +163,7 @@ class FunnelWidget(QWidget, AccessibleWidget):
         self.update()
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Show where it would come to lie."""
+        """Show the target of the drag."""
         point, places = event.position(), self._layout
         if self._dragged is None:
             can_move = places.movable_at(point.x(), point.y())
@@ -173,14 +176,14 @@ class FunnelWidget(QWidget, AccessibleWidget):
         self.update()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Move it there."""
+        """Move the stage to its target."""
         held = self._dragged
         self._end_drag()
         if held is not None and held.target is not None:
             self._move_stage(held.name, held.target)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Arrows go from stage to stage, with Alt they take it along; Escape lets go."""
+        """Move the focus with the arrow keys, move the stage with Alt and an arrow key, cancel a drag with Escape."""
         step, names = _STEPS.get(Qt.Key(event.key())), self.movable_stages
         if event.key() == Qt.Key.Key_Escape and self._dragged is not None:
             self._end_drag()
@@ -197,7 +200,7 @@ class FunnelWidget(QWidget, AccessibleWidget):
         names = self.movable_stages
         if 0 <= index < len(names) and index != names.index(name):
             label = self._stages[self._layout.stage_index(name)].label
-            message = tr("{stage} is now number {place} of {count} that can be moved.")
+            message = tr("{stage} is now number {place} of {count} movable stages.")
             announce(self, message.format(stage=label, place=index + 1, count=len(names)))
             self.stageMoved.emit(name, index)
 
@@ -208,6 +211,6 @@ class FunnelWidget(QWidget, AccessibleWidget):
 
 
 def _stage_tooltip(stage: FunnelStage, movable: int) -> str:
-    """What the stage did, and how it is moved where it is one of several that can be."""
-    hint = tr("Drag it to another place, or press Alt and an arrow key.") if stage.name and movable > 1 else ""
+    """Return the tooltip of a stage: its effect, and how to move it if that is possible."""
+    hint = tr("Drag to move, or press Alt and an arrow key.") if stage.name and movable > 1 else ""
     return "\n".join(part for part in (stage.tip, hint) if part)

@@ -15,29 +15,31 @@ from app.theme.theme import Theme
 
 
 class FunnelStage(NamedTuple):
-    """How many are left after a stage, what it is called, and what it did in words."""
+    """A stage: the number of remaining tokens, its label, and a description of its effect."""
 
     survivors: int
     label: str
     tip: str = ""
     is_outcome: bool = False
-    """The outcome, drawn in full colour."""
+    """Whether this is the final stage, drawn in full colour."""
     name: str = ""
-    """By which it can be moved; empty for one that stays where it is."""
+    """Name by which the stage can be moved; empty if it is fixed."""
     original_survivors: int | None = None
-    """How many were left before what is supposed; None where nothing is."""
+    """Number of tokens that remained without the hypothetical change; None without one."""
     top_removed: float = 0.0
-    """Share of the distribution that was cut from the top, not from the bottom: the bar's upper end is hatched."""
+    """Fraction of the distribution removed from the top instead of the bottom; that end of the bar is hatched."""
 
 
 def bar_fractions(survivors: Sequence[int], max_survivors: int = 0) -> list[float]:
-    """Share of the tallest bar for each count: linear in log(1 + count), never quite 0. `max_survivors`: the tallest one's."""
+    """Return bar heights as fractions of the tallest bar, linear in log(1 + count) and never 0. `max_survivors`: a
+    lower bound for the tallest bar's count.
+    """
     top = math.log1p(max(max_survivors, *survivors) if survivors else max_survivors)
     return [max(0.05, math.log1p(count) / top) if top else 0.05 for count in survivors]
 
 
 class FunnelPainter:
-    """The stages in a width, listed or not."""
+    """Paints the stages in a given width, listed or side by side."""
 
     def __init__(self, theme: Theme, stages: Sequence[FunnelStage], width: int, listed: bool) -> None:
         self._theme, self._stages, self._width, self._listed = theme, stages, width, listed
@@ -50,18 +52,18 @@ class FunnelPainter:
         return any(stage.original_survivors is not None for stage in self._stages)
 
     def _bar_fractions(self) -> tuple[list[float], list[float]]:
-        """Of what is shown, and of what was, on one scale."""
+        """Return the current and the original fractions on one scale."""
         now = [stage.survivors for stage in self._stages]
         return bar_fractions(now, max(self._original_survivors)), bar_fractions(self._original_survivors, max(now))
 
     def cells(self) -> list[QRectF]:
-        """Where each bar may stand."""
+        """Return the cell of each bar."""
         gap, count = self._theme.px(8), len(self._stages)
         width = (self._width - gap * (count - 1)) / count
         return [QRectF(n * (width + gap), 0, width, self._theme.px(62)) for n in range(count)]
 
     def paint_bars(self, painter: QPainter) -> None:
-        """Side by side, as a funnel."""
+        """Paint the stages side by side, as a funnel."""
         cells, (shares, before) = self.cells(), self._bar_fractions()
         bars = [cell.adjusted(0, cell.height() * (1 - share), 0, 0) for cell, share in zip(cells, shares, strict=True)]
         painter.setPen(Qt.PenStyle.NoPen)
@@ -78,7 +80,7 @@ class FunnelPainter:
             self._paint_words(painter, stage, bar)
 
     def paint_list(self, painter: QPainter) -> None:
-        """One a line, in the middle of its track."""
+        """Paint one stage per line, centred in its track."""
         theme, height = self._theme, self._theme.px(24)
         label, figure = theme.px(118), theme.px(56)
         track = self._width - label - figure - theme.px(8)
@@ -99,13 +101,13 @@ class FunnelPainter:
                     self._paint_mark(painter, QLineF(x, row.top() + theme.px(2), x, row.bottom() - theme.px(2)))
 
     def paint_focus_ring(self, painter: QPainter, rect: QRect) -> None:
-        """What the keyboard is at."""
+        """Paint the focus ring."""
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.setPen(QPen(self._theme.color("accent"), 1.5 * self._theme.scale))
         painter.drawRoundedRect(QRectF(rect).adjusted(1, 1, -1, -1), 4, 4)
 
     def paint_drag(self, painter: QPainter, dragged_rect: QRect, insertion_line: QLineF) -> None:
-        """What is dragged, faint, and the line at which it would come to lie."""
+        """Fade the dragged stage and paint the line where it would be inserted."""
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(self._theme.color("panel", 0.6))
         painter.drawRect(dragged_rect)
@@ -122,7 +124,7 @@ class FunnelPainter:
         painter.drawRoundedRect(bar, 2, 2)
 
     def _paint_top(self, painter: QPainter, stage: FunnelStage, bar: QRectF, length: float) -> None:
-        """What was cut from the top: a hatched end, `length` being that of the whole bar."""
+        """Hatch the part that was removed from the top; `length` is that of the full bar."""
         if stage.top_removed:
             theme, cut = self._theme, max(self._theme.px(4), length * stage.top_removed)
             end = (
@@ -135,7 +137,7 @@ class FunnelPainter:
             painter.drawRect(end)
 
     def _paint_mark(self, painter: QPainter, line: QLineF) -> None:
-        """Where it was."""
+        """Paint the mark of the original value."""
         painter.setPen(QPen(self._theme.color("text"), 1.6 * self._theme.scale))
         painter.drawLine(line)
 
@@ -152,12 +154,12 @@ class FunnelPainter:
 
 
 MAX_SIDE_BY_SIDE = 5
-"""More stages than this are listed below each other."""
+"""Maximum number of stages side by side; more are listed vertically."""
 
 
 @dataclass(frozen=True)
 class FunnelLayout:
-    """The stages in a room of this width and height, in pixels."""
+    """The stages in an area of this width and height, in pixels."""
 
     theme: Theme
     stages: tuple[FunnelStage, ...]
@@ -166,25 +168,25 @@ class FunnelLayout:
 
     @property
     def is_listed(self) -> bool:
-        """Whether there are too many stages to stand side by side."""
+        """Whether there are too many stages to place side by side."""
         return len(self.stages) > MAX_SIDE_BY_SIDE
 
     @property
     def movable_stages(self) -> list[str]:
-        """The stages that can change places, by name."""
+        """Names of the stages that can be moved."""
         return [stage.name for stage in self.stages if stage.name]
 
     @property
     def painter(self) -> FunnelPainter:
-        """What draws them there."""
+        """The painter for this layout."""
         return FunnelPainter(self.theme, self.stages, self.width, self.is_listed)
 
     def stage_index(self, name: str) -> int:
-        """The place of a stage that can be moved among all."""
+        """Return the index of a movable stage among all stages."""
         return next(number for number, stage in enumerate(self.stages) if stage.name == name)
 
     def rect(self, number: int) -> QRect:
-        """Where a stage is drawn, its words included."""
+        """Return the rectangle of a stage, including its text."""
         if self.is_listed:
             height = self.theme.px(24)
             return QRect(0, number * height, self.width, height)
@@ -192,25 +194,25 @@ class FunnelLayout:
         return cell.adjusted(0, 0, 0, self.height - cell.height())
 
     def stage_at(self, x: float, y: float) -> FunnelStage | None:
-        """The stage at a point."""
+        """Return the stage at a point."""
         if not self.stages:
             return None
         stage_position = y / self.theme.px(24) if self.is_listed else x / max(1, self.width) * len(self.stages)
         return self.stages[int(stage_position)] if 0 <= stage_position < len(self.stages) else None
 
     def movable_at(self, x: float, y: float) -> str:
-        """The name of the stage at a point, where it has another to change places with; else empty."""
+        """Return the name of the stage at a point if it can be moved; otherwise an empty string."""
         stage = self.stage_at(x, y)
         return stage.name if stage is not None and len(self.movable_stages) > 1 else ""
 
     def target_index(self, x: float, y: float) -> int:
-        """The place among the movable ones that a point is nearest to."""
+        """Return the index among the movable stages that is nearest to a point."""
         middle = [self.rect(self.stage_index(name)).center() for name in self.movable_stages]
         ways = [abs(point.y() - y) if self.is_listed else abs(point.x() - x) for point in middle]
         return ways.index(min(ways))
 
     def insertion_line(self, dragged: str, target: int) -> QLineF:
-        """The line at which the stage that is `dragged` would come to lie, at that place among the movable ones."""
+        """Return the line where the dragged stage would be inserted at an index among the movable stages."""
         names = self.movable_stages
         rect, is_behind = self.rect(self.stage_index(names[target])), target > names.index(dragged)
         if self.is_listed:

@@ -1,4 +1,4 @@
-"""The program's own SVG icons, drawn in any colour at any size."""
+"""The program's SVG icons, rendered in any colour and size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.theme.theme import Theme
 from app.widgets.plain_text import tooltip
 
 OVERSAMPLING = 3
-"""Pixmaps are drawn larger than asked for, so that they stay sharp on dense screens."""
+"""Pixmaps are rendered larger so that they stay sharp on dense screens."""
 
 
 @lru_cache(maxsize=64)
@@ -23,7 +23,7 @@ def _svg_source(name: str) -> str:
 
 
 def icon_pixmap(name: str, color: str, px: int) -> QPixmap:
-    """Icon `name` in `color` (`#rrggbb`), `px` logical pixels wide and high."""
+    """Return icon `name` in `color` (`#rrggbb`), `px` logical pixels wide and high."""
     drawn = QPixmap(QSize(px, px) * OVERSAMPLING)
     drawn.fill(Qt.GlobalColor.transparent)
     painter = QPainter(drawn)
@@ -34,32 +34,32 @@ def icon_pixmap(name: str, color: str, px: int) -> QPixmap:
 
 
 def paint_icon(painter: QPainter, name: str, color: str, into: QRectF) -> None:
-    """Draw icon `name` in `color` with `painter`, filling `into`."""
+    """Paint icon `name` in `color`, filling `into`."""
     svg = _svg_source(name).replace("currentColor", color)
     QSvgRenderer(QByteArray(svg.encode())).render(painter, into)
 
 
 def create_icon(name: str, color: str, px: int) -> QIcon:
-    """The same as a QIcon."""
+    """Return the icon as a QIcon."""
     return QIcon(icon_pixmap(name, color, px))
 
 
 class IconButton(QToolButton):
-    """A quiet button that shows one icon; a second name stands for the checked state."""
+    """A flat button with one icon, and optionally another one for the checked state."""
 
     def __init__(self, name: str, label: str, parent: QWidget | None = None, checked_name: str = "") -> None:
         super().__init__(parent)
         self._names = (name, checked_name or name)
         self._theme: Theme | None = None
         self._has_been_disabled = False
-        """Whether it has ever been disabled: most never are."""
+        """Whether the button has ever been disabled, which most never are."""
         self.setAccessibleName(label)
         self.setToolTip(tooltip(label))
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.toggled.connect(self._update_icon)
 
     def set_theme(self, theme: Theme) -> None:
-        """Redraw in the theme's colours; a checked one is only drawn darker."""
+        """Redraw the icon in the theme's colours; the checked state is darker."""
         self._theme = theme
         self._update_icon()
 
@@ -75,7 +75,7 @@ class IconButton(QToolButton):
             self._has_been_disabled = True
             drawn.addPixmap(
                 icon_pixmap(name, self._theme.faint, px), QIcon.Mode.Disabled
-            )  # Qt's is bright on dark ground
+            )  # Qt's own disabled icon is too bright on a dark background
         self.setIcon(drawn)
 
     def changeEvent(self, event: QEvent) -> None:

@@ -1,6 +1,6 @@
-"""Controls that hold a value and keep it while somebody scrolls: the wheel moves the page around them.
+"""Input controls that ignore the wheel, which scrolls the page around them.
 
-Nothing in `app` uses Qt's own classes of these directly; `tests/app/test_inputs.py` checks that.
+`app` does not use the Qt classes directly; `tests/app/test_inputs.py` checks that.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 class ComboBox(QComboBox):
-    """Choices that the wheel does not change."""
+    """A combo box that ignores the wheel."""
 
     def __init__(self, *arguments: Any, **properties: Any) -> None:
         super().__init__(*arguments, **properties)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # by default the wheel takes the focus along
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # by default the wheel also takes the focus
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()
 
 
 class SpinBox(QSpinBox):
-    """A whole number that the wheel does not change."""
+    """A spin box that ignores the wheel."""
 
     def __init__(self, *arguments: Any, **properties: Any) -> None:
         super().__init__(*arguments, **properties)
@@ -38,7 +38,7 @@ class SpinBox(QSpinBox):
 
 
 class DoubleSpinBox(QDoubleSpinBox):
-    """A decimal number that the wheel does not change."""
+    """A decimal spin box that ignores the wheel."""
 
     def __init__(self, *arguments: Any, **properties: Any) -> None:
         super().__init__(*arguments, **properties)
@@ -49,7 +49,7 @@ class DoubleSpinBox(QDoubleSpinBox):
 
 
 class Slider(QSlider):
-    """A position that the wheel does not change."""
+    """A slider that ignores the wheel."""
 
     def __init__(self, *arguments: Any, **properties: Any) -> None:
         super().__init__(*arguments, **properties)
@@ -60,14 +60,14 @@ class Slider(QSlider):
 
 
 class TabBar(QTabBar):
-    """Tabs that the wheel does not change."""
+    """A tab bar that ignores the wheel."""
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()
 
 
 class ScrollArea(QScrollArea):
-    """A page that scrolls, and leaves the wheel to the window while Ctrl is held: there it changes the text size."""
+    """A scroll area that leaves Ctrl+wheel to the window, which changes the text size."""
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         if changes_text_size(event):
@@ -77,26 +77,29 @@ class ScrollArea(QScrollArea):
 
 
 def changes_text_size(event: QWheelEvent) -> bool:
-    """Whether a turn of the wheel means the size of the text."""
+    """Whether a wheel event changes the text size."""
     return bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
 
 
 class LazyComboBox(ComboBox):
-    """A list is eleven widgets of which nothing is seen at first. Qt makes them with the first style that the box gets,
-    or with its first choice; here they hear of no style, and get nothing of their own, before somebody wants them."""
+    """Creates its list view lazily.
+
+    A list consists of eleven hidden widgets, which Qt creates with the first style or choice of the box. Here they get
+    no style and no settings until the list is first used.
+    """
 
     _has_list = False
 
     @property
     def is_open(self) -> bool:
-        """Whether the list is on the screen."""
+        """Whether the list is open."""
         return self._has_list and self.view().isVisible()
 
     def prepare_list(self) -> None:
-        """What is to be set of the list before it is seen the first time."""
+        """Prepare the list before it is first shown."""
 
     def view(self) -> QAbstractItemView:
-        """The list, made now if it was not there."""
+        """Return the list, created on first use."""
         if not self._has_list:
             self._has_list = True
             self.prepare_list()
@@ -107,7 +110,7 @@ class LazyComboBox(ComboBox):
         super().showPopup()
 
     def changeEvent(self, event: QEvent) -> None:
-        """Of another style the list hears when it is there."""
+        """Pass style changes to the list only if it exists."""
         if self._has_list or event.type() != QEvent.Type.StyleChange:
             super().changeEvent(event)
         else:

@@ -10,7 +10,7 @@ from app.widgets.plain_text import PlainLabel, RichLabel
 
 
 class ElidedLabel(PlainLabel):
-    """Shows as much of `text()` as fits; the whole of it is in the tooltip when it does not."""
+    """Shows as much of `text()` as fits, with an ellipsis."""
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
         super().__init__(text, parent)
@@ -25,27 +25,27 @@ class ElidedLabel(PlainLabel):
 
 
 class WrappedLabel(PlainLabel):
-    """Plain text. Layouts in layouts lose Qt's own height for width; a fixed height they all keep."""
+    """A plain text label with a fixed height. Nested layouts lose Qt's height for width, but keep a fixed height."""
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
         super().__init__(text, parent, wordWrap=True)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
 
     def hasHeightForWidth(self) -> bool:
-        """No: its own height is fixed."""
+        """Return False, because the height is fixed."""
         return False
 
     def sizeHint(self) -> QSize:
-        """All of it on one line."""
+        """Return the size of the text on one line."""
         metrics = self.fontMetrics()
         return QSize(metrics.horizontalAdvance(self.text()) + 2, metrics.height())
 
     def minimumSizeHint(self) -> QSize:
-        """It can be narrow."""
+        """Return a small width."""
         return QSize(0, self.fontMetrics().height())
 
     def setText(self, text: str) -> None:
-        """Say something else, in as many lines as it takes."""
+        """Replace the text and update the height."""
         super().setText(text)
         self._update_height()
 
@@ -66,7 +66,7 @@ class WrappedLabel(PlainLabel):
 
 
 class TextBlock(QWidget):
-    """A wrapped label. A label by itself asks for a new layout of everything at every change of its text."""
+    """A wrapped label. A plain QLabel would trigger a new layout on every change of its text."""
 
     def __init__(self, parent: QWidget | None = None, role: str = "", rich: bool = False) -> None:
         super().__init__(parent)
@@ -85,11 +85,11 @@ class TextBlock(QWidget):
         self.setSizePolicy(policy)
 
     def text(self) -> str:
-        """What it says."""
+        """Return the text."""
         return self.label.text()
 
     def set_text(self, text: str) -> None:
-        """Say something else."""
+        """Replace the text."""
         if text == self.label.text():
             return
         self.label.setText(text)
@@ -97,12 +97,12 @@ class TextBlock(QWidget):
         self._update_height()
 
     def set_min_text_height(self, pixels: int) -> None:
-        """Keep room for that much, so that shorter texts move nothing."""
+        """Reserve a minimum height, so that shorter texts move nothing."""
         self._min_height = pixels
         self.refit()
 
     def refit(self) -> None:
-        """Measure again, after the font has changed."""
+        """Measure again after a change of font."""
         self._height = -1
         self._heights.clear()
         self._update_height()
@@ -114,21 +114,23 @@ class TextBlock(QWidget):
             self.updateGeometry()
 
     def heightForWidth(self, width: int) -> int:
-        """Height of the wrapped text, or the least one. Layouts ask several times over for the same width."""
+        """Return the height of the wrapped text, at least the minimum. Cached, because layouts query the same width
+        repeatedly.
+        """
         key = width, self.label.font().key()
         if key not in self._heights:
             self._heights[key] = self.label.heightForWidth(max(1, width))
         return max(self._min_height, self._heights[key])
 
     def sizeHint(self) -> QSize:
-        """Wide enough for a few words."""
+        """Return a width for a few words."""
         return QSize(120, self.heightForWidth(max(120, self.width())))
 
     def minimumSizeHint(self) -> QSize:
-        """It can be narrow."""
+        """Return a small width."""
         return QSize(60, self._min_height)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """The label fills it."""
+        """Resize the label with the widget."""
         self.label.setGeometry(self.rect())
         super().resizeEvent(event)

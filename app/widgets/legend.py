@@ -1,4 +1,4 @@
-"""The key to a colour scale: a wedge from one word to another, and a hint."""
+"""Legend of a colour scale: a wedge between two labels, and a hint."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QLinearGradient
 
 WEDGE_LENGTH = 96
-"""Its length in pixels at 100 %, where there is room."""
+"""Length of the wedge in pixels at 100 %, if there is room."""
 SWATCH_LENGTH = 20
-"""Length of a step's stroke in pixels at 100 %."""
+"""Length of a step's line in pixels at 100 %."""
 
 
 class LegendStep(NamedTuple):
-    """One colour of a scale that has only a few: its words, its place on the ramp, its thickness at 100 %."""
+    """One colour of a scale with few steps: label, position on the ramp, thickness at 100 %."""
 
     label: str
     ramp_position: float
@@ -31,7 +31,7 @@ class LegendStep(NamedTuple):
 
 
 class ColourLegend(QWidget, AccessibleWidget):
-    """Drawn on one line; the wedge is thick at the first word, as the marks it explains are."""
+    """A legend in one line. The wedge is thick at the first label, like the underlines that it explains."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -39,13 +39,13 @@ class ColourLegend(QWidget, AccessibleWidget):
         self._steps: Sequence[LegendStep] = ()
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply the colours and sizes of `theme`."""
         self._theme = theme
         self.updateGeometry()
         self.update()
 
     def set_labels(self, low: str, high: str, hint: str, steps: Sequence[LegendStep] = ()) -> None:
-        """Name the ends of the scale (empty: no scale), or each of its `steps`, and say what to do."""
+        """Set the labels of the scale's ends (empty: no scale) or of each of its `steps`, and the hint."""
         self._low, self._high, self._hint, self._steps = low, high, hint, steps
         named = tr("Colours: {colours}.").format(colours=", ".join(s.label for s in steps)) if steps else ""
         if low:
@@ -54,16 +54,16 @@ class ColourLegend(QWidget, AccessibleWidget):
         self.update()
 
     def set_hint(self, hint: str) -> None:
-        """Say something else of what to do."""
+        """Replace the hint."""
         if hint != self._hint:
             self.set_labels(self._low, self._high, hint, self._steps)
 
     def sizeHint(self) -> QSize:
-        """One line of small type."""
+        """Return the size of one line of small type."""
         return QSize(round(self._scale_width() + self._text_width(self._hint)), self._theme.px(30))
 
     def minimumSizeHint(self) -> QSize:
-        """The scale, or its first step; the hint is left out where it has no place, and so are more steps."""
+        """Return the size of the scale or of its first step; the hint and further steps are hidden without room."""
         width = self._theme.px(2 * SWATCH_LENGTH) if self._steps else round(self._scale_width())
         return QSize(width, self._theme.px(30))
 
@@ -71,7 +71,7 @@ class ColourLegend(QWidget, AccessibleWidget):
         return QFontMetricsF(self._theme.font(12)).horizontalAdvance(text)
 
     def _scale_width(self) -> float:
-        """Words, wedge, words, and the gap behind them; 0 without a scale."""
+        """Width of labels and wedge with the gap after them; 0 without a scale."""
         if self._steps:
             return sum(self._text_width(step.label) + self._theme.px(SWATCH_LENGTH + 20) for step in self._steps)
         if not self._low:
@@ -80,7 +80,7 @@ class ColourLegend(QWidget, AccessibleWidget):
         return self._text_width(self._low) + wedge + self._text_width(self._high) + self._theme.space(16)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Words, wedge, words, hint."""
+        """Paint the scale and the hint."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(self._theme.font(12))
@@ -103,13 +103,13 @@ class ColourLegend(QWidget, AccessibleWidget):
         return x + width
 
     def _paint_swatch(self, painter: QPainter, x: float, step: LegendStep) -> float:
-        """A stroke of the step's colour and thickness, and its words."""
+        """Paint a line in the step's colour and thickness, and its label."""
         width, thick = self._theme.px(SWATCH_LENGTH), step.thickness * self._theme.scale
         painter.fillRect(QRectF(x, self.height() / 2 - thick / 2, width, thick), self._theme.ramp(step.ramp_position))
         return self._paint_text(painter, x + width + self._theme.px(6), step.label) + self._theme.px(14)
 
     def _wedge_width(self) -> float:
-        """Narrower where there is little room, so that both words are there."""
+        """Return the wedge's width, reduced if there is little room so that both labels fit."""
         return max(
             self._theme.px(16),
             min(self._theme.px(WEDGE_LENGTH), self._theme.px(WEDGE_LENGTH) + self._remaining_width()),
@@ -131,7 +131,7 @@ class ColourLegend(QWidget, AccessibleWidget):
 
 
 def _gradient(left: float, right: float, ramp: Callable[[float], object]) -> QLinearGradient:
-    from PySide6.QtGui import QLinearGradient  # the first page has no ramp
+    from PySide6.QtGui import QLinearGradient  # the empty page has no ramp
 
     gradient = QLinearGradient(left, 0, right, 0)
     for step in range(5):

@@ -13,7 +13,7 @@ from app.theme.theme import Theme, theme_for
 
 Peaks = Sequence[tuple[float, float]]
 _MIN_AMPLITUDE = 0.02
-"""Of the height: what is drawn where nothing is heard, so that the line does not break."""
+"""Minimum amplitude as a fraction of the height, so that silence is drawn as an unbroken line."""
 
 
 def paint_waveform(
@@ -24,8 +24,9 @@ def paint_waveform(
     played_color: QColor | None = None,
     played_fraction: float = 0.0,
 ) -> None:
-    """Draw `peaks` (lowest and highest sample of equal stretches, −1 to 1) from edge to edge; the first share `played_fraction`
-    of them in the colour `played_color`."""
+    """Paint `peaks` (minimum and maximum sample of equal intervals, −1 to 1) from edge to edge; the first
+    `played_fraction` of them in `played_color`.
+    """
     if not peaks or into.width() < 1:
         return
     columns = max(1, int(into.width()))
@@ -47,12 +48,12 @@ def _paint_sample_bar(painter: QPainter, into: QRectF, x: float, low: float, hig
 
 
 def image_from_rgb(width: int, height: int, rgb: bytes) -> QImage:
-    """An image of `width` × `height` pixels from three bytes each."""
+    """Return an image of `width` × `height` pixels from RGB bytes."""
     return QImage(rgb, width, height, 3 * width, QImage.Format.Format_RGB888).copy()
 
 
 def fit_rect(width: float, height: float, into: QRectF) -> QRectF:
-    """The largest rectangle of that shape in the middle of `into`."""
+    """Return the largest rectangle of that aspect ratio, centred in `into`."""
     if width <= 0 or height <= 0:
         return QRectF(into)
     scale = min(into.width() / width, into.height() / height)
@@ -62,7 +63,7 @@ def fit_rect(width: float, height: float, into: QRectF) -> QRectF:
 
 
 def paint_picture(painter: QPainter, into: QRectF, image: QImage) -> QRectF:
-    """Draw `image` as large as `into` has room for, whole; small ones with their pixels to be seen. Where it lies."""
+    """Paint `image` as large as fits, with visible pixels if it is small, and return its rectangle."""
     rect = fit_rect(image.width(), image.height(), into)
     grows = rect.width() > 2 * image.width()
     painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, not grows)
@@ -71,18 +72,18 @@ def paint_picture(painter: QPainter, into: QRectF, image: QImage) -> QRectF:
 
 
 def paint_frame(painter: QPainter, around: QRectF, color: QColor, radius: float = 4.0) -> None:
-    """A thin line around a picture or a sound."""
+    """Paint a thin frame around an image or a waveform."""
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.setPen(QPen(color, 1))
     painter.drawRoundedRect(around.adjusted(0.5, 0.5, -0.5, -0.5), radius, radius)
 
 
 WIDTH, HEIGHT = 84, 44
-"""Pixels at 100 %."""
+"""Return the height of a plot in pixels at 100 %."""
 
 
 class MediumThumbnail(QWidget):
-    """A waveform or a thumbnail; grey while it is neither. Says nothing itself: its card does."""
+    """A waveform or a thumbnail; grey until loaded. It has no accessible text, because its card has."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -93,28 +94,28 @@ class MediumThumbnail(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
 
     def show_sound(self, peaks: Peaks) -> None:
-        """Draw a waveform."""
+        """Show a waveform."""
         self._peaks, self._image = peaks, None
         self.update()
 
     def show_picture(self, image: QImage) -> None:
-        """Draw a thumbnail."""
+        """Show a thumbnail."""
         self._peaks, self._image = (), image
         self.update()
 
     def set_played_fraction(self, fraction: float) -> None:
-        """So much of the sound has been heard, 0 to 1."""
+        """Set the played fraction of the audio, 0 to 1."""
         self._played = fraction
         self.update()
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply the colours and sizes of `theme`."""
         self._theme = theme
         self.setFixedSize(self.sizeHint())
         self.update()
 
     def sizeHint(self) -> QSize:
-        """The same for all, so that cards stand in line; grows less than type does, which needs the room."""
+        """Return the same size for all cards. It grows less than the type, which needs the room."""
         return QSize(self._theme.space(WIDTH), self._theme.space(HEIGHT))
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -138,23 +139,24 @@ class MediumThumbnail(QWidget):
 
 
 PICTURE_SIDE, SOUND_WIDTH, SOUND_HEIGHT = 96, 260, 52
-"""Pixels at 100 %."""
+"""Return the height of a plot in pixels at 100 %."""
 _MIN_MARK_DISTANCE = 3.0
-"""Pixels between marks below a sound, at least; of positions that lie closer every second, third … has one."""
+"""Minimum distance between marks below a waveform, in pixels. Denser positions have every second, third … marked."""
 
 
 class PositionCells(NamedTuple):
-    """How positions share out what is seen: `rows` × `columns` over a picture, `columns` along a sound, of which the
-    last ones may lie behind its end."""
+    """Division into positions: `rows` × `columns` over an image, `columns` along audio, of which the last may be after
+    its end.
+    """
 
     rows: int = 1
     columns: int = 1
     file_fraction: float = 1.0
-    """Of the width that stands for the file: less than 1 where a model fills it up with silence."""
+    """Fraction of the width that the file covers: less than 1 if the model pads it with silence."""
 
 
 class MediumPositions(QWidget):
-    """`cellHovered(i)`: cell i, row by row, is under the pointer; −1: none is."""
+    """Emits `cellHovered(i)` for the cell under the pointer, counted row by row; −1 for none."""
 
     cellHovered = Signal(int)
 
@@ -169,22 +171,22 @@ class MediumPositions(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
 
     def show_sound(self, peaks: Peaks, cells: PositionCells) -> None:
-        """Draw a waveform with marks below it."""
+        """Show a waveform with marks below it."""
         self._peaks, self._image, self.cells = peaks, None, cells
         self._reset_size()
 
     def show_picture(self, image: QImage | None, cells: PositionCells) -> None:
-        """Draw a picture below a grid; None while it is read."""
+        """Show an image below a grid; None while it is loading."""
         self._peaks, self._image, self.cells = (), image, cells
         self._reset_size()
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply the colours and sizes of `theme`."""
         self._theme = theme
         self._reset_size()
 
     def sizeHint(self) -> QSize:
-        """A picture keeps its shape; a sound is a band."""
+        """Return the size: images keep their aspect ratio, audio is a band."""
         space = self._theme.space
         if self._peaks:
             return QSize(space(SOUND_WIDTH), space(SOUND_HEIGHT))
@@ -194,7 +196,7 @@ class MediumPositions(QWidget):
         return fit_rect(self._image.width(), self._image.height(), QRectF(0, 0, side, side)).size().toSize()
 
     def cell_rect(self, cell: int) -> QRectF:
-        """Where a cell lies."""
+        """Return the rectangle of a cell."""
         row, column = divmod(cell, self.cells.columns)
         inner = self._inner()
         width, height = inner.width() / self.cells.columns, inner.height() / self.cells.rows
@@ -224,7 +226,7 @@ class MediumPositions(QWidget):
         return QRectF(self.rect())
 
     def _paint_grid(self, painter: QPainter) -> None:
-        """Lines that are seen on light and on dark."""
+        """Paint grid lines that are visible on light and dark images."""
         inner = self._inner()
         for color, shift in ((self._theme.color("panel"), 0.0), (self._theme.color("muted"), 1.0)):
             color.setAlphaF(0.35)

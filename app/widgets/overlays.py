@@ -11,11 +11,11 @@ from PySide6.QtWidgets import QWidget
 from app.theme.theme import Theme, theme_for
 
 MARGIN, TEXT_WIDTH = 24, 560
-"""Pixels at 100 %: around the frame, and the width of the words."""
+"""Pixels at 100 %: margin around the frame, and width of the text."""
 
 
 class DropOverlay(QWidget):
-    """As large as the part it lies over. A solid frame where the drop is taken, a dashed one where it is not."""
+    """Covers its parent. The frame is solid if the drop is accepted, dashed otherwise."""
 
     def __init__(self, over: QWidget) -> None:
         super().__init__(over)
@@ -27,12 +27,12 @@ class DropOverlay(QWidget):
         self.hide()
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes."""
+        """Apply the colours and sizes of `theme`."""
         self._theme = theme
         self.update()
 
     def show_drop_effect(self, title: str, detail: str, is_accepted: bool) -> None:
-        """Show what a drop does."""
+        """Show what a drop would do."""
         self.title, self.detail, self.is_accepted = title, detail, is_accepted
         self.setAccessibleName(title)
         self.setAccessibleDescription(detail)
@@ -89,7 +89,7 @@ WIDTH = 2
 
 
 class FocusRing(QWidget):
-    """Lies over `target`, and is seen while that has the focus by keys: whoever clicked knows where."""
+    """Lies over `target` and is visible while that has the focus by keyboard, not by mouse."""
 
     def __init__(self, target: QWidget) -> None:
         super().__init__(target)
@@ -100,12 +100,12 @@ class FocusRing(QWidget):
         target.installEventFilter(self)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take another colour."""
+        """Apply the colour of `theme`."""
         self._theme = theme
         self.update()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Come, go and stretch with the target."""
+        """Show, hide and resize together with the target."""
         if watched is not self._target:
             return False
         if isinstance(event, QFocusEvent):
@@ -116,7 +116,7 @@ class FocusRing(QWidget):
         return False
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """The line, just inside the edge."""
+        """Paint the ring just inside the edge."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         width = WIDTH * self._theme.scale
@@ -126,13 +126,13 @@ class FocusRing(QWidget):
 
 
 DIM_OPACITY = 0.3
-"""Share of the ground over what is not lit: words there stay readable."""
+"""Opacity of the dimming; text below it stays readable."""
 GAP, RING, CORNER_RADIUS = 4, 3, 7
-"""Pixels at 100 %: from the place to the ring, the ring's width, its corners."""
+"""Pixels at 100 %: gap between rectangle and ring, width of the ring, its corner radius."""
 
 
 class SpotlightOverlay(QWidget):
-    """Lies over `target` and lets everything through; `target_rect()` tells where the light falls, in the target's pixels."""
+    """Lies over `target` and ignores the mouse. `target_rect()` returns the lit rectangle in the target's coordinates."""
 
     def __init__(self, target: QWidget, theme: Theme) -> None:
         super().__init__(target)
@@ -145,12 +145,12 @@ class SpotlightOverlay(QWidget):
         target.installEventFilter(self)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply the colours and sizes of `theme`."""
         self._theme = theme
         self.update()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Stretch with the target, and stay on top of what comes into it."""
+        """Follow the target's size and stay above its children."""
         if watched is self._target and event.type() == QEvent.Type.Resize:
             self.setGeometry(self._target.rect())
         if watched is self._target and event.type() == QEvent.Type.ChildAdded:
@@ -158,7 +158,7 @@ class SpotlightOverlay(QWidget):
         return False
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Dim everything but the place; nothing where there is none."""
+        """Dim everything except the rectangle; paint nothing if it is empty."""
         target = self.target_rect()
         if target.isEmpty():
             return

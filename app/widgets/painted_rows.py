@@ -1,4 +1,4 @@
-"""Rows of a list that are drawn, not made of widgets: a long one is laid out at once."""
+"""List rows painted by delegates instead of widgets, so that long lists are laid out at once."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from PySide6.QtWidgets import QStyledItemDelegate, QWidget
 
 from app.theme.theme import Theme
 
-if TYPE_CHECKING:  # its enums take longer than the row
+if TYPE_CHECKING:  # its enums take long to import
     from PySide6.QtWidgets import QStyleOptionViewItem
 
 Index = QModelIndex | QPersistentModelIndex
 ABOVE, BETWEEN = 8, 2
-"""Pixels over the first line, as spacing of the theme, and from line to line."""
+"""Spacing above the first line, and between lines, in pixels at 100 %."""
 
 
 class ThemedDelegate(QStyledItemDelegate):
-    """Draws in the colours of a theme, and as Qt does before it has one."""
+    """Delegate that paints in the theme's colours, or as Qt does before a theme is set."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -27,10 +27,10 @@ class ThemedDelegate(QStyledItemDelegate):
 
 
 class LinesDelegate(ThemedDelegate):
-    """Lines of text, as many and as high in every row."""
+    """Lines of text; every row has the same number and height of lines."""
 
     def line_fonts(self, theme: Theme) -> tuple[QFont, ...]:
-        """One for each line, from the top."""
+        """Return one font per line, from the top."""
         raise NotImplementedError
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
@@ -42,9 +42,9 @@ class LinesDelegate(ThemedDelegate):
 
 
 def paint_line(painter: QPainter, room: QRect, font: QFont, color: QColor, text: str) -> None:
-    """One line, cut where the room ends."""
+    """Paint one elided line."""
     painter.setFont(font)
     painter.setPen(color)
     shown = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, room.width())
-    painter.setLayoutDirection(Qt.LayoutDirection.LayoutDirectionAuto)  # what was written is read in its own direction
+    painter.setLayoutDirection(Qt.LayoutDirection.LayoutDirectionAuto)  # draw each text in its own direction
     painter.drawText(room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, shown)

@@ -1,4 +1,4 @@
-"""A combo box in two lines: what is chosen, and underneath, muted, what that amounts to."""
+"""A combo box with two lines: the choice, and a muted subtitle."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QStyleOptionViewItem
 
 MIN_LIST_WIDTH, MAX_LIST_WIDTH = 300, 640
-"""Width of the list in pixels at 100 %; what is longer goes on in another line."""
+"""Minimum and maximum width of the list in pixels at 100 %; longer subtitles wrap."""
 SUBTITLE = Qt.ItemDataRole.UserRole + 1
 
 
 class PickerItem(NamedTuple):
-    """One line of the list; with a `reason` it is shown but cannot be chosen."""
+    """One list item. With a `reason` it is shown but cannot be chosen."""
 
     title: str
     data: Any
@@ -47,10 +47,10 @@ class PickerItem(NamedTuple):
 
 
 class TwoLineDelegate(ThemedDelegate):
-    """Draws an item's title and subtitle; of disabled ones both are muted."""
+    """Paints an item's title and subtitle, muted if the item is disabled."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
-        """As high as the subtitle takes at the list's width."""
+        """Return the height that the subtitle needs at the list's width."""
         if self.theme is None:
             return super().sizeHint(option, index)
         height = self.theme.px(46)
@@ -64,7 +64,7 @@ class TwoLineDelegate(ThemedDelegate):
 
     @staticmethod
     def _view_width(option: QStyleOptionViewItem) -> int:
-        from PySide6.QtWidgets import QAbstractItemView  # not before the list is opened
+        from PySide6.QtWidgets import QAbstractItemView  # import only when the list is opened
 
         view = option.widget
         return view.viewport().width() if isinstance(view, QAbstractItemView) else 0
@@ -73,7 +73,7 @@ class TwoLineDelegate(ThemedDelegate):
         if self.theme is None:
             super().paint(painter, option, index)
             return
-        from PySide6.QtWidgets import QStyle  # its many names take 5 ms to make: not before a list is open
+        from PySide6.QtWidgets import QStyle  # its many enums take 5 ms to create
 
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -91,7 +91,7 @@ class TwoLineDelegate(ThemedDelegate):
 def paint_two_lines(
     painter: QPainter, theme: Theme, rect: QRect, title: str, subtitle: str, enabled: bool = True
 ) -> None:
-    """Draw `title` over a muted `subtitle` into `rect`, both shortened to fit; a lone title is centred."""
+    """Paint `title` over a muted `subtitle` into `rect`, both elided; a title without subtitle is centred."""
     top, bottom = QRect(rect), QRect(rect)
     if subtitle:
         top.setHeight(theme.px(19))
@@ -101,7 +101,7 @@ def paint_two_lines(
     painter.setPen(QPen(theme.text if enabled else theme.muted))
     painter.drawText(top, side, painter.fontMetrics().elidedText(title, Qt.TextElideMode.ElideRight, top.width()))
     painter.setFont(theme.font(11))
-    painter.setPen(QPen(theme.muted))  # a reason why not is there to be read
+    painter.setPen(QPen(theme.muted))  # also for disabled items: the reason must be readable
     metrics = painter.fontMetrics()
     if bottom.height() >= 2 * metrics.lineSpacing():
         painter.drawText(bottom, side | Qt.TextFlag.TextWordWrap, subtitle)
@@ -121,10 +121,10 @@ def _standard_item(item: PickerItem) -> QStandardItem:
 
 
 class PickerCombo(LazyComboBox, AccessibleWidget):
-    """Title and subtitle in the box and in its list."""
+    """Shows title and subtitle in the box and in its list."""
 
     delegate_class: ClassVar[type[TwoLineDelegate]] = TwoLineDelegate
-    """What draws the list."""
+    """The delegate of the list."""
 
     def __init__(self, name: str, label: str, width: int = 160, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -136,14 +136,16 @@ class PickerCombo(LazyComboBox, AccessibleWidget):
         self._theme: Theme | None = None
         self._hovered = False
         self.items: tuple[PickerItem, ...] = ()
-        """What the list says now."""
+        """The current list items."""
         self._delegate: TwoLineDelegate | None = None
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMaxVisibleItems(12)
 
     def accessible_interface(self) -> QAccessibleInterface:
-        """A box with its name and its choice apart."""
-        from app.widgets.accessibility.qt_interfaces import ComboInterface  # many never have a screen reader
+        """Return an interface that separates the box's name from its choice."""
+        from app.widgets.accessibility.qt_interfaces import (
+            ComboInterface,  # import lazily: most sessions have no screen reader
+        )
 
         return ComboInterface(self)
 
@@ -153,7 +155,7 @@ class PickerCombo(LazyComboBox, AccessibleWidget):
         self._apply_theme_to_list()
 
     def set_items(self, items: Iterable[PickerItem]) -> None:
-        """Replace the list, keeping the choice where it is still there; says nothing of a choice that stays."""
+        """Replace the items and keep the choice if it still exists. Emits a signal only if the choice changes."""
         self.items = tuple(items)
         chosen = self.currentData()
         blocked = self.blockSignals(True)
@@ -167,27 +169,27 @@ class PickerCombo(LazyComboBox, AccessibleWidget):
         self.update()
 
     def select_data(self, data: Any) -> bool:
-        """Select the item with that data; False when there is none."""
+        """Select the item with that data. Returns False if there is none."""
         index = self.findData(data)
         if index >= 0:
             self.setCurrentIndex(index)
         return index >= 0
 
     def set_subtitle(self, text: str | None) -> None:
-        """Second line of the box; None for the chosen item's own."""
+        """Set the second line of the box; None for the chosen item's own."""
         self._subtitle = text
         self.setAccessibleDescription(text or "")
         self.update()
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes of the box and its list."""
+        """Apply the colours and sizes of `theme` to the box and its list."""
         self._theme = theme
         self._apply_theme_to_list()
         self.updateGeometry()
         self.update()
 
     def _apply_theme_to_list(self) -> None:
-        """Let the list, if there is one, look as the theme wants it, and be as wide as what it says."""
+        """Apply the theme to the list, if it exists, and fit its width to the subtitles."""
         theme = self._theme
         if self._delegate is None or theme is None:
             return
@@ -201,19 +203,19 @@ class PickerCombo(LazyComboBox, AccessibleWidget):
 
     @property
     def preferred_width(self) -> int:
-        """Pixels that it takes where there is room for everything."""
+        """Preferred width in pixels."""
         return self._scaled(self._width).width()
 
     @property
     def title_width(self) -> int:
-        """Pixels at which the first line of the box can be read whole."""
+        """Width in pixels at which the first line is fully visible."""
         if self._theme is None:
             return self._width
         around = self._theme.px(10) + self._theme.px(14) + self._theme.px(12)
         return QFontMetrics(self._theme.font(13, 500)).horizontalAdvance(self._title()) + around + 2
 
     def set_assigned_width(self, width: int | None) -> None:
-        """Take so many pixels, shared out by the bar that it stands in; None: as many as it wants."""
+        """Set the width that the toolbar assigned; None for the preferred width."""
         if width != self._assigned_width:
             self._assigned_width = width
             self.updateGeometry()
@@ -244,8 +246,8 @@ class PickerCombo(LazyComboBox, AccessibleWidget):
 
     def _paint_box(self, painter: QPainter, theme: Theme) -> None:
         border = theme.accent if self.hasFocus() else theme.faint if self._hovered else theme.line
-        width = 2 if self.hasFocus() else 1  # the colour alone would be lost on a border that the pointer has darkened
-        pen = QPen(QColor(border))  # not of a brush: a gradient's names would be made for it
+        width = 2 if self.hasFocus() else 1  # a colour alone would not stand out against the darker border on hover
+        pen = QPen(QColor(border))  # not from a brush, which would load the gradient classes
         pen.setWidth(width)
         painter.setPen(pen)
         painter.setBrush(theme.color("hover" if self._hovered else "field"))
@@ -263,13 +265,13 @@ class PickerCombo(LazyComboBox, AccessibleWidget):
         paint_two_lines(painter, theme, words, self._title(), subtitle, self.isEnabled())
 
     def _title(self) -> str:
-        """First line of the box."""
+        """Return the first line of the box."""
         return self.currentText() or tr("none")
 
     def _add(self, item: PickerItem) -> None:
         model = self.model()
         assert isinstance(model, QStandardItemModel)
-        model.appendRow(_standard_item(item))  # whole: of each change to a row that is there, everybody is told
+        model.appendRow(_standard_item(item))  # append the complete row: each later change would emit signals
 
     def _scaled(self, width: int) -> QSize:
         return QSize(self._theme.px(width), self._theme.px(38)) if self._theme else QSize(width, 38)

@@ -15,30 +15,30 @@ from app.widgets.screen import available_rect
 
 
 class HoverArea(QAbstractScrollArea):
-    """Says when what the pointer was over is no longer under it."""
+    """Emits a signal when the hovered element is no longer under the pointer."""
 
     hoverEnded = Signal()
-    """The pointer went elsewhere, or the page moved away below it."""
+    """The pointer left, or the contents scrolled below it."""
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Scroll; with Ctrl the window changes the text size."""
+        """Scroll; leave Ctrl+wheel to the window, which changes the text size."""
         if changes_text_size(event):
             event.ignore()
         else:
             super().wheelEvent(event)
 
     def leaveEvent(self, event: QEvent) -> None:
-        """The pointer went elsewhere."""
+        """Report that the pointer left."""
         self.hoverEnded.emit()
         super().leaveEvent(event)
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Another page is shown in its place; its card is a window of its own and would stay."""
+        """Report that hovering ended: the popover is a window of its own and would stay open."""
         self.hoverEnded.emit()
         super().hideEvent(event)
 
     def scrollContentsBy(self, dx: int, dy: int) -> None:
-        """What the pointer was over has moved away."""
+        """Report that the contents moved below the pointer."""
         self.hoverEnded.emit()
         self.viewport().update()
 
@@ -60,7 +60,7 @@ class Popover(QFrame):
         self._cells: list[tuple[PlainLabel, PlainLabel]] = []
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply the colours and sizes of `theme`."""
         self._theme = theme
         self.setStyleSheet(f"Popover {{ background: {theme.panel}; border: 1px solid {theme.line}; }}")
         self._box.setContentsMargins(theme.px(12), theme.px(9), theme.px(12), theme.px(10))

@@ -1,4 +1,4 @@
-"""An arc from where a text stands now to an earlier passage that it would go on repeating."""
+"""An arc from the current position to an earlier passage that would be repeated."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from resources.language import tr
 
 
 class RepeatedPassage(NamedTuple):
-    """What the picture shows, in words."""
+    """The texts that the widget shows."""
 
     passage: str
-    """What stands twice."""
+    """The passage that occurs twice."""
     earlier_continuation: str
-    """What came behind it then."""
+    """The text that followed it earlier."""
     current_continuation: str
-    """What came behind it this time."""
+    """The text that follows it now."""
     penalty: str
 
 
 class RepeatArc(QWidget):
-    """Two lines: the passage as it stood before, and as it stands now; an arc joins what came behind each."""
+    """Two lines: the earlier and the current occurrence of the passage. An arc joins their continuations."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -36,13 +36,13 @@ class RepeatArc(QWidget):
         self.setAccessibleName(tr("Repeated passage"))
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply the colours and sizes of `theme`."""
         self._theme = theme
         self.updateGeometry()
         self.update()
 
     def show_passage(self, shown: RepeatedPassage, description: str) -> None:
-        """Show this one; `description`: the same in words."""
+        """Show a passage. `description`: the same as a sentence."""
         self._shown = shown
         self.setAccessibleDescription(description)
         self.setToolTip(tooltip(description))
@@ -50,7 +50,7 @@ class RepeatArc(QWidget):
 
     @property
     def passage(self) -> RepeatedPassage:
-        """What is shown."""
+        """The shown passage."""
         return self._shown
 
     @property
@@ -58,15 +58,15 @@ class RepeatArc(QWidget):
         return round(QFontMetricsF(self._theme.font(13)).height()) + self._theme.px(8)
 
     def sizeHint(self) -> QSize:
-        """Two lines of text."""
+        """Return the size of two lines of text."""
         return QSize(self._theme.px(240), 2 * self._row + self._theme.px(6))
 
     def minimumSizeHint(self) -> QSize:
-        """Narrow, but never cut off below."""
+        """Return a small width and the full height."""
         return QSize(self._theme.px(120), self.sizeHint().height())
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """The lines, then the arc at their right."""
+        """Paint the two lines and the arc at their right."""
         theme, painter = self._theme, QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(theme.font(13))

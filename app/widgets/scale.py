@@ -1,4 +1,4 @@
-"""A short scale of numbers: a stretch of it stands out, and marks say where a step's figures lie."""
+"""A short number scale with a highlighted range and marks for the values of a step."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from app.widgets.plain_text import tooltip
 
 
 class ScaleMark(NamedTuple):
-    """One figure on the scale."""
+    """One value on the scale."""
 
     value: float
     label: str
     is_outcome: bool = False
-    """What happened: a wedge from above, its label there too; else a line with its label below."""
+    """Whether this is the outcome: drawn as a wedge with its label above. Others are lines with labels below."""
 
 
 class NumberScale(QWidget):
-    """From `low` to `high`, with one stretch filled. What it says in words is its owner's to say."""
+    """Scale from `low` to `high` with one range filled. Its description comes from its owner."""
 
     def __init__(self, theme: Theme, label: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -36,11 +36,11 @@ class NumberScale(QWidget):
 
     @property
     def marks(self) -> tuple[ScaleMark, ...]:
-        """What stands on it."""
+        """The shown marks."""
         return self._marks
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply the colours and sizes of `theme`."""
         self._theme = theme
         self.updateGeometry()
         self.update()
@@ -48,23 +48,23 @@ class NumberScale(QWidget):
     def show_marks(
         self, low: float, high: float, filled: tuple[float, float], marks: Sequence[ScaleMark], description: str
     ) -> None:
-        """Show these; `description`: all of it in words, for those who hear it and as a tip."""
+        """Show the marks. `description`: the same in words, as tooltip and for screen readers."""
         self._low, self._high, self._filled, self._marks = low, max(high, low + 1e-9), filled, tuple(marks)
         self.setAccessibleDescription(description)
         self.setToolTip(tooltip(description))
         self.update()
 
     def sizeHint(self) -> QSize:
-        """A line with words above and below."""
+        """Return the size of a line with labels above and below."""
         return QSize(self._theme.px(200), self._line * 2 + self._theme.px(20))
 
     def minimumSizeHint(self) -> QSize:
-        """Narrow, but never cut off below."""
+        """Return a small width and the full height."""
         return QSize(self._theme.px(120), self.sizeHint().height())
 
     @property
     def _line(self) -> int:
-        """Height of a line of its labels."""
+        """Height of a label."""
         return round(QFontMetricsF(self._theme.font(11)).height())
 
     def _x(self, value: float) -> float:
@@ -73,7 +73,7 @@ class NumberScale(QWidget):
         return edge + fraction * (self.width() - 2 * edge)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """The line, what stands out of it, the marks."""
+        """Paint the line, the filled range and the marks."""
         theme, painter = self._theme, QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         middle, thick = self._line + theme.px(10), theme.px(6)
@@ -105,7 +105,7 @@ class NumberScale(QWidget):
             painter.setPen(QPen(theme.color("muted"), theme.px(2)))
             painter.drawLine(QPointF(x, middle - theme.px(5)), QPointF(x, middle + theme.px(5)))
             if any(left < end and start < left + wide for start, end in taken):
-                return  # its figure stands in the words as well
+                return  # the description contains this value too
             taken.append((left, left + wide))
         painter.setPen(theme.color("text" if mark.is_outcome else "muted"))
         top = 0.0 if mark.is_outcome else middle + theme.px(7)

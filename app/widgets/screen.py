@@ -10,8 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 
 def visible_rect(widget: QWidget, rect: QRect, ancestor: QWidget) -> QRect:
-    """The stretch `rect` of `widget` as far as it is to be seen, in the pixels of `ancestor`, which holds the widget; empty
-    where it is not."""
+    """Return the visible part of `rect` of `widget` in the coordinates of its `ancestor`; empty if nothing is visible."""
     seen, here = rect.intersected(widget.rect()), widget
     while here is not ancestor and not seen.isEmpty():
         above = here.parentWidget()
@@ -23,7 +22,9 @@ def visible_rect(widget: QWidget, rect: QRect, ancestor: QWidget) -> QRect:
 
 
 def screen_of(widget: QWidget) -> QScreen:
-    """The screen under the middle of the widget's window; of one not shown yet, its parent's; else the first."""
+    """Return the screen at the centre of the widget's window, or of its parent's window if it is not shown yet;
+    otherwise the primary screen.
+    """
     window = widget.window()
     parent = window.parentWidget()
     shown = parent.window() if parent is not None and not window.isVisible() else window
@@ -31,12 +32,12 @@ def screen_of(widget: QWidget) -> QScreen:
 
 
 def available_rect(widget: QWidget) -> QRect:
-    """The part of the widget's screen that a desktop leaves to windows."""
+    """Return the part of the widget's screen that is available to windows."""
     return screen_of(widget).availableGeometry()
 
 
 class WorkWhenVisible(QObject):
-    """Does `work` when `widget` is in front: a run does not wait for what nobody sees."""
+    """Runs `work` as soon as `widget` is visible, so that runs do not wait for hidden views."""
 
     def __init__(self, widget: QWidget, work: Callable[[], None]) -> None:
         super().__init__(widget)
@@ -45,13 +46,13 @@ class WorkWhenVisible(QObject):
         widget.installEventFilter(self)
 
     def schedule(self) -> None:
-        """Now, or when the widget comes to the front."""
+        """Run the work now, or when the widget is next shown."""
         self._is_due = True
         if self._widget.isVisible():
             self._run_work()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Do what was put off."""
+        """Run the deferred work when the widget is shown."""
         if event.type() == QEvent.Type.Show and self._is_due:
             self._run_work()
         return False

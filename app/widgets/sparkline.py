@@ -16,36 +16,36 @@ from app.widgets.accessibility import AccessibleValue, AccessibleWidget, Role
 from app.widgets.plain_text import show_tooltip
 
 MAX_BAR_VALUE = 12.0
-"""Values from here on are drawn at full height; a fixed scale, so that nothing jumps when a large one comes."""
+"""Value drawn at full height. The scale is fixed so that bars do not jump when a large value comes."""
 
 MIN_BAR_PITCH = 3.0
-"""Pixels for a bar and its gap; narrower ones are put together."""
+"""Minimum pixels for a bar with its gap; narrower bars are grouped."""
 
 
 def height_fraction(value: float) -> float:
-    """Share of the full height: the square root, so that small differences near 0 show."""
+    """Return the height of a bar as a fraction: the square root, so that small differences near 0 are visible."""
     return math.sqrt(min(max(value, 0.0), MAX_BAR_VALUE) / MAX_BAR_VALUE)
 
 
 def group_maxima(values: Sequence[float], count: int) -> list[tuple[int, int, float]]:
-    """(first, end, largest value) of at most `count` groups of neighbours."""
+    """Return (first, end, largest value) of at most `count` groups of adjacent values."""
     groups = min(max(1, count), len(values))
     edges = [len(values) * n // groups for n in range(groups + 1)] if groups else [0]
     return [(a, b, max(values[a:b])) for a, b in itertools.pairwise(edges)]
 
 
 class SparklineCurve(NamedTuple):
-    """A line over the bars, a value for each of them."""
+    """A line over the bars, with one value per bar."""
 
     name: str
     colour: str
     values: tuple[float | None, ...]
-    """Shares of the full height; None where it is broken."""
+    """Fractions of the full height; None where the line is interrupted."""
     dashed: bool = False
 
 
 class Sparkline(QWidget, AccessibleWidget):
-    """Bars up to the cursor in the accent colour, the rest faint. `picked(n)`: the user wants n of them played."""
+    """Bars up to the cursor in the accent colour, the rest faint. `picked(n)`: move the cursor to n."""
 
     picked = Signal(int)
     accessible_role = Role.Slider
@@ -62,12 +62,12 @@ class Sparkline(QWidget, AccessibleWidget):
         self.setMinimumWidth(120)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply the colours and sizes of `theme`."""
         self._theme = theme
         self.update()
 
     def set_values(self, values: Sequence[float], cursor: int, slots: int = 0) -> None:
-        """Show `values`, `cursor` of them played; leave room for `slots` in all."""
+        """Show `values` with the cursor after `cursor` of them, and reserve room for `slots` in total."""
         before, slot = self._cursor, self.bar_pitch
         grown = max(0, len(values) - self._count)
         self._values, self._count, self._cursor, self._slots = values, len(values), cursor, max(slots, len(values))
@@ -79,40 +79,40 @@ class Sparkline(QWidget, AccessibleWidget):
             self.update(QRectF(left, 0, right - left, self.height()).toAlignedRect())
 
     def set_curves(self, curves: Sequence[SparklineCurve]) -> None:
-        """Draw these over the bars from the next painting on."""
+        """Draw these curves over the bars."""
         if curves or self._curves:
             self._curves = tuple(curves)
             self.update()
 
     @property
     def curves(self) -> Sequence[SparklineCurve]:
-        """What is drawn over the bars."""
+        """The curves over the bars."""
         return self._curves
 
     @property
     def cursor_position(self) -> int:
-        """How many values are played."""
+        """Number of values before the cursor."""
         return self._cursor
 
     def accessible_value(self) -> AccessibleValue:
-        """The cursor; what its place means stands in the description."""
+        """Return the cursor position; its meaning is in the accessible description."""
         return AccessibleValue(self._cursor, 0, self._count, set_value=lambda place: self._request_cursor(round(place)))
 
     def sizeHint(self) -> QSize:
-        """Wide and low."""
+        """Return a wide and low size."""
         return QSize(self._theme.px(400), self._theme.px(44))
 
     @property
     def bar_pitch(self) -> float:
-        """Width of one value in pixels; less than one pixel where there are very many."""
+        """Width of one value in pixels; below one pixel if there are very many."""
         return min(self._theme.px(24), (self.width() - 4) / max(1, self._slots))
 
     def cursor_x(self, count: int) -> float:
-        """Where the cursor stands after `count` values."""
+        """Return the x coordinate of the cursor after `count` values."""
         return 2 + count * self.bar_pitch
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Base line, bars, cursor."""
+        """Paint base line, bars, curves and cursor."""
         painter = QPainter(self)
         theme, foot = self._theme, self.height() - self._theme.px(5)
         fill_rect(painter, QRectF(0, foot + 2, self.width(), 1), theme.color("line"))
@@ -168,17 +168,17 @@ class Sparkline(QWidget, AccessibleWidget):
             self.picked.emit(min(max(position, 0), len(self._values)))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Put the cursor there."""
+        """Move the cursor to the pressed position."""
         if event.button() == Qt.MouseButton.LeftButton:
             self._request_cursor_at(event.position().x())
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Drag the cursor along."""
+        """Drag the cursor."""
         if event.buttons() & Qt.MouseButton.LeftButton:
             self._request_cursor_at(event.position().x())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Step with the arrows, jump with Home and End."""
+        """Move with the arrows and Page keys, jump with Home and End."""
         last = len(self._values)
         steps = {Qt.Key.Key_Left: self._cursor - 1, Qt.Key.Key_Right: self._cursor + 1,
                  Qt.Key.Key_PageUp: self._cursor - 10, Qt.Key.Key_PageDown: self._cursor + 10,
@@ -189,11 +189,11 @@ class Sparkline(QWidget, AccessibleWidget):
             super().keyPressEvent(event)
 
     def set_tooltip_text(self, tip: Callable[[int], str]) -> None:
-        """What to say of value n on hover."""
+        """Set the function that returns the tooltip of value n."""
         self._tip = tip
 
     def event(self, event: QEvent) -> bool:
-        """Tell of the value under the pointer."""
+        """Show the tooltip of the value under the pointer."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             index = int((event.pos().x() - 2) / self.bar_pitch) if self.bar_pitch else -1
             tip = self._tip(index) if 0 <= index < len(self._values) else ""

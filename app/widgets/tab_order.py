@@ -1,4 +1,4 @@
-"""The way that Tab takes: from panel to panel as they are worked with, inside each as it is read."""
+"""Tab order: from panel to panel in order of work, inside each in reading order."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QScrollArea, QWidget
 
 LINE_TOLERANCE = 10
-"""Pixels by which the middles of widgets may differ that stand on one line."""
+"""Maximum vertical distance in pixels between the centres of widgets on one line."""
 
 
 class TabOrder:
-    """Asked at every press, for panels change: `panels()` are those of the window, the first one first."""
+    """Computes the Tab order at every key press, because panels change. `panels()` returns the window's panels in
+    order.
+    """
 
     def __init__(self, window: QWidget, panels: Callable[[], Sequence[QWidget]]) -> None:
         self._window, self._panels = window, panels
 
     def tab_stops(self) -> list[QWidget]:
-        """Every widget that Tab comes to, in order."""
+        """Return every widget that Tab reaches, in order."""
         panels = self._panels()
         by_panel: list[list[QWidget]] = [[] for _ in panels]
         taking = [widget for widget in self._window.findChildren(QWidget) if self._takes_focus(widget)]
@@ -29,7 +31,7 @@ class TabOrder:
         return [widget for widgets in by_panel for widget in _reading_order(widgets, self._window)]
 
     def move_focus(self, forwards: bool) -> bool:
-        """Take the focus to the next stop, or the one before; around at either end. False where there is none."""
+        """Move the focus to the next or previous widget, wrapping around. Returns False if there is none."""
         stops, here = self.tab_stops(), self._window.focusWidget()
         if not stops:
             return False
@@ -54,19 +56,19 @@ class TabOrder:
 
 
 def _panel_index(widget: QWidget, panels: Sequence[QWidget]) -> int | None:
-    """Which panel it belongs to: the first that it is, or is in."""
+    """Return the index of the panel that contains the widget."""
     return next((n for n, panel in enumerate(panels) if panel.isAncestorOf(widget)), None)
 
 
 def _is_plain_scroller(widget: QWidget, others: Sequence[QWidget]) -> bool:
-    """A page of things that take the focus themselves: each of them brings itself into sight."""
+    """Whether the widget is a scroll area whose contents take the focus themselves."""
     return isinstance(widget, QScrollArea) and any(
         other is not widget and widget.isAncestorOf(other) for other in others
     )
 
 
 def _reading_order(widgets: Sequence[QWidget], within: QWidget) -> list[QWidget]:
-    """Line by line, each from its beginning; what scrolls is read to its end before what stands below it."""
+    """Return the widgets line by line. A scrolled block is finished before what follows below it."""
     blocks: dict[QWidget, list[QWidget]] = {}
     for widget in widgets:
         blocks.setdefault(_scrolled_block(widget, within), []).append(widget)
@@ -78,7 +80,7 @@ def _reading_order(widgets: Sequence[QWidget], within: QWidget) -> list[QWidget]
 
 
 def _scrolled_block(widget: QWidget, within: QWidget) -> QWidget:
-    """The outermost part of `within` that scrolls and holds the widget; itself where none does."""
+    """Return the outermost scroll area inside `within` that contains the widget, or the widget itself."""
     block, above = widget, widget.parentWidget()
     while above is not None and above is not within:
         block = above if isinstance(above, QScrollArea) else block
@@ -96,13 +98,13 @@ def _by_lines(places: dict[QWidget, QPoint]) -> list[QWidget]:
 
 
 def _block_position(block: QWidget, inside: Sequence[QWidget]) -> QPoint:
-    """Where it stands in the window: a page that scrolls where it begins."""
+    """Return the position of a block in the window: its centre, or the top of a scrolled page."""
     place = block.rect().center() if list(inside) == [block] else QPoint(0, LINE_TOLERANCE)
     return block.mapTo(block.window(), place)
 
 
 def _scroll_to(widget: QWidget) -> None:
-    """Scroll what it stands on."""
+    """Scroll the surrounding areas so that the widget is visible."""
     above = widget.parentWidget()
     while above is not None:
         content = above.widget() if isinstance(above, QScrollArea) else None

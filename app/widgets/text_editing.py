@@ -1,4 +1,4 @@
-"""Undo, redo, cut, copy, paste and select all in the text field that has the cursor."""
+"""Undo, redo, cut, copy, paste and select all in the focused text field."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TextField = QLineEdit | QPlainTextEdit | QTextEdit
 
 
 def focused_field() -> TextField | None:
-    """The text field that has the cursor; None where it is elsewhere. The field of a number is one too."""
+    """Return the focused text field, or None. The field of a number counts too."""
     widget = QApplication.focusWidget()
     if isinstance(widget, QAbstractSpinBox):
         widget = widget.lineEdit()
@@ -37,29 +37,29 @@ def can_apply(name: str) -> bool:
 
 
 def can_copy() -> bool:
-    """Whether something may be copied: selected text in a field, or what a view has picked."""
+    """Whether something can be copied: selected text in a field, or the selection of a view."""
     field = focused_field()
     return _has_selection(field) if field is not None else QApplication.focusWidget() is not None
 
 
 def undo() -> bool:
-    """Undo the last change in the focused text field; False where there is none."""
+    """Undo the last change in the focused text field. Returns False if there is none."""
     return _apply("undo")
 
 
 def redo() -> bool:
-    """Repeat the change that was undone in the focused text field; False where there is none."""
+    """Redo the undone change in the focused text field. Returns False if there is none."""
     return _apply("redo")
 
 
 def cut() -> None:
-    """Cut the selected text."""
+    """Cut the selected text of the focused text field."""
     if (field := focused_field()) is not None:
         field.cut()
 
 
 def copy() -> None:
-    """Copy the selected text, or what the focused view copies for Ctrl+C."""
+    """Copy the selected text, or what the focused view copies on Ctrl+C."""
     if (field := focused_field()) is not None:
         field.copy()
     elif (widget := QApplication.focusWidget()) is not None:
@@ -67,13 +67,13 @@ def copy() -> None:
 
 
 def paste() -> None:
-    """Insert the text of the clipboard."""
+    """Insert the clipboard's text into the focused text field."""
     if (field := focused_field()) is not None:
         field.paste()
 
 
 def select_all() -> None:
-    """Select the whole text of the field."""
+    """Select all text of the focused text field."""
     if (field := focused_field()) is not None:
         field.selectAll()
 

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".png", ".svg")
 _DOTS_PER_INCH, _DOTS_PER_METER = 96, 3780
-"""What a scale of 1 stands for."""
+"""Resolution at scale 1."""
 
 
 def save_picture(widget: QWidget, path: Path, ground: QColor | None = None, scale: float = 1.0) -> None:
-    """Write `widget` as the path's suffix says, on `ground`, or on its own where that is None. Raises OSError."""
+    """Write `widget` by the suffix of `path`, on the background `ground` or on its own. Raises OSError."""
     if path.suffix.lower() == ".svg":
         _save_svg(widget, path, ground)
     else:
@@ -33,7 +33,7 @@ def save_picture(widget: QWidget, path: Path, ground: QColor | None = None, scal
 
 
 def render_widget(widget: QWidget, ground: QColor | None = None, scale: float = 1.0) -> QImage:
-    """The same in pixels: the widget's size times `scale`."""
+    """Return the widget as an image of its size times `scale`."""
     image = QImage((widget.size().toSizeF() * scale).toSize(), QImage.Format.Format_RGB32)
     image.setDevicePixelRatio(scale)
     image.setDotsPerMeterX(round(_DOTS_PER_METER * scale))
@@ -59,12 +59,12 @@ def _save_svg(widget: QWidget, path: Path, ground: QColor | None) -> None:
 
 
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-"""Characters that XML has no place for, not even escaped: Qt writes those of a model's text into the file."""
+"""Characters that XML does not allow, even escaped. Qt writes them from a model's text into the file."""
 
 
 @contextmanager
 def _buffered_file(path: Path, finish: Callable[[bytes], bytes] = bytes) -> Iterator[QBuffer]:
-    """Drawn in memory and written here: Qt does not say that a disk has become full."""
+    """Yield a buffer and write it to `path` afterwards, because Qt does not report a full disk."""
     content = QByteArray()
     file = QBuffer(content)
     file.open(QIODevice.OpenModeFlag.WriteOnly)
@@ -73,7 +73,7 @@ def _buffered_file(path: Path, finish: Callable[[bytes], bytes] = bytes) -> Iter
 
 
 def _set_metadata(generator: QSvgGenerator, widget: QWidget) -> None:
-    generator.setResolution(_DOTS_PER_INCH)  # a unit of the picture is then a pixel of a browser
+    generator.setResolution(_DOTS_PER_INCH)  # one unit of the picture is then one pixel in a browser
     generator.setSize(widget.size())
     generator.setViewBox(QRect(QPoint(), widget.size()))
     generator.setTitle(widget.accessibleName() or widget.windowTitle())
@@ -81,7 +81,9 @@ def _set_metadata(generator: QSvgGenerator, widget: QWidget) -> None:
 
 
 def _resolve_font_names(svg: bytes) -> bytes:
-    """Each family by the name of the font it stands for, a generic one behind it: no browser knows `Sans Serif`."""
+    """Replace font families by their actual fonts with a generic fallback, because browsers do not recognize `Sans
+    Serif`.
+    """
 
     def named(found: re.Match[str]) -> str:
         font = QFontInfo(QFont(unescape(found[1])))
@@ -99,63 +101,63 @@ def _render(widget: QWidget, painter: QPainter, ground: QColor | None) -> None:
         flags |= QWidget.RenderFlag.DrawWindowBackground
     else:
         painter.fillRect(widget.rect(), ground)
-    # A view of graphics has a render of its own, which means something else.
+    # A graphics view overrides `render` with another meaning.
     QWidget.render(widget, painter, QPoint(), QRegion(), flags)
     painter.end()
 
 
 MAX_PIXELS = 120_000_000
-"""Of a PNG; more would take more memory than a picture is worth."""
+"""Maximum pixels of a PNG; a larger one needs too much memory."""
 _MAX_SIDE = 30_000
-"""Pixels in one direction; Qt paints no further than 32,767."""
+"""Maximum pixels in one direction; Qt paints at most 32,767."""
 
 
 class ThemeTarget(Protocol):
-    """What can be drawn in a theme."""
+    """An object that can be drawn in a theme."""
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes at once."""
+        """Apply the colours and sizes of `theme`."""
 
 
 class PictureSubject(NamedTuple):
-    """What can be taken a picture of."""
+    """A widget that can be rendered as a picture."""
 
     title: str
     widget: QWidget
     themed: ThemeTarget
     ground: str = "window"
-    """The theme's colour below it."""
+    """Theme colour of the background."""
 
 
 class PictureOptions(NamedTuple):
-    """How the picture is to look. `size` is in pixels at scale 1; `theme` is light, dark or empty for the shown one."""
+    """Options of a picture. `size` is in pixels at scale 1; `theme` is "light", "dark" or empty for the shown theme."""
 
     size: QSize
     expands_scrolled: bool = False
-    """As high as all of what scrolls, however small `size` is."""
+    """Grow the picture to the full height of scrolled content, however small `size` is."""
     scale: float = 1.0
     theme: str = ""
     guard_formulas: bool = True
-    """Whether a text in a CSV that a spreadsheet would run as a formula is marked as text."""
+    """Whether CSV cells that a spreadsheet would run as formulas are marked as text."""
 
 
 def save_view_picture(subject: PictureSubject, path: Path, pose: PictureOptions, shown: Theme) -> None:
-    """Write the picture: SVG or PNG, as the path's suffix says. Raises OSError."""
+    """Write the picture as SVG or PNG, by the suffix of `path`. Raises OSError."""
     with _applied_options(subject, pose, shown) as ground:
         save_picture(subject.widget, path, ground, pose.scale)
 
 
 def render_view(subject: PictureSubject, pose: PictureOptions, shown: Theme) -> QImage:
-    """The picture in pixels. Raises OSError when there would be too many."""
+    """Return the picture as an image. Raises OSError if it would have too many pixels."""
     with _applied_options(subject, pose, shown) as ground:
         return render_widget(subject.widget, ground, pose.scale)
 
 
 @contextmanager
 def _applied_options(subject: PictureSubject, pose: PictureOptions, shown: Theme) -> Iterator[QColor]:
-    """Let the part take the pose, and tell the colour below it.
+    """Apply the options to the widget and yield the background colour.
 
-    All is as before afterwards, and the screen, painted later, never shows it.
+    Everything is restored afterwards, before the screen is painted again.
     """
     theme = theme_for(pose.theme or shown.name, shown.scale)
     widget = subject.widget
@@ -197,8 +199,8 @@ def _too_large_message(size: QSize) -> str:
 
 
 def _apply_layouts(widget: QWidget) -> None:
-    """Everything in it finds its place; what is around it is not asked."""
-    for _ in range(2):  # a width that has come about may ask for another height
+    """Apply all layouts inside the widget, without its surroundings."""
+    for _ in range(2):  # a new width can require another height
         parts = (widget, *widget.findChildren(QWidget))
         for part in parts:
             part.updateGeometry()
@@ -210,9 +212,9 @@ def _apply_layouts(widget: QWidget) -> None:
 
 
 def _expand_scroll_areas(widget: QWidget) -> None:
-    """Higher, until nothing in it scrolls any more."""
+    """Increase the height until nothing inside scrolls."""
     areas = [*([widget] if isinstance(widget, QAbstractScrollArea) else []), *widget.findChildren(QAbstractScrollArea)]
-    for _ in range(3):  # a scroll bar that goes leaves more width, which may need less height
+    for _ in range(3):  # without a scroll bar the content is wider and may need less height
         missing = max((area.verticalScrollBar().maximum() for area in areas if area.isVisibleTo(widget)), default=0)
         if not missing or widget.height() + missing > _MAX_SIDE:
             return

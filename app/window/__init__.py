@@ -1,1 +1,1 @@
-"""The window itself: its frame, the assembly of its parts, and how it looks."""
+"""The main window, the assembly of its parts, and its appearance."""

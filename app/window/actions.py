@@ -1,4 +1,4 @@
-"""What the program can be told to do by name: by a key, the menu, or anything that lists actions."""
+"""Commands of the program by name, for shortcuts, menus and the palette."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.panels.commands import MAX_VIEW_KEYS
 
 
 class Actions(QObject):
-    """The table of actions by name; their titles, menus and keys are in `app.panels.commands`."""
+    """Table of commands by name; titles, menus and shortcuts are in `app.panels.commands`."""
 
     def __init__(self, table: Mapping[str, Callable[[], object]]) -> None:
         super().__init__()
@@ -21,12 +21,12 @@ class Actions(QObject):
 
     @Slot(str)
     def do(self, name: str) -> None:
-        """Do what that action does. Raises KeyError when there is none of that name."""
+        """Run a command. Raises KeyError if there is none of that name."""
         self.table[name]()
 
 
 def bind_view_keys(window: QWidget, centre: Centre) -> None:
-    """Let Ctrl+1, Ctrl+2 … bring a view to the front."""
+    """Bind Ctrl+1, Ctrl+2 … to the views."""
     for number in range(MAX_VIEW_KEYS):
         bound = QShortcut(QKeySequence(f"Ctrl+{number + 1}"), window)
         bound.activated.connect(lambda number=number: centre.show_number(number))

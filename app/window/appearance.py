@@ -1,4 +1,4 @@
-"""Theme, text size and depth of words of the whole window, as the settings have them."""
+"""Theme, text size and explanation level of the whole window, as in the settings."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ IDLE = "idle"
 
 
 class LanguageSwitch(QObject):
-    """`rebuildRequested`: everything seen is to be made anew in the language that is spoken from now on. `pendingChanged(bool)`: it is
-    put off until what is under way has ended, or that is over. `languageChosen` when another is chosen."""
+    """Switches the language. `rebuildRequested`: rebuild the window in the new language; `pendingChanged(bool)`: the
+    change is delayed until the session is idle, or no longer; `languageChosen`: another language was chosen.
+    """
 
     rebuildRequested = Signal()
     pendingChanged = Signal(bool)
@@ -33,19 +34,19 @@ class LanguageSwitch(QObject):
 
     @property
     def choice(self) -> str:
-        """What is chosen: as the command line named it, this time, or as the settings have it."""
+        """The chosen language: that of the command line for this session, else of the settings."""
         return self._override or self._settings.language
 
     @Slot(str)
     def choose(self, choice: str) -> None:
-        """Speak that language (a choice of the settings) from now on, and at the next start."""
+        """Switch to a language of the settings, now and for later starts."""
         self._override, self._settings.language = "", choice
         self.languageChosen.emit(choice)
         self._switch_when_idle()
 
     @Slot()
     def _switch_when_idle(self) -> None:
-        """Not now, but in a turn of its own: whoever asks is among what is made anew."""
+        """Switch soon: not in this call, as the caller is rebuilt too."""
         is_due = resolve_language(self.choice) != language.current_language()
         is_waiting = is_due and self._session.state != IDLE
         if is_waiting != self._is_waiting:
@@ -65,7 +66,7 @@ STEP = 0.1
 
 
 class AppearanceController(QObject):
-    """`changed(Theme)`: everything is to be drawn in it. `wordsChanged`: what is shown is to be said again."""
+    """Applies the appearance settings. `changed(Theme)`: redraw with this theme; `wordsChanged`: update all texts."""
 
     changed = Signal(object)
     wordsChanged = Signal()
@@ -79,7 +80,7 @@ class AppearanceController(QObject):
 
     @Slot()
     def apply(self) -> None:
-        """Draw everything in the theme and text size of the settings, and speak as they say."""
+        """Apply theme, text size and explanation level of the settings."""
         self.theme = self.settings_theme if self._stage_theme is None else self._stage_theme(self.settings_theme)
         self._apply_depth()
         self.changed.emit(self.theme)
@@ -90,70 +91,70 @@ class AppearanceController(QObject):
             self.wordsChanged.emit()
 
     def set_depth(self, name: str) -> None:
-        """Explain in plain, usual or exact words: one of `resources.depth.DEPTHS`."""
+        """Set the explanation level, one of `resources.depth.DEPTHS`."""
         self._settings.depth = name
         self._apply_depth()
 
     @Slot()
     def set_plain_words(self) -> None:
-        """Without a technical word."""
+        """Explain without technical terms."""
         self.set_depth(depth.PLAIN)
 
     @Slot()
     def set_usual_words(self) -> None:
-        """In the field's words."""
+        """Explain with the usual technical terms."""
         self.set_depth(depth.USUAL)
 
     @Slot()
     def set_exact_words(self) -> None:
-        """With symbols and full figures."""
+        """Explain with symbols and exact figures."""
         self.set_depth(depth.EXACT)
 
     @property
     def settings_theme(self) -> Theme:
-        """The theme of the settings, whatever is on a stage."""
+        """The theme of the settings, also during a presentation."""
         return theme_for(self._settings.theme, self._settings.font_scale)
 
     def should_animate(self) -> bool:
-        """Whether choices may be seen happening: unless the settings or the desktop ask for stillness."""
+        """Return whether choices may be animated, according to the settings and the desktop."""
         from app.widgets.animation.motion import prefers_reduced_motion
 
         return self._settings.animated and not prefers_reduced_motion()
 
     def set_stage_theme(self, staged: Callable[[Theme], Theme] | None) -> None:
-        """Draw everything in what `staged` makes of that theme, from now on; None: in the theme itself."""
+        """Transform the theme with `staged` from now on; None for the unchanged theme."""
         self._stage_theme = staged
         self.apply()
 
     @Slot(str)
     def set_theme(self, name: str) -> None:
-        """Change to the theme `light`, `dark` or `system`."""
+        """Set the theme: `light`, `dark` or `system`."""
         self._settings.theme = name
         self.apply()
 
     def set_font_scale(self, scale: float) -> None:
-        """Change the text size; 1.0 is 100 %. The side panels grow along."""
+        """Set the text scale; 1.0 is 100 %. The side panels scale too."""
         self._settings.font_scale = round(min(MAX_SCALE, max(MIN_SCALE, scale)), 2)
         self.apply()
 
     @Slot()
     def enlarge_text(self) -> None:
-        """Ten per cent more."""
+        """Enlarge the text by 10 %."""
         self.set_font_scale(self._settings.font_scale + STEP)
 
     @Slot()
     def reduce_text(self) -> None:
-        """Ten per cent less."""
+        """Reduce the text by 10 %."""
         self.set_font_scale(self._settings.font_scale - STEP)
 
     @Slot(int)
     def step_text(self, direction: int) -> None:
-        """Ten per cent more for 1, less for -1."""
+        """Enlarge the text by 10 % for 1, reduce it for -1."""
         self.set_font_scale(self._settings.font_scale + direction * STEP)
 
     @Slot()
     def reset_text(self) -> None:
-        """Back to 100 %."""
+        """Reset the text size to 100 %."""
         self.set_font_scale(1.0)
 
     @Slot()

@@ -1,4 +1,4 @@
-"""Builds the parts of the main window and hands each the few that it works on; `wiring` connects what they say."""
+"""Builds the parts of the main window with their dependencies; `wiring` connects their signals."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ if TYPE_CHECKING:
 
 
 def assemble(window: MainWindow, store: SettingsStore, engine: Engine | None, language: str = "") -> WindowParts:
-    """Give the window its parts; `language` is what the command line has named."""
+    """Build the parts of the window; `language` is that of the command line."""
     store.drop_invalid_values()
     session = Session(engine, window)
     services = create_services(store, session, LanguageSwitch(store.settings.appearance, session, language))
@@ -100,7 +100,7 @@ def assemble(window: MainWindow, store: SettingsStore, engine: Engine | None, la
     parts = _build_parts(window, services)
     repaired = [*store.notices, *services.chat_store.notices]
     if notices := [*describe_adoption(store.adopted_folders), *repaired]:
-        title = tr("The settings were repaired") if repaired else tr("Decodescope was called Tokenscope before")
+        title = tr("Settings repaired") if repaired else tr("Decodescope was formerly called Tokenscope")
         parts.messages.show_notice("\n".join(notices), title)
     elif notice := separate_chat_notice(services.chat_store):
         parts.messages.show_notice(notice, tr("Another window is open"))
@@ -108,10 +108,10 @@ def assemble(window: MainWindow, store: SettingsStore, engine: Engine | None, la
 
 
 def _rebuild(window: MainWindow, old: WindowParts) -> WindowParts:
-    """The same parts anew, in the language that is spoken now, in the place of the old ones, standing as those did.
+    """Rebuild all parts in the current language and restore the state of the old ones.
 
-    Simpler than to have every part say everything once more, and nothing can be forgotten: what a part says, it says as
-    it is made. Nothing of the old parts is on the stack then, and whatever listened to what lasts goes with them.
+    This is simpler than updating every text, and nothing can be missed. No code of the old parts is running then, and
+    their connections to the services end with them.
     """
     from app.window.window_state import restore_state, save_state
 
@@ -128,7 +128,7 @@ def _rebuild(window: MainWindow, old: WindowParts) -> WindowParts:
 
 
 def _build_parts(window: MainWindow, services: AppServices) -> WindowParts:
-    """Everything that is seen and what works on it, in the order they need each other."""
+    """Build all visible parts and their controllers, in dependency order."""
     session, store = services.session, services.store
     panels = _build_panels()
     body = WindowBody(panels.toolbar, panels.splitter, panels.timeline, panels.status)
@@ -167,7 +167,7 @@ def _build_parts(window: MainWindow, services: AppServices) -> WindowParts:
 
 
 def _panel_layout(panels: Panels) -> PanelLayout:
-    """The panels that can be closed, each with the button that does it."""
+    """Return the layout of the panels that can be closed, with their buttons."""
     status = panels.status
     return PanelLayout(
         ClosablePanel(panels.setup, status.setup_toggle),
@@ -193,8 +193,7 @@ def _build_panels() -> Panels:
 
 
 def _tab_panels(panels: Panels, welcome: WelcomeController) -> tuple[QWidget, ...]:
-    """In the order they are worked with: what runs, what it begins from, what came of it. A page that covers all is
-    alone."""
+    """Return the panels in tab order: what runs, its input, its results. The welcome page is alone when open."""
     if welcome.page is not None and welcome.is_open:
         return (welcome.page,)
     toolbar, setup = panels.toolbar, panels.setup
@@ -281,7 +280,7 @@ def _build_controllers(
 def _labs(
     panels: Panels, services: AppServices, model: ModelChoice, loading: ModelLoadController, export: ExportController
 ) -> LabWindows:
-    """The way to the labs' rooms, and what each of them works on."""
+    """Return the lab windows with their makers."""
 
     def scale(window: QWidget) -> ScaleView:
         from app.control.labs.scale import ScaleController
@@ -377,7 +376,7 @@ def _tours(
     runs: RunController,
     borrowed: BorrowedSettings,
 ) -> Tours:
-    """The way to the tours, whose panel stands at the foot of the window once there is one."""
+    """Return the tours; their panel is docked at the bottom on first use."""
 
     def make() -> TourPlayer:
         from app.control.tours.tour_player import TourPlayer, TourSettings, TourViews
@@ -402,7 +401,7 @@ def _demos(panels: Panels, session: Session, messages: Messages, appearance: Win
 def _chosen_settings(panels: Panels, store: SettingsStore, models: ModelList, session: Session) -> ChosenSettings:
     toolbar, setup, choices = panels.toolbar, panels.setup, store.settings.choices
     model = ModelChoice(toolbar.model, models, store.settings.models, choices.model)
-    session.modelLoading.connect(model.on_loading)  # before those that hear of a model by what `model` says
+    session.modelLoading.connect(model.on_loading)  # before listeners of the signals of `model`
     session.modelReady.connect(model.on_ready)
     session.failed.connect(model.on_failed)
     strategy = StrategyChoice(toolbar.strategy, setup.parameters, choices.strategy, choices.values)
@@ -412,7 +411,7 @@ def _chosen_settings(panels: Panels, store: SettingsStore, models: ModelList, se
 
 
 def _restore(parts: WindowParts) -> None:
-    """Everything as it was when the window was closed."""
+    """Restore the state from when the window was closed."""
     layout = parts.settings.layout
     parts.appearance.apply()
     parts.setup.parameters.set_advanced(layout.advanced)
@@ -422,7 +421,7 @@ def _restore(parts: WindowParts) -> None:
 
 
 def _closing_steps(window: MainWindow, parts: WindowParts) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
-    """What is remembered before the window is hidden, and what is stopped behind it."""
+    """Return the steps that save before the window is hidden, and those that stop everything after."""
     return _saving_steps(window, parts), (
         *_stopping_steps(parts),
         parts.services.downloads.stop_all,
@@ -436,7 +435,7 @@ def _closing_steps(window: MainWindow, parts: WindowParts) -> tuple[tuple[Step, 
 
 
 def _saving_steps(window: MainWindow, parts: WindowParts) -> tuple[Step, ...]:
-    """What becomes of everything that is set."""
+    """Return the steps that save all settings."""
 
     return (
         parts.presentation.leave,
@@ -449,7 +448,7 @@ def _saving_steps(window: MainWindow, parts: WindowParts) -> tuple[Step, ...]:
 
 
 def _store_layout(window: MainWindow, parts: WindowParts) -> None:
-    """Write the panels' places and the window's into the settings."""
+    """Store the layout of panels and window in the settings."""
     layout = parts.settings.layout
     own = parts.borrowed.own_settings
     layout.advanced, layout.view = own.is_advanced, own.view
@@ -459,15 +458,15 @@ def _store_layout(window: MainWindow, parts: WindowParts) -> None:
 
 @contextmanager
 def _settings_updated(window: MainWindow, parts: WindowParts) -> Iterator[None]:
-    """Let the settings hold everything that is set, for as long as they are written."""
-    if not parts.presentation.is_on:  # its panels and its size are not the reader's own
+    """Update the settings from the window while they are written."""
+    if not parts.presentation.is_on:  # the presentation layout is temporary
         _store_layout(window, parts)
     with parts.settings_controller.updated_settings():
         yield
 
 
 def _stopping_steps(parts: WindowParts) -> tuple[Step, ...]:
-    """What must not go on without the parts that are seen."""
+    """Return the steps that stop what depends on the visible parts."""
     return (
         parts.loading.stop,
         parts.memory_fit.stop,

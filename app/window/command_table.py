@@ -1,4 +1,4 @@
-"""Maps the name of every command (`app.panels.commands`) to the function that carries it out."""
+"""Maps command names (`app.panels.commands`) to the functions that carry them out."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def action_table(
     regions: FocusRegions,
     language_switch: LanguageSwitch,
 ) -> ActionTable:
-    """Everything that can be done by name."""
+    """Return the functions of all commands by name."""
     return {
         **_run_actions(panels, controllers),
         **_file_actions(controllers),
@@ -54,7 +54,7 @@ def action_table(
 
 
 def _run_actions(panels: Panels, controllers: Controllers) -> ActionTable:
-    """What is run, and gone back to."""
+    """Commands that run something or go back to it."""
     return {
         "run": controllers.runs.run,
         "run_again": controllers.runs.run_again,
@@ -71,7 +71,7 @@ def _run_actions(panels: Panels, controllers: Controllers) -> ActionTable:
 
 
 def _file_actions(controllers: Controllers) -> ActionTable:
-    """What is opened, kept and taken along."""
+    """Commands that open, save and export."""
     return {
         "toggle_history": controllers.history_panel.toggle,
         "open_folder": controllers.folders.open,
@@ -93,7 +93,7 @@ def _file_actions(controllers: Controllers) -> ActionTable:
 
 
 def _navigation_actions(controllers: Controllers, layout: PanelLayout, regions: FocusRegions) -> ActionTable:
-    """Where to go, and which panels are open."""
+    """Commands for navigation and panels."""
     return {
         "next_room": regions.next,
         "previous_room": regions.back,
@@ -108,7 +108,7 @@ def _navigation_actions(controllers: Controllers, layout: PanelLayout, regions: 
 
 
 def _edit_actions(panels: Panels, controllers: Controllers, layout: PanelLayout) -> ActionTable:
-    """What the Edit menu has besides copying a run, and what continues from the picked token."""
+    """Commands of the Edit menu, except copying a run, and branching from the selected token."""
 
     def branch() -> None:
         layout.make_room_for_inspector()
@@ -134,7 +134,7 @@ def _edit_actions(panels: Panels, controllers: Controllers, layout: PanelLayout)
 
 
 def _help_actions(controllers: Controllers) -> ActionTable:
-    """The Help menu."""
+    """Commands of the Help menu."""
     return {
         "open_help": controllers.dialogs.open_help,
         "open_glossary": controllers.glossary.open_glossary,
@@ -148,7 +148,7 @@ def _help_actions(controllers: Controllers) -> ActionTable:
 def _appearance_actions(
     window: QMainWindow, panels: Panels, appearance: AppearanceController, language_switch: LanguageSwitch
 ) -> ActionTable:
-    """How it looks, and in which words."""
+    """Commands for appearance, explanation level and language."""
 
     def compare() -> None:
         panels.centre.show_view("compare")
@@ -174,7 +174,7 @@ def _appearance_actions(
 
 
 class WindowMenuState:
-    """Implements `app.panels.menu_bar.MenuState`; reads everything from the parts when asked."""
+    """Implements `app.panels.menu_bar.MenuState`; reads the current state from the parts."""
 
     def __init__(self, window: QMainWindow, parts: WindowParts, make_context: Callable[[], PaletteContext]) -> None:
         self._parts, self._make_context = parts, make_context
@@ -214,7 +214,7 @@ class WindowMenuState:
         }
 
     def unavailable_reason(self, name: str) -> str:
-        """Why a command cannot be used now; empty where it can, and where its line is only ticked."""
+        """Return why a command is unavailable; empty if it is available or checkable."""
         from app.control.palette.entry import unavailable_reason
 
         if name in self._checked:
@@ -224,11 +224,11 @@ class WindowMenuState:
         return unavailable_reason(name, self._context)
 
     def is_checked(self, name: str) -> bool | None:
-        """Whether a command's line is ticked; None for one that has no tick."""
+        """Return whether a command is checked; None if it is not checkable."""
         check = self._checked.get(name)
         return check() if check is not None else None
 
     @property
     def recent_files(self) -> Sequence[str]:
-        """Paths of the recordings that were opened or saved last, the latest first."""
+        """Paths of recently opened or saved recordings, latest first."""
         return self._parts.settings.habits.recent_files

@@ -1,4 +1,4 @@
-"""What the keyboard does in the whole window: F6 from room to room, Shift+F10 the menu of what has the cursor."""
+"""Keyboard navigation of the window: F6 between regions, Shift+F10 for the context menu."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from app.window.window_parts import Panels
 
 
 class FocusRegions(QObject):
-    """Toolbar, what is set, views, inspector, timeline, status line; one that is closed is passed by."""
+    """Regions: toolbar, setup, views, inspector, timeline, status line; closed ones are skipped."""
 
     def __init__(self, panels: Panels, stops: Callable[[], Sequence[QWidget]]) -> None:
-        """`stops()`: every widget that Tab comes to."""
+        """`stops()`: all widgets in tab order."""
         super().__init__(panels.centre)
         self._panels, self._stops = panels, stops
         self._last_focus: dict[QWidget, QWidget] = {}
 
     @Slot()
     def next(self) -> None:
-        """F6."""
+        """Go to the next region (F6)."""
         self._go(1)
 
     @Slot()
     def back(self) -> None:
-        """Shift+F6."""
+        """Go to the previous region (Shift+F6)."""
         self._go(-1)
 
     @Slot()
     def open_menu(self) -> None:
-        """Shift+F10, which not every desktop turns into what the Menu key does."""
+        """Open the context menu of the focused widget (Shift+F10), which not every desktop supports."""
         here = QApplication.focusWidget()
         if here is not None and QApplication.activePopupWidget() is None:
             center = here.rect().center()
@@ -41,7 +41,7 @@ class FocusRegions(QObject):
             QApplication.sendEvent(here, QContextMenuEvent(reason, center, here.mapToGlobal(center)))
 
     def _regions(self) -> list[tuple[QWidget, list[QWidget]]]:
-        """Those that are open and have something to go to, with that."""
+        """Return the visible regions with their focusable widgets."""
         panels, stops = self._panels, self._stops()
         rooms = (
             panels.toolbar, panels.setup, *panels.centre.columns, panels.inspector, panels.timeline, panels.status
@@ -64,7 +64,7 @@ class FocusRegions(QObject):
 
 
 def _first_stop(room: QWidget, inside: Sequence[QWidget], centre: Centre) -> QWidget:
-    """Of a column the view, not its tabs; else what Tab comes to first."""
+    """Return the first widget to focus in a region: the view of a column, not its tabs."""
     for column in centre.columns:
         if column is room:
             return next((stop for stop in inside if column.current_view.isAncestorOf(stop)), inside[0])

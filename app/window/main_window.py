@@ -1,6 +1,6 @@
-"""The main window: first an empty frame, which is on the screen at once, then everything in it.
+"""The main window: first an empty frame, shown at once, then its content.
 
-What the frame needs is all that is imported here; `Qt` itself is not, for its enums take as long as the frame.
+Only what the frame needs is imported here; `Qt` itself is not, as its enums take as long as the frame.
 """
 
 from __future__ import annotations
@@ -37,30 +37,31 @@ log = logging.getLogger(__name__)
 FIRST_SIZE = (1440, 900)
 MIN_SIZE = (900, 600)
 FRAME_SIZE = QSize(16, 48)
-"""What a title bar and borders take around the first window; how much it really is, is known only once it is shown."""
+"""Size of the title bar and borders for the first window; the real size is known only when shown."""
 WHEEL_NOTCH = 120
-"""What Qt counts for a notch of the wheel."""
+"""Qt's angle delta of a wheel notch."""
 Step = Callable[[], object]
 _open_windows: set[MainWindow] = set()
-"""None is collected as garbage before it was closed: its worker would still be running, and Qt aborts then."""
+"""Open windows, so that none is garbage-collected before it is closed: Qt aborts if a worker still runs."""
 
 
 def first_size(screen: QSize) -> QSize:
-    """How large the very first window is on a screen that has so much room, its frame included."""
+    """Return the size of the first window on a screen, including its frame."""
     return QSize(*FIRST_SIZE).boundedTo(screen - FRAME_SIZE)
 
 
 class MainWindow(QMainWindow):
-    """A frame that knows how to begin and how to end. What it holds is put together by `assemble`, of
-    `app.window.assembly`; `parts` is for the command line and for tests."""
+    """Frame that opens and closes. Its content is built by `assemble` in `app.window.assembly`; `parts` is used by the
+    command line and tests.
+    """
 
     closed = Signal()
     textSizeRequested = Signal(int)
-    """1 for larger text, -1 for smaller: the wheel was turned with Ctrl."""
+    """Ctrl+wheel: 1 for larger text, -1 for smaller."""
     firstPainted = Signal()
-    """Everything has been drawn once."""
+    """Everything was painted once."""
     geometryChanged = Signal()
-    """Its place on the screen or its size has changed."""
+    """Position or size changed."""
 
     parts: WindowParts
 
@@ -73,7 +74,7 @@ class MainWindow(QMainWindow):
         self._is_painted = False
         self._wheel_delta = 0
         self.tab_order: TabOrder | None = None
-        """The way that Tab takes, once there is anything to go to."""
+        """Tab order of the content."""
         self._rebuild: Callable[[WindowParts], WindowParts] | None = None
         self._before_hiding: Sequence[Step] = ()
         self._after_hiding: Sequence[Step] = ()
@@ -85,23 +86,23 @@ class MainWindow(QMainWindow):
 
     @property
     def session(self) -> Session:
-        """What runs, and what it has written."""
+        """The session."""
         return self.parts.session
 
     @property
     def history(self) -> History:
-        """The runs that are kept."""
+        """The run history."""
         return self.parts.history
 
     @property
     def body(self) -> QWidget:
-        """What fills the frame, once it is assembled."""
+        """The central widget, once assembled."""
         body = self.centralWidget()
         assert body is not None
         return body
 
     def assemble(self) -> None:
-        """Put everything into the frame; once."""
+        """Build the content; called once."""
         assemble, self._assemble = self._assemble, None
         if assemble is not None:
             self.is_assembled = True
@@ -109,34 +110,34 @@ class MainWindow(QMainWindow):
 
     @Slot()
     def rebuild(self) -> None:
-        """Make everything in the frame anew: the program speaks another language."""
+        """Rebuild the content in another language."""
         if self._rebuild is not None and not self.is_closed:
             self.parts = self._rebuild(self.parts)
 
     def clear(self) -> None:
-        """Take everything out of the frame, and close what lies over it: none of it hears of anything any more."""
+        """Delete the content and its dialogs, so that they receive no more signals."""
         self.tab_order = None
         for part in [child for child in self.children() if isinstance(child, QWidget)]:
             part.deleteLater()
             QCoreApplication.sendPostedEvents(part, QEvent.Type.DeferredDelete)
 
     def set_rebuild(self, rebuild: Callable[[WindowParts], WindowParts]) -> None:
-        """What makes of the parts others that speak another language."""
+        """Set the function that rebuilds the parts in another language."""
         self._rebuild = rebuild
 
     def at_close(self, before_hiding: Sequence[Step], after_hiding: Sequence[Step]) -> None:
-        """What is done at the end: what is remembered while it can still be seen, then whatever may take its time."""
+        """Set the steps at closing: saving while visible, then whatever may take time."""
         self._before_hiding, self._after_hiding = before_hiding, after_hiding
 
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes of everything in it."""
+        """Set colours and sizes of everything."""
         from app.theme.theme import panel_stylesheet
 
         self.setStyleSheet(theme.stylesheet() + panel_stylesheet(theme))
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Change the text size by a step for each notch that is turned with Ctrl, wherever nothing zooms by itself."""
+        """Change the text size on Ctrl+wheel, except over widgets that zoom themselves."""
         from app.widgets.inputs import changes_text_size
 
         if not changes_text_size(event):
@@ -150,7 +151,7 @@ class MainWindow(QMainWindow):
         event.accept()
 
     def focusNextPrevChild(self, forwards: bool) -> bool:
-        """Tab and Shift+Tab."""
+        """Move the focus on Tab and Shift+Tab."""
         if self.tab_order is not None and self.tab_order.move_focus(forwards):
             return True
         return super().focusNextPrevChild(forwards)
@@ -162,7 +163,7 @@ class MainWindow(QMainWindow):
             QTimer.singleShot(0, self.firstPainted.emit)
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """Remember everything, stop everything; whatever goes wrong with that, the window closes."""
+        """Save everything and stop everything; the window closes even if that fails."""
         if not self.is_closed:
             self.is_closed = True
             _run_steps(self._before_hiding)
@@ -174,7 +175,7 @@ class MainWindow(QMainWindow):
 
     @Slot()
     def save_now(self) -> None:
-        """Write what is set: the desktop's session ends, and may end the program without closing its window."""
+        """Save the settings, as the desktop session ends and may kill the program."""
         if self.is_assembled and not self.is_closed:
             self.parts.settings_saver.save_settings()
             self.parts.services.chat_saver.save()
@@ -188,7 +189,7 @@ class MainWindow(QMainWindow):
         self.geometryChanged.emit()
 
     def store_geometry(self) -> None:
-        """Write its place into the settings."""
+        """Store the geometry in the settings."""
         self._store.settings.layout.window = bytes(self.saveGeometry().toBase64().data()).decode("ascii")
 
     def _restore_geometry(self) -> None:
@@ -198,17 +199,17 @@ class MainWindow(QMainWindow):
             self.restoreGeometry(QByteArray.fromBase64(geometry.encode("ascii")))
 
     def _set_background(self) -> None:
-        """The ground of the theme, so that the frame does not flash in another colour."""
+        """Use the theme's background, so that the frame does not flash in another colour."""
         name = self._store.settings.appearance.theme
         palette = self.palette()
-        if name == "system":  # told by the desktop's own ground: the name of its scheme is among Qt's many enums
+        if name == "system":  # judged by the desktop's background: the scheme name is among Qt's many enums
             name = "dark" if palette.color(QPalette.ColorRole.Window).lightness() < 128 else "light"
         palette.setColor(QPalette.ColorRole.Window, QColor(PALETTES[name]["panel"]))
         self.setPalette(palette)
 
 
 def _run_steps(steps: Sequence[Step]) -> None:
-    """One step that fails does not keep the others from being done."""
+    """Run all steps, even if one fails."""
     for step in steps:
         try:
             step()

@@ -1,4 +1,4 @@
-"""Which of the panels around the views are open, and how wide they are."""
+"""Visibility and width of the panels around the views."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from app.widgets.screen import screen_of
 
 
 class ClosablePanel(NamedTuple):
-    """A panel that can be closed, and the button at the foot of the window that does it."""
+    """A panel that can be closed, and its button in the status line."""
 
     widget: QWidget
     toggle: QAbstractButton
 
 
 class PanelLayout(QObject):
-    """Opens and closes the panels; `changed` with the states of all, by the action that changes them."""
+    """Opens and closes the panels. `changed`: visibility of all panels, by action name."""
 
     changed = Signal(dict)
 
@@ -43,7 +43,7 @@ class PanelLayout(QObject):
 
     @property
     def is_open(self) -> dict[str, bool]:
-        """The panels' states, by the action that changes them."""
+        """Visibility of the panels, by action name."""
         return {
             "toggle_setup": self._is_open[self._setup],
             "toggle_timeline": self._is_open[self._timeline],
@@ -52,7 +52,7 @@ class PanelLayout(QObject):
 
     @Slot()
     def toggle_setup(self) -> None:
-        """Show or hide prompt and parameters."""
+        """Show or hide the setup panel."""
         self._set(self._setup, not self._is_open[self._setup])
 
     @Slot()
@@ -67,38 +67,38 @@ class PanelLayout(QObject):
 
     @Slot()
     def show_setup(self) -> None:
-        """Open prompt and parameters, if they are not."""
+        """Show the setup panel."""
         self._set(self._setup, True)
 
     @Slot()
     def show_inspector(self) -> None:
-        """Open the inspector, if it is not."""
+        """Show the inspector."""
         self._set(self._inspector, True)
 
     @Slot()
     def make_room_for_inspector(self) -> None:
-        """Open the inspector; where both side panels leave too little room for it, close the other one."""
+        """Show the inspector; hide the setup panel if there is not enough space for both."""
         self._set(self._inspector, True)
         self._splitter.distribute_width()
         if not self._inspector.widget.width() or not self._splitter.sizes()[2]:
             self._set(self._setup, False)
 
     def restore(self, layout: WindowLayout) -> None:
-        """Open the panels that were open, as wide as they were."""
+        """Restore visibility and width of the panels."""
         self._set(self._setup, layout.setup)
         self._set(self._timeline, layout.timeline)
         self._set(self._inspector, layout.inspector)
         self._splitter.set_preferred_widths(layout.sides or PREFERRED_WIDTHS)
 
     def store(self, layout: WindowLayout) -> None:
-        """Write what is open, and how wide, into the settings."""
+        """Store visibility and width of the panels in the settings."""
         layout.setup = self._is_open[self._setup]
         layout.timeline = self._is_open[self._timeline]
         layout.inspector = self._is_open[self._inspector]
         layout.sides = list(self._splitter.preferred_widths)
 
     def set_hidden(self, on: bool) -> None:
-        """Let no panel be seen, whatever is opened meanwhile, or let those that are open be seen again."""
+        """Hide all panels, or show the open ones again."""
         self._is_hidden = on
         for panel, is_open in self._is_open.items():
             panel.widget.setVisible(is_open and not on)
@@ -111,12 +111,12 @@ class PanelLayout(QObject):
 
 
 class ViewOnlyMode(QObject):
-    """`resized`: it has another size, while it is cleared."""
+    """Hides and restores the parts around the view. `resized`: the window was resized in this mode."""
 
     resized = Signal()
 
     def __init__(self, window: QMainWindow, around: Sequence[QWidget], layout: PanelLayout) -> None:
-        """`around`: what is hidden meanwhile, besides the panels of `layout`."""
+        """`around`: widgets to hide besides the panels of `layout`."""
         super().__init__(layout)
         self._window, self._around, self._layout = window, around, layout
         self._geometry = QByteArray()
@@ -124,15 +124,16 @@ class ViewOnlyMode(QObject):
         self._focus: QWidget | None = None
 
     def hide_surroundings(self) -> None:
-        """Hide what is around."""
+        """Hide the surrounding parts."""
         self._geometry, self._focus = self._window.saveGeometry(), self._window.focusWidget()
         self._layout.set_hidden(True)
         for part in self._around:
             part.hide()
 
     def show_full_screen(self) -> bool:
-        """Full screen, on the hall's where there is one: True then. A window that is larger than its screen stays as it
-        is: a picture is taken of it."""
+        """Show the window in full screen, on the audience's screen if there is one; return True then. A window larger
+        than its screen is left as it is, for screenshots.
+        """
         window, hall = self._window, audience_screen(QGuiApplication.screens(), QGuiApplication.primaryScreen())
         self._size = window.size()
         window.installEventFilter(self)
@@ -145,17 +146,17 @@ class ViewOnlyMode(QObject):
         return hall is not None
 
     def stop_watching(self) -> None:
-        """What becomes of its size is no longer told."""
+        """Stop emitting `resized`."""
         self._window.removeEventFilter(self)
 
     def show_surroundings(self) -> None:
-        """Show again what was hidden."""
+        """Show the hidden parts again."""
         for part in self._around:
             part.show()
         self._layout.set_hidden(False)
 
     def restore(self) -> None:
-        """Where it was, with the focus where that was."""
+        """Restore geometry and focus."""
         if self._window.isFullScreen():
             self._window.restoreGeometry(self._geometry)
         if self._focus is not None:
@@ -163,7 +164,7 @@ class ViewOnlyMode(QObject):
             self._focus = None
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Tell of another size."""
+        """Emit `resized` when the size changes."""
         if watched is self._window and event.type() == QEvent.Type.Resize and self._window.size() != self._size:
             self._size = self._window.size()
             self.resized.emit()
@@ -174,5 +175,5 @@ S = TypeVar("S")
 
 
 def audience_screen(screens: Sequence[S], own: S) -> S | None:
-    """The screen that the audience sees: the first that is not the presenter's own; None where there is one alone."""
+    """Return the audience's screen: the first that is not the presenter's; None if there is only one."""
     return next((screen for screen in screens if screen != own), None)

@@ -1,4 +1,4 @@
-"""The window on a stage: one view, large, and the words below it. Everything is as it was once it is left."""
+"""Presentation mode: one large view with a caption. Everything is restored at the end."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 class PresentationMode(QObject):
-    """F5 and Esc. What it needs is made when it is first wanted; `changed(is on)`."""
+    """Handles F5 and Esc. Its parts are created on first use. `changed(is on)`."""
 
     changed = Signal(bool)
     runRequested = Signal()
     soundTriggered = Signal(str)
-    """As the presenter's."""
+    """Forwarded from the presenter."""
 
     def __init__(
         self, centre: Centre, session: Session, appearance: AppearanceController, view_only: ViewOnlyMode
@@ -42,21 +42,21 @@ class PresentationMode(QObject):
 
     @property
     def presenter(self) -> Presenter:
-        """What plays; made now if nobody has wanted it yet."""
+        """The presenter, created on first use."""
         if self._presenter is None:
             self._presenter = self._make_presenter()
         return self._presenter
 
     @Slot()
     def toggle(self) -> None:
-        """F5."""
+        """Start or end the presentation (F5)."""
         if self.is_on:
             self.leave()
         else:
             self.enter()
 
     def enter(self) -> None:
-        """Clear the window for one view."""
+        """Start the presentation."""
         if self.is_on:
             return
         self.is_on = True
@@ -72,14 +72,14 @@ class PresentationMode(QObject):
 
     @Slot()
     def leave(self) -> bool:
-        """Everything as it was; False where nothing was presented."""
+        """End the presentation and restore everything; return False if there was none."""
         if not self.is_on:
             return False
         self.is_on = False
         for key in self._shortcut_objects:
             key.setEnabled(False)
         self._view_only.stop_watching()
-        self._appearance.set_stage_theme(None)  # first: what was in sight is put back in its own measure
+        self._appearance.set_stage_theme(None)  # first, so that views restore their position at their own scale
         self.presenter.end()
         if self._presenter_page is not None:
             self._presenter_page.close()
@@ -91,7 +91,7 @@ class PresentationMode(QObject):
 
     @property
     def presenter_page(self) -> PresenterPageController:
-        """The presenter's page; made now if nobody has wanted it yet."""
+        """The presenter page, created on first use."""
         if self._presenter_page is None:
             from app.control.stage.presenter import PresenterPageController
 
@@ -100,14 +100,14 @@ class PresentationMode(QObject):
             self._presenter_page.leaveRequested.connect(self.leave)
             self._presenter_page.viewRequested.connect(self._centre.show_adjacent_view)
             for key, slot in (self._shortcuts(self.presenter) | {"Esc": self.leave, "F5": self.leave}).items():
-                if key != "Space":  # presses what has the focus there
+                if key != "Space":  # activates the focused widget there
                     QShortcut(QKeySequence(key), self._presenter_page.page).activated.connect(slot)
             self._appearance.changed.connect(self._set_page_theme)
         return self._presenter_page
 
     @Slot()
     def open_page(self) -> None:
-        """The presenter's page, on the first screen."""
+        """Open the presenter page on the first screen."""
         self.presenter_page.open()
 
     @Slot()
@@ -116,7 +116,7 @@ class PresentationMode(QObject):
 
     @Slot()
     def _update_stage_theme(self) -> None:
-        """Type by the size of the window: larger in a larger one."""
+        """Scale the text with the window size."""
         from app.theme.theme import stage_theme
 
         self._appearance.set_stage_theme(lambda theme: stage_theme(theme, self._centre.window().size()))
@@ -141,14 +141,14 @@ class PresentationMode(QObject):
         return presenter
 
     def _bind_shortcuts(self, presenter: Presenter) -> None:
-        """Let the stage's own keys work; while it is left, they mean what they always do."""
+        """Bind the shortcuts of the presentation; they are disabled outside it."""
         for key, slot in self._shortcuts(presenter).items():
             bound = QShortcut(QKeySequence(key), self._centre)
             bound.activated.connect(slot)
             self._shortcut_objects.append(bound)
 
     def _shortcuts(self, presenter: Presenter) -> dict[str, Callable[[], object]]:
-        """What each key does, a clicker's among them."""
+        """Return the shortcuts, including those of presenter remotes."""
         return {
             "Space": self.step_controls.toggle,
             "Right": lambda: self.step_controls.step(1),

@@ -1,4 +1,4 @@
-"""Tells the frame of the window, around the views, how a run goes: Run and Stop, the thin bar, the status line."""
+"""Shows the progress of a run in the frame: Run/Stop button, progress bar, status line."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from core.events import Event
 
 LONG_STOP_MS = 5000
-"""After so long without an end, it is said why a stopped run goes on."""
+"""Delay before a notice explains why a run is still stopping."""
 _STILL_STOPPING = mark("Still stopping")
 
 
 class RunFeed(QObject):
-    """Listens to the session; asks for nothing. `buttonStateChanged(face)`: `run`, `stop`
-    or `stopping`, for the one button."""
+    """Updates the frame from the session's signals. `buttonStateChanged(state)`: `run`, `stop` or `stopping` for the
+    run button.
+    """
 
     buttonStateChanged = Signal(str)
 
@@ -50,13 +51,13 @@ class RunFeed(QObject):
 
     @Slot(object)
     def on_started(self, run: Run) -> None:
-        """A run has begun."""
+        """Show a new run."""
         self._centre.update_sequence_selector(run)
         self._status.show_run(run)
 
     @Slot(object)
     def on_shown(self, run: Run) -> None:
-        """A run that ended earlier is shown again."""
+        """Show an earlier run."""
         self._centre.update_sequence_selector(run)
         self._status.show_run(run)
         has_failed = run.outcome is not None and run.outcome.kind == "failed"
@@ -64,17 +65,17 @@ class RunFeed(QObject):
 
     @Slot(object, object)
     def on_events(self, run: Run, events: Sequence[Event]) -> None:
-        """A batch has come; that memory ended and how the run goes on is said at once."""
+        """Update for a batch of events; show at once that memory ran out."""
         for event in events:
             if isinstance(event, core.events.Notice) and event.kind == "memory_fallback":
-                self._messages.show_notice(event.message, tr("Memory ran out; the run goes on"))
+                self._messages.show_notice(event.message, tr("Memory ran out; run continues"))
         if len(run.sequences) != max(1, self._centre.sequence_combo.count()):
             self._centre.update_sequence_selector(run)
         self._status.refresh_first_token()
 
     @Slot(object)
     def on_finished(self, outcome: Outcome) -> None:
-        """The run has ended, one way or another."""
+        """Show the outcome of the run."""
         self._status.show_outcome(outcome.message, is_failure=outcome.kind == "failed")
         run = self._session.run
         if run is not None and run.notices and outcome.error is None:
@@ -82,7 +83,7 @@ class RunFeed(QObject):
 
     @Slot(str)
     def on_state(self, state: str) -> None:
-        """Run, Stop or Stopping…, and whether the thin bar runs."""
+        """Update the button and the progress bar."""
         face = "stopping" if state == "stopping" else "stop" if self._session.busy else "run"
         self.buttonStateChanged.emit(face)
         if state == "stopping":
@@ -94,16 +95,16 @@ class RunFeed(QObject):
 
     @Slot(bool)
     def on_language_pending(self, is_pending: bool) -> None:
-        """Another language has been chosen while something goes on; or that is over."""
-        title = tr("The language will change")
+        """Show or withdraw the notice that the language change is delayed."""
+        title = tr("Language change pending")
         if is_pending:
-            self._messages.show_notice(tr("What is under way goes on to its end first."), title)
+            self._messages.show_notice(tr("The current run finishes first."), title)
         else:
             self._messages.withdraw_notice(title)
 
     @Slot(object)
     def on_failed(self, error: ErrorReport) -> None:
-        """A run or the loading of a model has failed."""
+        """Show the failure of a run or of loading a model."""
         model = self._session.model
         if model is not None:
             self._status.show_model(model)
@@ -115,8 +116,9 @@ class RunFeed(QObject):
     def _on_long_stop(self) -> None:
         self._messages.show_notice(
             tr(
-                "A run ends between two steps, and the one under way takes long: a model is being loaded, or a long "
-                "prompt read. Whatever it has written stays. Closing the window ends it at once."
+                "A run stops between two steps, and the current step takes long: loading a model, or "
+                "reading a long prompt. The text so far is kept. Close the window to end the run "
+                "immediately."
             ),
             tr(_STILL_STOPPING),
         )

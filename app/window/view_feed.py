@@ -1,4 +1,4 @@
-"""Connects the views with the session: what comes in, and what the reader asks for in them."""
+"""Connects the views with the session in both directions."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from core.events import Event
 
 END_DELAY_MS = 60
-"""After a run's end: what is in sight is drawn before views that nobody sees catch up."""
+"""Delay after a run's end before hidden views are updated, so that visible ones are drawn first."""
 
 
 class ViewEventBuffer(QObject):
-    """Hands `view` the session's run and its events. Drawing and the model share the interpreter's lock: what a page
-    in the background would do with each run and batch is time that the text waits for."""
+    """Delivers the session's run and events to `view`, buffered while it is hidden: drawing shares the interpreter lock
+    with the model and would slow the run.
+    """
 
     def __init__(self, view: View, session: Session) -> None:
         super().__init__(view)
@@ -35,7 +36,7 @@ class ViewEventBuffer(QObject):
         self._run: Run | None = None
         self._events: list[Event] = []
         self._is_new, self._end_delivered = False, True
-        """Whether the view has still to learn that this is another run, and whether it knows how that ended."""
+        """Whether the view must still be shown the new run, and whether it was notified of its end."""
         self._end_timer = QTimer(self, singleShot=True, interval=END_DELAY_MS)
         self._end_timer.timeout.connect(self.deliver)
         session.runStarted.connect(self.on_started)
@@ -47,26 +48,26 @@ class ViewEventBuffer(QObject):
 
     @Slot(object)
     def on_started(self, run: Run) -> None:
-        """A run has begun."""
+        """Start with a new run."""
         self._begin(run)
         self._deliver_if_visible()
 
     @Slot(object)
     def on_shown(self, run: Run) -> None:
-        """A run that ended earlier is shown: nothing is under way that would have to wait."""
+        """Show an earlier run at once, as none is in progress."""
         self._begin(run)
         self.deliver()
 
     @Slot(object, object)
     def on_events(self, run: Run, events: Sequence[Event]) -> None:
-        """Now, or when the view is seen."""
+        """Buffer the events; deliver them if the view is visible."""
         self._run = run
         self._events += events
         self._deliver_if_visible()
 
     @Slot()
     def deliver(self) -> None:
-        """What came while the view was out of sight: before anything else is said of that run."""
+        """Deliver the buffered run and events, before other signals of that run."""
         self._end_timer.stop()
         run, events, is_new = self._run, self._events, self._is_new
         self._events, self._is_new = [], False
@@ -79,13 +80,13 @@ class ViewEventBuffer(QObject):
             self._view.events_arrived(run, events)
 
     def finish(self, run: Run | None) -> None:
-        """No more events come; a view that has learnt so with the last of them is told nothing."""
+        """Notify the view that no more events follow, unless the last events did."""
         self._run = run
         if not self._deliver_if_visible():
             self._end_timer.start()
 
     def _begin(self, run: Run) -> None:
-        """Another run is shown, from its beginning."""
+        """Reset the buffer for another run."""
         self._end_timer.stop()
         self._run, self._events, self._is_new, self._end_delivered = run, [], True, run.outcome is not None
 
@@ -96,18 +97,18 @@ class ViewEventBuffer(QObject):
         return is_seen
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """The view comes into sight."""
+        """Deliver when the view is shown."""
         if event.type() == QEvent.Type.Show:
             self.deliver()
         return False
 
 
 class ViewFeed(QObject):
-    """Feeds every view, those of a later second column too.
+    """Updates every view, including those of a second column.
 
-    What a view asks for that is not the session's to do is passed on: `inspectorRequested`, `prefixSaveRequested(path)`,
-    `prefixLoadRequested(path)`, `branchRequested(Instead)`, `samplesRequested(count)`,
-    `fillRequested(what)`; `failed(ErrorReport)` when a comparison found nothing.
+    Requests of a view that the session does not handle are forwarded: `inspectorRequested`,
+    `prefixSaveRequested(path)`, `prefixLoadRequested(path)`, `branchRequested(Replacement | Continuation)`,
+    `samplesRequested(count)`, `fillRequested(what)`; `failed(ErrorReport)` if a comparison failed.
     """
 
     inspectorRequested = Signal()
@@ -135,7 +136,7 @@ class ViewFeed(QObject):
 
     @Slot(object)
     def connect_view(self, view: View) -> None:
-        """Feed a view from the session, and obey what the reader does in it."""
+        """Connect a view with the session in both directions."""
         session = self._session
         self._buffers[view] = ViewEventBuffer(view, session)
         session.cursorMoved.connect(view.cursor_moved)
@@ -145,52 +146,52 @@ class ViewFeed(QObject):
         view.show_run(session.run)
 
     def connect_models(self, models: ModelChoice) -> None:
-        """Let the views know which models can be chosen, now and when there are more."""
+        """Show the available models in the views, now and after changes."""
         self._models = models
         models.listed.connect(self.on_listed)
         self.on_listed()
 
     def connect_media(self, media: MediaCache) -> None:
-        """Let the views see the sounds and pictures that they ask for."""
+        """Provide the media that the views request."""
         self._media = media
         media.mediumRead.connect(self.on_medium)
 
     @Slot(str)
     def on_medium_wanted(self, path: str) -> None:
-        """Tell of it now where it is known, else once it has been read."""
+        """Send a medium to the views if it is known, else once it has been read."""
         medium = self._media.get(path) if self._media is not None else None
         if medium is not None and medium.is_read:
             self.on_medium(medium)
 
     @Slot(object)
     def on_medium(self, medium: Medium) -> None:
-        """A file has been read."""
+        """Send a medium that was read to the views."""
         for view in self._views():
             view.medium_loaded(medium)
 
     @Slot()
     def on_listed(self) -> None:
-        """There are other models to choose from."""
+        """Send the list of models to the views."""
         for view in self._views():
             if self._models is not None:
                 view.models_changed(self._models.entries)
 
     @Slot()
     def on_words_changed(self) -> None:
-        """Every view says again what it shows."""
+        """Update the texts of all views."""
         for view in self._views():
             view.wording_changed()
         self._inspector.show_report(self._centre.columns[0].current_view.report)
 
     @Slot(object)
     def on_influence(self, influence: InfluenceMap | None) -> None:
-        """Every view draws what a step hangs on, where it draws the text."""
+        """Show in every view which tokens influence a step."""
         for view in self._views():
             view.influence_changed(influence)
 
     @Slot(object)
     def on_grammar(self, grammar: object) -> None:
-        """Every view offers what a run that is held to it can begin with."""
+        """Set the grammar of new runs in every view."""
         self._grammar = grammar
         for view in self._views():
             view.grammar_changed(grammar)
@@ -201,7 +202,7 @@ class ViewFeed(QObject):
         yield self._timeline
 
     def _connect_requests(self, view: View) -> None:
-        """Do what the reader asks for in a view."""
+        """Connect the requests of a view."""
         session, signals = self._session, view.signals
         signals.tokenActivated.connect(session.select_token)
         signals.cursorRequested.connect(session.move_cursor)
@@ -220,7 +221,7 @@ class ViewFeed(QObject):
         signals.wordInputRequested.connect(self._inspector.focus_branch_field)
 
     def _connect_updates(self, view: View) -> None:
-        """Let a view know of models and measurements."""
+        """Connect a view to the signals on models and measurements."""
         session = self._session
         session.measured.connect(view.side_run_finished)
         session.measuringChanged.connect(view.side_runs_changed)
@@ -234,36 +235,36 @@ class ViewFeed(QObject):
 
     @Slot(int)
     def on_samples(self, count: int) -> None:
-        """Its tree is to be seen while it grows."""
+        """Show the tree view and generate samples."""
         self._centre.show_view("tree")
         self.samplesRequested.emit(count)
 
     @Slot(object)
     def compare_with(self, run: Run) -> None:
-        """Hold a kept run beside the shown one, in the view for that."""
+        """Compare a saved run with the shown one in the comparison view."""
         self._centre.show_view("compare")
         for view in self._centre.created_views:
             view.compare_with(run)
 
     @Slot(object)
     def on_view_shown(self, view: View) -> None:
-        """The inspector speaks of what this view has picked, or of tokens."""
+        """Show the selection of this view in the inspector."""
         self._inspector.show_report(view.report)
 
     @Slot(object)
     def on_finished(self, _outcome: object) -> None:
-        """Views learn that no more events come, however the run ended."""
+        """Notify the views that no more events follow."""
         for view in self._views():
             self._buffers[view].finish(self._session.run)
 
     @Slot(object)
     def on_shown(self, _run: Run) -> None:
-        """What the inspector said belonged to another run."""
+        """Reset the inspector for another run."""
         self._inspector.show_report(self._centre.columns[0].current_view.report)
 
     @Slot(object)
     def on_measured(self, run: Run) -> None:
-        """Show what a comparison found, or why it found nothing."""
+        """Show the result or the error of a comparison."""
         compared = any(view.shows_side_runs for view in self._centre.created_views)
         if run.outcome is not None and run.outcome.error is not None and not compared:
             self.failed.emit(run.outcome.error)

@@ -1,4 +1,4 @@
-"""The parts of an assembled window, for those who drive it from outside: the command line and the tests."""
+"""The parts of an assembled window, for assembly, command line and tests."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ from app.window.view_feed import ViewFeed
 
 
 class AppServices(NamedTuple):
-    """From the window's first assembly to its end: what runs, what is known, what is kept. None of it is drawn."""
+    """Non-visual objects that live as long as the window."""
 
     store: SettingsStore
     session: Session
@@ -77,7 +77,7 @@ class AppServices(NamedTuple):
 
 
 def create_services(store: SettingsStore, session: Session, switch: LanguageSwitch) -> AppServices:
-    """All of it, with the chat as it was left."""
+    """Create the services and restore the chat."""
     keeper, chats, conversation = SettingsSaver(store), claim_chat(store.folder), Conversation()
     chats.restore(conversation)
     history = History(session, lambda: store.data_folder, store.settings.history, keeper)
@@ -102,14 +102,14 @@ def create_services(store: SettingsStore, session: Session, switch: LanguageSwit
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
 class _PartGroup:
-    """Parts by name. A dataclass to who checks types; the methods of real ones take a while to make at each start."""
+    """Group of parts by name. A dataclass for type checkers; real dataclasses would slow each start."""
 
     def __init__(self, **parts: object) -> None:
         vars(self).update(parts)
 
 
 class Panels(_PartGroup):
-    """What is to be seen."""
+    """The visible panels."""
 
     toolbar: Toolbar
     setup: SetupPanel
@@ -121,7 +121,7 @@ class Panels(_PartGroup):
 
 
 class HistoryParts(_PartGroup):
-    """What keeps runs and settings, and brings them back."""
+    """Saving and restoring of runs and settings."""
 
     settings_saver: SettingsSaver
     history: History
@@ -132,7 +132,7 @@ class HistoryParts(_PartGroup):
 
 
 class ExportParts(_PartGroup):
-    """What takes along what is seen, as files or by the clipboard."""
+    """Export to files and the clipboard."""
 
     recorded_runs: RecordedRuns
     export: ExportController
@@ -142,7 +142,7 @@ class ExportParts(_PartGroup):
 
 
 class ImportParts(_PartGroup):
-    """What brings in presets and models."""
+    """Import of presets and models."""
 
     presets: PresetLibrary
     folders: ModelFolders
@@ -150,7 +150,7 @@ class ImportParts(_PartGroup):
 
 
 class Controllers(HistoryParts, ExportParts, ImportParts):
-    """What acts on it."""
+    """All controllers."""
 
     chosen: ChosenSettings
     borrowed: BorrowedSettings
@@ -184,7 +184,7 @@ class Controllers(HistoryParts, ExportParts, ImportParts):
 
 
 class WindowParts(Panels, Controllers):
-    """Everything, by one name each. No part is handed this: each gets the few that it works on."""
+    """All parts by name. Parts receive only what they need, never this object."""
 
     services: AppServices
     session: Session

@@ -1,4 +1,4 @@
-"""How a window stands that is about to be made anew: what the settings do not remember, for it is of this day only."""
+"""Temporary state of a window that is rebuilt in another language; it is not saved in the settings."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 class WindowState(NamedTuple):
-    """Plain values: of the parts that they are taken from, none is there any more when they are given back."""
+    """State independent of widgets, as the old parts are deleted before it is restored."""
 
     second_view: str
-    """The view of the second column; empty where there is none."""
+    """View of the second column; empty if there is none."""
     columns: list[int]
     views: dict[str, Any]
-    """What each view carries over, by its object's name."""
+    """State of each view by its object name."""
     history_search: str | None
-    """What is looked for in the history; None where that is closed."""
+    """Search text of the history; None if it is closed."""
     cursor: int
     focus: str
     error: ErrorReport | None
@@ -36,22 +36,22 @@ class WindowState(NamedTuple):
     guess: GuessState | None
     borrowed: BorrowedState
     example: str
-    """The title of the example that is set, in English; empty for none."""
+    """English title of the applied example; empty without one."""
     notice: tuple[str, str, list[tuple[str, str]]] | None
-    """Title, text and buttons of the notice that is open; None while none is."""
+    """Title, text and buttons of the open notice; None without one."""
     is_presenting: bool
     shows_welcome: bool
-    """The first page lies over it."""
+    """Whether the welcome page is open."""
     hub_model: str | None
-    """The model that is picked in the dialog of the hub's models; None where that is not open."""
+    """Model selected in the Hub dialog; None if it is closed."""
     labs: tuple[str, ...]
-    """The labs' rooms that are open."""
+    """Names of the open labs."""
     settings_scroll: int | None
-    """How far the settings window is scrolled; None where it is not open."""
+    """Scroll position of the settings window; None if it is closed."""
 
 
 def save_state(window: QWidget, parts: WindowParts) -> WindowState:
-    """How it stands now."""
+    """Return the current state of the window."""
     centre = parts.centre
     return WindowState(
         second_view=centre.columns[1].current_name if len(centre.columns) > 1 else "",
@@ -76,7 +76,7 @@ def save_state(window: QWidget, parts: WindowParts) -> WindowState:
 
 
 def restore_state(state: WindowState, window: QWidget, parts: WindowParts) -> None:
-    """Let parts that are new stand as the old ones did; those are gone."""
+    """Restore the state in the new parts."""
     centre, prompt = parts.centre, parts.setup.prompt
     parts.borrowed.resume(state.borrowed)
     parts.settings_controller.show_example_title(state.example)
@@ -120,7 +120,7 @@ def restore_state(state: WindowState, window: QWidget, parts: WindowParts) -> No
 
 
 def _focused_name(window: QWidget) -> str:
-    """The name of what has the focus; empty where nothing has it."""
+    """Return the object name of the focused widget; empty if there is none."""
     name, focused = "", window.focusWidget()
     if focused is not None:
         name = focused.objectName()

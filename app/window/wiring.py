@@ -1,4 +1,4 @@
-"""Which part hears of what another says. A part knows nothing of this: it only says."""
+"""Signal connections between the parts, which do not depend on each other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_RECENT_FILES = 10
 
 
 def connect(window: MainWindow, parts: WindowParts) -> None:
-    """Let each part hear of what concerns it."""
+    """Connect all signals of the window."""
     _connect_frame(window, parts)
     _connect_setup(parts)
     parts.view_feed.connect_models(parts.chosen.model)
@@ -63,7 +63,7 @@ def connect(window: MainWindow, parts: WindowParts) -> None:
 
 
 def connect_autosave(parts: WindowParts, updated_settings: Callable[[], AbstractContextManager[object]]) -> None:
-    """Write what is set and said shortly after each change, so that a kill or a power cut loses a second at most."""
+    """Save settings and chat shortly after each change, so that a crash loses one second at most."""
     keeper = parts.settings_saver
     keeper.set_update(updated_settings, lambda: bool(parts.tours.name))
     for signal in (
@@ -79,7 +79,7 @@ def connect_autosave(parts: WindowParts, updated_settings: Callable[[], Abstract
 
 
 def _connect_chat(parts: WindowParts) -> None:
-    """What joins the conversation, and what becomes of it."""
+    """Connect session and chat."""
     session, chat = parts.session, parts.chat
     for signal, slot in (
         (session.runStarted, chat.on_started),
@@ -94,7 +94,7 @@ def _connect_chat(parts: WindowParts) -> None:
 
 
 def _connect_kernel_builder(parts: WindowParts) -> None:
-    """Who takes the steps: told below, switched in the settings."""
+    """Show the decode backend in status line and settings."""
     quickening = parts.services.kernel_builder
     quickening.changed.connect(parts.status.show_backend)
     quickening.changed.connect(parts.dialogs.show_decode_backend)
@@ -103,14 +103,14 @@ def _connect_kernel_builder(parts: WindowParts) -> None:
 
 
 def _connect_layer_inspection(parts: WindowParts, part: StepInternalsPanel) -> None:
-    """What the inspector's last part needs, made with it."""
+    """Create the controller of the inspector's layer section."""
     from app.control.step_inspection import LayerInspectionController
 
     LayerInspectionController(parts.session, parts.inspector, part).influence.connect(parts.view_feed.on_influence)
 
 
 def _connect_setup(parts: WindowParts) -> None:
-    """What is set, and what follows from it."""
+    """Connect the settings and what depends on them."""
     setup, chosen = parts.settings_controller, parts.chosen
     for signal, slot in (
         (chosen.model.ready, setup.show_model),
@@ -148,7 +148,7 @@ def _connect_setup(parts: WindowParts) -> None:
 
 
 def _connect_history(parts: WindowParts) -> None:
-    """The kept runs: what they need of the panels, and what is said of them."""
+    """Connect the history panel."""
     history, panel = parts.history, parts.history_panel
     for signal, slot in (
         (history.failed, parts.messages.show_error),
@@ -168,7 +168,7 @@ def _connect_history(parts: WindowParts) -> None:
 
 
 def _connect_tours(parts: WindowParts) -> None:
-    """What a tour points at has to be open; how it looks."""
+    """Connect the tours and the guessing game."""
     parts.tours.setupRequested.connect(parts.layout.show_setup)
     parts.tours.inspectorRequested.connect(parts.layout.make_room_for_inspector)
     parts.toolbar.tours_button.clicked.connect(parts.tours.open_chooser)
@@ -183,7 +183,7 @@ def _connect_tours(parts: WindowParts) -> None:
 
 
 def _connect_language(parts: WindowParts) -> None:
-    """Who asks for another, and what tells which it is."""
+    """Connect the language settings."""
     switch = parts.services.language_switch
     for signal, slot in (
         (parts.dialogs.languageChosen, switch.choose),
@@ -193,7 +193,7 @@ def _connect_language(parts: WindowParts) -> None:
 
 
 def _connect_frame(window: MainWindow, parts: WindowParts) -> None:
-    """Theme, menu and keys; and what waits until the window has been drawn."""
+    """Connect theme, menu and shortcuts, and what starts after the first painting."""
     appearance = parts.appearance
     parts.palette.set_context(lambda: _palette_context(window, parts))
     themed = (parts.toolbar, parts.setup, parts.centre, parts.inspector, parts.timeline, parts.status, parts.splitter)
@@ -229,7 +229,7 @@ def _connect_frame(window: MainWindow, parts: WindowParts) -> None:
 
 
 def _connect_menu_bar(window: MainWindow, parts: WindowParts) -> None:
-    """Its commands, its keys, and the files that it offers again."""
+    """Connect commands, shortcuts and recent files of the menu bar."""
     bar = parts.menu_bar
     bar.build(WindowMenuState(window, parts, lambda: _palette_context(window, parts)))
     bar.bind_keys(window.body)
@@ -240,13 +240,13 @@ def _connect_menu_bar(window: MainWindow, parts: WindowParts) -> None:
 
 
 def _remember_file(habits: UsageSection, path: str) -> None:
-    """Put a file that was opened or saved first in the list of recent files."""
+    """Put an opened or saved file first in the list of recent files."""
     others = [used for used in habits.recent_files if used != path]
     habits.recent_files[:] = [path, *others][:MAX_RECENT_FILES]
 
 
 def _palette_context(window: MainWindow, parts: WindowParts) -> PaletteContext:
-    """What the command palette acts on."""
+    """Return the context of the command palette."""
     from app.control.palette.entry import PaletteContext
 
     return PaletteContext(

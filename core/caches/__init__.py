@@ -1,4 +1,4 @@
-"""All cache back ends; `registry` finds them, one a file. Importing this package does not import torch."""
+"""Registry of the cache backends: `registry` finds one per file. Importing this package does not import torch."""
 
 from core.caches.base import CacheBackend, Measurement, Variant
 from core.checks.name_suggestions import did_you_mean
@@ -11,12 +11,12 @@ registry: Registry[CacheBackend] = Registry(__name__, "BACKEND")
 
 
 def named(name: str) -> CacheBackend:
-    """The back end of that name. Raises CacheError where there is none."""
+    """Return the backend called `name`. Raises CacheError for an unknown name."""
     try:
         return registry[name]
     except KeyError:
         raise CacheError(
-            tr("There is no cache {name}.").format(name=quote_text(name)) + did_you_mean(name, registry),
+            tr("There is no cache called {name}.").format(name=quote_text(name)) + did_you_mean(name, registry),
             tr("Choose one of: {names}.").format(names=", ".join(registry)),
         ) from None
 

@@ -1,4 +1,4 @@
-"""The dynamic cache: keeps everything and grows by the token."""
+"""The dynamic cache: keeps everything and grows with each token."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 
 def build(model: LoadedModel, length: int, options: Settings) -> Cache | None:
-    """A DynamicCache in which every attention layer keeps all tokens, windowed ones too; a recurrent model's states
-    are part of it. None for models that make a memory of their own kind."""
+    """Build a DynamicCache in which every attention layer keeps all tokens, windowed layers included. It also holds the
+    states of recurrent models. Return None for models with their own cache class.
+    """
     from core.caches.tensors.continuation_probe import full_cache  # torch is loaded only when something runs
     from core.caches.tensors.dynamic_layers import with_cross_attention
 
@@ -26,7 +27,9 @@ def build(model: LoadedModel, length: int, options: Settings) -> Cache | None:
 
 
 def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
-    """2 · batch · kv_heads · length · head_dim · bytes(dtype), over the layers; cross-attention and states beside."""
+    """Return 2 · batch · kv_heads · length · head_dim · bytes(dtype) summed over the layers, plus cross-attention and
+    states.
+    """
     from core.caches.tensors.cache_sizes import all_tokens, cache_size, model_layer_shapes, within_windows
     from core.caches.tensors.continuation_probe import keeps_windows  # needs torch
 

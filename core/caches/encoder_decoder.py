@@ -1,4 +1,4 @@
-"""The encoder–decoder cache: a back end of its own for each half."""
+"""The encoder–decoder cache: a separate backend for each half."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 SELF = Parameter(
     "self", mark("Self-attention"), "choice", "dynamic",
-    mark("How the text written so far is kept. It grows with every token."),
+    mark("How the generated text is kept. It grows with every token."),
     choices=("dynamic", "static", "quantized", "offloaded"), option=True,
 )  # fmt: skip
 CROSS = Parameter(
     "cross", mark("Cross-attention"), "choice", "dynamic",
-    mark("How what the encoder read is kept. It is filled once and never grows."),
+    mark("How the encoder output is kept. It is filled once and never grows."),
     choices=("dynamic", "offloaded"), option=True,
 )  # fmt: skip
 
 
 def build(model: LoadedModel, length: int, options: Settings) -> Cache:
-    """An EncoderDecoderCache of the two halves. Raises CacheError when a half cannot be built here."""
+    """Build an EncoderDecoderCache of two halves. Raises CacheError if one half cannot be built."""
     from core.caches.tensors.dynamic_layers import pair_halves  # torch is loaded only when something runs
 
     return pair_halves(
@@ -38,35 +38,35 @@ def build(model: LoadedModel, length: int, options: Settings) -> Cache:
 
 
 def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
-    """The written half as its back end says; cross-attention takes the same bytes in every place."""
+    """Describe the self-attention half with its backend; the cross-attention half has the same size on every device."""
     return _half_backend(run.options, "self").describe(model, run._replace(options={}))
 
 
 def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
-    """There must be two halves, and the one that is written must do what is needed."""
+    """Require an encoder–decoder model whose self-attention backend supports `needs`."""
     if not model.is_encoder_decoder:
-        return tr("{model} has no encoder, so there is no second half to keep.").format(model=model.name)
+        return tr("{model} has no encoder, so it has no cross-attention to keep.").format(model=model.name)
     return own_cache_reason(model) or _half_backend(options, "self").unsupported_reason(model, needs)
 
 
 def _half_backend(options: Settings, which: str) -> CacheBackend:
-    from core import caches  # the registry lists this file, so it cannot be imported above
+    from core import caches  # the registry imports this file, so import it on demand
 
     return caches.registry[str(options.get(which) or "dynamic")]
 
 
 def counterpart(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
-    """`generate` keeps both halves in one way; by itself dynamically."""
+    """Return the `generate` equivalent: it keeps both halves the same way, dynamically by default."""
     if all((options.get(half.name) or "dynamic") == "dynamic" for half in (SELF, CROSS)):
         return SAME_SETTINGS
-    return GenerateEquivalent(missing=tr("transformers offers no choice of its own for each half of the cache."))
+    return GenerateEquivalent(missing=tr("transformers cannot choose a separate cache for each half."))
 
 
 BACKEND = CacheBackend(
     name="encoder_decoder",
     title=mark("Encoder–decoder"),
     brief=mark("Enc.–dec."),
-    summary=mark("both halves, each kept in its own way"),
+    summary=mark("both halves, each in its own cache"),
     build=build,
     describe=describe,
     parameters=(SELF, CROSS),

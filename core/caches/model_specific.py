@@ -1,4 +1,4 @@
-"""The model's own cache: windows, recurrent states or both, as its configuration lays them out."""
+"""The model's own cache: windows, recurrent states or both, as its configuration specifies."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 
 def build_own(model: LoadedModel, length: int, options: Settings) -> Cache | None:
-    """Every layer gets the memory it was designed with; None where only the model knows how."""
+    """Build for every layer the cache it was designed with, or return None for models with their own cache class."""
     return None if own_cache_reason(model) else build(model, length, options)
 
 
 def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
-    """For plain attention it would be the dynamic cache under another name."""
+    """Refuse models with plain attention only, where this would equal the dynamic cache."""
     if own_cache_reason(model):
         return None
     if layer_types(model) == {"full_attention"}:
-        return tr("every layer of {model} has plain full attention: its own cache is “Dynamic”.").format(
+        return tr("every layer of {model} has full attention, so its own cache is the same as “Dynamic”.").format(
             model=model.name
         )
     return rejected_drafts_reason(model, needs, tr("Model's own"))
@@ -35,7 +35,7 @@ def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settin
 BACKEND = CacheBackend(
     name="model_specific",
     title=mark("Model's own"),
-    summary=mark("windows and states as the model was designed"),
+    summary=mark("windows and states as designed for the model"),
     build=build_own,
     describe=describe,
     aliases=("hybrid", "mamba", "recurrent"),

@@ -1,4 +1,4 @@
-"""The offloaded cache: layers wait elsewhere and come back one ahead."""
+"""The offloaded cache: layers are kept in another memory and prefetched one layer ahead."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
     from core.models.loaded_model import LoadedModel
 
 PLACE = Parameter(
-    "place", mark("Where layers wait"), "choice", "auto",
-    mark("host: main memory, for a model on a graphics card. disk: a temporary file, removed afterwards. auto: host "
-         "where there is a card, else disk."),
+    "place", mark("Offload to"), "choice", "auto",
+    mark("host: main memory, for a model on a GPU. disk: a temporary file, removed afterwards. auto: host "
+        "if there is a GPU, otherwise disk."),
     choices=("auto", "host", "disk"), option=True,
 )  # fmt: skip
 FOLDER = Parameter(
-    "folder", mark("Folder of the file"), "text", "",
-    mark("Where the temporary file goes. Empty: the program's own cache folder."),
+    "folder", mark("File folder"), "text", "",
+    mark("Folder for the temporary file. Empty: the program's own cache folder."),
     option=True, advanced=True,
 )  # fmt: skip
 
 
 def build(model: LoadedModel, length: int, options: Settings) -> Cache:
-    """An empty cache whose layers wait in host memory or on disk. Raises CacheError when there is no such place."""
+    """Build an empty cache whose layers are kept in host memory or on disk. Raises CacheError if neither is available."""
     from core.caches.tensors.disk_cache import build_offloaded  # torch is loaded only when something runs
 
     return build_offloaded(model, options.get("place") or "auto", options.get("folder") or "")
 
 
 def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
-    """As dynamic; with layers on disk the first of them waits in memory besides, ready for one more token."""
+    """Describe it as a dynamic cache; on disk, the first layer is also in memory with capacity for one more token."""
     from core.caches.tensors.cache_sizes import (
         all_tokens,
         cache_size,
@@ -52,28 +52,26 @@ def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
 
 
 def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
-    """A state of constant size is needed whole at every step."""
+    """Refuse models with states: a state of constant size is needed in full at every step."""
     return extra_tensors_reason(model) or windows_required_reason(model)
 
 
 def counterpart(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
-    """`generate` has it for graphics cards."""
+    """Return the `generate` equivalent, which exists for GPUs."""
     return offloading_counterpart("offloaded", options, device)
 
 
 def offloading_counterpart(name: str, options: Settings, device: str) -> GenerateEquivalent:
-    """The `cache_implementation` of that name, where a graphics card's layers wait in main memory."""
+    """Return the `cache_implementation` called `name` if layers are offloaded from a GPU to main memory."""
     if not device.startswith("cuda") or options.get("place") == "disk":
-        return GenerateEquivalent(
-            missing=tr("transformers offloads from a graphics card to main memory only, never to a disk.")
-        )
+        return GenerateEquivalent(missing=tr("transformers offloads from a GPU to main memory only, not to disk."))
     return GenerateEquivalent({"cache_implementation": name})
 
 
 BACKEND = CacheBackend(
     name="offloaded",
     title=mark("Offloaded"),
-    summary=mark("layers wait in main memory or on disk"),
+    summary=mark("layers are kept in main memory or on disk"),
     build=build,
     describe=describe,
     parameters=(PLACE, FOLDER),

@@ -1,4 +1,4 @@
-"""The offloaded static cache: all room taken at once, layers waiting elsewhere."""
+"""The offloaded static cache: allocated in full at the start, with layers kept in another memory."""
 
 from __future__ import annotations
 
@@ -26,15 +26,19 @@ if TYPE_CHECKING:
 
 
 def build(model: LoadedModel, length: int, options: Settings) -> Cache:
-    """An empty cache with room for `length` tokens in host memory or on disk. Raises CacheError without room there."""
+    """Build an empty cache with capacity for `length` tokens in host memory or on disk. Raises CacheError if it does
+    not fit.
+    """
     from core.caches.tensors.disk_cache import build_offloaded_static  # torch is loaded only when something runs
 
     return build_offloaded_static(model, length, options.get("place") or "auto", options.get("folder") or "")
 
 
 def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
-    """All of it at once. On disk every layer has full room, and the first waits in memory besides: the tokens read so
-    far, and one more."""
+    """Describe it as allocated at once. On disk every layer has full capacity, and the first layer is also in memory
+    with
+    the tokens read so far and one more.
+    """
     from core.caches.tensors.cache_sizes import (
         allocated_span,
         cache_size,
@@ -57,20 +61,20 @@ def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
 
 
 def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
-    """As static, which it is in another place."""
+    """Refuse the same models as the static cache, and on disk those that rely on windows."""
     if reason := extra_tensors_reason(model):
         return reason
-    if model.device.type != "cuda":  # on disk every layer keeps everything
+    if model.device.type != "cuda":  # on disk every layer keeps all tokens
         return windows_required_reason(model)
     if not model.model._can_compile_fullgraph:
-        return tr("{model} cannot read a cache with empty places at its end.").format(model=model.name)
+        return tr("{model} cannot read a cache with empty positions at its end.").format(model=model.name)
     return rejected_drafts_reason(model, needs, tr("Offloaded, static"))
 
 
 def counterpart(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
-    """`generate` has it for graphics cards, except for drafts."""
+    """Return the `generate` equivalent, which exists for GPUs and without drafts."""
     if "drafts" in needs:
-        return GenerateEquivalent(missing=tr("transformers checks drafts with a dynamic cache only."))
+        return GenerateEquivalent(missing=tr("transformers verifies drafts with a dynamic cache only."))
     return offloading_counterpart("offloaded_static", options, device)
 
 
@@ -78,7 +82,7 @@ BACKEND = CacheBackend(
     name="offloaded_static",
     title=mark("Offloaded, static"),
     brief=mark("Off. static"),
-    summary=mark("all room taken at once, layers wait elsewhere"),
+    summary=mark("fully allocated at the start, layers offloaded"),
     build=build,
     describe=describe,
     parameters=(PLACE, FOLDER),

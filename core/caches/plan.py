@@ -1,4 +1,4 @@
-"""What a run's cache will take, before it does: predicted bytes by length, and the arithmetic behind them."""
+"""Predict the cache size of a run: bytes by text length, and the formula."""
 
 from __future__ import annotations
 
@@ -18,17 +18,19 @@ if TYPE_CHECKING:
     from core.models.loaded_model import LoadedModel
 
 _POINTS = 16
-"""Lengths between the prompt and the limit that are predicted, besides those where a curve bends."""
+"""Number of evenly spaced lengths between the prompt and the limit to predict, besides the bends of the curve."""
 _MAX_BLOCKS = 8
-"""Blocks of a quantized cache whose two ends are predicted; longer runs show the trend."""
+"""Number of blocks of a quantized cache whose two ends are predicted; longer runs show only the trend."""
 
 
 def predict_cache(
     model: LoadedModel, backend: CacheBackend, run: RunShape, start: int, max_length: int
 ) -> CachePlan | None:
-    """Predictions for a text that grows from `start` to `max_length` tokens; None for a memory that only the model knows."""
+    """Predict the cache of a text that grows from `start` to `max_length` tokens; return None if the size is
+    unpredictable.
+    """
     from core.common.size_terms import evaluate
-    from core.events import CachePlan  # the events' classes take a while to make: only once something runs
+    from core.events import CachePlan  # the event classes are slow to create: import on demand
 
     try:
         described = backend.describe(model, run)
@@ -52,7 +54,7 @@ def predict_cache(
 
 
 def _predicted_lengths(start: int, max_length: int, estimate: CacheEstimate) -> tuple[int, ...]:
-    """Ascending, `start` and `max_length` among them: even steps, and both sides of every bend."""
+    """Return ascending lengths that include `start` and `max_length`: even steps and both sides of every bend."""
     points = {start + round((max_length - start) * step / _POINTS) for step in range(_POINTS + 1)}
     if estimate.window is not None:
         points |= {estimate.window - 1, estimate.window}
@@ -65,33 +67,36 @@ def _predicted_lengths(start: int, max_length: int, estimate: CacheEstimate) -> 
 def cache_notices(
     model: LoadedModel, backend: CacheBackend, config: GenerationConfig, speculates: bool
 ) -> Iterator[Notice]:
-    """For a run of `config`, every default filled in, on the cache `backend`; `speculates`: drafts are checked."""
-    from core.events import Notice  # the events' classes take a while to make: only once something runs
+    """Yield the notices for a run of `config` (defaults filled in) on the cache `backend`; `speculates`: drafts are
+    verified.
+    """
+    from core.events import Notice  # the event classes are slow to create: import on demand
 
     if speculates and not model.has_exact_dtype:
         yield Notice(
             "half_precision",
             tr(
-                "Drafts are checked several at once, and in half precision such a pass rounds otherwise than one over "
-                "a single token: where two tokens are almost equally likely, the text may part from the one written "
-                "without drafts. In float32 it does not."
+                "Drafts are verified several tokens at a time. In half precision such a pass rounds "
+                "differently from one over a single token, so where two tokens are almost equally "
+                "likely, the text may differ from the one generated without drafts. In float32 it does "
+                "not."
             ),
         )
     if has_no_cache(model):
         yield Notice(
             "read_anew",
             tr(
-                "{model} keeps nothing between tokens, so the whole text is read anew for each of them: "
-                "the longer it grows, the slower it is written."
+                "{model} keeps no cache between tokens, so it reads the full text again for each new "
+                "token: the longer the text, the slower the generation."
             ).format(model=model.name),
         )
     wanted = config.cache_implementation
     if wanted and (known := registry.get(wanted)) is not backend:
-        there = tr("Choose “{title}” for that.").format(title=tr(known.title)) if known else ""
+        there = tr("Select “{title}” to use it.").format(title=tr(known.title)) if known else ""
         yield Notice(
             "setting_ignored",
             tr(
-                "The generation settings ask for the cache “{wanted}” (cache_implementation); this run "
-                "keeps its text in “{title}”. {how}"
-            ).format(wanted=wanted, title=tr(backend.title), how=there or tr("There is no such cache here.")),
+                "The generation settings request the cache “{wanted}” (cache_implementation), but this "
+                "run uses “{title}”. {how}"
+            ).format(wanted=wanted, title=tr(backend.title), how=there or tr("This cache does not exist here.")),
         )

@@ -1,4 +1,4 @@
-"""The quantized cache: older tokens in a few bits, the latest ones exact."""
+"""The quantized cache: older tokens in a few bits, the latest tokens exact."""
 
 from __future__ import annotations
 
@@ -19,40 +19,41 @@ if TYPE_CHECKING:
 _AXES = ("channel", "token")
 BITS = Parameter(
     "nbits", mark("Bits"), "choice", 4,
-    mark("Bits for each number. 8 is hardly noticed, 4 seldom, 2 often; 1 shows how a text falls apart."),
+    mark("Bits per number. 8 is hardly noticeable, 4 seldom, 2 often; 1 shows how a text falls apart."),
     choices=(1, 2, 4, 8), option=True,
 )  # fmt: skip
 ENGINE = Parameter(
     "engine", mark("Quantizer"), "choice", "built-in",
-    mark("How numbers become codes. Built-in: even steps between the extremes. quanto (2, 4 bits) needs the package "
-         "optimum-quanto, HQQ the package hqq. fp8: 8-bit floating point."),
+    mark("How numbers become codes. Built-in: even steps between minimum and maximum. quanto (2, 4 bits) "
+        "needs the package optimum-quanto, HQQ the package hqq. fp8: 8-bit floating point."),
     choices=("built-in", "quanto", "hqq", "fp8"), option=True,
 )  # fmt: skip
 AXIS_KEY = Parameter(
-    "axis_key", mark("Keys share a scale by"), "choice", "channel",
-    mark("Keys have a few channels much larger than the others, so each channel gets scales of its own (KIVI)."),
+    "axis_key", mark("Key scales per"), "choice", "channel",
+    mark("Some channels of the keys are much larger than the others, so each channel has its own scales "
+        "(KIVI)."),
     choices=_AXES, option=True, advanced=True,
 )  # fmt: skip
 AXIS_VALUE = Parameter(
-    "axis_value", mark("Values share a scale by"), "choice", "token",
-    mark("Values have no such channels; each token gets scales of its own (KIVI)."),
+    "axis_value", mark("Value scales per"), "choice", "token",
+    mark("Values have no such outlier channels; each token has its own scales (KIVI)."),
     choices=_AXES, option=True, advanced=True,
 )  # fmt: skip
 GROUP = Parameter(
     "q_group_size", mark("Group size"), "int", 32,
-    mark("Numbers that share a scale and an offset. Smaller groups lose less and take more room."),
+    mark("Numbers that share a scale and an offset. Smaller groups lose less and take more memory."),
     minimum=8, maximum=1024, soft_maximum=128, step=8, option=True, advanced=True,
 )  # fmt: skip
 RESIDUAL = Parameter(
     "residual_length", mark("Exact tokens"), "int", 64,
-    mark("So many of the latest tokens are collected unharmed, then written in one block. A multiple of the "
-         "group size."),
+    mark("The latest tokens stay exact until there are this many, then they are quantized as one block. A "
+        "multiple of the group size."),
     minimum=8, maximum=8192, soft_maximum=256, step=8, option=True, advanced=True,
 )  # fmt: skip
 
 
 def quantization_settings(options: Settings) -> QuantizationSettings:
-    """The settings, defaults filled in."""
+    """Return the quantization settings with defaults filled in."""
     from core.caches.tensors.quantized import QuantizationSettings  # needs torch
 
     given = {
@@ -65,7 +66,9 @@ def quantization_settings(options: Settings) -> QuantizationSettings:
 
 
 def build(model: LoadedModel, length: int, options: Settings) -> Cache:
-    """An empty quantized cache. Raises CacheError when the quantizer is not installed or knows no such width."""
+    """Build an empty quantized cache. Raises CacheError if the quantizer is not installed or does not support the bit
+    width.
+    """
     from core.caches.tensors.dynamic_layers import with_cross_attention
     from core.caches.tensors.quantized import build_quantized  # torch is loaded only when something runs
 
@@ -73,7 +76,7 @@ def build(model: LoadedModel, length: int, options: Settings) -> Cache:
 
 
 def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
-    """Whole blocks in few bits with two 16-bit numbers a group, the latest tokens as they are."""
+    """Describe full blocks in few bits, with two 16-bit numbers per group, and the latest tokens unquantized."""
     from core.caches.tensors.cache_sizes import model_layer_shapes
     from core.caches.tensors.quantized import quantized_size  # needs torch
 
@@ -84,16 +87,16 @@ def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
 
 
 def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
-    """Decoders with full attention in every layer."""
+    """Allow decoders with full attention in every layer only."""
     return plain_attention_reason(model, tr("Quantized"))
 
 
 def counterpart(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
-    """`generate` has a cache of that name which keeps other numbers."""
+    """Return that there is no equivalent: the cache of that name in `generate` stores other numbers."""
     return GenerateEquivalent(
         missing=tr(
-            "transformers' quantized cache writes the prompt in few bits at once and groups its numbers otherwise, "
-            "so its text would be another."
+            "transformers' quantized cache quantizes the prompt immediately and groups its numbers "
+            "differently, so its text would differ."
         )
     )
 
@@ -105,8 +108,8 @@ BACKEND = CacheBackend(
     build=build,
     describe=describe,
     variants=(
-        Variant(mark("Quantized, 8 bits"), mark("8 bits"), {"nbits": 8}),
-        Variant(mark("Quantized, 4 bits"), mark("4 bits"), {"nbits": 4}),
+        Variant(mark("Quantized, 8 bits"), mark("8-bit"), {"nbits": 8}),
+        Variant(mark("Quantized, 4 bits"), mark("4-bit"), {"nbits": 4}),
         Variant(mark("Quantized, 2 bits"), mark("2 bits"), {"nbits": 2}),
     ),
     parameters=(BITS, ENGINE, AXIS_KEY, AXIS_VALUE, GROUP, RESIDUAL),

@@ -1,4 +1,4 @@
-"""The sink cache: text without end in a window of constant size."""
+"""The sink cache: endless text in a window of constant size."""
 
 from __future__ import annotations
 
@@ -17,26 +17,28 @@ if TYPE_CHECKING:
 
 WINDOW = Parameter(
     "window_length", mark("Window"), "int", 256,
-    mark("Tokens the model sees at a time, the sinks included. Memory never grows beyond it."),
+    mark("Tokens the model sees at a time, including the sinks. Memory stays within this size."),
     minimum=3, maximum=1_000_000, soft_maximum=2048, step=16, option=True,
 )  # fmt: skip
 SINKS = Parameter(
     "num_sink_tokens", mark("Sink tokens"), "int", 4,
-    mark("First tokens of the text that are never forgotten. Models rest their attention on them; without any the "
-         "text falls apart as soon as the first ones leave."),
+    mark("First tokens of the text that are never dropped. Models park excess attention on them; without "
+        "them the text falls apart as soon as the first tokens are dropped."),
     minimum=0, maximum=100_000, soft_maximum=16, step=1, option=True,
 )  # fmt: skip
 
 
 def build(model: LoadedModel, length: int, options: Settings) -> Cache:
-    """An empty sink cache. Raises CacheError when the window does not fit the sinks or the model's context."""
+    """Build an empty sink cache. Raises CacheError if the window is too small for the sinks or too large for the
+    context.
+    """
     from core.caches.tensors.sink import build_sink  # torch is loaded only when something runs
 
     return build_sink(model, *_sizes(options))
 
 
 def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
-    """As dynamic, for min(length, window − 1) tokens: the next token fills the window."""
+    """Describe it as a dynamic cache of min(length, window − 1) tokens: the next token fills the window."""
     from core.caches.tensors.cache_sizes import (
         cache_size,
         model_layer_shapes,  # needs torch
@@ -49,38 +51,38 @@ def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
 
 
 def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
-    """Keys must be turnable to another place."""
+    """Allow only models whose keys can be rotated to another position."""
     if model.is_encoder_decoder:
-        return tr("{model} is an encoder–decoder; a sink cache moves rotary positions, and it has none.").format(
+        return tr("{model} is an encoder–decoder model without rotary positions, which a sink cache needs.").format(
             model=model.name
         )
     if reason := plain_attention_reason(model, tr("Sink")):
         return reason
-    from core.caches.tensors.sink import rotary_functions  # a model is there, so torch is loaded
+    from core.caches.tensors.sink import rotary_functions  # a model is loaded, so torch is too
 
     if rotary_functions(model) is None:
         return tr(
-            "{model} does not mark positions by rotating whole keys (RoPE), so tokens cannot move up "
-            "when older ones are forgotten."
+            "{model} does not encode positions by rotating whole keys (RoPE), so tokens cannot move up "
+            "when older ones are dropped."
         ).format(model=model.name)
     return None
 
 
 def _sizes(options: Settings) -> tuple[int, int]:
-    """(window, sinks), defaults filled in."""
+    """Return (window, sinks) with defaults filled in."""
     window, sinks = options.get("window_length"), options.get("num_sink_tokens")
     return int(WINDOW.default if window is None else window), int(SINKS.default if sinks is None else sinks)
 
 
 def counterpart(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
-    """`generate` had it once."""
+    """Return that newer versions of `generate` no longer have this cache."""
     return removed_from_transformers(tr("the sink cache"))
 
 
 BACKEND = CacheBackend(
     name="sink",
     title=mark("Sink"),
-    summary=mark("the first tokens and the latest: text without end"),
+    summary=mark("the first tokens and the latest: endless text"),
     build=build,
     describe=describe,
     parameters=(WINDOW, SINKS),

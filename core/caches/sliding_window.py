@@ -1,4 +1,4 @@
-"""The sliding-window cache: layers trained with a window keep no more than the window."""
+"""The sliding-window cache: layers trained with a window keep only the window."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 def build(model: LoadedModel, length: int, options: Settings) -> Cache:
-    """Windowed layers keep the last `sliding_window` − 1 tokens (the next one fills the window), others everything."""
+    """Build a cache whose windowed layers keep the last `sliding_window` − 1 tokens (the next token fills the window)."""
     from core.caches.tensors.dynamic_layers import config_cache, with_cross_attention
 
     return with_cross_attention(model, config_cache(model))
 
 
 def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
-    """As dynamic, with min(length, window − 1) tokens in windowed layers."""
+    """Describe it as a dynamic cache with min(length, window − 1) tokens in windowed layers."""
     from core.caches.tensors.cache_sizes import (
         cache_size,
         model_layer_shapes,  # needs torch
@@ -43,15 +43,15 @@ def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
 
 
 def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
-    """Only layers trained with a window give the same text without the rest."""
+    """Allow only models trained with a window: others would generate a different text."""
     if reason := states_reason(model):
         return reason
     if not has_windows(model) and (reason := own_windows_reason(model)):
         return reason
     if not has_windows(model):
         return tr(
-            "{model} was trained without a window: leaving out old tokens would change its text. "
-            "“Sink” does that knowingly."
+            "{model} was trained without a window: dropping old tokens would change its text. “Sink” "
+            "does that on purpose."
         ).format(model=model.name)
     return rejected_drafts_reason(model, needs, tr("Sliding window"))
 
@@ -60,7 +60,7 @@ BACKEND = CacheBackend(
     name="sliding_window",
     title=mark("Sliding window"),
     brief=mark("Window"),
-    summary=mark("windowed layers keep their window only"),
+    summary=mark("windowed layers keep only their window"),
     build=build,
     describe=describe,
     paper="Beltagy et al. 2020, Longformer; Jiang et al. 2023, Mistral 7B",

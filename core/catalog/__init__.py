@@ -1,4 +1,4 @@
-"""Models: those on this disk, and those that the hub has. Importing this imports neither torch nor the hub's library.
+"""Models on this disk and on the Hugging Face Hub. Importing this package imports neither torch nor huggingface_hub.
 
 for found in core.catalog.search("small stories"): print(found.name, found.size, found.why_not or "fits")
 core.load(core.catalog.download("owner/name", progress=print))
@@ -87,7 +87,7 @@ _HUB_MODULES = {
     "unfinished": "core.catalog.download_store",
     "verify": "core.catalog.file_download",
 }
-"""All else is what `core.models.catalog` knows of this disk."""
+"""All other names come from `core.models.catalog`, which covers the models on this disk."""
 
 
 def __getattr__(name: str) -> object:

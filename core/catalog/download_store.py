@@ -1,10 +1,10 @@
-"""Where a downloaded model lies: the hub library's own cache, laid out as that lays it out, so that it and everything
-else on this machine find the model there.
+"""Where downloads are stored: in huggingface_hub's own cache and layout, so that all programs on this machine find the
+model.
 
-    models--owner--name/blobs/DIGEST                 a file's bytes; DIGEST.incomplete while they are coming
+    models--owner--name/blobs/DIGEST                 a file's bytes; DIGEST.incomplete while downloading
     models--owner--name/snapshots/COMMIT/config.json links to those
     models--owner--name/refs/main                    COMMIT
-    models--owner--name/decodescope.json              a download under way; other programs look past it
+    models--owner--name/decodescope.json              manifest of an unfinished download; other programs ignore it
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from resources.language import tr
 
 MANIFEST = f"{NAME}.json"
 _MANIFESTS = (MANIFEST, f"{FORMER_NAME}.json")
-"""Where the note of a download is read: under the current and the former name."""
+"""Names of the download manifest: the current and the former one."""
 RESERVED_BYTES = 64 * 2**20
-"""That a download leaves free on the disk."""
+"""Disk space that a download leaves free, in bytes."""
 
 
 class DownloadStore:
-    """The place of one model in the cache."""
+    """The cache folder of one model."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -42,27 +42,27 @@ class DownloadStore:
         self._blobs = self.folder / "blobs"
 
     def snapshot(self, commit: str) -> Path:
-        """The folder that is loaded from."""
+        """Return the folder that the model is loaded from."""
         return self.folder / "snapshots" / commit
 
     def blob(self, file: HubFile) -> Path:
-        """Its bytes once they are whole."""
+        """Return the path of the complete file."""
         return self._blobs / file.digest
 
     def part(self, file: HubFile) -> Path:
-        """Its bytes while they are coming."""
+        """Return the path of the file while it is downloading."""
         return self._blobs / f"{file.digest}.incomplete"
 
     def has_file(self, file: HubFile) -> bool:
-        """Whether it is there, as long as it should be."""
+        """Return whether the file is present with its full size."""
         return size_of(self.blob(file)) == file.size and self.blob(file).is_file()
 
     def bytes_present(self, file: HubFile) -> int:
-        """Bytes of it that are there."""
+        """Return how many bytes of the file are present."""
         return file.size if self.has_file(file) else min(size_of(self.part(file)), file.size)
 
     def is_complete(self, model: HubModel) -> bool:
-        """Whether everything a download would take lies in the snapshot."""
+        """Return whether the snapshot contains every file of the download."""
         snapshot = self.snapshot(model.commit)
         return all(
             size_of(snapshot / file.path) == file.size and (snapshot / file.path).is_file() for file in model.files
@@ -70,7 +70,7 @@ class DownloadStore:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Nobody else downloads this model meanwhile. Raises HubError, FileNotWrittenError."""
+        """Hold a lock that prevents a second download of this model. Raises HubError, FileNotWrittenError."""
         from huggingface_hub.utils import WeakFileLock
 
         lock = hub_cache() / ".locks" / self.folder.name / "decodescope.lock"
@@ -81,7 +81,7 @@ class DownloadStore:
             waiting.__enter__()
         except TimeoutError:
             raise HubError(
-                tr("Another window is downloading “{name}” already.").format(name=self.name),
+                tr("Another window is already downloading “{name}”.").format(name=self.name),
                 tr("Wait for it, or stop it there."),
             ) from None
         try:
@@ -90,7 +90,7 @@ class DownloadStore:
             waiting.__exit__(None, None, None)
 
     def begin(self, model: HubModel) -> None:
-        """Note what is to come, so that it can be gone on with. Raises FileNotWrittenError, DiskFullError."""
+        """Write the manifest of the download, so that it can be resumed. Raises FileNotWrittenError, DiskFullError."""
         self.check_free_space(model)
         with self._translate_disk_errors():
             self._blobs.mkdir(parents=True, exist_ok=True)
@@ -99,14 +99,14 @@ class DownloadStore:
             (self.folder / MANIFEST).write_text(json.dumps(kept, indent=1), encoding="utf-8")
 
     def check_free_space(self, model: HubModel) -> None:
-        """That the disk has room for what is still to come. Raises DiskFullError."""
+        """Check that the disk has room for the remaining bytes. Raises DiskFullError."""
         wanted = sum(file.size - self.bytes_present(file) for file in model.files)
         free = free_bytes(self.folder)
         if wanted and wanted + RESERVED_BYTES > free:
             raise hub_errors.disk_full(hub_cache(), wanted, free)
 
     def finish(self, model: HubModel) -> Path:
-        """Lay the snapshot out of whole files, and forget what else was begun. Raises FileNotWrittenError."""
+        """Link the complete files into the snapshot and remove partial ones. Raises FileNotWrittenError."""
         snapshot = self.snapshot(model.commit)
         with self._translate_disk_errors():
             for file in model.files:
@@ -118,14 +118,14 @@ class DownloadStore:
         return snapshot
 
     def clear(self) -> None:
-        """Forget the download: what is not whole goes, and the note of it. Raises OSError."""
+        """Remove incomplete files and the manifest. Raises OSError."""
         for part in self._blobs.glob("*.incomplete"):
             part.unlink(missing_ok=True)
         for name in _MANIFESTS:
             (self.folder / name).unlink(missing_ok=True)
 
     def files_in_manifest(self) -> tuple[HubFile, ...] | None:
-        """The files of the download under way; None when there is none, or its note cannot be read."""
+        """Return the files of the unfinished download, or None if there is none or its manifest is unreadable."""
         try:
             name = next((name for name in _MANIFESTS if (self.folder / name).exists()), MANIFEST)
             listed = read_json(self.folder / name).get("files")
@@ -143,7 +143,7 @@ class DownloadStore:
 
 
 def _parse_manifest_entry(entry: Json) -> HubFile | None:
-    """A file as it was noted; None for anything else."""
+    """Parse one file of the manifest; None if it is invalid."""
     match entry:
         case {"path": str(path), "size": int(size), "digest": str(digest)} if is_digest(digest):
             return HubFile(path, size, digest)
@@ -151,7 +151,7 @@ def _parse_manifest_entry(entry: Json) -> HubFile | None:
 
 
 def free_bytes(folder: Path) -> int:
-    """Of the disk that a folder is on, or will be."""
+    """Return the free bytes of the disk that contains, or will contain, the folder."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     try:
@@ -161,8 +161,9 @@ def free_bytes(folder: Path) -> int:
 
 
 def _link_blob(blob: Path, pointer: Path) -> None:
-    """As the hub's library does: a link that holds wherever the cache is moved, or the file itself where links may
-    not be made."""
+    """Link the blob as huggingface_hub does: relative, so that the cache can be moved; a copy where links are not
+    permitted.
+    """
     pointer.parent.mkdir(parents=True, exist_ok=True)
     if pointer.exists() and os.path.samefile(pointer, blob):
         return
@@ -175,16 +176,16 @@ def _link_blob(blob: Path, pointer: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A download that was paused, or that ended with the program."""
+    """A download that was paused or interrupted."""
 
     name: str
     done: int
-    """Bytes that are there."""
+    """Bytes that are already downloaded."""
     total: int
 
 
 def unfinished() -> tuple[Unfinished, ...]:
-    """Every download that can be gone on with, by name; asks nothing of the hub. Never raises."""
+    """Return every download that can be resumed, by name. Sends no request to the hub and never raises."""
     return tuple(sorted(_iter_unfinished(), key=lambda one: one.name))
 
 
@@ -201,7 +202,7 @@ def _iter_unfinished() -> Iterator[Unfinished]:
 
 
 def discard(name: str) -> int:
-    """Delete what an unfinished download has left; a whole model of that name stays. Gives back the bytes freed.
+    """Delete the remains of an unfinished download and return the bytes freed; a complete model with that name stays.
 
     Raises FileNotWrittenError.
     """
@@ -222,7 +223,7 @@ def discard(name: str) -> int:
 
 
 def delete(name: str) -> int:
-    """Delete a model of the hub's cache, whole or not. Gives back the bytes freed. Raises FileNotWrittenError."""
+    """Delete a model from the hub's cache, complete or not, and return the bytes freed. Raises FileNotWrittenError."""
     check_name(name)
     folder = DownloadStore(name).folder
     freed = sum(size_of(file) for file in folder.rglob("*") if file.is_file() and not file.is_symlink())
@@ -235,5 +236,5 @@ def delete(name: str) -> int:
 
 
 def _linked_blobs(folder: Path) -> set[Path]:
-    """What snapshots show."""
+    """Return the blobs that snapshots link to."""
     return {pointer.resolve() for pointer in (folder / "snapshots").rglob("*") if not pointer.is_dir()}

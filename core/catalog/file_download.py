@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from httpx2 import Response
 
 WINDOW_SECONDS = 5.0
-"""Speed is that of the last so many seconds."""
+"""Window of the speed average, in seconds."""
 _REPORT_INTERVAL = 0.1
 
 DOWNLOADING, VERIFYING, WAITING, FINISHED = "downloading", "verifying", "waiting", "finished"
@@ -32,25 +32,25 @@ DOWNLOADING, VERIFYING, WAITING, FINISHED = "downloading", "verifying", "waiting
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One moment of a download."""
+    """The progress of a download at one moment."""
 
     name: str
-    """Of the model."""
+    """Name of the model."""
     file: str
-    """The one under way; empty when all are there."""
+    """The current file; empty when all files are complete."""
     done: int
-    """Bytes that are there, of all files; what an earlier download has left counts."""
+    """Bytes present in all files, including those from an earlier download."""
     total: int
     speed: float = 0.0
-    """Bytes a second, of late; 0 while that is not known."""
+    """Recent speed in bytes per second; 0 while unknown."""
     left: float | None = None
-    """Seconds until the end at that speed, or until the hub may be asked again while waiting; None if unknown."""
+    """Seconds left at that speed, or until the next request is allowed while waiting; None if unknown."""
     state: str = DOWNLOADING
-    """downloading, verifying, waiting (the hub asked for that) or finished."""
+    """downloading, verifying, waiting (rate-limited by the hub) or finished."""
 
 
 class DownloadMeter:
-    """Counts bytes and tells `listener` now and then, ten times a second at most."""
+    """Counts bytes and reports progress to `listener`, at most ten times per second."""
 
     def __init__(
         self,
@@ -66,13 +66,13 @@ class DownloadMeter:
         self._last_report = float("-inf")
 
     def begin_file(self, file: str, existing_bytes: int) -> None:
-        """From now on it is this file; so many of its bytes are there already."""
+        """Start a new file, of which some bytes may already be present."""
         self._file = file
         self._done += existing_bytes
         self.report(DOWNLOADING)
 
     def add(self, count: int) -> None:
-        """So many bytes more; fewer, where a file begins anew."""
+        """Add `count` bytes; negative when a file restarts."""
         now = self._clock()
         self._done += count
         self._recent.append((now, count))
@@ -82,7 +82,7 @@ class DownloadMeter:
             self.report(DOWNLOADING)
 
     def report(self, state: str, seconds_left: float | None = None) -> None:
-        """Say how it stands, whenever it was said last."""
+        """Report the state immediately, regardless of the last report."""
         self._last_report = self._clock()
         if self._listener is None:
             return
@@ -93,20 +93,20 @@ class DownloadMeter:
         self._listener(Progress(self._name, file, self._done, self._total, speed, seconds_left, state))
 
     def _speed(self) -> float:
-        """Bytes a second; 0 until there is something to measure by."""
+        """Return the speed in bytes per second, or 0 until it can be measured."""
         took = self._last_report - self._recent[0][0] if self._recent else 0.0
         return max(0.0, sum(count for _, count in self._recent) / took) if took > _REPORT_INTERVAL else 0.0
 
 
 RETRY_DELAYS = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""Seconds before each further attempt, while not one byte comes; the count begins anew with every byte."""
+"""Seconds before each retry while no data arrives; every received byte resets the count."""
 _SPACE_CHECK_BYTES = 32 * 2**20
-"""After so many, the room on the disk is looked at again."""
+"""Bytes after which the free disk space is checked again."""
 _CHUNK = 2**20
 
 
 class DownloadContext(NamedTuple):
-    """What a download's files have in common."""
+    """Shared state of the files of one download."""
 
     name: str
     commit: str
@@ -116,9 +116,9 @@ class DownloadContext(NamedTuple):
 
 
 def fetch(file: HubFile, context: DownloadContext) -> None:
-    """Have the file on the shelf, whole and checked; at once when it is there.
+    """Download and verify one file; return at once if it is already present.
 
-    Raises HubError and its subclasses, FileNotWrittenError; what came by then is kept.
+    Raises HubError and its subclasses, FileNotWrittenError; the bytes received so far are kept.
     """
     context.meter.begin_file(file.path, context.store.bytes_present(file))
     if context.store.has_file(file):
@@ -134,7 +134,7 @@ def fetch(file: HubFile, context: DownloadContext) -> None:
 
 
 def _fill(part: Path, file: HubFile, context: DownloadContext) -> None:
-    """Append to the part until it has the file's size."""
+    """Append to the partial file until it has its full size."""
     if size_of(part) > file.size:
         part.unlink()
     part.touch()
@@ -154,11 +154,11 @@ def _fill(part: Path, file: HubFile, context: DownloadContext) -> None:
 
 
 class _Unavailable(HubError):
-    """The hub has trouble of its own, or the connection ended early: worth another attempt."""
+    """The hub failed or the connection ended early: worth a retry."""
 
 
 def _request_rest(part: Path, file: HubFile, context: DownloadContext) -> None:
-    """One request; what comes is appended, or begins the part anew where the hub does not go on from the middle."""
+    """Send one request and append the response, or restart the file if the hub ignores the range."""
     start = size_of(part)
     try:
         with (
@@ -171,15 +171,15 @@ def _request_rest(part: Path, file: HubFile, context: DownloadContext) -> None:
                 start = 0
             _append(answer, stream.write, file, context, start)
     except HubError as error:
-        if type(error) is HubError:  # an error of the hub's own, which may be over in a moment
+        if type(error) is HubError:  # an error of the hub itself, which may be temporary
             raise _Unavailable(error.cause, error.remedy) from error
         raise
     if size_of(part) < file.size:
-        raise _Unavailable(tr("The connection ended early."))
+        raise _Unavailable(tr("The connection was closed early."))
 
 
 def _continues_at(answer: Response, start: int) -> bool:
-    """Whether the answer begins where it was asked to."""
+    """Return whether the response starts at the requested offset."""
     return answer.status_code == 206 and str(answer.headers.get("Content-Range", "")).startswith(f"bytes {start}-")
 
 
@@ -190,9 +190,7 @@ def _append(
     for chunk in answer.iter_bytes():
         received += len(chunk)
         if received > file.size:
-            raise _mismatch_error(
-                file, tr("more came than the {size:,} bytes that it should have").format(size=file.size)
-            )
+            raise _mismatch_error(file, tr("more than the expected {size:,} bytes arrived").format(size=file.size))
         write(chunk)
         context.meter.add(len(chunk))
         if context.stop.is_set():
@@ -208,15 +206,15 @@ def _check_free_space(needed: int) -> None:
 
 
 def _verify_digest(part: Path, file: HubFile, stop: threading.Event) -> None:
-    """That it is what the hub lists; a part that is not is of no use."""
+    """Compare the digest with the one the hub lists; delete the file if it differs."""
     if digest_of(part, file.digest, stop) == file.digest:
         return
     part.unlink()
-    raise _mismatch_error(file, tr("its digest is not the one that the hub lists"))
+    raise _mismatch_error(file, tr("its digest differs from the one listed by the hub"))
 
 
 def digest_of(file: Path, expected: str, stop: threading.Event) -> str:
-    """SHA-256 where `expected` is one, else git's SHA-1. Raises OSError, DownloadStoppedError."""
+    """Return the SHA-256 if `expected` is one, else git's SHA-1. Raises OSError, DownloadStoppedError."""
     if len(expected) == 64:
         digest = hashlib.sha256()
     else:
@@ -231,8 +229,8 @@ def digest_of(file: Path, expected: str, stop: threading.Event) -> str:
 
 def _mismatch_error(file: HubFile, reason: str) -> TransferError:
     return TransferError(
-        tr("{file} did not come as the hub lists it: {reason}.").format(file=file.path, reason=reason),
-        tr("Try again. If it stays so, the file on the hub is damaged, or something on the way changes it."),
+        tr("The downloaded {file} does not match the hub's listing: {reason}.").format(file=file.path, reason=reason),
+        tr("Try again. If this happens again, the file on the hub is damaged or is changed in transit."),
     )
 
 
@@ -241,10 +239,10 @@ def _retries_exhausted_error(file: HubFile, context: DownloadContext, received: 
         return error
     context.meter.report(DOWNLOADING)
     return TransferError(
-        tr("The connection was cut again and again: {there:,} of {size:,} bytes of {file} are there.").format(
+        tr("The connection was dropped repeatedly: {there:,} of {size:,} bytes of {file} are downloaded.").format(
             there=received, size=file.size, file=file.path
         ),
-        tr("Go on with it later: what is downloaded already is kept."),
+        tr("Resume later; the downloaded part is kept."),
         error.cause,
     )
 
@@ -252,10 +250,10 @@ def _retries_exhausted_error(file: HubFile, context: DownloadContext, received: 
 def verify(
     name: str, progress: Callable[[Progress], object] | None = None, *, stop: threading.Event | None = None
 ) -> tuple[str, ...]:
-    """Files of the model that are damaged, by their paths; `download(name, anew=…)` fetches them again.
+    """Return the paths of damaged files; `download(name, anew=…)` downloads them again.
 
-    The cache calls a file by its digest, so nothing is asked of the hub. Where links may not be made (some Windows)
-    files have lost that name, and are passed over. Raises ModelNotFoundError, NotOnHubError, DownloadStoppedError.
+    The cache names each file by its digest, so the hub is not needed. Files without that name (some Windows systems
+    have no links) are skipped. Raises ModelNotFoundError, NotOnHubError, DownloadStoppedError.
     """
     check_name(name)
     files = list(_snapshot_files(locate(name)))
@@ -271,7 +269,7 @@ def verify(
 
 
 def _snapshot_files(snapshot: Path) -> Iterator[tuple[str, Path]]:
-    """Path in the repository, and where its bytes are; a link to nowhere too."""
+    """Yield the repository path and the blob of each file, including broken links."""
     for pointer in sorted(snapshot.rglob("*")):
         blob = pointer.resolve()
         if not pointer.is_dir() and is_digest(blob.name):

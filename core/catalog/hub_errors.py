@@ -1,4 +1,4 @@
-"""What the hub and the way to it can do wrong, as errors of `core.errors`."""
+"""Translate errors of the hub and the network into errors of `core.errors`."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 _MAX_WAIT_SECONDS = 86_400
-"""Seconds that the hub is believed to mean."""
+"""Maximum waiting time accepted from the hub, in seconds."""
 
 
 def from_status(error: HfHubHTTPError, endpoint: str, name: str = "") -> DecodescopeError:
-    """What a refused request means."""
+    """Return the error for a rejected request."""
     from huggingface_hub import get_token
     from huggingface_hub.errors import GatedRepoError
 
@@ -44,8 +44,8 @@ def from_status(error: HfHubHTTPError, endpoint: str, name: str = "") -> Decodes
     if status == 429:
         return TooManyRequestsError(waiting_time(error) or 0.0)
     return HubError(
-        tr("The hub at {endpoint} answered with an error ({status}).").format(endpoint=endpoint, status=status),
-        tr("Try again in a few minutes; what is downloaded already is kept."),
+        tr("The hub at {endpoint} returned an error ({status}).").format(endpoint=endpoint, status=status),
+        tr("Try again in a few minutes; the downloaded part is kept."),
     )
 
 
@@ -54,10 +54,10 @@ def _gated(endpoint: str, name: str, has_token: bool) -> AccessError:
     if has_token:
         return AccessError(
             tr("“{name}” is gated: its owner has not granted your account access to it.").format(name=name),
-            tr("To be let in, open {page} in a browser and accept its terms; then try again.").format(page=page),
+            tr("Open {page} in a browser, accept the terms, and try again.").format(page=page),
         )
     return AccessError(
-        tr("“{name}” is gated: only who is logged in and has accepted its terms may download it.").format(name=name),
+        tr("“{name}” is gated: log in and accept its terms to download it.").format(name=name),
         tr(
             "Open {page} in a browser and accept its terms, then log in: run “hf auth login” in a terminal, "
             "or set HF_TOKEN."
@@ -68,15 +68,13 @@ def _gated(endpoint: str, name: str, has_token: bool) -> AccessError:
 def _denied(endpoint: str, name: str, status: int, has_token: bool) -> AccessError:
     if has_token:
         return AccessError(
-            tr("The hub at {endpoint} does not accept your token for this ({status}).").format(
-                endpoint=endpoint, status=status
-            ),
-            tr("Log in anew: run “hf auth login” in a terminal, or correct HF_TOKEN."),
+            tr("The hub at {endpoint} rejected your token ({status}).").format(endpoint=endpoint, status=status),
+            tr("Log in again: run “hf auth login” in a terminal, or correct HF_TOKEN."),
         )
     return AccessError(
-        tr("The hub has no model “{name}” that can be seen without being logged in.").format(name=name)
+        tr("The hub has no model “{name}” that is visible without logging in.").format(name=name)
         if name
-        else tr("The hub at {endpoint} answers only who is logged in.").format(endpoint=endpoint),
+        else tr("The hub at {endpoint} requires a login.").format(endpoint=endpoint),
         tr("Check the name; if it is private, log in: run “hf auth login” in a terminal, or set HF_TOKEN."),
     )
 
@@ -84,11 +82,11 @@ def _denied(endpoint: str, name: str, status: int, has_token: bool) -> AccessErr
 def _missing(endpoint: str, name: str) -> NotOnHubError:
     if not name:
         return NotOnHubError(
-            tr("{endpoint} does not answer as a hub does.").format(endpoint=endpoint),
-            tr("Check HF_ENDPOINT where it is set, and whether a proxy asks for a login."),
+            tr("{endpoint} does not respond like a hub.").format(endpoint=endpoint),
+            tr("Check HF_ENDPOINT if it is set, and whether a proxy requires a login."),
         )
     return NotOnHubError(
-        tr("The hub at {endpoint} has no model “{name}”, or not this file of it any more.").format(
+        tr("The hub at {endpoint} has no model “{name}”, or no longer has this file.").format(
             endpoint=endpoint, name=name
         ),
         tr("Check the name (owner/name), or search for it again."),
@@ -96,20 +94,20 @@ def _missing(endpoint: str, name: str) -> NotOnHubError:
 
 
 def waiting_time(error: HfHubHTTPError) -> float | None:
-    """Seconds after which the hub wants to be asked again; None where it does not say."""
+    """Return the seconds until the next request is allowed; None if the hub gives no time."""
     from huggingface_hub.utils import parse_ratelimit_headers
 
     headers = error.response.headers
     try:
         if (limit := parse_ratelimit_headers(headers)) is not None and limit.remaining == 0:
             return _clamp_wait(limit.reset_in_seconds)
-    except ValueError:  # a number of thousands of digits
+    except ValueError:  # a number with thousands of digits
         pass
     return _clamp_wait(_parse_retry_after(str(headers.get("Retry-After", ""))))
 
 
 def _parse_retry_after(header: str) -> float | None:
-    """Seconds, by a number of them or by a date."""
+    """Parse a Retry-After header, which gives seconds or a date."""
     try:
         return float(header)
     except ValueError:
@@ -121,55 +119,53 @@ def _parse_retry_after(header: str) -> float | None:
 
 
 def _clamp_wait(seconds: float | None) -> float | None:
-    """A time that can be waited for, a day at most; None for what is no number."""
+    """Clamp the time to between 0 s and one day; None for NaN."""
     if seconds is None or seconds != seconds:
         return None
     return float(min(max(seconds, 0), _MAX_WAIT_SECONDS))
 
 
 def not_a_hub(endpoint: str, error: Exception) -> HubError:
-    """The answer is not what a hub says: a proxy's page, another server."""
+    """Return the error for a response that is not a hub's, such as a proxy's page."""
     return HubError(
-        tr("{endpoint} does not answer as a hub does.").format(endpoint=endpoint),
-        tr("Check HF_ENDPOINT where it is set, and whether a proxy asks for a login."),
+        tr("{endpoint} does not respond like a hub.").format(endpoint=endpoint),
+        tr("Check HF_ENDPOINT if it is set, and whether a proxy requires a login."),
         f"{type(error).__name__}: {error}",
     )
 
 
 def unreachable(endpoint: str, error: Exception) -> NoNetworkError:
-    """No connection could be made."""
+    """Return the error for a failed connection."""
     return NoNetworkError(
         tr("The hub at {endpoint} cannot be reached.").format(endpoint=endpoint),
-        tr("Check the network, and HF_ENDPOINT where it is set. Everything on this disk works without."),
+        tr("Check the network, and HF_ENDPOINT if it is set. Models on this disk remain available."),
         f"{type(error).__name__}: {error}",
     )
 
 
 def offline(endpoint: str) -> NoNetworkError:
-    """The person, or whoever set up the machine, wants nothing asked of the network."""
+    """Return the error for requests made while offline mode is set."""
     return NoNetworkError(
-        tr("The hub at {endpoint} is not asked: HF_HUB_OFFLINE is set.").format(endpoint=endpoint),
-        tr("Unset HF_HUB_OFFLINE and start the program again. Everything on this disk works without."),
+        tr("No request was sent to the hub at {endpoint}, because HF_HUB_OFFLINE is set.").format(endpoint=endpoint),
+        tr("Unset HF_HUB_OFFLINE and restart the program. Models on this disk remain available."),
     )
 
 
 def from_disk(error: OSError, folder: Path, needed: int = 0) -> DecodescopeError:
-    """What a failed write to the cache means."""
+    """Return the error for a failed write to the cache."""
     if error.errno in DISK_FULL_ERRORS:
         return disk_full(folder, needed, free=0)
     return FileNotWrittenError(
-        tr("Nothing can be written to the hub's cache, {folder}: {reason}.").format(
-            folder=folder, reason=error.strerror or error
-        ),
-        tr("Set HF_HUB_CACHE to a folder of your own, or correct this one's permissions."),
+        tr("The hub's cache {folder} is not writable: {reason}.").format(folder=folder, reason=error.strerror or error),
+        tr("Set HF_HUB_CACHE to a writable folder, or correct the permissions of this one."),
     )
 
 
 def disk_full(folder: Path, needed: int, free: int) -> DiskFullError:
-    """`needed` bytes are still to come, and `free` are left."""
+    """Return the error for a full disk: `needed` bytes remain to be written, `free` are available."""
     return DiskFullError(
-        tr("The disk of {folder} has no room: {wanted} are still to be written, {free} are free.").format(
+        tr("The disk of {folder} is full: {wanted} are needed, {free} are free.").format(
             folder=folder, wanted=size(needed), free=size(free)
         ),
-        tr("Make room and go on: what is downloaded already is kept. HF_HUB_CACHE chooses another disk."),
+        tr("Free some space and resume; the downloaded part is kept. To use another disk, set HF_HUB_CACHE."),
     )

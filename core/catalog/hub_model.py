@@ -11,64 +11,64 @@ _DIGEST = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def is_digest(digits: str) -> bool:
-    """A commit, or a file's SHA-1 or SHA-256, in hexadecimal digits: fit to be the name of a file."""
+    """Return whether the text is a commit, SHA-1 or SHA-256 in hexadecimal digits, which is safe as a file name."""
     return _DIGEST.fullmatch(digits) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class HubFile:
-    """A file of a repository."""
+    """One file of a repository."""
 
     path: str
-    """Inside the repository, with slashes."""
+    """Path within the repository, with slashes."""
     size: int
-    """Bytes."""
+    """Bytes per float32."""
     digest: str
-    """Its SHA-256 where it is a large file, else git's SHA-1 of it: 64 or 40 hexadecimal digits."""
+    """SHA-256 of a large file, else git's SHA-1: 64 or 40 hexadecimal digits."""
 
 
 @dataclass(frozen=True, slots=True)
 class HubModel:
-    """What the hub tells of a model, and what this machine makes of it."""
+    """A model on the hub: its listing, and whether it fits this machine."""
 
     name: str
     """owner/name."""
     commit: str
-    """Of its main branch."""
+    """Commit of its main branch."""
     licence: str
-    """As the hub names it; empty where it is not told."""
+    """Licence as named by the hub; empty if unknown."""
     size: int
-    """Bytes of the files that a download takes."""
+    """Bytes of the files to download."""
     architecture: str
-    """Family and shape in a few words once it is judged, before that the family alone."""
+    """Family and shape in a few words once judged, before that only the family."""
     downloads: int
-    """In the last month."""
+    """Downloads in the last month."""
     gated: bool
-    """Its owner grants access on request."""
+    """Access has to be granted by the owner."""
     private: bool
     files: tuple[HubFile, ...]
-    """Those that a download takes, the small ones first."""
+    """Files to download, the small ones first."""
     left_out: tuple[str, ...]
-    """Those that it leaves on the hub."""
+    """Files that are not downloaded."""
     pickled: bool
-    """Its weights are pickles, which have to be allowed."""
+    """Its weights are pickles, which must be allowed explicitly."""
     family: str = ""
-    """Its type as a name."""
+    """Name of its model type."""
     judged: bool = False
-    """Whether the following are known."""
+    """Whether the following fields are known."""
     parameters: int = 0
     fits: bool = False
-    """It can be loaded here, and there is memory for it, in float32."""
+    """It can be loaded here, and its float32 weights fit into memory."""
     fits_as: str = ""
-    """Where it does not: the weights (bfloat16, int8, int4) in which there is memory for it, the finest that do."""
+    """If it does not fit in float32: the finest of bfloat16, int8 and int4 that fits."""
     needed: int = 0
-    """Bytes of memory, loaded in float32 or as `fits_as` says, with the keys and values of a text of 2,048 tokens."""
+    """Bytes needed in float32 or as `fits_as` says, including keys and values for 2,048 tokens."""
     free: int = 0
-    """Bytes that were free then."""
+    """Bytes of memory that were free at that time."""
     figures: str = ""
-    """What it takes and what is free, in a sentence."""
+    """Sentence with the required and the free memory."""
     why_not: str = ""
-    """Why it does not fit, or cannot be used at all; empty when it can."""
+    """Reason why it does not fit or cannot be used; empty if it can."""
 
 
 _TEXT = re.compile(
@@ -78,7 +78,7 @@ _TEXT = re.compile(
     r"|additional_chat_templates/[\w.-]+\.jinja|(LICEN[CS]E|NOTICE|USE_POLICY)(\.(md|txt))?",
     re.IGNORECASE,
 )
-"""Configuration, tokenizer, chat templates, and the licence, which goes with what it licenses."""
+"""Configuration, tokenizer, chat templates, and the licence of the model."""
 _WEIGHTS = tuple(
     re.compile(rf"{stem}(-\d{{5}}-of-\d{{5}})?\.{suffix}(\.index\.json)?")
     for stem, suffix in (("model", "safetensors"), ("pytorch_model", "bin"))
@@ -89,7 +89,7 @@ _MAX_TEXT_BYTES = 2**30
 
 
 class FileSelection(NamedTuple):
-    """What is taken, what is left."""
+    """The files to download and those left out."""
 
     taken: tuple[HubFile, ...]
     left: tuple[str, ...]
@@ -98,12 +98,12 @@ class FileSelection(NamedTuple):
 
     @property
     def has_weights(self) -> bool:
-        """Whether weights are among what is taken."""
+        """Whether the selection includes weights."""
         return any(is_weights(file.path) for file in self.taken)
 
 
 def select_files(files: Iterable[HubFile], allow_pickle: bool = False, allow_code: bool = False) -> FileSelection:
-    """Whole weights in one file are preferred to shards of the same, safetensors to pickles."""
+    """Select the files to download; prefer a single weights file to shards, and safetensors to pickles."""
     known = [file for file in files if is_safe(file.path)]
     safe, pickles = (_weights(known, pattern) for pattern in _WEIGHTS)
     weights = safe or (pickles if allow_pickle else [])
@@ -117,22 +117,22 @@ def select_files(files: Iterable[HubFile], allow_pickle: bool = False, allow_cod
 
 
 def is_safe(path: str) -> bool:
-    """Whether it is the name of a file below the repository's own folder, on every system."""
+    """Return whether the path stays below the repository's folder on every system."""
     return all(_PART.fullmatch(part) and not part.endswith((".", " ")) for part in path.split("/"))
 
 
 def is_weights(path: str) -> bool:
-    """Whether it holds tensors, and not only the list of them."""
+    """Return whether the file holds tensors (not only their index)."""
     return any(pattern.fullmatch(path) for pattern in _WEIGHTS) and not path.endswith(".json")
 
 
 def is_index(path: str) -> bool:
-    """Whether it is the list of tensors and of the shards that hold them."""
+    """Return whether the file is the index of sharded weights."""
     return any(pattern.fullmatch(path) for pattern in _WEIGHTS) and path.endswith(".json")
 
 
 def _weights(files: Sequence[HubFile], pattern: re.Pattern[str]) -> list[HubFile]:
-    """The whole file, or else all shards with their index."""
+    """Return the single weights file, or else all shards with their index."""
     matching = [(file, found) for file in files if (found := pattern.fullmatch(file.path))]
     whole = [file for file, found in matching if not found[1] and not found[2]]
     return whole or [file for file, found in matching if found[1] or found[2]]

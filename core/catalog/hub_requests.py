@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 MAX_MODELS = 1000
-"""Entries of a search that are read."""
+"""Maximum number of search results that are read."""
 SEARCH_BYTES = 16 * 2**20
 MODEL_BYTES = 64 * 2**20
 ERROR_BYTES = 2**20
 TOTAL_TIMEOUT_SECONDS = 120.0
-"""For an answer that is read at once, however slowly it comes."""
+"""Timeout for a response that is read as a whole, however slowly it arrives."""
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)
 _MAX_NAME_LENGTH = 96
 _MAX_TAGS = 10_000
@@ -38,14 +38,14 @@ _Decoded = TypeVar("_Decoded")
 
 
 class LfsInfo(msgspec.Struct):
-    """How the hub stores a large file."""
+    """How the hub stores a large file (LFS)."""
 
     size: _Size
     sha256: _Text
 
 
 class Sibling(msgspec.Struct):
-    """A file of a repository."""
+    """One file of a repository."""
 
     rfilename: _Text
     size: _Size | None = None
@@ -54,7 +54,7 @@ class Sibling(msgspec.Struct):
 
 
 class ModelInfo(msgspec.Struct):
-    """A repository, as a search lists it or as it is described by itself."""
+    """A repository, as returned by a search or a request for its details."""
 
     id: _Text
     sha: _Text | None = None
@@ -67,18 +67,20 @@ class ModelInfo(msgspec.Struct):
 
 
 class InvalidResponseError(ValueError):
-    """The answer is not what a hub says."""
+    """The response does not follow the hub's format."""
 
 
 def is_valid_model_name(name: str) -> bool:
-    """Whether a model can be called so, and a folder after it."""
+    """Return whether a model, and the folder named after it, can have this name."""
     odd = ("--" in name, ".." in name, name.endswith((".git", ".", "-")), len(name) > _MAX_NAME_LENGTH)
     return _NAME.fullmatch(name) is not None and not any(odd)
 
 
 def read_models(data: bytes) -> list[ModelInfo]:
-    """The models that a search lists; one that is described wrongly is left out. Raises WrongAnswerError where all
-    are, or where it is no list."""
+    """Parse the models of a search result and skip invalid ones.
+
+    Raises InvalidResponseError if all are invalid, or if the data is not a list.
+    """
     listed = _decode(data, list[msgspec.Raw])[:MAX_MODELS]
     found, trouble = list[ModelInfo](), None
     for item in listed:
@@ -92,19 +94,21 @@ def read_models(data: bytes) -> list[ModelInfo]:
 
 
 def read_model(data: bytes) -> ModelInfo:
-    """One model. Raises WrongAnswerError."""
+    """Parse one model. Raises InvalidResponseError."""
     return _validate(_decode(data, ModelInfo))
 
 
 def read_limited(pieces: Iterable[bytes], limit: int, seconds: float = TOTAL_TIMEOUT_SECONDS) -> bytes:
-    """The pieces of an answer in one. Raises WrongAnswerError for one without end."""
+    """Join the chunks of a response. Raises InvalidResponseError if it exceeds `limit` bytes or takes longer than
+    `seconds`.
+    """
     found, end = bytearray(), time.monotonic() + seconds
     for piece in pieces:
         found += piece
         if len(found) > limit:
-            raise InvalidResponseError(tr("more than {limit:,} bytes").format(limit=limit))
+            raise InvalidResponseError(tr("The response exceeds {limit:,} bytes").format(limit=limit))
         if time.monotonic() > end:
-            raise InvalidResponseError(tr("not complete after {seconds:g} s").format(seconds=seconds))
+            raise InvalidResponseError(tr("The response was incomplete after {seconds:g} s").format(seconds=seconds))
     return bytes(found)
 
 
@@ -117,11 +121,9 @@ def _decode(data: bytes | msgspec.Raw, kind: type[_Decoded]) -> _Decoded:
 
 def _validate(model: ModelInfo) -> ModelInfo:
     if not is_valid_model_name(model.id):
-        raise InvalidResponseError(
-            tr("“{name}” cannot be the name of a model").format(name=model.id[:_MAX_NAME_LENGTH])
-        )
+        raise InvalidResponseError(tr("“{name}” is not a valid model name").format(name=model.id[:_MAX_NAME_LENGTH]))
     if model.config is not None and not _is_depth_allowed(model.config):
-        raise InvalidResponseError(tr("its config is nested too deeply"))
+        raise InvalidResponseError(tr("the model's config is nested too deeply"))
     return model
 
 
@@ -133,35 +135,35 @@ def _is_depth_allowed(value: object, depth: int = 64) -> bool:
 
 
 TIMEOUT_SECONDS = 15.0
-"""Without a byte, after which a connection counts as cut."""
+"""Timeout without any data, in seconds."""
 MAX_WAIT_SECONDS = 600.0
-"""Seconds that the hub may make a download wait before that is told as a fault."""
+"""Longest rate-limit wait that a download accepts before it raises an error, in seconds."""
 DEFAULT_WAIT_SECONDS = 20.0
-"""Where it does not say how long."""
+"""Waiting time if the hub gives none, in seconds."""
 _MAX_RETRIES = 5
 _MAX_QUOTED_CHARACTERS = 96
-"""Characters of a name that an error quotes."""
+"""Maximum length of a name quoted in an error."""
 _Answer = TypeVar("_Answer")
 
 
 def endpoint() -> str:
-    """Where the hub is: HF_ENDPOINT, or the public one."""
+    """Return the hub's URL: HF_ENDPOINT, or the public one."""
     from huggingface_hub import constants
 
     return (os.environ.get("HF_ENDPOINT") or constants.ENDPOINT).rstrip("/")
 
 
 def check_name(name: str) -> None:
-    """That a model can be called so. Raises NotOnHubError."""
+    """Check that this is a valid model name. Raises NotOnHubError."""
     if not is_valid_model_name(name):
         raise NotOnHubError(
-            tr("“{name}” cannot be the name of a model on the hub.").format(name=name[:_MAX_QUOTED_CHARACTERS]),
-            tr("A name is owner/name, of letters, digits, “-”, “_” and “.”."),
+            tr("“{name}” is not a valid model name.").format(name=name[:_MAX_QUOTED_CHARACTERS]),
+            tr("Use owner/name with letters, digits, “-”, “_” and “.”."),
         )
 
 
 def search_models(text: str, limit: int) -> list[ModelInfo]:
-    """Those that the search finds, the most downloaded first."""
+    """Search for models, the most downloaded first."""
     query = {"search": text, "sort": "downloads", "limit": str(limit), "config": "true"}
     if not text:
         query = {**query, "search": "", "pipeline_tag": "text-generation"}
@@ -170,7 +172,7 @@ def search_models(text: str, limit: int) -> list[ModelInfo]:
 
 
 def get_model(name: str) -> ModelInfo:
-    """What the hub tells of one, with the sizes and digests of its files."""
+    """Request the details of one model, with the sizes and digests of its files."""
     check_name(name)
     with (
         _translate_hub_errors(name) as where,
@@ -180,20 +182,20 @@ def get_model(name: str) -> ModelInfo:
 
 
 def get_text_file(name: str, commit: str, path: str) -> bytes:
-    """A small file, whole."""
+    """Download a small file as a whole."""
     with stream_file(name, commit, path) as answer:
         try:
             return read_limited(answer.iter_bytes(), CONFIG_BYTES)
         except InvalidResponseError:
             raise HubError(
-                tr("{path} of “{name}” has more than {most:,} bytes.").format(path=path, name=name, most=CONFIG_BYTES),
+                tr("{path} of “{name}” exceeds {most:,} bytes.").format(path=path, name=name, most=CONFIG_BYTES),
                 tr("Choose another model."),
             ) from None
 
 
 @contextmanager
 def stream_file(name: str, commit: str, path: str, start: int = 0) -> Iterator[Response]:
-    """A file's bytes from `start` on, as they come; the answer may have more to say of where they begin."""
+    """Stream a file from byte `start`. The response headers say whether it really starts there."""
     from huggingface_hub import hf_hub_url
 
     with _translate_hub_errors(name) as where:
@@ -204,7 +206,7 @@ def stream_file(name: str, commit: str, path: str, start: int = 0) -> Iterator[R
 
 @contextmanager
 def _stream_response(url: str, query: dict[str, str], headers: dict[str, str] | None = None) -> Iterator[Response]:
-    """By the library's own session; its token goes to the hub, and not on to where the hub redirects."""
+    """Stream a response through huggingface_hub's session; redirects do not receive its token."""
     from huggingface_hub import get_session
     from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
 
@@ -217,17 +219,17 @@ def _stream_response(url: str, query: dict[str, str], headers: dict[str, str] | 
 
 
 def _read_error(answer: Response) -> None:
-    """Read what an error says, up to a limit: the library would read a body without end to its end."""
+    """Read the body of an error up to a limit, because the library would read it without one."""
     try:
         body = read_limited(answer.iter_bytes(), ERROR_BYTES)
     except InvalidResponseError:
         body = b""
-    answer._content = body  # where the client keeps what `read` has read
+    answer._content = body  # where the client stores a body that was read
 
 
 @contextmanager
 def _translate_hub_errors(name: str = "") -> Iterator[str]:
-    """Gives the endpoint; whatever the library raises meanwhile comes out as an error of `core.errors`."""
+    """Yield the endpoint, and translate exceptions raised meanwhile into errors of `core.errors`."""
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
 
     where = endpoint()
@@ -239,14 +241,14 @@ def _translate_hub_errors(name: str = "") -> Iterator[str]:
         raise hub_errors.from_status(error, where, name) from error
     except HFValidationError:
         check_name("")
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:  # not what a hub says
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:  # not a hub's response
         raise hub_errors.not_a_hub(where, error) from error
     except transport_error() as error:
         raise hub_errors.unreachable(where, error) from error
 
 
 def transport_error() -> type[Exception]:
-    """The root of what the library's HTTP client raises, whichever client a release of it uses."""
+    """Return the base class of the HTTP client's exceptions, whichever client this release of the library uses."""
     from huggingface_hub.errors import HfHubHTTPError
 
     root: type[Exception] = HfHubHTTPError.__bases__[0]
@@ -256,7 +258,7 @@ def transport_error() -> type[Exception]:
 def retry_when_rate_limited(
     request: Callable[[], _Answer], stop: threading.Event, on_wait: Callable[[float], object] = lambda _seconds: None
 ) -> _Answer:
-    """What `request` gives; where the hub wants to be asked later it is, unless that is too late or `stop` is set."""
+    """Return the result of `request`, retried after rate limits unless the wait is too long or `stop` is set."""
     for _ in range(_MAX_RETRIES):
         try:
             return request()
@@ -271,7 +273,7 @@ def retry_when_rate_limited(
 
 
 def download_stopped_error() -> DownloadStoppedError:
-    """What a download that was asked to stop ends with."""
+    """Return the error that ends a stopped download."""
     return DownloadStoppedError(
-        tr("The download was stopped; what is there is kept."), tr("Start it again, and it goes on from there.")
+        tr("The download was stopped; the downloaded part is kept."), tr("Start it again to resume.")
     )

@@ -1,4 +1,6 @@
-"""A model from the hub into its library's own cache: looked at, checked for room, fetched file by file, laid out."""
+"""Download a model into huggingface_hub's cache: request its details, check the space, fetch each file, link the
+snapshot.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,12 @@ def download(
     allow_code: bool = False,
     anew: Sequence[str] = (),
 ) -> Path:
-    """The folder of the model, fetched as far as it is not there; `core.load(name)` finds it from then on.
+    """Download the missing files of a model and return its folder; `core.load(name)` finds it afterwards.
 
-    Goes on where an earlier call ended, however that ended. `progress` is called from this thread, ten times a second
-    at most. Once `stop` is set it ends with DownloadStoppedError and keeps what is there. Files of `anew` are
-    fetched again. Raises NotOnHubError, AccessError, NoNetworkError, TooManyRequestsError, TransferError, HubError,
-    DiskFullError, FileNotWrittenError, PickledWeightsError.
+    Resumes an earlier download. `progress` is called from this thread, at most ten times per second. Setting `stop`
+    ends the download with DownloadStoppedError and keeps the received bytes. Files in `anew` are downloaded again.
+    Raises NotOnHubError, AccessError, NoNetworkError, TooManyRequestsError, TransferError, HubError, DiskFullError,
+    FileNotWrittenError, PickledWeightsError.
     """
     model = look(name, allow_pickle, allow_code)
     _check_weights(model)
@@ -49,7 +51,7 @@ def download(
 
 
 def _fetch_all(model: HubModel, context: DownloadContext) -> None:
-    """Small files first: what they say of the others is checked before those are asked for."""
+    """Fetch the small files first, because the index is checked before the shards are requested."""
     for file in model.files:
         fetch(file, context)
         if is_index(file.path):
@@ -62,37 +64,35 @@ def _check_weights(model: HubModel) -> None:
         return
     if model.pickled:
         raise PickledWeightsError(
-            tr("“{name}” has only pickled weights. Loading a pickle can run any code in it.").format(name=model.name),
-            tr("Allow it for this model if you trust its source, or choose another."),
+            tr("“{name}” has only pickled weights. Loading a pickle can run arbitrary code.").format(name=model.name),
+            tr("Allow it for this model if you trust its source, or choose another model."),
         )
-    raise TransferError(
-        tr("“{name}” has no weights in safetensors form.").format(name=model.name), tr("Choose another model.")
-    )
+    raise TransferError(tr("“{name}” has no safetensors weights.").format(name=model.name), tr("Choose another model."))
 
 
 def _check_shards(model: HubModel, index: Path) -> None:
-    """That every file the index names is one of those that are taken."""
+    """Check that every shard in the index is among the files to download."""
     try:
         named = shard_names(index)
     except CorruptWeightsError as error:
         raise TransferError(
-            tr("The weights of “{name}” are not whole on the hub: {reason}").format(
+            tr("The weights of “{name}” on the hub are incomplete: {reason}").format(
                 name=model.name, reason=error.cause
             ),
-            tr("Choose another model, or tell its owner."),
+            tr("Choose another model, or notify its owner."),
         ) from error
     there = {file.path for file in model.files}
     if missing := sorted(str(shard) for shard in named if shard not in there or not is_safe(str(shard))):
         raise TransferError(
-            tr("The weights of “{name}” are not whole on the hub: {file} is missing.").format(
+            tr("The weights of “{name}” on the hub are incomplete: {file} is missing.").format(
                 name=model.name, file=missing[0]
             ),
-            tr("Choose another model, or tell its owner."),
+            tr("Choose another model, or notify its owner."),
         )
 
 
 def _delete_file(store: DownloadStore, model: HubModel, path: str) -> None:
-    """Have this one fetched again."""
+    """Delete a file, so that it is downloaded again."""
     for file in _files_at(model.files, path):
         (store.snapshot(model.commit) / file.path).unlink(missing_ok=True)
         store.blob(file).unlink(missing_ok=True)

@@ -1,5 +1,6 @@
-"""The hub's models: found by a text, looked at by name, and judged by config.json alone before a byte of weights is
-fetched."""
+"""Search the hub's models and judge from config.json alone whether they can run here, before any weights are
+downloaded.
+"""
 
 from __future__ import annotations
 
@@ -23,27 +24,27 @@ if TYPE_CHECKING:
     from core.catalog.hub_requests import ModelInfo, Sibling
 
 RESULT_LIMIT = 12
-"""Models that a search shows."""
+"""Maximum number of search results."""
 _REQUESTED_MODELS = 4 * RESULT_LIMIT
-"""That the hub is asked for: many write no text."""
+"""Number of models requested from the hub, because many cannot generate text."""
 _CONTEXT_TOKENS = 2048
-"""Of the text whose keys and values are reckoned in."""
+"""Context length assumed for the memory of keys and values."""
 _SMALLER_DTYPES = ("bfloat16", "int8", "int4")
 _MAX_CONCURRENT_REQUESTS = 6
 _MAX_FAMILY_LENGTH = 60
 
 
 def search(text: str, limit: int = RESULT_LIMIT) -> tuple[HubModel, ...]:
-    """Models of the hub that write text, the most downloaded first, each judged.
+    """Search the hub for text-generation models, the most downloaded first, and judge each.
 
-    Raises NoNetworkError, AccessError, TooManyRequestsError, HubError; NotOnHubError for a whole name that there is
-    not. Importing torch is part of the first judgement.
+    Raises NoNetworkError, AccessError, TooManyRequestsError, HubError; NotOnHubError for a full name that does not
+    exist. The first judgement imports torch.
     """
     return tuple(judge(model) for model in find(text, limit))
 
 
 def find(text: str, limit: int = RESULT_LIMIT) -> tuple[HubModel, ...]:
-    """The same, not yet judged: quick."""
+    """Search like `search`, but without judging the models, which is fast."""
     text = text.strip()
     infos = hub_requests.retry_when_rate_limited(
         lambda: hub_requests.search_models(text, _REQUESTED_MODELS), threading.Event()
@@ -58,13 +59,13 @@ def find(text: str, limit: int = RESULT_LIMIT) -> tuple[HubModel, ...]:
 
 
 def look(name: str, allow_pickle: bool = False, allow_code: bool = False) -> HubModel:
-    """What the hub tells of the model with that name, not yet judged. Raises HubError and its subclasses."""
+    """Return the hub's details of one model, not yet judged. Raises HubError and its subclasses."""
     info = hub_requests.retry_when_rate_limited(lambda: hub_requests.get_model(name), threading.Event())
     files = [_hub_file(name, sibling) for sibling in info.siblings or []]
     chosen = select_files(files, allow_pickle, allow_code)
     kind = cut_short(family_name(info.config or {}), _MAX_FAMILY_LENGTH)
     return HubModel(
-        name=info.id if info.id.lower() == name.lower() else name,  # the hub forwards a name that was changed
+        name=info.id if info.id.lower() == name.lower() else name,  # the hub redirects renamed models
         commit=_checked_digest(name, info.sha),
         licence=_licence_of(info),
         size=sum(file.size for file in chosen.taken),
@@ -80,7 +81,7 @@ def look(name: str, allow_pickle: bool = False, allow_code: bool = False) -> Hub
 
 
 def judge(model: HubModel) -> HubModel:
-    """Whether it can be loaded here and there is memory for it, by its config.json alone. Raises NoNetworkError."""
+    """Judge from config.json alone whether the model can be loaded and fits into memory. Raises NoNetworkError."""
     if why_not := _unusable_files_reason(model):
         return replace(model, judged=True, why_not=why_not)
     try:
@@ -107,22 +108,21 @@ def judge(model: HubModel) -> HubModel:
 
 
 def _unusable_files_reason(model: HubModel) -> str:
-    """What is wrong with what there is to be taken; empty when nothing is."""
+    """Return why the files of the model cannot be used, or "" if they can."""
     names = {file.path for file in model.files}
     if "config.json" not in names:
-        return tr("It has no config.json: it is not in the form that transformers reads.")
+        return tr("It has no config.json, so it is not in transformers format.")
     if select_files(model.files, allow_pickle=True).has_weights:
         return ""
     if model.pickled:
-        return tr("It has only pickled weights, which can run any code; they have to be allowed first.")
+        return tr("It has only pickled weights, which can run arbitrary code and must be allowed first.")
     if any(path.lower().endswith(".gguf") for path in model.left_out):
-        return tr("Its weights are in GGUF form only, which Decodescope does not read.")
-    return tr("It has no weights in safetensors form.")
+        return tr("It has only GGUF weights, which Decodescope cannot read.")
+    return tr("It has no safetensors weights.")
 
 
 def _blueprint(model: HubModel) -> tuple[JsonObject, int]:
-    """Its configuration, and the numbers in what would be built of it. Raises HubError, ModelError,
-    FileNotWrittenError."""
+    """Return its configuration and its parameter count. Raises HubError, ModelError, FileNotWrittenError."""
     from core.models.config_validation import MODELOPT_FILE
     from core.models.loaded_model import blueprint
     from core.models.model_entry import read_config
@@ -138,7 +138,7 @@ def _blueprint(model: HubModel) -> tuple[JsonObject, int]:
 
 
 def _best_fit(parameters: int, config: JsonObject) -> tuple[str, Fit]:
-    """Whether it fits in float32, or which weights it fits with; where with none, how far float32 is from it."""
+    """Return the dtype that fits ("" for float32) and its fit; if none fits, "" and the fit in float32."""
     fits = {kind: _fit_as(kind, parameters, config) for kind in _SMALLER_DTYPES}
     full = _fit_as("float32", parameters, config)
     found = "" if full.ok else next((kind for kind, fit in fits.items() if fit.ok), "")
@@ -146,12 +146,12 @@ def _best_fit(parameters: int, config: JsonObject) -> tuple[str, Fit]:
 
 
 def _fit_as(kind: str, parameters: int, config: JsonObject) -> Fit:
-    element = 2 if kind == "bfloat16" else 4  # keys and values of packed weights are float32
+    element = 2 if kind == "bfloat16" else 4  # packed weights use float32 keys and values
     return check_memory(int(parameters * BYTES[kind]), cache_bytes(config, _CONTEXT_TOKENS, element), _CONTEXT_TOKENS)
 
 
 def _look_up_exact(text: str, names: list[str]) -> tuple[list[HubModel], HubError | None]:
-    """The model that is called so, which a search does not tell when it is private; or why it cannot be seen."""
+    """Look up the model with exactly that name, which a search omits if it is private; or return why it is not visible."""
     if "/" not in text or text in names:
         return [], None
     try:
@@ -161,7 +161,7 @@ def _look_up_exact(text: str, names: list[str]) -> tuple[list[HubModel], HubErro
 
 
 def _look_or_none(name: str) -> HubModel | None:
-    """None where the hub lists it and yet does not show it."""
+    """Return None for a model that the hub lists but does not show."""
     try:
         return look(name)
     except (NotOnHubError, AccessError, TransferError):
@@ -169,7 +169,7 @@ def _look_or_none(name: str) -> HubModel | None:
 
 
 def _hub_file(name: str, sibling: Sibling) -> HubFile:
-    """By what the hub stores: the digest of a large file, or git's of a small one."""
+    """Return the file with the digest the hub stores: SHA-256 of a large file, or git's SHA-1 of a small one."""
     large = sibling.lfs
     size = large.size if large is not None else sibling.size
     digest = large.sha256 if large is not None else sibling.blobId
@@ -179,7 +179,7 @@ def _hub_file(name: str, sibling: Sibling) -> HubFile:
 
 
 def _checked_digest(name: str, digits: str | None) -> str:
-    """A commit or a digest becomes the name of a file: it is nothing else."""
+    """Check a commit or digest, because it becomes a file name."""
     if digits is None or not is_digest(digits):
         raise _missing_details_error(name, str(digits))
     return digits
@@ -187,7 +187,7 @@ def _checked_digest(name: str, digits: str | None) -> str:
 
 def _missing_details_error(name: str, what: str) -> TransferError:
     return TransferError(
-        tr("The hub does not tell what the files of “{name}” are ({what}).").format(name=name, what=what[:80]),
+        tr("The hub gives no details of the files of “{name}” ({what}).").format(name=name, what=what[:80]),
         tr("Try again later, or choose another model."),
     )
 
@@ -197,7 +197,7 @@ def _licence_of(info: ModelInfo) -> str:
 
 
 def _licences(info: ModelInfo) -> Iterator[str]:
-    """By its tags: the card may be long, and is not always sent."""
+    """Read the licence from the tags, because the model card may be long and is not always included."""
     for tag in info.tags or []:
         if tag.startswith("license:"):
             yield tag.removeprefix("license:")

@@ -1,4 +1,4 @@
-"""Suggest what a person meant who wrote an unknown name."""
+"""Suggest similar names for an unknown name."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from resources.language import tr
 
 
 def closest_name(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """Return the known name that `name` most resembles, in whatever case it is written; None where none does."""
-    from difflib import get_close_matches  # most names are known: a start does without it
+    """Return the known name most similar to `name`, ignoring case; None if none is similar."""
+    from difflib import get_close_matches  # most names are known, so this is not needed at startup
 
     by_lower = {word.lower(): word for word in known}
     found = get_close_matches(str(name).lower(), by_lower, n=1, cutoff=cutoff)
@@ -19,7 +19,7 @@ def closest_name(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | 
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return `Did you mean “sampling”?` with a space before it; empty where no known name resembles it."""
+    """Return `Did you mean “sampling”?` preceded by a space; empty if no known name is similar."""
     found = closest_name(name, known)
     return tr(" Did you mean “{name}”?").format(name=found) if found is not None else ""
 

@@ -1,1 +1,1 @@
-"""A run as a short script: for transformers alone, or for this core."""
+"""Export a run as a short script for transformers or for Decodescope."""

@@ -1,4 +1,4 @@
-"""The script for `import decodescope`: what is set, and nothing else."""
+"""The script for `import decodescope`, with only the settings that are needed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from core.request import Request
 def script_lines(
     request: Request, effective: EffectiveSettings, source: ScriptModel, drafts: Sequence[ScriptModel]
 ) -> list[str]:
-    """The script, line by line. `drafts` are the draft models."""
+    """Return the lines of the script. `drafts` are the draft models."""
     settings = _needed_settings(request, effective, source)
     classes = sorted({type(value).__name__ for value in settings.values() if is_config_object(value)})
     prompt = prompt_source(request)
@@ -32,7 +32,7 @@ def script_lines(
 
 
 def prompt_source(request: Request) -> str:
-    """The prompt's source: a text, the messages of a chat, or token ids."""
+    """Return the source code of the prompt: a text, chat messages, or token ids."""
     prompt = request.prompt
     if isinstance(prompt, str):
         return multiline_literal(prompt)
@@ -43,12 +43,12 @@ def prompt_source(request: Request) -> str:
 
 
 def is_config_object(value: object) -> bool:
-    """Whether it is written as a call of its class in transformers."""
+    """Return whether the value is written as a constructor call of a transformers class."""
     return isinstance(value, ConfigObject)
 
 
 def _needed_settings(request: Request, effective: EffectiveSettings, source: ScriptModel) -> dict[str, object]:
-    """Those that a run by this name, or by these flags, would not have by itself."""
+    """Return the settings that differ from those a run with this strategy, or these flags, has by default."""
     if request.strategy is None:
         return differing_settings(effective.settings, source.generation_config, DEFAULTS)
     free = {name: value for name, value in effective.settings.items() if name not in effective.strategy.flags}

@@ -1,4 +1,4 @@
-"""Values and calls as Python source, in lines of a readable length."""
+"""Format values and calls as Python source, in lines of a readable length."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from core.parameter import short_repr
 from resources.language import tr
 
 LINE_WIDTH = 100
-"""Characters of a line, where words allow it."""
+"""Maximum line length, where words allow it."""
 _INDENT = "    "
 
 
 @runtime_checkable
 class ConfigObject(Protocol):
-    """A small configuration class of transformers (a watermark's): its fields are its arguments."""
+    """A small configuration class of transformers (such as a watermarking config) whose fields are its arguments."""
 
     def to_dict(self) -> dict[str, object]:
-        """The fields."""
+        """Return the fields."""
         ...
 
 
 def literal(value: object) -> str:
-    """One line of source that gives `value` back. Raises ParameterError for what cannot be written so."""
+    """Return one line of source that evaluates to `value`. Raises ParameterError if that is impossible."""
     match value:
         case None | bool():
             return repr(value)
@@ -51,18 +51,19 @@ def literal(value: object) -> str:
 
 def _unwritable(value: object) -> ParameterError:
     return ParameterError(
-        tr("{value} cannot be written as code.").format(value=short_repr(value)), tr("Give plain values.")
+        tr("{value} cannot be written as code.").format(value=short_repr(value)),
+        tr("Use plain values such as numbers, texts and lists."),
     )
 
 
 def quoted(text: str) -> str:
-    """A string literal of one line, in double quotes where that needs no more escapes."""
+    """Return a one-line string literal, in double quotes unless that needs more escapes."""
     shown = repr(text)
     return f'"{shown[1:-1]}"' if shown[0] == "'" and '"' not in shown else shown
 
 
 def multiline_literal(text: str) -> str:
-    """A string literal: of one line when it is short, else one literal a line, in brackets."""
+    """Return a string literal; a long text becomes one literal per line, in brackets."""
     if len(text) <= LINE_WIDTH - 20 and "\n" not in text.rstrip("\n"):
         return quoted(text)
     lines = (part for line in text.splitlines(keepends=True) for part in _wrapped(line))
@@ -70,7 +71,7 @@ def multiline_literal(text: str) -> str:
 
 
 def call_source(function: str, *arguments: str, **named: str) -> str:
-    """A call of source texts; over several lines when one is too long."""
+    """Return a call with source texts as arguments, over several lines if it is long."""
     parts = [*arguments, *(f"{name}={value}" for name, value in named.items())]
     line = f"{function}({', '.join(parts)})"
     if len(line) <= LINE_WIDTH - 15 and "\n" not in line:
@@ -79,7 +80,7 @@ def call_source(function: str, *arguments: str, **named: str) -> str:
 
 
 def dict_literal(items: Mapping[str, object]) -> str:
-    """A dictionary, over several lines when one is too long."""
+    """Return a dictionary literal, over several lines if it is long."""
     line = literal(items)
     if len(line) <= LINE_WIDTH - 20:
         return line
@@ -91,19 +92,19 @@ def _bracketed(opening: str, parts: Iterable[str], closing: str, comma: str = ",
 
 
 def indented(source: str) -> str:
-    """Source one level deeper. No literal of here holds a line break of its own."""
+    """Indent source by one level. Literals of this module contain no line breaks."""
     return "\n".join(f"{_INDENT}{line}" for line in source.split("\n"))
 
 
 def _wrapped(line: str) -> list[str]:
-    """A line in pieces that end behind a space, where it has one."""
+    """Split a line into pieces that end after a space where possible."""
     return re.findall(rf".{{1,{LINE_WIDTH - 24}}}(?:\s|$)|\S+\s?|\s+", line, re.DOTALL) or [line]
 
 
 def _integer_literal(value: int) -> str:
     try:
         return repr(value)
-    except ValueError as error:  # of more digits than Python writes
+    except ValueError as error:  # more digits than Python converts
         raise _unwritable(value) from error
 
 

@@ -1,4 +1,4 @@
-"""A run as code: a script that writes the same text, with only what differs from the defaults."""
+"""Export a run as a script that generates the same text, with only the settings that differ from the defaults."""
 
 from __future__ import annotations
 
@@ -45,24 +45,23 @@ def as_code(
     dtype: str = "auto",
     memory_limit: int | str | None = None,
 ) -> str:
-    """A Python script of the run, ending with a line break; it always compiles.
+    """Return a Python script of the run, ending with a line break; it always compiles.
 
-    `transformers` asks nothing but that library; where its `generate` cannot do the same, the script is the `core`
-    form, and a comment at its top says why. A request names no model: `model` and `drafters` do, as they are loaded or
-    by what `core.load` takes (default: the first bundled model, and the request's drafters); `dtype` is its argument
-    of that name, or int8 or int4 for weights that are packed, and `memory_limit` that of the model.
-    Raises ParameterError, StrategyError, CacheError for a request that no run could have.
+    `transformers` needs only that library; where its `generate` cannot do the same, the script is in the `core` form
+    and a comment at the top says why. `model` and `drafters` are loaded models or what `core.load` accepts (default:
+    the first bundled model, and the request's drafters). `dtype` is `core.load`'s argument, or int8 or int4 for packed
+    weights, and `memory_limit` is the model's. Raises ParameterError, StrategyError, CacheError for an invalid request.
     """
     if flavour not in ("transformers", "core"):
         raise ParameterError(
-            tr("There is no code of the kind “{flavour}”.").format(flavour=display_name(flavour)),
+            tr("“{flavour}” is not a kind of script.").format(flavour=display_name(flavour)),
             tr("Use transformers or core."),
             "flavour",
         )
     source, drafts = _sources(request, model, drafters, device, dtype)
     source = replace(source, memory_limit=memory_limit)
     plain = effective_settings(request, source, bool(drafts))
-    head = [] if model else [tr("The request names no model: put yours here.")]
+    head = [] if model else [tr("The request does not name a model. Insert yours here.")]
     counterpart = _counterpart(request, plain, source, drafts)
     if flavour == "transformers" and not counterpart.missing:
         return _join_script(
@@ -81,7 +80,9 @@ def why_not_generate(
     request: Request, *, model: LoadedModel | str | Path = "", drafters: Sequence[LoadedModel | str | Path] = (),
     device: str = "auto", dtype: str = "auto", memory_limit: int | str | None = None,
 ) -> str:  # fmt: skip
-    """Why transformers' `generate` cannot do this run, as a sentence; empty where it can. Raises as `as_code` does."""
+    """Return why transformers' `generate` cannot do this run, as a sentence; "" if it can. Raises the errors of
+    `as_code`.
+    """
     source, drafts = _sources(request, model, drafters, device, dtype)
     source = replace(source, memory_limit=memory_limit)
     return _counterpart(request, effective_settings(request, source, bool(drafts)), source, drafts).missing
@@ -96,7 +97,7 @@ def _sources(
 ) -> tuple[ScriptModel, list[ScriptModel]]:
     check_request(request)
     check_drafters(drafters)
-    check_kind("dtype", dtype, str, tr("Give one as decodescope.load takes it."))
+    check_kind("dtype", dtype, str, tr("Use a dtype that decodescope.load accepts."))
     for place in (model, *drafters):
         _check_source(place)
     first = next((entry.name for entry in catalog.bundled()), "model")
@@ -106,9 +107,9 @@ def _sources(
 
 
 def _check_source(model: object) -> None:
-    """Raises ParameterError for what names no model, and is none."""
+    """Raise ParameterError if the value neither is nor names a model."""
     if not isinstance(model, str | Path):
-        from core.models.loaded_model import check_model  # brings torch, which any model has loaded
+        from core.models.loaded_model import check_model  # imports torch, which any loaded model has imported already
 
         check_model(model)
 
@@ -116,13 +117,13 @@ def _check_source(model: object) -> None:
 def _counterpart(
     request: Request, effective: EffectiveSettings, source: ScriptModel, drafts: list[ScriptModel]
 ) -> GenerateEquivalent:
-    """What the strategy and the cache say, as one."""
+    """Return what the strategy and the cache need in transformers, combined."""
     if source.weights:
         return GenerateEquivalent(
-            missing=tr("its {kind} weights are packed by this program.").format(kind=source.weights)
+            missing=tr("the {kind} weights are packed by this program.").format(kind=source.weights)
         )
     if source.memory_limit is not None:
-        return GenerateEquivalent(missing=tr("layers that stay on the disk are read by this program."))
+        return GenerateEquivalent(missing=tr("layers offloaded to disk are read by this program."))
     backend = caches.named(request.cache)
     counterparts = (
         effective.strategy.counterpart(request),
@@ -130,27 +131,25 @@ def _counterpart(
     )
     missing = next((each.missing for each in counterparts if each.missing), "")
     if not missing and len(drafts) > 1:
-        missing = tr("it takes one draft model, and here are several.")
+        missing = tr("it supports one draft model, and this run has several.")
     if not missing and any(
         has_different_tokenizer(source, draft) and source.vocab_size == draft.vocab_size for draft in drafts
     ):
-        missing = tr("it takes two vocabularies of one size for the same, and these are not.")
+        missing = tr("it treats two vocabularies of the same size as identical, and these differ.")
     if not missing and request.beginning:
-        missing = tr(
-            "it takes an answer that is begun already for a part of the prompt, and would count places otherwise."
-        )
+        missing = tr("it treats a forced beginning of the answer as part of the prompt, which shifts the positions.")
     if not missing and request.media:
-        missing = tr("sounds and pictures are read from their files by this program.")
+        missing = tr("audio and image files are read by this program.")
     if not missing and (own := _unsupported_stages(request, effective)):
-        missing = tr("it has no {stages}.").format(stages=", ".join(own))
+        missing = tr("it does not support {stages}.").format(stages=", ".join(own))
     if not missing and not is_default_order(request.options.get(OPTION), _active_stages(request, effective, source)):
-        missing = tr("no setting of it changes the order in which its stages act.")
+        missing = tr("it has no setting for the order of the stages.")
     notes = join_sentences(*(each.note for each in counterparts))
     return GenerateEquivalent({**counterparts[0].settings, **counterparts[1].settings}, missing, notes)
 
 
 def _unsupported_stages(request: Request, effective: EffectiveSettings) -> list[str]:
-    """Titles of the stages that take part and that GenerationConfig has no field for."""
+    """Return the titles of active stages that GenerationConfig has no field for."""
     return [
         tr(stage.parameter.title)
         for stage in processors.registry.values()
@@ -160,7 +159,7 @@ def _unsupported_stages(request: Request, effective: EffectiveSettings) -> list[
 
 
 def _active_stages(request: Request, effective: EffectiveSettings, source: ScriptModel) -> list[str]:
-    """Names of the stages that take part."""
+    """Return the names of the active stages."""
     settings = {**DEFAULTS, **source.generation_config, **effective.settings, **request.options}
     return [
         stage.name
@@ -176,6 +175,6 @@ def _join_script(comments: Sequence[str], lines: Sequence[str]) -> str:
 
 
 def _wrap_width(comment: str) -> int:
-    """Characters that fill a line of 96 columns: most of Chinese take two."""
+    """Return the number of characters in a line of 96 columns; most Chinese characters take two columns."""
     columns = sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in comment)
     return max(1, 96 * len(comment) // max(1, columns))

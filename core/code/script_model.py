@@ -25,29 +25,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ScriptModel:
-    """A model as scripts name it."""
+    """A model as it is named in scripts."""
 
     name: str
-    """What `core.load` takes."""
+    """Argument of `core.load`."""
     hub_id_or_folder: str
-    """What `from_pretrained` takes: a folder, or a hub id."""
+    """Argument of `from_pretrained`: a folder or a hub id."""
     device: str = "auto"
     dtype: str = "auto"
     weights: str = ""
-    """int8 or int4 where they are packed while loading."""
+    """int8 or int4 if the weights are packed while loading."""
     is_encoder_decoder: bool = False
     generation_config: Mapping[str, object] = field(default_factory=dict)
-    """The settings of its own generation_config."""
+    """Settings of the model's own generation_config."""
     tokenizer: bytes = b""
-    """What its tokenizer.json holds; empty where that cannot be told."""
+    """Content of its tokenizer.json; empty if unknown."""
     vocab_size: int = 0
-    """Token ids that it scores; 0 where that cannot be told."""
+    """Vocabulary size; 0 if unknown."""
     memory_limit: int | str | None = None
-    """Bytes of its weights in memory; the layers beyond stay on the disk."""
+    """Bytes of weights kept in memory; further layers stay on disk."""
 
 
 def script_model(model: LoadedModel | str | Path, device: str, dtype: str) -> ScriptModel:
-    """A model by its name, its folder, or as it is loaded. One that cannot be found is named as it was."""
+    """Describe a model by name, folder, or loaded model. One that is not found keeps the given name."""
     if not isinstance(model, (str, Path)):
         return _from_loaded_model(model)
     name = str(model)
@@ -64,12 +64,12 @@ def script_model(model: LoadedModel | str | Path, device: str, dtype: str) -> Sc
 
 
 def has_different_tokenizer(one: ScriptModel, other: ScriptModel) -> bool:
-    """Whether the two are known to have different tokenizers."""
+    """Return whether the two are known to have different tokenizers."""
     return bool(one.tokenizer and other.tokenizer) and one.tokenizer != other.tokenizer
 
 
 def _split_dtype(dtype: str) -> tuple[str, str]:
-    """Type of the floats and kind of the weights, of one word for both."""
+    """Split one word into the dtype of the floats and the kind of packed weights."""
     return ("auto", dtype) if dtype in PACKED else (dtype, "")
 
 
@@ -88,7 +88,7 @@ def _from_loaded_model(model: LoadedModel) -> ScriptModel:
 
 
 def _loadable_name(name: str, folder: Path) -> str:
-    """A hub id stands for itself; a bundled model's folder is where the program lies."""
+    """Return a hub id unchanged; for a bundled model, its folder in the program."""
     is_hub_id = name.count("/") == 1 and not Path(name).expanduser().is_dir()
     return name if is_hub_id else str(folder.resolve())
 
@@ -99,7 +99,7 @@ def _vocab_size(config: JsonObject) -> int:
 
 
 def _read_generation_config(folder: Path, config: JsonObject) -> JsonObject:
-    """As transformers reads them: of generation_config.json, or where there is none, of config.json."""
+    """Read the settings as transformers does: from generation_config.json or, if it is missing, from config.json."""
     try:
         return read_json(folder / "generation_config.json")
     except FileNotFoundError:
@@ -110,16 +110,16 @@ def _read_generation_config(folder: Path, config: JsonObject) -> JsonObject:
 
 @dataclass(frozen=True, slots=True)
 class EffectiveSettings:
-    """A request's strategy and settings, as far as they matter."""
+    """A request's strategy and its settings that have an effect."""
 
     strategy: Strategy
     settings: Settings
-    """All that hold, by name: the strategy's, then the request's; what the model brings is not among them."""
+    """All effective settings by name: the strategy's, then the request's; without the model's own."""
     samples: bool
 
 
 def effective_settings(request: Request, source: ScriptModel, drafts: bool) -> EffectiveSettings:
-    """Reads a request as `core.run` does. Raises StrategyError, ParameterError for what no run could have."""
+    """Interpret a request as `core.run` does. Raises StrategyError, ParameterError for an invalid request."""
     given = {
         name: value
         for name, value in request.given.items()
@@ -138,7 +138,7 @@ def effective_settings(request: Request, source: ScriptModel, drafts: bool) -> E
 
 
 def differing_settings(settings: Settings, *defaults: Settings) -> dict[str, object]:
-    """What of `settings` is another value than the first of `defaults` that knows its name has."""
+    """Return the settings whose value differs from that of the first of `defaults` that defines them."""
     missing = object()
     return {
         name: value
@@ -149,13 +149,13 @@ def differing_settings(settings: Settings, *defaults: Settings) -> dict[str, obj
 
 
 def changed_options(parameters: tuple[Parameter, ...], options: Settings) -> dict[str, object]:
-    """The options that are not as their parameters have them."""
+    """Return the options that differ from their parameters' defaults."""
     defaults = {parameter.name: parameter.default for parameter in parameters}
     return {name: value for name, value in options.items() if value is not None and value != defaults.get(name)}
 
 
 def settings_without_effect(strategy: Strategy, samples: bool, settings: Settings) -> set[str]:
-    """Return the settings of sampling where nothing is sampled, and num_return_sequences for greedy decoding."""
+    """Return the sampling settings if nothing is sampled, and also num_return_sequences for greedy decoding."""
     if samples:
         return set()
     own = {parameter.name for parameter in strategy.parameters if parameter not in strategies.of_dice()}

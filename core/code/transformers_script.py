@@ -1,4 +1,4 @@
-"""The script for transformers alone: its tokenizer, its model, its `generate`."""
+"""The script that uses transformers alone: its tokenizer, its model and its `generate`."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ from core.request import Request
 from resources.language import mark, tr
 
 _DRAFTER_SETTINGS = ("num_assistant_tokens", "num_assistant_tokens_schedule", "assistant_confidence_threshold")
-"""What `generate` reads from the draft model's own configuration, whatever it is told."""
+"""Settings that `generate` reads only from the draft model's configuration."""
 _PT = '"pt"'
-_SEED_COMMENT = mark("With its seed, generate draws as the run did: the same tokens from the same versions and device.")
+_SEED_COMMENT = mark("With this seed, generate samples the same tokens as the run, given the same versions and device.")
 
 
 def script_lines(
-    request: Request, effective: EffectiveSettings, source: ScriptModel, drafts: Sequence[ScriptModel], extra_settings: Settings
-) -> list[str]:  # fmt: skip
-    """The script, line by line. `extra_settings` is what `generate` is told of strategy and cache besides."""
+    request: Request,
+    effective: EffectiveSettings,
+    source: ScriptModel,
+    drafts: Sequence[ScriptModel],
+    extra_settings: Settings,
+) -> list[str]:
+    """Return the lines of the script. `extra_settings` are those of the strategy and the cache."""
     settings = differing_settings(
         {**_generate_settings(effective, source), **extra_settings}, source.generation_config, DEFAULTS
     )
@@ -52,13 +56,13 @@ def script_lines(
 
 
 def _generate_settings(effective: EffectiveSettings, source: ScriptModel) -> dict[str, object]:
-    """The settings that `generate` is to read; healing the prompt is a step of its own in the script."""
+    """Return the settings for `generate`; token healing is a separate step of the script."""
     left_out = {"token_healing", "cache_implementation", "prefill_chunk_size"}
     return {name: value for name, value in effective.settings.items() if name not in left_out}
 
 
 class _PromptSource:
-    """What the script reads, and how it shows what comes of it."""
+    """The prompt of the script and the lines that print the result."""
 
     def __init__(self, request: Request, plain: EffectiveSettings, source: ScriptModel) -> None:
         self._request, self._source = request, source
@@ -76,7 +80,7 @@ class _PromptSource:
 
     @property
     def lines(self) -> list[str]:
-        """`inputs`, on the model's device, with the end of the prompt healed where that is set."""
+        """Return the lines that make `inputs` on the model's device, with the end of the prompt healed if that is set."""
         if not self._heals:
             return self._inputs
         if self.is_empty:
@@ -90,7 +94,7 @@ class _PromptSource:
     @property
     def _inputs(self) -> list[str]:
         place = "" if self._source.device in ("auto", "cpu") else ".to(model.device)"
-        if self.is_empty:  # generate begins with the model's own first token
+        if self.is_empty:  # generate starts with the model's own first token
             return ["inputs = {}"]
         if self.is_ids:
             ids = f"torch.tensor([{prompt_source(self._request)}]){place}"
@@ -107,7 +111,7 @@ class _PromptSource:
 
     @property
     def print_lines(self) -> list[str]:
-        """The new text, or the new tokens where ids went in."""
+        """Return the lines that print the new text, or the new tokens for a prompt of ids."""
         start = "" if self._source.is_encoder_decoder or self.is_empty else 'inputs["input_ids"].shape[1] :'
         if self._several:
             new = f"row[{start}]" if start else "row"
@@ -125,7 +129,7 @@ def _import_lines(source: ScriptModel, settings: dict[str, object], prompt: _Pro
 
 
 def _load(source: ScriptModel) -> str:
-    """As the run's: on a CPU in float32 unless it was told otherwise."""
+    """Return the line that loads the model as in the run: float32 on a CPU unless set otherwise."""
     head = "AutoModelForSeq2SeqLM" if source.is_encoder_decoder else "AutoModelForCausalLM"
     dtype = "torch.float32" if source.dtype == "auto" else f"torch.{source.dtype}"
     made = call_source(f"{head}.from_pretrained", quoted(source.hub_id_or_folder), dtype=dtype)

@@ -31,7 +31,7 @@ _NOT_COPIED = (".lock", "-shm")
 
 
 def existing_run(path: Path) -> Path:
-    """Return `path` of a recorded run, or the same run under the former suffix if only that file exists."""
+    """Return `path` of a recording, or the same recording under the former suffix if only that file exists."""
     former = path.with_suffix(FORMER_RUN_SUFFIX)
     return former if path.suffix == RUN_SUFFIX and not path.exists() and former.exists() else path
 
@@ -73,7 +73,7 @@ class AdoptedFolder(NamedTuple):
 
 
 def describe_adoption(folders: Sequence[AdoptedFolder]) -> list[str]:
-    """Return what was copied from where as one sentence, and one sentence per folder that could not be copied."""
+    """Return one sentence on what was copied, and one for each folder that could not be copied."""
     copied = [str(folder.source) for folder in folders if not folder.problem]
     done = tr("Settings and runs were copied from {folders}. Nothing was changed there.").format(
         folders=", ".join(copied)
@@ -127,7 +127,7 @@ def _copy_folder(source: Path, target: Path) -> None:
 
 
 def _names_to_skip(folder: str, names: Iterable[str]) -> set[str]:
-    """Names that are not copied: locks, shared memory, and whatever is neither a file, a folder nor a link."""
+    """Return the names to skip: locks, shared memory, and anything that is not a file, a folder or a link."""
     return {name for name in names if name.endswith(_NOT_COPIED) or not _is_copyable(os.path.join(folder, name))}
 
 
@@ -143,7 +143,7 @@ def _former_runs(folder: Path) -> Iterator[Path]:
 
 
 def _is_alive(process: str) -> bool:
-    """Whether a process with that number may be running; on Windows, where it cannot be checked cheaply, True."""
+    """Return whether a process with that number may be running; True on Windows, where checking is expensive."""
     if os.name == "nt" or not process.isdecimal():
         return os.name == "nt"
     try:

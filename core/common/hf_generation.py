@@ -1,4 +1,4 @@
-"""What a setting is worth where nobody sets it, and which settings of a run differ from that. Knows no torch."""
+"""Default values of settings, and the settings of a run that differ from them. Imports no torch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEFAULTS: dict[str, object] = {
     "encoder_repetition_penalty": 1.0, "renormalize_logits": False, "num_assistant_tokens": 20,
     "num_assistant_tokens_schedule": "constant", "assistant_confidence_threshold": 0.4,
 }  # fmt: skip
-"""What transformers 5 fills in for settings that neither the user nor the model sets."""
+"""The defaults of transformers 5 for settings that neither the user nor the model sets."""
 
 _NOT_SETTINGS = {
     "transformers_version", "max_length", "bos_token_id", "pad_token_id", "decoder_start_token_id", "output_scores",
@@ -30,7 +30,7 @@ _NOT_SETTINGS = {
 
 
 def non_default(config: GenerationConfig) -> dict[str, object]:
-    """Settings of a resolved configuration that differ from the library's defaults, by name."""
+    """Return the settings of a resolved configuration that differ from the library's defaults, by name."""
     return {
         name: value
         for name, value in sorted(config.to_dict().items())
@@ -41,7 +41,7 @@ def non_default(config: GenerationConfig) -> dict[str, object]:
 METADATA_FIELDS = frozenset({
     "transformers_version", "_from_model_config", "_commit_hash", "_original_object_hash",
 })  # fmt: skip
-"""Where a configuration comes from. It sets nothing."""
+"""Origin of a configuration; these have no effect."""
 
 COMMON_FIELDS = frozenset({
     "max_length", "max_new_tokens", "max_time", "stop_strings", "do_sample", "num_beams", "num_beam_groups",
@@ -67,18 +67,18 @@ STRATEGY_FIELDS = frozenset({
 """Fields that some strategies read (`Strategy.parameters`)."""
 
 SPEECH_FIELDS = frozenset({"language", "task", "return_timestamps"})
-"""Fields that models of speech read; they are attributes of a GenerationConfig only where somebody sets them."""
+"""Fields read by speech models; a GenerationConfig has these attributes only if they were set."""
 
 WITHOUT_EFFECT: Mapping[str, str] = {
-    "use_cache": mark("runs keep what they have read wherever the model can, and write the same text"),
+    "use_cache": mark("the cache is used wherever the model supports it; the text is the same"),
     "cache_config": mark("a cache is configured by the request's cache_options"),
-    "max_cache_len": mark("a cache of fixed size gets the size that the run needs"),
+    "max_cache_len": mark("a static cache is allocated with the size that the run needs"),
     "output_attentions": mark("a run emits events; core.attention reads attention"),
     "output_hidden_states": mark("a run emits events; core.lens reads hidden states"),
     "output_scores": mark("a run emits events, with the probabilities of each step"),
     "output_logits": mark("a run emits events, with the probabilities of each step"),
     "return_dict_in_generate": mark("a run emits events"),
-    "pad_token_id": mark("no text of a run is padded"),
+    "pad_token_id": mark("sequences of a run are not padded"),
     "is_assistant": mark("draft models are the request's drafters"),
     "assistant_lookbehind": mark("drafts of another tokenizer are aligned by their bytes"),
     "target_lookbehind": mark("drafts of another tokenizer are aligned by their bytes"),
@@ -86,8 +86,8 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "speculation_type": mark("the strategy and the draft models decide how tokens are drafted"),
     "compile_config": mark("the program decides which steps are compiled"),
     "disable_compile": mark("the program decides which steps are compiled"),
-    "continuous_batching_config": mark("a request is one run"),
-    "low_memory": mark("all beams of a step are read in one pass"),
+    "continuous_batching_config": mark("a request is always one run"),
+    "low_memory": mark("all beams of a step are processed in one pass"),
 }
 """Fields that no run reads, with the reason, as the second half of a sentence."""
 
@@ -97,18 +97,18 @@ KNOWN_FIELDS = (
 
 
 class GenerateEquivalent(NamedTuple):
-    """What `generate` is given for a strategy or a cache beside the settings that both know by the same name."""
+    """The arguments of `generate` for a strategy or cache, besides the settings with the same names."""
 
     settings: Mapping[str, object] = MappingProxyType({})
     missing: str = ""
-    """Why `generate` cannot do the same, as a sentence; empty where it can."""
+    """Why `generate` has no equivalent, as a sentence; empty if it has one."""
     note: str = ""
-    """What is not quite the same there, as sentences."""
+    """Differences from `generate`, as sentences."""
 
 
 SAME_SETTINGS = GenerateEquivalent()
 
 
 def removed_from_transformers(title: str) -> GenerateEquivalent:
-    """Of a strategy that transformers had up to its version 4."""
+    """Return the equivalent of a strategy that was removed after transformers 4."""
     return GenerateEquivalent(missing=tr("transformers 5 no longer contains {title}.").format(title=title))

@@ -12,10 +12,10 @@ _PLAIN_TYPES = (str, bool, int, float, bytes, type(None))
 
 
 def to_plain_value(value: Any) -> Any:
-    """Return `value` with every NumPy or torch number as a Python number, and every array as lists of them.
+    """Return `value` with every NumPy or torch number as a Python number, and every array as a list.
 
-    Lists, tuples, sets and mappings are converted with all they contain. The same object is returned where nothing had
-    to be converted; other objects are returned as they are.
+    Lists, tuples, sets and mappings are converted recursively. The same object is returned if nothing had to be
+    converted; other objects are returned unchanged.
     """
     kind = type(value)
     if kind in _PLAIN_TYPES:
@@ -42,9 +42,9 @@ def _convert_items(value: Any, kind: type) -> Any:
 
 
 def _is_array_type(kind: type) -> bool:
-    """Whether it is a scalar or an array of NumPy, or a tensor.
+    """Return whether `kind` is a NumPy scalar or array, or a tensor.
 
-    No value comes from a library that is not imported. Another thread may be importing it at this moment.
+    A library that is not imported cannot be the source of a value. Another thread may be importing it at this moment.
     """
     names = (("numpy", "generic"), ("numpy", "ndarray"), ("torch", "Tensor"))
     kinds = (getattr(sys.modules.get(module), name, None) for module, name in names)
@@ -52,7 +52,7 @@ def _is_array_type(kind: type) -> bool:
 
 
 def _array_to_list(value: Any) -> Any:
-    """The Python number, or the nested list; the value itself where it has none (a tensor without data)."""
+    """Return the Python number or nested list; the value itself if it has none (a tensor without data)."""
     try:
         return value.tolist()
     except (TypeError, ValueError, RuntimeError, NotImplementedError):
@@ -62,24 +62,24 @@ def _array_to_list(value: Any) -> Any:
 TokenIdForm = Literal["ids", "phrases", "biases", "decay", "alternatives"]
 
 MAX_TOKEN_ID = 2**31 - 1
-"""No vocabulary is larger."""
+"""Larger than any vocabulary."""
 
 FORM_DESCRIPTIONS: dict[TokenIdForm, str] = {
     "ids": mark("a token id or a list of token ids"),
     "phrases": mark("a list of phrases, each a list of token ids"),
     "biases": mark("a list of [[token ids], bias]"),
     "decay": mark("[number of tokens, factor]"),
-    "alternatives": mark("a list of phrases, each a list of token ids, or of lists of such as alternatives"),
+    "alternatives": mark("a list of phrases (lists of token ids), or of lists of alternative phrases"),
 }
 
 
 def has_form(form: TokenIdForm, value: object) -> bool:
-    """Whether `value` has the shape."""
+    """Return whether `value` has the form."""
     return _FORM_CHECKS[form](value)
 
 
 def ids_in(form: TokenIdForm, value: object) -> Iterator[int]:
-    """All token ids of a value that fits."""
+    """Yield all token ids of a valid value."""
     if form == "decay":
         return
     if form == "biases":
@@ -88,7 +88,7 @@ def ids_in(form: TokenIdForm, value: object) -> Iterator[int]:
 
 
 def _bias_pairs(value: object) -> list[tuple[object, object]]:
-    """(phrase, bias) of biases in either form."""
+    """Return the (phrase, bias) pairs of biases in either form."""
     if isinstance(value, Mapping):
         return list(value.items())
     return [(pair[0], pair[1]) for pair in value] if isinstance(value, (list, tuple)) else []
@@ -103,7 +103,7 @@ def _flat_ids(value: object) -> Iterator[int]:
 
 
 def is_id(value: object) -> bool:
-    """A whole number from 0."""
+    """Return whether `value` is a non-negative integer in the range of token ids."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_TOKEN_ID
 
 

@@ -1,4 +1,4 @@
-"""Arithmetic as data: a quantity that depends on the length of a text. `core.explain.sizes` spells it out."""
+"""Arithmetic expressions as data: sizes that depend on the length of a text. `core.explain.sizes` formats them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NamedNumber:
-    """A number; with a name where it stands for something."""
+    """A number, with a name if it has a meaning."""
 
     value: int
     name: str = ""
@@ -20,12 +20,12 @@ class NamedNumber:
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """Tokens of the text."""
+    """The number of tokens of the text."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemainderOf:
-    """What whole blocks of so many tokens leave over of the text."""
+    """The remainder of the text's length after whole blocks of `block` tokens."""
 
     block: int
     name: str
@@ -33,21 +33,21 @@ class RemainderOf:
 
 @dataclass(frozen=True, slots=True)
 class SumOf:
-    """All parts together."""
+    """The sum of all parts."""
 
     parts: tuple[Term, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ProductOf:
-    """All factors by each other."""
+    """The product of all factors."""
 
     factors: tuple[Term, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DifferenceOf:
-    """`whole` without `part`."""
+    """`whole` − `part`."""
 
     whole: Term
     part: Term
@@ -55,7 +55,7 @@ class DifferenceOf:
 
 @dataclass(frozen=True, slots=True)
 class QuotientOf:
-    """`whole` divided by `by`."""
+    """`whole` ÷ `by`."""
 
     whole: Term
     by: Term
@@ -63,7 +63,7 @@ class QuotientOf:
 
 @dataclass(frozen=True, slots=True)
 class MinimumOf:
-    """The smaller of two."""
+    """The smaller of two terms."""
 
     one: Term
     other: Term
@@ -74,8 +74,8 @@ NOTHING = SumOf(())
 
 
 def evaluate_exactly(term: Term, length: int) -> Fraction:
-    """The quantity for a text of that many tokens."""
-    from fractions import Fraction  # takes as long to import as all of this file: the window opens without it
+    """Evaluate the term for a text of `length` tokens."""
+    from fractions import Fraction  # slow to import, and not needed to open the window
 
     match term:
         case NamedNumber(value=value):
@@ -97,5 +97,5 @@ def evaluate_exactly(term: Term, length: int) -> Fraction:
 
 
 def evaluate(term: Term, length: int) -> int:
-    """The same as a whole number, rounded down."""
+    """Evaluate the term, rounded down to an integer."""
     return int(evaluate_exactly(term, length))

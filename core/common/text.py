@@ -1,7 +1,7 @@
-"""Texts cut short between the characters that a reader sees, never inside one of them.
+"""Truncate texts between user-perceived characters, never inside one.
 
-A family of emoji, a flag or a letter with its accents is several code points. What goes on the one before it is told by
-Unicode's own data, as in its rules for grapheme clusters (UAX #29), but for the jamo of Hangul: models write syllables.
+An emoji family, a flag or an accented letter consists of several code points. Which code points continue the previous
+one follows Unicode's grapheme cluster rules (UAX #29), except for Hangul jamo: models write syllables.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ _JOINER = "\u200d"
 
 
 def cut_short(text: str, most: int) -> str:
-    """The text if it has at most `most` code points, else the beginning of it with an ellipsis, as long as that."""
+    """Return the text if it has at most `most` code points, otherwise its beginning with an ellipsis, within that
+    length.
+    """
     return text if len(text) <= most else f"{beginning(text, most - 1).rstrip()}…"
 
 
 def beginning(text: str, most: int) -> str:
-    """The longest beginning of at most `most` code points that ends between two characters."""
+    """Return the longest beginning of at most `most` code points that ends between two characters."""
     end = min(max(most, 0), len(text))
     while 0 < end < len(text) and _continues_character(text, end):
         end -= 1
@@ -30,12 +32,12 @@ def beginning(text: str, most: int) -> str:
 
 
 def _continues_character(text: str, place: int) -> bool:
-    """Whether what stands at `place` belongs to the character before it."""
+    """Return whether the code point at `place` continues the character before it."""
     sign, before = text[place], text[place - 1]
     if sign == _JOINER or before == _JOINER or unicodedata.category(sign) in ("Mn", "Mc", "Me"):
         return True
     if "\U0001f3fb" <= sign <= "\U0001f3ff" or "\U000e0020" <= sign <= "\U000e007f":
-        return True  # the tone of a skin, the letters of a region's flag
+        return True  # skin tones, and the letters of a region's flag
     return _is_flag(sign) and _flag_letters_before(text, place) % 2 == 1
 
 
@@ -44,7 +46,7 @@ def _is_flag(sign: str) -> bool:
 
 
 def _flag_letters_before(text: str, place: int) -> int:
-    """How many halves of flags stand right before `place`: two make one."""
+    """Count the flag letters directly before `place`: two form one flag."""
     first = place
     while first > 0 and _is_flag(text[first - 1]):
         first -= 1
@@ -53,14 +55,14 @@ def _flag_letters_before(text: str, place: int) -> int:
 
 _CONTROL_CHARACTERS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 except tab and line feed, DEL, C1
-    "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"  # line separators; marks that change the direction of writing
-    "\ufff9-\ufffb\ufeff\U000e0001\U000e0020-\U000e007f"  # annotations and tags: they are not seen
+    "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"  # line separators; marks that change the writing direction
+    "\ufff9-\ufffb\ufeff\U000e0001\U000e0020-\U000e007f"  # annotations and tags, which are invisible
     "\ud800-\udfff]"
 )
 
 
 def printable(text: str) -> str:
-    r"""`text` with every control character written out, as `\x1b`; tabs and line feeds stay."""
+    r"""Escape every control character of `text` as in a Python string literal; tabs and line feeds stay."""
     return _CONTROL_CHARACTERS.sub(_escaped, text) if not text.isprintable() else text
 
 
@@ -70,14 +72,15 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 class EscapingStream:
-    """A text stream that writes control characters out. One carriage return stays: at the beginning of what is written,
-    where a progress bar goes back to the start of its line, or before a line feed."""
+    """A text stream that escapes control characters. A carriage return is kept at the beginning of a write, where a
+    progress bar returns to the start of its line, and before a line feed.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write the text; returns its length as that of any stream does."""
+        """Write the text and return its length."""
         if text.isprintable():
             self._stream.write(text)
         else:
@@ -86,7 +89,7 @@ class EscapingStream:
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write each of them."""
+        """Write each line."""
         for line in lines:
             self.write(line)
 
@@ -99,7 +102,7 @@ class EscapingStream:
 
 @contextmanager
 def escape_streams() -> Iterator[None]:
-    """Wrap standard output and standard error for the length of a block."""
+    """Wrap standard output and standard error within the block."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (_wrapped(stream) for stream in before)
     try:
@@ -109,5 +112,5 @@ def escape_streams() -> Iterator[None]:
 
 
 def _wrapped(stream: Any) -> Any:
-    """None where the program has no terminal (pythonw on Windows)."""
+    """Return the wrapped stream; None if the program has no terminal (pythonw on Windows)."""
     return stream if stream is None or isinstance(stream, EscapingStream) else EscapingStream(stream)

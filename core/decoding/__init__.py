@@ -1,1 +1,1 @@
-"""What strategies share: settings, the funnel, forward passes, stopping, and turning steps into events."""
+"""Shared parts of the decoding strategies: settings, processor pipeline, forward passes, stopping and step events."""

@@ -1,4 +1,4 @@
-"""Contrastive search: confidence against resemblance to everything said before (Su et al. 2022)."""
+"""Contrastive search: model confidence against similarity to earlier hidden states (Su et al. 2022)."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ from core.models.text import TokenSpellings
 
 
 class HiddenStateHistory:
-    """Directions (unit vectors) of all hidden states so far, [T, D]."""
+    """Unit vectors of all hidden states so far, [T, D]."""
 
     def __init__(self, states: torch.Tensor) -> None:
         self._directions = GrowableTensor(_to_unit_vectors(states)[None])
 
     def max_similarity(self, candidates: torch.Tensor) -> torch.Tensor:
-        """Largest cosine of each candidate [k, D] with any earlier state: the degeneration penalty, [k]."""
+        """Return the largest cosine similarity of each candidate [k, D] to any earlier state: the degeneration penalty,
+        [k].
+        """
         return (_to_unit_vectors(candidates) @ self._directions.tensor[0].T).amax(-1)
 
     def append(self, state: torch.Tensor) -> None:
-        """Add one state [D]."""
+        """Append one state [D]."""
         self._directions.append(_to_unit_vectors(state)[None, None])
 
 
@@ -38,15 +40,18 @@ def _to_unit_vectors(states: torch.Tensor) -> torch.Tensor:
 
 
 def contrastive_scores(confidence: torch.Tensor, penalty: torch.Tensor, alpha: float) -> torch.Tensor:
-    """(1 − α) · confidence − α · penalty, [k]; a banned candidate (confidence 0) never wins."""
+    """Return (1 − α) · confidence − α · penalty, [k]; a banned candidate (confidence 0) never wins."""
     score = (1 - alpha) * confidence - alpha * penalty
     return score.masked_fill(confidence == 0, -math.inf)
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateScores:
-    """The k candidates of a step, tried: token ids, shares after processing, penalties, scores, all [k]; last-layer
-    states [k, D] and logits [k, V] behind each."""
+    """The k evaluated candidates of a step.
+
+    Token ids, probabilities after processing, penalties and scores are [k]; last-layer states after each are [k, D] and
+    logits [k, V].
+    """
 
     candidates: torch.Tensor
     confidence: torch.Tensor
@@ -57,14 +62,14 @@ class CandidateScores:
 
     @property
     def best_index(self) -> torch.Tensor:
-        """Place of the winner."""
+        """Index of the best candidate."""
         return self.score.argmax()
 
 
 def score_candidates(
     run: DecodingRun, scores: torch.Tensor, history: HiddenStateHistory, k: int, alpha: float
 ) -> CandidateScores:
-    """Feed the k likeliest tokens of `scores` [V] as one batch."""
+    """Feed the k most likely tokens of `scores` [V] as one batch and score them."""
     confidence, candidates = torch.softmax(scores, -1).topk(k)
     output = run.forward(candidates[:, None], hidden=True)
     assert output.hidden is not None
@@ -76,7 +81,7 @@ def score_candidates(
 
 
 def decode_contrastive(run: DecodingRun) -> Iterator[Event]:
-    """Try the k likeliest tokens in one batched pass and keep the best balanced one."""
+    """Evaluate the k most likely tokens in one batched pass per step and keep the one with the best score."""
     k, alpha = _contrastive_settings(run)
     track, ids, step = run.writer.new_sequence(0), growable_ids(run.start_ids, 1, run.device), 0
     output, prefilled = run.prefill(hidden=True, whole=True)
@@ -97,7 +102,7 @@ def decode_contrastive(run: DecodingRun) -> Iterator[Event]:
         step += 1
         if track.stop or run.is_cancelled():
             break
-        # All k rows go on from the winner, so the next candidates need no copying of their own.
+        # All k rows continue from the best candidate, so the next batch needs no extra copies.
         run.forward.reorder(evaluated.best_index.repeat(k))
         history.append(evaluated.states[evaluated.best_index])
         ids.append(chosen[None])
@@ -106,14 +111,14 @@ def decode_contrastive(run: DecodingRun) -> Iterator[Event]:
 
 
 def _contrastive_settings(run: DecodingRun) -> tuple[int, float]:
-    """How many candidates are tried, and α."""
+    """Return the number of candidates and α."""
     return min(int(run.config.top_k), run.model.vocabulary), float(run.config.penalty_alpha or 0.0)
 
 
 def _step_stats(
     run: DecodingRun, scores: list[torch.Tensor], trial: CandidateScores, chosen: torch.Tensor
 ) -> StepStats:
-    """The step's figures, with every candidate among the alternatives unless tracing is off."""
+    """Return the step's statistics, with every candidate among the alternatives unless tracing is off."""
     names = [stage.heading for stage in run.pipeline.stages]
     reading = compute_step_stats(scores, chosen, run.request.top_n, names, run.model.pieces)[0]
     reading = add_stage_details(reading, scores, 0, run.pipeline.observers())
@@ -121,7 +126,7 @@ def _step_stats(
 
 
 def add_candidates(reading: StepStats, trial: CandidateScores, raw: torch.Tensor, pieces: TokenSpellings) -> StepStats:
-    """The reading with penalty and score on every candidate; the ones outside the top n are added."""
+    """Add penalty and score to every candidate; candidates outside the top n are appended."""
     log_raw = torch.log_softmax(raw, -1)
     mine = log_raw[trial.candidates]
     ranks = (log_raw[None] > mine[:, None]).sum(1) + 1
@@ -135,25 +140,25 @@ def add_candidates(reading: StepStats, trial: CandidateScores, raw: torch.Tensor
 
 
 class ContrastiveReplay(StepReplayer):
-    """A step of it, judged again by the penalties that its candidates were found to have."""
+    """Replays a step of contrastive search with the penalties recorded for its candidates."""
 
     @property
     def method(self) -> Method:
-        """How tokens are picked."""
+        """The method that selects tokens."""
         return "contrastive"
 
     def pick(self, scores: torch.Tensor, entering: StepLogits, rng: StepRng | None) -> int | None:
-        """The best balanced candidate; None where one of them was never tried."""
+        """Return the candidate with the best score; None where one was never evaluated."""
         trial = self._replay_candidates(scores, entering)
         return int(trial.candidates[trial.best_index]) if trial is not None else None
 
     def add_strategy_stats(self, stats: StepStats, scores: Sequence[torch.Tensor], entering: StepLogits) -> StepStats:
-        """With penalty and score on every candidate."""
+        """Add penalty and score to every candidate."""
         trial = self._replay_candidates(scores[-1], entering)
         return add_candidates(stats, trial, scores[0][0], self.run.model.pieces) if trial is not None else stats
 
     def _replay_candidates(self, scores: torch.Tensor, entering: StepLogits) -> CandidateScores | None:
-        """The candidates of scores [1, V], without what they led to; None where one was never tried."""
+        """Return the candidates of scores [1, V] without states and logits; None where one was never evaluated."""
         k, alpha = _contrastive_settings(self.run)
         confidence, candidates = torch.softmax(scores[0], -1).topk(k)
         found = [entering.penalties.get(token) for token in candidates.tolist()]

@@ -1,4 +1,4 @@
-"""DoLa's contrast: the final layer against the earlier one that differs most from it."""
+"""DoLa: contrast the final layer with the earlier layer that differs most from it."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from core.models.quantized.packed_layers import is_tied
 from resources.language import tr
 
 Layers = str | int | Sequence[int]
-"""low, high, a layer or several."""
+""""low", "high", one layer or several."""
 MIN_RELATIVE_PROBABILITY = 0.1
-"""Tokens below this share of the likeliest one's probability are out (the paper's adaptive plausibility)."""
+"""Exclude tokens below this fraction of the highest probability (the paper's adaptive plausibility constraint)."""
 _IMPLAUSIBLE_LOG_PROBABILITY = -1e-3
-"""Premature log-probability written where the final layer finds a token implausible; the token is out anyway."""
+"""Premature log-probability for tokens that the final layer finds implausible; they are excluded anyway."""
 
 
 class LayerContrast:
-    """log p_final − log p_premature over plausible tokens (Chuang et al. 2023)."""
+    """Computes log p_final − log p_premature over plausible tokens (Chuang et al. 2023)."""
 
     heading = StageHeading("dola_layers", "DoLa", phrase="DoLa")
 
@@ -39,11 +39,14 @@ class LayerContrast:
     def apply(
         self, logits: torch.Tensor, hidden: tuple[torch.Tensor, ...], allowed: torch.Tensor
     ) -> tuple[torch.Tensor, LayerChoice]:
-        """Contrasted scores [B, V] from final logits [B, V] and the hidden states of all layers [B, T, D]; `allowed`
-        are the logits with what is forbidden at −∞."""
+        """Return contrasted scores [B, V] and the chosen layer.
+
+        `logits` are the final ones [B, V], `hidden` the states of all layers [B, T, D], `allowed` the logits with
+        forbidden tokens at −∞.
+        """
         if hidden[0].shape[-1] != hidden[-1].shape[-1] or hidden[-1].shape[-1] != self._head.weight.shape[-1]:
             raise StrategyError(
-                tr("DoLa cannot run: the output head of this model reads something else than its layers' states."),
+                tr("DoLa cannot run: this model's output head does not read its layers' hidden states."),
                 tr("Choose another strategy or another model."),
             )
         premature = torch.stack([self._head(hidden[layer][:, -1]).float() for layer in self.layers])
@@ -54,10 +57,10 @@ class LayerContrast:
 
 
 def candidate_layers(setting: Layers, layers: int, is_tied_model: bool) -> list[int]:
-    """Indices of hidden states to contrast with, by transformers' rule for `low`, `high` or a list.
+    """Return the indices of hidden states to contrast with, by transformers' rule for `low`, `high` or a list.
 
-    0 is the embedding's output; with tied embeddings it would only repeat its input, so counting begins at 2.
-    Raises ParameterError.
+    0 is the embedding output; with tied embeddings it would only repeat its input, so indices start at 2. Raises
+    ParameterError.
     """
     first = 0 if not is_tied_model else 2 if layers > 2 else layers - 1
     half, reach = layers // 2, 20
@@ -70,7 +73,7 @@ def candidate_layers(setting: Layers, layers: int, is_tied_model: bool) -> list[
         chosen = [int(layer) for layer in requested if 0 <= int(layer) < layers]
     if not chosen:
         raise ParameterError(
-            tr("dola_layers {setting!r} names no layer below {layers}.").format(setting=setting, layers=layers),
+            tr("dola_layers {setting!r} contains no layer below {layers}.").format(setting=setting, layers=layers),
             tr("Use “low”, “high” or a list of layers."),
             "dola_layers",
         )
@@ -78,26 +81,26 @@ def candidate_layers(setting: Layers, layers: int, is_tied_model: bool) -> list[
 
 
 def jensen_shannon(final: torch.Tensor, premature: torch.Tensor) -> torch.Tensor:
-    """Divergence in nats, [L, B], of logits `premature` [L, B, V] from `final` [B, V]."""
+    """Return the Jensen–Shannon divergence in nats, [L, B], of logits `premature` [L, B, V] from `final` [B, V]."""
     p, q = torch.log_softmax(final, -1)[None], torch.log_softmax(premature, -1)
     middle = torch.logaddexp(p, q) - math.log(2)
     return 0.5 * (_kl(p, middle) + _kl(q, middle))
 
 
 def _kl(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
-    """KL(p ‖ q) over the last dimension, of log-probabilities."""
+    """Return KL(p ‖ q) of log-probabilities over the last dimension."""
     return (p.exp() * (p - q)).sum(-1)
 
 
 def contrast_layers(final: torch.Tensor, premature: torch.Tensor) -> torch.Tensor:
-    """log p_final − log p_premature [B, V]; −inf where the final layer finds a token implausible."""
+    """Return log p_final − log p_premature [B, V]; −inf where the final layer finds a token implausible."""
     p, q = torch.log_softmax(final, -1), torch.log_softmax(premature, -1)
     implausible = p < p.amax(-1, keepdim=True) + math.log(MIN_RELATIVE_PROBABILITY)
     return (p - q.masked_fill(implausible, _IMPLAUSIBLE_LOG_PROBABILITY)).masked_fill(implausible, -math.inf)
 
 
 def decode_dola(run: DecodingRun) -> Iterator[Event]:
-    """The loop of greedy decoding or sampling over contrasted scores."""
+    """Run greedy decoding or sampling on contrasted scores."""
     picker = MultinomialPicker() if run.config.do_sample else GreedyPicker()
     picker.method = _decoding_method(run)
     yield from decode_single(run, picker, _build_contrast(run))
@@ -113,7 +116,7 @@ def _build_contrast(run: DecodingRun) -> LayerContrast:
 
 
 class DolaReplay(StepReplayer):
-    """A step of it, judged again."""
+    """Replays a DoLa step."""
 
     needs_hidden_states = True
 
@@ -123,29 +126,29 @@ class DolaReplay(StepReplayer):
 
     @property
     def method(self) -> Method:
-        """How tokens are picked."""
+        """The method that selects tokens."""
         return _decoding_method(self.run)
 
     def check(self) -> None:
-        """Raises StrategyError where something acts before the contrast."""
+        """Raise StrategyError where a processor acts before the contrast."""
         if any(stage.processor.before_contrast for stage in self.run.pipeline.stages):
             raise StrategyError(
-                tr("A grammar acts before {strategy}'s contrast, whose layers are not kept.").format(
+                tr("A grammar acts before {strategy}'s contrast, and the hidden states for it were not kept.").format(
                     strategy=self._contrast.heading.label
                 ),
-                tr("Run it so."),
+                tr("Start a run with these settings instead."),
             )
 
     def has_same_input(self, other: StepReplayer) -> bool:
-        """Where it is contrasted with the same layers."""
+        """Whether the other replayer contrasts the same layers."""
         return isinstance(other, DolaReplay) and other._contrast.layers == self._contrast.layers
 
     def pipeline_input(self, output: ForwardOutput) -> StepLogits:
-        """The contrasted scores, from the states of all layers."""
+        """Return the contrasted scores from the hidden states of all layers."""
         assert output.hidden is not None, "asked for by `reads_layers`"
         raw = self.run.replace_invalid(output.last)
         return StepLogits(raw, *self._contrast.apply(raw, output.hidden, raw))
 
     def stage_headings(self, funnel: ProcessorPipeline) -> list[StageHeading]:
-        """The contrast comes first."""
+        """Put the contrast first."""
         return [self._contrast.heading, *super().stage_headings(funnel)]

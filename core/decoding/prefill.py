@@ -1,4 +1,4 @@
-"""Prefill in chunks: a long prompt is read in several passes, so that a run can be stopped between them."""
+"""Prefill in chunks: read a long prompt in several passes, so that a run can be stopped in between."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from core.models.loaded_model import LoadedModel
 from core.request import Request
 
 CHUNK_SECONDS = 0.25
-"""How long the pass over one chunk should take."""
+"""Target duration of one chunk."""
 _MIN_CHUNK = 96
-"""Smaller chunks read a prompt more slowly: 64 tokens by a fifth, 96 by a tenth, 256 not at all (135 M parameters)."""
+"""Minimum chunk size. Small chunks are slower: 64 tokens by a fifth, 96 by a tenth, 256 not at all (135 M parameters).
+"""
 _MAX_SINGLE_PASS = 64
-"""A prompt of no more tokens is read in one pass."""
+"""Prompts of at most this many tokens are read in one pass."""
 _FIRST_CHUNK_WORK = {"cpu": 1.5e10, "mps": 5e10}
 _FIRST_CHUNK_WORK_GPU = 5e11
-"""Tokens · parameters that a first chunk may cost, by device: about CHUNK_SECONDS of a slow one."""
+"""Tokens · parameters of the first chunk by device: about CHUNK_SECONDS on a slow one."""
 _GROWTH = 4
-"""How many times as long as the one before it a chunk may be."""
+"""Maximum growth factor from one chunk to the next."""
 _SPEED_KEY = "prefill_tokens_per_second"
 
 
 class PrefillStoppedError(Exception):
-    """The user stopped the run before the prompt was read. The cache holds the part that was."""
+    """The user stopped the run during prefill. The cache contains the part that was read."""
 
 
 class ChunkSizes:
-    """Number of tokens for each chunk of a prompt, adapted to how fast the model reads.
+    """Chunk sizes of a prompt in tokens, adapted to the model's speed.
 
-    With `fixed` every chunk has that size. A `steady` run does not follow the clock: its sizes depend on the number of
-    parameters alone.
+    With `fixed` every chunk has that size. With `steady` sizes depend on the number of parameters alone, not on time.
     """
 
     def __init__(self, model: LoadedModel, fixed: int | None = None, *, steady: bool = False) -> None:
@@ -53,7 +53,7 @@ class ChunkSizes:
             self._size = max(_MIN_CHUNK, int(speed * CHUNK_SECONDS))
 
     def next_size(self, remaining: int) -> int:
-        """Size of the next chunk; a short rest is read with it."""
+        """Return the size of the next chunk; a short remainder is included."""
         if self._fixed is not None:
             return min(self._fixed, remaining)
         return remaining if remaining <= self._size + self._size // 2 else self._size
@@ -95,7 +95,9 @@ def prefill_in_chunks(
 def prefill_prompt(
     forward: Forward, ids: torch.Tensor, sizes: ChunkSizes, is_cancelled: Callable[[], bool], *, hidden: bool
 ) -> ForwardOutput:
-    """Read a prompt [B, n] in chunks: logits [B, 1, V] behind its last token, hidden states of all of it."""
+    """Read a prompt [B, n] in chunks; return logits [B, 1, V] after its last token and, if requested, all hidden
+    states.
+    """
     outputs = prefill_in_chunks(lambda chunk: forward(chunk, hidden=hidden), ids, sizes, is_cancelled)
     if len(outputs) == 1 or not hidden:
         return outputs[-1]
@@ -104,11 +106,11 @@ def prefill_prompt(
 
 
 def can_read_in_chunks(model: LoadedModel, backend: CacheBackend, forward: Forward, tokens: int) -> bool:
-    """Whether reading a prompt of `tokens` in several passes can give the same scores as reading it in one.
+    """Return whether reading a prompt of `tokens` in several passes gives the same scores as one pass.
 
-    The model has to read several tokens behind others as it reads them one by one (`DecodingRun.reads_behind`).
-    Not for states and memories of the model's own, nor for caches that change what later tokens see of earlier ones
-    (quantized ones, sinks): there a chunk would see what one pass over all does not.
+    The model must read several tokens after others exactly as one by one (`DecodingRun.supports_chunked_prefill`).
+    Recurrent states, custom caches and caches that change what later tokens see of earlier ones (quantized, sinks) are
+    excluded: a chunk would see less than one pass does.
     """
     return (
         tokens > _MAX_SINGLE_PASS
@@ -120,7 +122,7 @@ def can_read_in_chunks(model: LoadedModel, backend: CacheBackend, forward: Forwa
 
 
 class PrefixReuse:
-    """One run's dealings with the prefix store; without a store they come to nothing."""
+    """Prefix reuse of one run; does nothing without a store."""
 
     def __init__(
         self,
@@ -131,15 +133,17 @@ class PrefixReuse:
         store: PrefixStore | None,
         make_cache: Callable[[], Cache | None],
     ) -> None:
-        """`make_cache` makes an empty cache as the run's own."""
+        """Prepare reuse; `make_cache` creates an empty cache of the run's kind."""
         self._store = store
         self._model, self._backend, self._options, self._fresh = model, backend, request.cache_options, make_cache
         self._branches = "reorder" in strategy.needs
         self._drafts = strategy.speculates
 
     def load_prefix(self, forward: Forward, inputs: PromptInputs) -> int:
-        """Give `forward` the longest beginning that is kept of what a run begins with; how many tokens that is. One
-        that ends within a picture is of no use: the picture is read whole."""
+        """Load the longest cached prefix of the prompt into `forward`; return its length in tokens.
+
+        A prefix that ends inside an image is not used: an image is read completely.
+        """
         if self._store is None or self._is_unsupported(forward):
             return 0
         found = self._store.find(self._model, self._backend, self._options, inputs.cache_keys, self._fresh)
@@ -150,9 +154,9 @@ class PrefixReuse:
         return found.length - inputs.offset
 
     def store_prompt(self, forward: Forward, ids: Sequence[int], rows: int) -> None:
-        """Keep a copy of what has read the prompt, before the run takes it apart into several rows.
+        """Store a copy of the prompt's cache before the run splits it into several rows.
 
-        A run of one row keeps its whole text at its end instead, unless a state cannot be cut back to the prompt.
+        A run of one row stores its full text at the end instead, unless a state cannot be cut back to the prompt.
         """
         if self._store is None or self._is_unsupported(forward):
             return
@@ -160,7 +164,7 @@ class PrefixReuse:
             self._store.put(self._model, self._backend, self._options, ids, self._backend.copy(forward.cache))
 
     def store_text(self, forward: Forward, ids: Sequence[int], rows: int) -> None:
-        """Keep the cache of a finished run of one row; the last token of its text `ids` has not been read."""
+        """Store the cache of a finished run of one row; the last token of its text `ids` has not been read."""
         if self._store is None or self._is_unsupported(forward) or rows > 1 or self._branches:
             return
         read = len(ids) - 1 if self._model.is_recurrent else tokens_read(forward.cache)
@@ -168,5 +172,7 @@ class PrefixReuse:
             self._store.put(self._model, self._backend, self._options, ids[:read], forward.cache)
 
     def _is_unsupported(self, forward: Forward) -> bool:
-        """An encoder–decoder's text begins anew each time; a memory only the model knows cannot be copied."""
+        """Whether reuse is impossible: an encoder–decoder's text starts from scratch, and a custom cache cannot be
+        copied.
+        """
         return self._model.is_encoder_decoder or forward.cache is None or memory_kind(self._model) == "inside"

@@ -1,7 +1,7 @@
-"""The funnel of a run: the processors that are switched on, in order, with what each leaves over.
+"""The processor pipeline of a run: the enabled processors, in order, and the scores after each.
 
 Each processor is one file of `core/processors/`; most are transformers' own classes, in transformers' order unless the
-request names another: penalties and bans first, then, when sampling, the filters, last watermark and renormalisation.
+request sets another: penalties and bans first, then, when sampling, the filters, last watermark and renormalization.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class StageHeading(NamedTuple):
-    """What an event says of a stage besides its figures; fields as in `core.events.Stage`."""
+    """A stage's description in events, besides its statistics; fields as in `core.events.Stage`."""
 
     name: str
     label: str
@@ -36,12 +36,12 @@ class StageHeading(NamedTuple):
 
 
 RAW_HEADING = StageHeading("raw", "raw", None, "model", "the model")
-"""Of the model's own distribution, which comes before all stages."""
+"""Heading of the model's own distribution, before all stages."""
 
 
 @dataclass(frozen=True, slots=True)
 class ActiveStage:
-    """A processor that is switched on: what it is called, and its function on scores."""
+    """An enabled processor: its heading, and its function on scores."""
 
     processor: Processor
     heading: StageHeading
@@ -53,40 +53,42 @@ class ActiveStage:
         return self.heading.name
 
     def observer(self) -> StageObserver | None:
-        """Who tells of what it did last; None where its survivors say it all."""
+        """Return the observer of its last call; None if the surviving tokens describe it completely."""
         return self.processor.observe(self.process) if self.processor.observe else None
 
 
 @dataclass(slots=True)
 class ProcessorPipeline:
-    """All stages that are switched on, in order."""
+    """All enabled stages, in order."""
 
     stages: list[ActiveStage] = field(default_factory=list)
 
     @property
     def headings(self) -> list[StageHeading]:
-        """What an event says of each."""
+        """The stages' headings for events."""
         return [stage.heading for stage in self.stages]
 
     def __call__(self, ids: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
-        """Processed scores [B, V] for sequences `ids` [B, T]; `logits` is left as it is."""
+        """Return processed scores [B, V] for sequences `ids` [B, T]; `logits` is not modified."""
         return self.trace(ids, logits)[-1]
 
     def trace(self, ids: torch.Tensor, logits: torch.Tensor) -> list[torch.Tensor]:
-        """The scores before the first stage and after each, all [B, V]."""
+        """Return the scores before the first stage and after each, all [B, V]."""
         scores = [logits]
         for stage in self.stages:
             scores.append(stage.process(ids, scores[-1]))
         return scores
 
     def observers(self) -> list[StageObserver | None]:
-        """Of the last `trace`, one a stage."""
+        """Return one observer per stage for the last `trace`."""
         return [stage.observer() for stage in self.stages]
 
 
 def build_pipeline(context: Context) -> ProcessorPipeline:
-    """The stages a run's settings switch on, in the order it gives them (`core.processors.pipeline_stages`). Raises
-    ParameterError when a setting cannot be built, or the order cannot be."""
+    """Build the stages enabled by a run's settings, in the order they set (`core.processors.order`).
+
+    Raises ParameterError for an invalid setting or order.
+    """
     found = (
         (processor, setting_of(processor, context)) for processor in ordered_processors(context.options.get(OPTION))
     )
@@ -98,7 +100,7 @@ def build_pipeline(context: Context) -> ProcessorPipeline:
 
 
 def setting_of(processor: Processor, context: Context) -> object:
-    """What its setting says in this run; None when nothing."""
+    """Return the processor's setting in this run; None if it is not set."""
     if processor.parameter is not None and processor.parameter.option:
         return context.options.get(processor.name)
     return getattr(context.config, processor.name, None)
@@ -127,7 +129,7 @@ def _build_transform(processor: Processor, value: object, context: Context) -> T
 
 @contextmanager
 def errors_of_setting(setting: str) -> Iterator[None]:
-    """What fails meanwhile, told as a fault of that setting. Raises ParameterError."""
+    """Translate exceptions raised in the block to errors of that setting. Raises ParameterError."""
     try:
         yield
     except (ValueError, LookupError, ArithmeticError, RuntimeError) as error:
@@ -135,7 +137,7 @@ def errors_of_setting(setting: str) -> Iterator[None]:
             raise
         raise ParameterError(
             tr("The setting {setting} cannot be used: {error}.").format(setting=setting, error=str(error).rstrip(".")),
-            tr("Correct it or switch it off."),
+            tr("Correct it or turn it off."),
             setting,
         ) from error
 
@@ -147,7 +149,7 @@ def _format_value(value: object) -> str:
 
 
 def _label_number(value: object) -> float | None:
-    """What stands in the label, where it is a number: the value, or how many a list holds."""
+    """Return the number shown in the label: the value, or a list's length; None for other values."""
     if isinstance(value, (list, tuple)):
         return len(value)
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None

@@ -1,4 +1,4 @@
-"""From text, a chat or token ids to the ids a model reads."""
+"""Encode text, a chat or token ids to the ids a model reads."""
 
 from __future__ import annotations
 
@@ -25,46 +25,46 @@ from resources.language import mark, tr
 
 
 def fill_chat_template(model: str, fill: Callable[[], str]) -> str:
-    """What `fill` makes of a chat for the model of that name. Raises PromptError for whatever it raises."""
+    """Return the result of `fill`, the chat template of the model named `model`. Raises PromptError if it fails."""
     try:
         return fill()
-    except Exception as error:  # templates raise whatever they like
+    except Exception as error:  # templates raise arbitrary exceptions
         raise _template_error(model, error) from error
 
 
 def _template_error(model: str, error: Exception) -> PromptError:
-    """A refusal in the template's own words, a template beyond its limits, or one that fails."""
+    """Translate the error: refused by the template, beyond its limits, or failed."""
     if isinstance(error, TemplateLimitError):
         return PromptError(
-            tr("The chat template of {model} is not followed: {error}.").format(model=model, error=error),
+            tr("The chat template of {model} exceeds a limit: {error}.").format(model=model, error=error),
             tr("Write the prompt as plain text, or choose another model."),
         )
     if type(error) is TemplateError or not isinstance(error, (TemplateError, *_PYTHON_ERRORS)):
         return PromptError(
-            tr("The chat template of {model} refuses these messages: {error}").format(model=model, error=error),
+            tr("The chat template of {model} rejects these messages: {error}").format(model=model, error=error),
             tr("Check that the roles alternate between user and assistant, beginning with the user."),
         )
     return PromptError(
-        tr("The chat template of {model} cannot be filled with these messages: {reason}.").format(
+        tr("The chat template of {model} failed on these messages: {reason}.").format(
             model=model, reason=readable_reason(error)
         ),
         tr(
-            "Give each message a role and a text. Where each has both, the template is at fault: write the prompt as "
-            "plain text, or copy the model's tokenizer files again."
+            "Give each message a role and a text. If both are there, the template is faulty: write the "
+            "prompt as plain text, or copy the model's tokenizer files again."
         ),
         full_message(error),
     )
 
 
 _PYTHON_ERRORS = (TypeError, AttributeError, LookupError, ArithmeticError, RecursionError, UnicodeError)
-"""Python's own, which no template means to raise."""
+"""Python's own exceptions, which templates do not raise on purpose."""
 
 
 def encode(model: LoadedModel, prompt: object, unbounded: bool = False, bos: object = None) -> list[int]:
-    """Token ids of the prompt, special tokens included as the tokenizer adds them; `unbounded` lifts the limit of the
-    model's context; `bos` is the token that an empty prompt begins with instead of the model's own.
+    """Return the prompt's token ids, including special tokens added by the tokenizer.
 
-    Raises TokenizerMissingError, EmptyPromptError, PromptTooLongError, PromptError, ParameterError.
+    `unbounded` skips the check against the model's context length; `bos` replaces the model's own start token of an
+    empty prompt. Raises TokenizerMissingError, EmptyPromptError, PromptTooLongError, PromptError, ParameterError.
     """
     check_model(model)
     ids = _to_ids(model, prompt) or _start_tokens(model, bos)
@@ -75,19 +75,19 @@ def encode(model: LoadedModel, prompt: object, unbounded: bool = False, bos: obj
 
 
 def check_vocabulary_ids(model: LoadedModel, ids: Sequence[int], field: str = "prompt") -> None:
-    """Raises ParameterError, naming the request's field, for ids beyond the model's vocabulary."""
+    """Check that all ids are in the vocabulary. Raises ParameterError, with the name of the request's field."""
     if outside := [i for i in ids if not 0 <= i < model.vocabulary]:
         raise ParameterError(
-            tr("The {field} holds the token id {id}, and {model} knows 0 to {last:,}.").format(
+            tr("The {field} contains the token id {id}, but the ids of {model} are 0 to {last:,}.").format(
                 field=field, id=outside[0], model=model.name, last=model.vocabulary - 1
             ),
-            tr("Use ids of this model's own tokenizer."),
+            tr("Use ids from this model's tokenizer."),
             field,
         )
 
 
 def to_prompt_tokens(ids: Sequence[int], pieces: TokenSpellings) -> tuple[PromptToken, ...]:
-    """The prompt as events tell it."""
+    """Return the prompt tokens for events."""
     named = ((token, text, pieces[token]) for token, text in zip(ids, pieces.texts(ids), strict=True))
     return tuple(
         PromptToken(token, text, piece if piece != text else "", token in pieces.special)
@@ -103,7 +103,7 @@ def _to_ids(model: LoadedModel, prompt: object) -> list[int]:
         return _encode_chat(model, items)
     if wrong := [item for item in items if not _is_id(item)]:
         raise PromptError(
-            tr("The prompt holds {value}, which is neither a token id nor a message of a chat.").format(
+            tr("The prompt contains {value}, which is neither a token id nor a chat message.").format(
                 value=_describe_value(wrong[0])
             ),
             tr(_PROMPT_REMEDY),
@@ -111,14 +111,17 @@ def _to_ids(model: LoadedModel, prompt: object) -> list[int]:
     return [int(token) for token in items]
 
 
-_PROMPT_REMEDY = mark("Give a text, the messages of one chat, or the token ids of one text.")
+_PROMPT_REMEDY = mark("Pass a text, the messages of one chat, or the token ids of one text.")
 
 
 def _prompt_items(prompt: object) -> list[Any]:
-    """A sequence's parts; of a tensor or an array, which must have one row, its numbers."""
+    """Return a sequence's items; for a tensor or an array, which must have one row, its numbers."""
     prompt = to_plain_value(prompt)
     if not isinstance(prompt, Sequence) or isinstance(prompt, (bytes, bytearray)):
-        raise PromptError(tr("The prompt is {value}.").format(value=_describe_value(prompt)), tr(_PROMPT_REMEDY))
+        raise PromptError(
+            tr("The prompt has an unsupported value: {value}.").format(value=_describe_value(prompt)),
+            tr(_PROMPT_REMEDY),
+        )
     return list(prompt)
 
 
@@ -135,41 +138,39 @@ def _encode_text(model: LoadedModel, text: str) -> list[int]:
     if model.tokenizer is None and not text:
         return []
     check_tokenizer(model)
-    if (
-        media_input_of(model.model, model.takes) == "before"
-    ):  # the end mark that its tokenizer adds would be the end of the caption
+    if media_input_of(model.model, model.takes) == "before":  # the tokenizer's end token would end the caption
         return [*_start_tokens(model), *tokenize(model, text, add_special_tokens=False)]
     return tokenize(model, text)
 
 
 def check_tokenizer(model: LoadedModel) -> None:
-    """Raises TokenizerMissingError where text cannot be turned into tokens."""
+    """Raise TokenizerMissingError where text cannot be tokenized."""
     if model.tokenizer is None:
         raise TokenizerMissingError(
-            tr("{model} has no tokenizer, so text cannot be turned into tokens.").format(model=model.name),
-            tr("Put the tokenizer's files into the model's folder; from Python, a prompt of token ids needs none."),
+            tr("{model} has no tokenizer, so text cannot be converted to tokens.").format(model=model.name),
+            tr("Put the tokenizer files into the model folder. In Python you can also pass token ids as the prompt."),
         )
 
 
 def tokenize(model: LoadedModel, text: str, **more: bool) -> list[int]:
-    """Ids of a text; `more` goes to the tokenizer. Raises PromptError for what is no text, or not this tokenizer's."""
+    """Return the ids of a text; `more` is passed to the tokenizer. Raises PromptError for invalid text."""
     try:
         text.encode("utf-8")
         ids: list[int] = model.tokenizer(text, verbose=False, **more)["input_ids"]
     except UnicodeEncodeError as error:
         broken = text[error.start : error.start + 1].encode("utf-8", "surrogatepass").hex(" ")
         raise PromptError(
-            tr("The prompt holds half a character ({broken}), which is no text.").format(broken=broken),
+            tr("The prompt contains half a character ({broken}), which is not valid text.").format(broken=broken),
             tr("Remove it, or type it again."),
         ) from None
     except BaseException as error:
         if not is_library_failure(error):
             raise
         raise PromptError(
-            tr("The tokenizer of {model} cannot turn this text into tokens: {error}").format(
+            tr("The tokenizer of {model} cannot convert this text to tokens: {error}").format(
                 model=model.name, error=readable_reason(error)
             ),
-            tr("It may have no token for characters it does not know: leave them out, or give token ids."),
+            tr("It may have no token for unusual characters: leave them out, or pass token ids."),
             full_message(error),
         ) from error
     return ids
@@ -178,15 +179,15 @@ def tokenize(model: LoadedModel, text: str, **more: bool) -> list[int]:
 def _encode_chat(model: LoadedModel, messages: Sequence[Mapping[str, str]]) -> list[int]:
     if model.tokenizer is None or not getattr(model.tokenizer, "chat_template", None):
         raise TokenizerMissingError(
-            tr("{model} has no chat template, so a chat cannot be turned into tokens.").format(model=model.name),
-            tr("Write the prompt as plain text, or choose a model trained for chat."),
+            tr("{model} has no chat template, so a chat cannot be converted to tokens.").format(model=model.name),
+            tr("Write the prompt as plain text, or choose a chat model."),
         )
     text = fill_chat_template(model.name, lambda: _fill_template(model.tokenizer, messages))
     return tokenize(model, text, add_special_tokens=False)
 
 
 def _fill_template(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Mapping[str, str]]) -> str:
-    """Jinja within limits; tokenizers whose chats are programs of their own (Mistral's) do it their way."""
+    """Fill the template with limited Jinja; tokenizers with their own implementation (Mistral's) use it."""
     if type(tokenizer).apply_chat_template is PreTrainedTokenizerBase.apply_chat_template:
         return render_chat(tokenizer.get_chat_template(), messages, tokenizer.special_tokens_map)
     return str(
@@ -195,21 +196,19 @@ def _fill_template(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Mappin
 
 
 def _start_tokens(model: LoadedModel, bos: object = None) -> list[int]:
-    """What an empty prompt begins with."""
+    """Return the start tokens of an empty prompt."""
     bos = model.generation_config.bos_token_id if bos is None else bos
     first = bos[0] if isinstance(bos, list) and bos else bos
     if not isinstance(first, int) or not _is_id(first) or model.is_encoder_decoder:
         raise EmptyPromptError(
-            tr("The prompt is empty, and {model} has no beginning-of-sequence token to start from.").format(
-                model=model.name
-            ),
+            tr("The prompt is empty, and {model} has no start token (BOS).").format(model=model.name),
             tr("Write at least one word."),
         )
     return [first]
 
 
 def encode_continuation(model: LoadedModel, before: Sequence[int], addition: object) -> list[int]:
-    """Ids of `addition` behind `before`: a text, token ids, or a sequence of both.
+    """Return the ids of `addition` after `before`: a text, token ids, or a sequence of both.
 
     Raises PromptError, TokenizerMissingError, ParameterError.
     """
@@ -225,22 +224,22 @@ def _continuation_parts(addition: object) -> list[int | str]:
     parts = [addition] if isinstance(addition, str) else list(addition) if isinstance(addition, Sequence) else None
     if parts is None or isinstance(addition, bytes):
         raise PromptError(
-            tr("The text goes on with {value}.").format(value=short_repr(addition)), tr(_CONTINUATION_REMEDY)
+            tr("The continuation is {value}.").format(value=short_repr(addition)), tr(_CONTINUATION_REMEDY)
         )
     if wrong := [part for part in parts if not (isinstance(part, str) or is_id(part))]:
         raise PromptError(
-            tr("The text goes on with {value}.").format(value=short_repr(wrong[0])), tr(_CONTINUATION_REMEDY)
+            tr("The continuation is {value}.").format(value=short_repr(wrong[0])), tr(_CONTINUATION_REMEDY)
         )
     return [part if isinstance(part, str) else int(part) for part in parts]
 
 
-_CONTINUATION_REMEDY = mark("Give words, token ids, or some of each.")
+_CONTINUATION_REMEDY = mark("Pass words, token ids, or a mix of both.")
 
 
 def _encode_after(model: LoadedModel, before: Sequence[int], text: str) -> list[int]:
-    """The text's tokens as they follow others: many tokenizers write a word otherwise where a text begins.
+    """Encode `text` as it follows other tokens, since many tokenizers encode the start of a text differently.
 
-    Where the words before would be written otherwise with it, its own tokens are taken.
+    Fall back to its own tokens where it would change the tokens before it.
     """
     check_tokenizer(model)
     last = Decoder(model.tokenizer)(IncrementalDecoder(model.tokenizer, model.pieces).tail(before))
@@ -254,18 +253,18 @@ SETTING = Parameter("token_healing", mark("Token healing"), "bool", False, "")
 
 
 def heal_tokens(model: LoadedModel, ids: list[int], seed: int) -> list[int]:
-    """Return the ids of the prompt with its end healed by transformers' own method.
+    """Return the prompt's ids with a healed end, by transformers' own method.
 
     Raises ParameterError where the tokenizer lacks what that method needs.
     """
     network: Any = model.model
     tokenizer = model.tokenizer
     if tokenizer is None or not hasattr(network, "heal_tokens"):
-        raise _healing_error(tr("Token healing needs a tokenizer, and a transformers release that has it."))
+        raise _healing_error(tr("Token healing needs a tokenizer and a transformers version that supports it."))
     missing = [name for name in ("bos_token", "pad_token") if getattr(tokenizer, f"{name}_id", None) is None]
     if missing:
         raise _healing_error(
-            tr("Token healing needs a tokenizer with a {token}, and that of {model} has none.").format(
+            tr("Token healing needs a tokenizer with a {token}; that of {model} has none.").format(
                 token=missing[0], model=model.name
             )
         )
@@ -278,7 +277,7 @@ def heal_tokens(model: LoadedModel, ids: list[int], seed: int) -> list[int]:
 
 
 def should_heal(model: LoadedModel, setting: object) -> bool:
-    """Whether a run with this setting heals its prompt. Raises ParameterError for what is neither true nor false."""
+    """Return whether a run with this setting heals its prompt. Raises ParameterError if the setting is not a bool."""
     if setting is None:
         return False
     check(SETTING, setting)
@@ -286,4 +285,4 @@ def should_heal(model: LoadedModel, setting: object) -> bool:
 
 
 def _healing_error(cause: str) -> ParameterError:
-    return ParameterError(cause, tr("Switch token_healing off."), "token_healing")
+    return ParameterError(cause, tr("Turn token_healing off."), "token_healing")

@@ -1,4 +1,4 @@
-"""What a run finds written before its first new token: the prompt, and the tokens its answer begins with."""
+"""Inputs of a run before its first new token: the prompt, and the answer's prefix."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from core.request import Request
 from resources.language import mark, tr
 
 _NOT_ACCEPTED = {
-    SOUND: mark("{model} takes no sound, and {file} is one."),
-    PICTURE: mark("{model} takes no pictures, and {file} is one."),
+    SOUND: mark("{model} does not accept audio, but {file} is an audio file."),
+    PICTURE: mark("{model} does not accept images, but {file} is an image."),
 }
 _REQUIRED = {
-    (True, False): mark("{model} writes down what it hears, and no sound was given."),
-    (False, True): mark("{model} writes about a picture, and none was given."),
-    (True, True): mark("{model} writes about a sound or a picture, and none was given."),
+    (True, False): mark("{model} transcribes audio, but no audio was given."),
+    (False, True): mark("{model} needs an image, but none was given."),
+    (True, True): mark("{model} needs audio or an image, but neither was given."),
 }
 
 
 def check_media(name: str, modalities: Takes, paths: Sequence[str | Path]) -> tuple[MediaFile, ...]:
-    """The files of a request, each looked at; `name` is the model's.
+    """Check and inspect the files of a request; `name` is the model's.
 
-    Raises MediaRefusedError where the model does not take them, and whatever `core.media.inspect` raises.
+    Raises MediaRefusedError where the model does not accept them, and whatever `core.media.inspect` raises.
     """
     if modalities.needs and not paths:
         raise MediaRefusedError(
@@ -47,31 +47,31 @@ def check_media(name: str, modalities: Takes, paths: Sequence[str | Path]) -> tu
         )
     if paths and not modalities.media:
         raise MediaRefusedError(
-            tr("{model} reads text only: neither sound nor pictures.").format(model=name),
-            tr("Remove the file, or choose a model that takes it."),
+            tr("{model} accepts text only, no audio or images.").format(model=name),
+            tr("Remove the file, or choose a model that accepts it."),
         )
     for path in paths:
         kind = media.kind_of(path)
         if not (modalities.sound if kind == SOUND else modalities.picture):
             raise MediaRefusedError(
                 tr(_NOT_ACCEPTED[kind]).format(model=name, file=Path(path).name),
-                tr("Remove the file, or choose a model that takes it."),
+                tr("Remove the file, or choose a model that accepts it."),
             )
     if modalities.most is not None and len(paths) > modalities.most:
         raise MediaRefusedError(
-            tr("{model} takes one file at a time, and {count} were given.").format(model=name, count=len(paths)),
-            tr("Leave one of them."),
+            tr("{model} accepts one file at a time, but {count} were given.").format(model=name, count=len(paths)),
+            tr("Keep only one of them."),
         )
     return tuple(map(media.inspect, paths))
 
 
 def continues_prompt(model: LoadedModel) -> bool:
-    """Whether a prompt is the beginning of what it writes about a picture."""
+    """Return whether a prompt is the beginning of the caption."""
     return model.takes.picture and model.takes.text and media_input_of(model.model, model.takes) == "encoder"
 
 
 def encode_caption_start(model: LoadedModel, prompt: object, start: list[int]) -> list[int]:
-    """The decoder's `start` and the prompt's ids, which may have it already. Raises what `encode` does."""
+    """Return the decoder's `start` and the prompt's ids, which may include it already. Raises whatever `encode` raises."""
     if isinstance(prompt, str):
         text = prompt.strip()
         return [*start, *(tokenize(model, text, add_special_tokens=False) if text else [])]
@@ -80,7 +80,7 @@ def encode_caption_start(model: LoadedModel, prompt: object, start: list[int]) -
 
 
 def prepare_media(model: LoadedModel, files: Sequence[MediaFile]) -> MediaInputs | None:
-    """None where there are none. Raises MediaError."""
+    """Return the media inputs; None without files. Raises MediaError."""
     if not files:
         return None
     return (
@@ -91,61 +91,63 @@ def prepare_media(model: LoadedModel, files: Sequence[MediaFile]) -> MediaInputs
 
 
 def decoder_start_tokens(model: LoadedModel, config: GenerationConfig, perceived: MediaInputs) -> list[int] | None:
-    """What the decoder of such a model begins with, where that is more than one token. Raises ParameterError."""
+    """Return the decoder's start tokens where there is more than one; else None. Raises ParameterError."""
     return media_inputs.start_tokens(model, config, perceived) if media_inputs.has_start_tokens(model) else None
 
 
 @dataclass(frozen=True, slots=True)
 class PromptInputs:
-    """Token ids, in the order of the text."""
+    """Token ids before the first new token, in order."""
 
     prompt: list[int]
-    """The prompt; an encoder–decoder's source."""
+    """Prompt tokens; for an encoder–decoder the source."""
     decoder_start: list[int]
-    """What the decoder reads before the answer: the prompt, or its own first token."""
+    """Decoder tokens before the answer: the prompt, or the decoder's start tokens."""
     beginning: list[int]
-    """What the answer begins with (`Request.beginning`)."""
+    """Forced prefix of the answer (`Request.beginning`)."""
     media: MediaInputs | None = None
-    """The sounds and pictures that the model is given."""
+    """Image and audio inputs."""
 
     @property
     def source(self) -> list[int]:
-        """What an encoder that reads text is given."""
+        """Tokens of a text encoder; empty if the encoder reads media."""
         return self.prompt if self.media is None or not self.media.is_encoded else []
 
     @property
     def encoder_length(self) -> int:
-        """Positions that an encoder reads, and cross-attention keeps."""
+        """Number of encoder positions, which cross-attention caches."""
         return len(self.prompt) if self.media is None else int(self.media.states["last_hidden_state"].shape[1])
 
     @property
     def offset(self) -> int:
-        """Positions of the cache before the first token."""
+        """Cache positions before the first token."""
         return self.media.leading_positions if self.media is not None else 0
 
     @property
     def notices(self) -> tuple[Notice, ...]:
-        """What a reader should know of it."""
+        """Notices for the user about the inputs."""
         return self.media.notices if self.media is not None else ()
 
     @property
     def cache_keys(self) -> list[int]:
-        """What the cache holds once the start was read, a number a position."""
+        """Keys of the cached positions after prefill, one per position."""
         return self.media.cache_keys(self.start) if self.media is not None else self.start
 
     @property
     def start(self) -> list[int]:
-        """All that the decoder reads before the first new token."""
+        """All decoder tokens before the first new token."""
         return [*self.decoder_start, *self.beginning]
 
     @property
     def length(self) -> int:
-        """Tokens that are there: prompt and beginning."""
+        """Number of tokens in prompt and prefix."""
         return len(self.prompt) + len(self.beginning)
 
     def media_for(self, model: LoadedModel) -> MediaInputs | None:
-        """The same sounds and pictures as another model takes them in: a draft model, or the lower layers of this one.
-        None where there are none, and for a model that takes none. Raises MediaError."""
+        """Return the same media prepared for another model: a draft model, or this model's lower layers.
+
+        None without media and for a model that does not accept any. Raises MediaError.
+        """
         if self.media is None or not model.takes.media:
             return None
         if model.processor is self.media.model.processor:
@@ -153,8 +155,10 @@ class PromptInputs:
         return prepare_media_with_ids(model, self.prompt, self.media.files)
 
     def decode_beginning(self, model: LoadedModel) -> tuple[tuple[PromptToken, ...], TextStream]:
-        """The beginning as events tell it, and the text as it goes on; a character that a new token completes comes
-        with that one."""
+        """Return the prefix tokens for events and the text stream that continues them.
+
+        A character that a new token completes belongs to that token.
+        """
         pieces, told = model.pieces, list[PromptToken]()
         stream = TextStream(model.tokenizer, self.decoder_start, pieces)
         for token in self.beginning:
@@ -163,14 +167,14 @@ class PromptInputs:
         return tuple(told), stream
 
     def prompt_tokens(self, model: LoadedModel) -> tuple[PromptToken, ...]:
-        """The prompt as events tell it."""
+        """Return the prompt tokens for events."""
         return to_prompt_tokens(self.prompt, model.pieces)
 
 
 def prepare_prompt(model: LoadedModel, request: Request, config: GenerationConfig, unbounded: bool) -> PromptInputs:
-    """The ids of a request; `unbounded` lifts the limit of the model's context.
+    """Prepare the input ids of a request; `unbounded` skips the check against the model's context length.
 
-    Raises what `check_media`, `encode`, `decoder_start_ids` and `encode_continuation` do.
+    Raises what `check_media`, `encode`, `decoder_start_ids` and `encode_continuation` raise.
     """
     perceived: MediaInputs | None
     files = check_media(model.name, model.takes, request.media)
@@ -193,8 +197,10 @@ def prepare_prompt(model: LoadedModel, request: Request, config: GenerationConfi
 
 
 def prepare_media_with_ids(model: LoadedModel, ids: list[int], files: Sequence[MediaFile]) -> MediaInputs | None:
-    """What a model takes in of files beside `ids`, in which tokens stand for pictures already where it has such.
-    Raises MediaError, PromptError."""
+    """Prepare media with `ids`, which already include image tokens if the model uses them.
+
+    Raises MediaError, PromptError.
+    """
     if media_input_of(model.model, model.takes) == "prompt":
         return insert_images(model, ids, files)[1]
     return prepare_media(model, files)
@@ -203,8 +209,9 @@ def prepare_media_with_ids(model: LoadedModel, ids: list[int], files: Sequence[M
 def _media_decoder_start(
     model: LoadedModel, request: Request, config: GenerationConfig, perceived: MediaInputs
 ) -> list[int]:
-    """What a decoder that looks at a sound or a picture reads before it writes: a text that came before, its marks; of
-    one that goes on with a text (BLIP), its start and that."""
+    """Return the decoder tokens of a model with media: earlier text and start tokens, or, for caption models (BLIP),
+    start tokens and the caption's beginning.
+    """
     if continues_prompt(model):
         return encode_caption_start(model, request.prompt, decoder_start_ids(model, config, []))
     earlier = encode_earlier_text(model, request.prompt)

@@ -1,4 +1,4 @@
-"""One run from the inside: everything a strategy needs, prepared."""
+"""A prepared run: everything a strategy needs."""
 
 from __future__ import annotations
 
@@ -64,8 +64,10 @@ def build_context(
     max_length: int,
     rng: Uniform,
 ) -> Context:
-    """The context of a run that writes so many `sequences`, each of `max_length` tokens at most. Raises what `encode`
-    raises of the negative prompt."""
+    """Build the context of a run of `sequences` sequences with at most `max_length` tokens each.
+
+    Raises what `encode` raises for the negative prompt.
+    """
     eos = sorted(token for token in end_token_ids(config) if token < model.vocabulary)
     return Context(
         model=model,
@@ -84,8 +86,9 @@ def build_context(
 
 
 def _negative_ids(model: LoadedModel, request: Request, inputs: PromptInputs, sequences: int) -> torch.Tensor | None:
-    """What guidance steers away from, [texts, n], with the answer's beginning behind it; None where the last token of
-    the prompt is all of it."""
+    """Return the negative prompt for guidance, [texts, n], followed by the answer's prefix; None where it is just the
+    last prompt token.
+    """
     negative, beginning = request.negative_prompt, inputs.beginning
     if negative is None and not beginning:
         return None
@@ -94,7 +97,7 @@ def _negative_ids(model: LoadedModel, request: Request, inputs: PromptInputs, se
 
 
 _DRAFT_CAPACITY = 128
-"""Tokens a fixed cache can hold beyond the run's limit: a draft is read before it is known how much of it stays."""
+"""Tokens that a fixed-size cache can hold beyond the run's limit, because a draft is read before it is verified."""
 
 
 def _never(model: LoadedModel) -> bool:
@@ -102,7 +105,8 @@ def _never(model: LoadedModel) -> bool:
 
 
 class DecodingRun:
-    """A prepared request: prompt ids, cache, funnel, stopping rules, random generator, scribe and figures.
+    """A prepared request: prompt ids, cache, processor pipeline, stopping criteria, random generator, writer and
+    counters.
 
     Raises the errors of `encode`, `resolve_cache`, `build_pipeline` when it cannot be prepared.
     """
@@ -128,14 +132,14 @@ class DecodingRun:
         check_new_token_limit(self.stopping, config, len(self.start_ids))
         self.forward = Forward(model, self._build_cache())
         self._reuse = PrefixReuse(model, request, self.backend, strategy, prefix_store, self._build_cache)
-        self.device = device = model.device  # which it looks for among its weights each time
+        self.device = device = model.device  # cached: `.device` scans the parameters on every access
         self.generator = torch.Generator(device).manual_seed(request.seed)
         self.rng: Uniform = lambda rows: torch.rand(rows, generator=self.generator, device=device)
-        """A number of [0, 1) for each row; a strategy with dice of its own for each text puts them here."""
+        """Random numbers in [0, 1), one per row; a strategy with its own generator per text replaces it."""
         self.score_cache: KeptScores | None = None
-        """Where the scores of its steps are left; None where nobody will ask for them."""
+        """Cache for the logits of its steps; None if they are not needed."""
         self.supports_chunked_prefill: Callable[[LoadedModel], bool] = _never
-        """Whether a model reads several tokens behind others as it reads them one by one: prompts go in chunks then."""
+        """Whether a model reads several tokens after others exactly as one by one; then prompts are read in chunks."""
         self.results: list[FinishedSequence] = []
         self.stopped = False
         self.counters = RunCounters(device, self.inputs.length, 1 if self.beams > 1 else self.sequences)
@@ -143,37 +147,39 @@ class DecodingRun:
 
     @property
     def sequences(self) -> int:
-        """How many texts are written side by side."""
+        """Number of sequences generated side by side."""
         return int(self.config.num_return_sequences or 1) if self.config.do_sample or self.beams > 1 else 1
 
     @property
     def beams(self) -> int:
-        """Hypotheses kept at once; 1 for strategies that have none."""
+        """Number of beams; 1 for strategies without beams."""
         return int(self.config.num_beams or 1)
 
     @property
     def max_length(self) -> int:
-        """Most tokens the decoder's text will ever have."""
+        """Maximum length of the decoder's text in tokens."""
         return len(self.start_ids) + self.stopping.max_new
 
     @property
     def cache_rows(self) -> int:
-        """What the cache holds side by side while tokens are chosen: texts, beams, or contrastive candidates."""
+        """Cache rows while tokens are chosen: sequences, beams, or contrastive candidates."""
         return self.strategy.rows(self.config, self.model.vocabulary)
 
     @property
     def cache_capacity(self) -> int:
-        """Tokens a cache of fixed size must have room for: the text, and drafts that may be taken back."""
+        """Capacity of a fixed-size cache in tokens: the text, and drafts that may be removed."""
         return self.inputs.offset + self.max_length + (_DRAFT_CAPACITY if self.strategy.speculates else 0)
 
     @cached_property
     def pipeline(self) -> ProcessorPipeline:
-        """Processors of this configuration."""
+        """The processor pipeline of this configuration."""
         return build_pipeline(self.context)
 
     def apply_grammar(self, stop_reason: StopReason | None, ids: Sequence[int]) -> StopReason | None:
-        """Why a text of new tokens `ids` ends, as the form it is held to (a grammar) sees it: whole or not, and ended
-        by the form itself where that allows nothing more but the end."""
+        """Return why a text of new tokens `ids` ends, after consulting its grammar.
+
+        The grammar decides whether the text is complete, and ends it when only the end token is allowed.
+        """
         stage = next((stage for stage in self.pipeline.stages if stage.processor.progress is not None), None)
         if stage is None or stage.processor.progress is None or (stop_reason is None and self.context.eos is not None):
             return stop_reason
@@ -189,12 +195,12 @@ class DecodingRun:
 
     @cached_property
     def context(self) -> Context:
-        """What processors are built from."""
+        """The context that processors are built from."""
         texts = 1 if self.beams > 1 else self.sequences
         return build_context(self.model, self.request, self.config, self.inputs, texts, self.max_length, self.rng)
 
     def build_start_event(self) -> RunStarted:
-        """The first event."""
+        """Return the first event."""
         return RunStarted(
             strategy=self.strategy.name,
             model=self.model.name,
@@ -213,9 +219,9 @@ class DecodingRun:
         )
 
     def prefill(self, rows: int = 1, *, hidden: bool = False, whole: bool = False) -> tuple[ForwardOutput, Prefilled]:
-        """Read the prompt once and leave the memory `cache_rows` rows wide; logits [rows, 1, V], or [1, 1, V] to expand.
+        """Read the prompt once and expand the cache to `rows` rows; return logits [rows, 1, V], or [1, 1, V] to expand.
 
-        What an earlier run has read is not read again, unless the `whole` prompt's hidden states are wanted. A long
+        A prefix read by an earlier run is reused, unless hidden states of the `whole` prompt are requested. A long
         prompt is read in chunks. Raises PrefillStoppedError when the user stops the run meanwhile.
         """
         begun = time.perf_counter()
@@ -253,21 +259,21 @@ class DecodingRun:
         return output
 
     def store_partial_prompt(self) -> None:
-        """After a stop while the prompt was read: leave what has been read to later runs."""
+        """After a stop during prefill, store what has been read for later runs."""
         self._reuse.store_text(self.forward, self.inputs.cache_keys, 1)
 
     def finish_step(self, step: int) -> Iterator[Event]:
-        """After all sequences of a step: measure the cache now and then, and restart the step's clock."""
+        """Finish a step of all sequences: measure the cache at intervals, and restart the step's clock."""
         if is_cache_measured(step):
             yield self.measure_cache(step)
         self.counters.restart_clock()
 
     def measure_cache(self, step: int) -> CacheMeasured:
-        """Bytes of the cache now."""
+        """Return the current size of the cache in bytes."""
         return self.counters.measure(self.backend, self.forward, step)
 
     def finish(self, sequences: Sequence[SequenceState]) -> Iterator[Event]:
-        """Close what is still open (the user stopped) and keep the sequences as the run's results."""
+        """Close open sequences (the user stopped) and store the run's results."""
         for track in sequences:
             if track.stop is None:
                 yield stop_sequence(
@@ -279,12 +285,12 @@ class DecodingRun:
             self._reuse.store_text(self.forward, [*self.inputs.cache_keys, *sequences[0].ids], len(sequences))
 
     def is_cancelled(self) -> bool:
-        """Whether the user asked to stop; remembers it."""
+        """Return whether the user requested a stop; remembers it."""
         self.stopped = self.stopped or self.cancel.is_set()
         return self.stopped
 
     def plan_cache(self) -> CachePlan | None:
-        """What the cache is going to take, once the prompt has been read."""
+        """Return the estimated cache size for the run, once the prompt has been read."""
         remember_shapes(self.model, self.forward.cache)
         source = self.inputs.encoder_length if self.model.is_encoder_decoder else None
         situation = RunShape(self.cache_rows, self.cache_capacity, source, self.request.cache_options)
@@ -294,21 +300,21 @@ class DecodingRun:
         )
 
     def metrics(self) -> Metrics:
-        """Figures of the run so far."""
+        """Return the run's metrics so far."""
         return self.counters.metrics(self.backend, self.forward)
 
     def replace_invalid(self, logits: torch.Tensor) -> torch.Tensor:
-        """Logits [B, V], with NaN and infinity replaced when `remove_invalid_values` asks for it."""
+        """Return logits [B, V], with NaN and infinity replaced if `remove_invalid_values` is set."""
         return torch.nan_to_num(logits) if self.config.remove_invalid_values else logits
 
     def check_scores(
         self, scores: torch.Tensor, raw: torch.Tensor, step: int, trace: Sequence[torch.Tensor] = ()
     ) -> None:
-        """Raises NumericError, ParameterError as `prepare.check_scores` does."""
+        """Check the scores of a step. Raises NumericError, ParameterError like `run_preparation.check_scores`."""
         check_scores(self.model, scores, raw, step, self.pipeline.stages, trace)
 
     def _build_cache(self) -> Cache | None:
-        """An empty cache, with room and memory for drafts that may have to be taken back."""
+        """Build an empty cache; with drafts, one whose tokens can be removed."""
         cache = self.backend.build(self.model, self.cache_capacity, self.request.cache_options)
         if self.strategy.speculates and cache is not None:
             record_past(cache, True)

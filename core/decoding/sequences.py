@@ -1,4 +1,4 @@
-"""The sequences of a run as they are written: a token is appended, its text completed, its event told."""
+"""Sequences of a run: append tokens, decode their text, emit their events."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from core.models.text import TextStream, TokenSpellings
 from core.system.device_memory import PeakMemory
 
 _MEASURE_INTERVAL = 16
-"""Steps from one measurement of the cache to the next."""
+"""Steps between two measurements of the cache."""
 
 
 def is_cache_measured(step: int) -> bool:
-    """Whether the cache is measured, and tidied where drafts leave gaps, after this step."""
+    """Return whether the cache is measured after this step, and compacted where drafts leave gaps."""
     return step % _MEASURE_INTERVAL == 0
 
 
 @dataclass(frozen=True, slots=True)
 class DraftingCounters:
-    """What speculation did in a run: tokens, and seconds; None without drafts."""
+    """Speculation counters of a run: tokens and seconds; None without drafts."""
 
     accepted: int = 0
     examined: int = 0
@@ -43,13 +43,13 @@ class DraftingCounters:
 
 @dataclass(slots=True)
 class RunCounters:
-    """A stopwatch and counters; `sequences`: sequences whose first tokens come with the first pass."""
+    """Stopwatch and counters; `sequences` is the number of sequences whose first token comes with the first pass."""
 
     device: torch.device
     prompt_tokens: int
     sequences: int
     reused_tokens: int = 0
-    """Tokens of the prompt that an earlier run had read."""
+    """Prompt tokens reused from an earlier run."""
     drafting: DraftingCounters = field(default_factory=DraftingCounters)
     _started: float = field(default_factory=time.perf_counter, init=False)
     _last_token_time: float = field(default_factory=time.perf_counter, init=False)
@@ -63,13 +63,13 @@ class RunCounters:
         self._memory = PeakMemory(self.device)
 
     def finish_prefill(self, started: float) -> float:
-        """The prompt was read, from `started` until now; the seconds it took."""
+        """Record the end of prefill, which started at `started`; return its seconds."""
         self._last_token_time = time.perf_counter()
         self._prefill_seconds = self._last_token_time - started
         return self._prefill_seconds
 
     def count_token(self) -> float:
-        """One more; seconds since the one before it."""
+        """Count one token; return the seconds since the previous one."""
         now = time.perf_counter()
         seconds, self._last_token_time = now - self._last_token_time, now
         self._first_token_time = self._first_token_time or now
@@ -77,22 +77,22 @@ class RunCounters:
         return seconds
 
     def restart_clock(self) -> None:
-        """The next token's time begins now."""
+        """Start timing the next token."""
         self._last_token_time = time.perf_counter()
 
     def set_length(self, tokens: int) -> None:
-        """Beams: the text is this long now; figures on speed speak of one hypothesis, the best in the end."""
+        """Set the token count for beam search; speed metrics refer to one hypothesis, finally the best."""
         self._first_token_time = self._first_token_time or time.perf_counter()
         self._new_tokens = tokens
 
     def measure(self, backend: CacheBackend, forward: Forward, step: int) -> CacheMeasured:
-        """Bytes of the cache now."""
+        """Return the current size of the cache in bytes."""
         now = backend.measure(forward.cache)
         self._peak_bytes = max(self._peak_bytes, now.bytes)
         return CacheMeasured(step, now.tokens, now.bytes, self._peak_bytes, now.parts, now.layers, now.held, now.error)
 
     def metrics(self, backend: CacheBackend, forward: Forward) -> Metrics:
-        """Everything, so far."""
+        """Return all metrics so far."""
         drafting, passes, written = self.drafting, forward.passes, self._new_tokens
         decoding = self._last_token_time - self._first_token_time if self._first_token_time else 0.0
         later, computed = written - self.sequences, self.prompt_tokens - self.reused_tokens
@@ -118,7 +118,7 @@ class RunCounters:
 
 @dataclass(slots=True)
 class SequenceState:
-    """One sequence as it is written."""
+    """State of one sequence during the run."""
 
     number: int
     stream: TextStream
@@ -128,12 +128,12 @@ class SequenceState:
 
     @property
     def text(self) -> str:
-        """Everything written so far."""
+        """All text so far."""
         return "".join(self.texts)
 
 
 class AppendedToken(NamedTuple):
-    """A token that was appended to its sequence: its place there, the text it completed, the time it took."""
+    """A token appended to its sequence: position, completed text, and time."""
 
     step: int
     token: int
@@ -153,11 +153,11 @@ class FinishedSequence:
 
 
 StopFilter = Callable[[StopReason | None, Sequence[int]], StopReason | None]
-"""(why a text ends, its new tokens) → the same, with what the form it is held to says of that."""
+"""(stop reason, new tokens) → stop reason adjusted by the grammar."""
 
 
 class SequenceWriter:
-    """Writes the tokens of a run to their tracks, and makes the events that tell of it."""
+    """Appends tokens to sequences and emits their events."""
 
     def __init__(
         self,
@@ -167,16 +167,16 @@ class SequenceWriter:
         text: TextStream,
         stop_filter: StopFilter,
     ) -> None:
-        """`text`: what stands before the first new token."""
+        """Start sequences with `text`, the stream before the first new token."""
         self._model, self._stopping, self._counters, self._text = model, stopping, counters, text
         self._stop_filter = stop_filter
 
     def new_sequence(self, number: int) -> SequenceState:
-        """A fresh sequence."""
+        """Return a new sequence."""
         return SequenceState(number, self._text.copy())
 
     def append_token(self, sequence: SequenceState, token: int) -> AppendedToken:
-        """Append a token to its sequence, and see whether that ends it."""
+        """Append a token to its sequence and check whether it ends there."""
         text = sequence.stream.push(token)
         sequence.ids.append(token)
         sequence.texts.append(text)
@@ -196,7 +196,9 @@ class SequenceWriter:
         origin: Origin = "target",
         seconds: float = 0.0,
     ) -> Iterator[Event]:
-        """A noted token's TokenChosen, and SequenceFinished when it ends there. `seconds`: what reading it took."""
+        """Emit TokenChosen for an appended token, and SequenceFinished if the sequence ends. `seconds`: additional
+        time.
+        """
         yield build_token_event(
             self._model.pieces, sequence.number, appended, stats, method, layer_choice, origin, seconds
         )
@@ -206,7 +208,7 @@ class SequenceWriter:
     def append_and_emit(
         self, sequence: SequenceState, stats: StepStats, method: Method, origin: Origin = "target"
     ) -> Iterator[Event]:
-        """Append a token to its sequence and tell of it at once."""
+        """Append a token to its sequence and emit its event."""
         yield from self.emit_token(sequence, self.append_token(sequence, stats.token), stats, method, origin=origin)
 
 
@@ -214,7 +216,7 @@ def build_token_event(
     pieces: TokenSpellings, sequence: int, appended: AppendedToken, stats: StepStats, method: Method,
     layer_choice: LayerChoice | None = None, origin: Origin = "target", seconds: float = 0.0,
 ) -> TokenChosen:  # fmt: skip
-    """One token of a text as an event. `seconds`: what reading it took, beside the note's."""
+    """Build the event of one token. `seconds` is added to the note's time."""
     made = _Open()
     made.step, made.sequence, made.id = appended.step, sequence, appended.token
     made.piece, made.text, made.special = pieces[appended.token], appended.text, appended.token in pieces.special
@@ -234,7 +236,7 @@ _Open = mutable_builder(TokenChosen)
 
 
 def stop_sequence(track: SequenceState, stop: StopReason) -> SequenceFinished:
-    """Close a sequence that somebody stopped."""
+    """Close a sequence that the user stopped."""
     track.stop = stop
     return _finish_sequence(track, stop)
 

@@ -1,4 +1,4 @@
-"""A closer look at a step: its alternatives and its funnel, made of the step's figures when somebody asks."""
+"""Details of a step: alternatives and pipeline stages, created from its statistics on demand."""
 
 from __future__ import annotations
 
@@ -23,16 +23,21 @@ if TYPE_CHECKING:
     from core.processors.base import DetailFactory
 
 FIXED_COLUMNS = 7
-"""Figures every row begins with: raw and processed log-probability of the chosen token, how many tokens are likelier by
-the model alone and after processing, negative entropy, varentropy, chosen token."""
+"""Number of leading values: raw and processed log-probability of the chosen token, number of more likely tokens before
+and after processing, negative entropy, varentropy, chosen token.
+"""
 STAGE_COLUMNS = 3
-"""Survivors, mass and raw mass."""
+"""Values per stage: survivors, mass and raw mass."""
 
 
 def row_length(stages: int, top_n: int) -> int:
-    """Figures of a row. Behind the fixed ones: ids, raw and, where there are stages, processed log-probabilities of the
-    n likeliest; for each stage its three, ids and probabilities of its n likeliest; for the last one's likeliest the
-    raw log-probability and how many tokens are likelier (-1 where it is among the n likeliest by the model alone)."""
+    """Return the number of values in a row.
+
+    After the fixed values: ids, raw and (with stages) processed log-probabilities of the n most likely tokens; for each
+    stage its three values, ids and probabilities of its n most likely tokens; for those of the last stage the raw
+    log-probability and the number of more likely tokens (-1 where the token is among the n most likely ones of the
+    model).
+    """
     if not top_n:
         return FIXED_COLUMNS
     return FIXED_COLUMNS + 2 * top_n + (3 * top_n + stages * (STAGE_COLUMNS + 2 * top_n) if stages else 0)
@@ -44,28 +49,28 @@ BoolArray: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 @dataclass(slots=True)
 class StepRows:
-    """Rows of the same layout (`core.decoding.step_details`), none of whose figures behind the fixed ones is no number."""
+    """Rows of the same layout (see `row_length`), without NaN after the fixed values."""
 
     values: FloatArray
-    """[steps, `columns`]."""
+    """[steps, `row_length`]."""
     top_n: int
     headings: Sequence[StageHeading]
     probabilities: FloatArray
-    """[steps, n]: probabilities of the likeliest by the model alone."""
+    """[steps, n]: probabilities of the model's most likely tokens."""
 
     @property
     def tokens(self) -> FloatArray:
-        """[steps, n]: the likeliest by the model alone."""
+        """[steps, n]: the model's most likely tokens."""
         return self.values[:, FIXED_COLUMNS : FIXED_COLUMNS + self.top_n]
 
     @property
     def raw_log_probabilities(self) -> FloatArray:
-        """Their log-probabilities by the model alone."""
+        """[steps, n]: their raw log-probabilities."""
         return self.values[:, FIXED_COLUMNS + self.top_n : FIXED_COLUMNS + 2 * self.top_n]
 
     @property
     def log_probabilities(self) -> FloatArray:
-        """And after processing."""
+        """[steps, n]: their processed log-probabilities."""
         return (
             self.values[:, FIXED_COLUMNS + 2 * self.top_n : FIXED_COLUMNS + 3 * self.top_n]
             if self.headings
@@ -74,14 +79,15 @@ class StepRows:
 
     @property
     def stages(self) -> FloatArray:
-        """[steps, stages, figures of a stage]."""
+        """[steps, stages, values per stage]."""
         width, start = STAGE_COLUMNS + 2 * self.top_n, FIXED_COLUMNS + 3 * self.top_n
         end = start + width * len(self.headings)
         return self.values[:, start:end].reshape(len(self.values), len(self.headings), width)
 
     def has_others(self) -> BoolArray:
-        """[steps]: whether alternatives are others than the likeliest by the model alone: the chosen token is none of
-        them, or processing has brought tokens in."""
+        """Return [steps]: whether alternatives include tokens other than the model's most likely ones: the chosen
+        token, or tokens promoted by processing.
+        """
         n, chosen = self.top_n, self.values[:, FIXED_COLUMNS - 1 : FIXED_COLUMNS]
         others: BoolArray = ~(self.tokens == chosen).any(axis=1)
         if self.headings:
@@ -91,7 +97,7 @@ class StepRows:
 
 
 def combine_rows(rows: Sequence[Sequence[float]], top_n: int, names: Sequence[StageHeading]) -> StepRows | None:
-    """The rows together; None where a figure of what is behind the fixed ones is no number."""
+    """Combine rows; None if a value after the fixed ones is NaN."""
     figures = np.array(rows, dtype=np.float64)
     if np.isnan(figures[:, FIXED_COLUMNS:]).any():
         return None
@@ -101,7 +107,9 @@ def combine_rows(rows: Sequence[Sequence[float]], top_n: int, names: Sequence[St
 def alternatives_to_columns(
     rows: StepRows, alternatives_of: Callable[[int], Sequence[Alternative]], pieces: TokenSpellings
 ) -> Columns:
-    """Alternatives of all steps. `alternatives_of` makes those of one step: of the few that have others than the likeliest."""
+    """Return the alternatives of all steps as columns. `alternatives_of` creates those of a step; used for the few
+    steps with other tokens.
+    """
     others = rows.has_others()
     made = [alternatives_of(step) for step in np.flatnonzero(others).tolist()]
     lengths = np.full(len(others), rows.top_n)
@@ -133,7 +141,10 @@ def alternatives_to_columns(
 def stages_to_columns(
     rows: StepRows, survivors: Sequence[int], details: Sequence[dict[int, StageDetail | None]]
 ) -> Columns:
-    """Funnels of all steps. `survivors`: of the model's own distribution; `details`: by place in the funnel."""
+    """Return the pipeline stages of all steps as columns.
+
+    `survivors`: tokens of the model's own distribution; `details`: by index of the stage.
+    """
     steps, stages, n = len(rows.values), 1 + len(rows.headings), rows.top_n
     sums, tokens, shares = (np.ones((steps, stages, width)) for width in (STAGE_COLUMNS, n, n))
     sums[:, 0, 0], tokens[:, 0], shares[:, 0] = survivors, rows.tokens, rows.probabilities
@@ -161,51 +172,51 @@ def stages_to_columns(
 
 
 def _exact_exp(logs: FloatArray) -> FloatArray:
-    """As `math.exp` has it, to the last bit: NumPy's own may differ from one machine to the next."""
+    """Apply `math.exp` for bit-exact results; NumPy's own may differ between machines."""
     return np.array(list(map(math.exp, logs.ravel().tolist()))).reshape(logs.shape)
 
 
 @dataclass(frozen=True, slots=True)
 class StepDetails:
-    """Alternatives and funnel that are there already."""
+    """Alternatives and stages that exist already."""
 
     kept: tuple[Alternative, ...] = ()
     stages: tuple[Stage, ...] = ()
 
     def alternatives(self) -> tuple[Alternative, ...]:
-        """Of the step."""
+        """Return the step's alternatives."""
         return self.kept
 
     def funnel(self) -> tuple[Stage, ...]:
-        """Of the step."""
+        """Return the step's stages."""
         return self.stages
 
     def details(self) -> tuple[StageDetail, ...]:
-        """Of its stages."""
+        """Return the details of its stages."""
         return tuple([stage.detail for stage in self.stages if stage.detail is not None])
 
     def to_columns(self, steps: Sequence[StepDetailSource | None]) -> tuple[Columns, Columns] | None:
-        """None: they are there one by one."""
+        """Return None: there are no rows to convert."""
         return None
 
 
 @dataclass(slots=True)
 class LazyStepDetails:
-    """The figures of one text at one step, and what names them."""
+    """Statistics of one sequence at one step, from which details are created on demand."""
 
     row: Sequence[float]
-    """[`columns`]."""
+    """Values as in `row_length`."""
     top_n: int
     headings: Sequence[StageHeading]
     pieces: TokenSpellings
     survivors: int
-    """Tokens that the model itself leaves."""
+    """Number of tokens with a finite raw score."""
     detail_factories: tuple[tuple[int, DetailFactory], ...] = ()
-    """Who tells of a stage's detail, with its place in the funnel."""
+    """Factories of stage details, with the index of their stage."""
     _stage_details: dict[int, StageDetail | None] | None = None
 
     def alternatives(self) -> tuple[Alternative, ...]:
-        """The n likeliest by the model alone, those after processing, and the chosen one; by rank."""
+        """Return the model's n most likely tokens, those after processing, and the chosen one, by rank."""
         found = self._most_likely()
         known = {item.id for item in found}
         raw, final, above, _, _, _, token = self.row[:FIXED_COLUMNS]
@@ -225,8 +236,11 @@ class LazyStepDetails:
         ]
 
     def _promoted_tokens(self) -> Iterator[tuple[int, float, float, int]]:
-        """(token, log-probability before and after processing, rank) of the likeliest after processing that are none of
-        the likeliest before: only what changes the order of tokens brings any in."""
+        """Yield (token, log-probability before and after processing, rank) of tokens among the most likely only after
+        processing.
+
+        There are none unless a stage changes the order of tokens.
+        """
         if not self.headings:
             return
         n, row = self.top_n, self.row
@@ -240,7 +254,7 @@ class LazyStepDetails:
         return build_alternative(token, raw, final, rank, self.pieces)
 
     def funnel(self) -> tuple[Stage, ...]:
-        """The model's own distribution, and what each stage leaves of it."""
+        """Return the model's own distribution and the stages."""
         n, row = self.top_n, self.row
         ids, before = row[FIXED_COLUMNS : FIXED_COLUMNS + n], row[FIXED_COLUMNS + n : FIXED_COLUMNS + 2 * n]
         top = _token_probabilities(ids, list(map(math.exp, before)))
@@ -249,19 +263,19 @@ class LazyStepDetails:
         return (opening, *(self._stage(place, head, told.get(place)) for place, head in enumerate(self.headings, 1)))
 
     def details(self) -> tuple[StageDetail, ...]:
-        """What its stages tell, in their order."""
-        if not self.detail_factories:  # of most runs, none does
+        """Return the stage details in order."""
+        if not self.detail_factories:  # most runs have none
             return ()
         return tuple([detail for detail in self._details().values() if detail is not None])
 
     def _details(self) -> dict[int, StageDetail | None]:
-        """By place in the funnel; told once, so that each is the same wherever it is met."""
+        """Return the details by stage index; created once, so that they are identical on every access."""
         if self._stage_details is None:
             self._stage_details = {place: telling() for place, telling in self.detail_factories}
         return self._stage_details
 
     def to_columns(self, steps: Sequence[StepDetailSource | None]) -> tuple[Columns, Columns] | None:
-        """Alternatives and funnels of steps of the same run; None where one of them is of another kind."""
+        """Return alternatives and stages of steps of the same run as columns; None if a step is of another kind."""
         looks = [step for step in steps if isinstance(step, LazyStepDetails)]
         if len(looks) < len(steps) or not all(map(self._has_same_layout, looks)):
             return None
@@ -273,7 +287,7 @@ class LazyStepDetails:
         return alternatives, stages_to_columns(rows, [look.survivors for look in looks], told)
 
     def _has_same_layout(self, other: LazyStepDetails) -> bool:
-        """Whether the rows of both hold the same."""
+        """Return whether both rows have the same layout."""
         return (
             other.pieces is self.pieces
             and other.top_n == self.top_n
@@ -299,13 +313,13 @@ def _rank(item: Alternative) -> int:
 
 
 def _token_probabilities(ids: Sequence[float], shares: Sequence[float]) -> tuple[tuple[int, float], ...]:
-    """(token, probability) of what has any; the shares fall."""
+    """Return (token, probability) where the probability is positive; `shares` descend."""
     pairs = zip(map(int, ids), shares, strict=True)
     return tuple(pairs) if shares[-1] > 0 else tuple([pair for pair in pairs if pair[1] > 0])
 
 
 def build_alternative(token: int, raw: float, final: float, rank: int, pieces: TokenSpellings) -> Alternative:
-    """An Alternative from its two log-probabilities."""
+    """Create an Alternative from its two log-probabilities."""
     made = _OpenAlternative()
     made.id, made.text, made.raw_probability, made.probability = token, pieces[token], math.exp(raw), math.exp(final)
     made.raw_log_probability, made.log_probability, made.rank = raw, final, rank

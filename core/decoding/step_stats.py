@@ -1,4 +1,4 @@
-"""From tensors to plain numbers: what one step looked like, for every sequence of the batch at once."""
+"""Compute step statistics from tensors, for all sequences of the batch at once."""
 
 from __future__ import annotations
 
@@ -21,22 +21,21 @@ if TYPE_CHECKING:
     from core.processors.base import StageObserver
 
 _FLOAT32_BYTES = 4
-"""Bytes."""
+"""Bytes per float32."""
 
 
 def has_native_stats(scores: Sequence[torch.Tensor]) -> bool:
-    """Whether scores like these can be."""
+    """Return whether the native library supports these scores."""
     return library() is not None and all(
         stage.dtype is torch.float32 and stage.device.type == "cpu" for stage in scores
     )
 
 
 def compute_native_stats(scores: Sequence[torch.Tensor], chosen: torch.Tensor, top_n: int) -> list[array[float]] | None:
-    """A row of figures for each text (`core.decoding.step_details.row_length`); None where nothing is built, or the scores
-    lie
-    elsewhere.
+    """Compute a row of statistics per text (see `row_length`).
 
-    `scores`: [B, V], raw and after every stage; `chosen`: [B].
+    `scores`: [B, V], raw and after every stage; `chosen`: [B]. Return None where the library is not built or the scores
+    are not float32 on the CPU.
     """
     found = library()
     if found is None or not has_native_stats(scores):
@@ -56,7 +55,9 @@ _NO_DETAILS = StepDetails()
 
 
 class StepStats(NamedTuple):
-    """One sequence's step: log-probabilities natural, entropy in nats, rank from 1. A tuple, for each token has one."""
+    """Statistics of one sequence at one step: natural log-probabilities, entropy in nats, rank from 1. A tuple, because
+    one is created per token.
+    """
 
     token: int
     raw_log_probability: float
@@ -64,11 +65,11 @@ class StepStats(NamedTuple):
     rank: int
     entropy: float
     final_rank: int | None = None
-    """Place after processing; None where nothing was processed."""
+    """Rank after processing; None without processing."""
     varentropy: float = 0.0
-    """In nats²."""
+    """Variance of the surprisal in nats²."""
     details: StepDetailSource = _NO_DETAILS
-    """Alternatives and funnel."""
+    """Source of alternatives and stages."""
 
 
 def compute_step_stats(
@@ -78,10 +79,10 @@ def compute_step_stats(
     names: Sequence[StageHeading],
     pieces: TokenSpellings,
 ) -> list[StepStats]:
-    """Read a step.
+    """Compute the statistics of a step.
 
-    `scores`: the raw logits and the scores after every stage, each [B, V]; `names`: the stages' headings;
-    `chosen`: token ids [B]. One transfer brings all figures to the host. `top_n` 0 reads the chosen token only.
+    `scores`: the raw logits and the scores after every stage, each [B, V]; `names`: the stages' headings; `chosen`:
+    token ids [B]. All values are transferred to the host at once. With `top_n` 0 only the chosen token is read.
     """
     top_n = min(top_n, scores[0].shape[-1])
     rows = compute_native_stats(scores, chosen, top_n) or _compute_with_torch(scores, chosen, top_n)
@@ -95,8 +96,9 @@ def compute_steps_stats(
     names: Sequence[StageHeading],
     pieces: TokenSpellings,
 ) -> list[StepStats]:
-    """Read several steps of the same texts, one behind the other: `scores` and `chosen` of each as `compute_step_stats` has
-    them. torch reads all of them beside each other, at the price of one."""
+    """Compute the statistics of consecutive steps of the same texts; `steps` and `chosen` as in `compute_step_stats`
+    for each. torch processes all of them in one batch.
+    """
     if len(steps) > 1 and not has_native_stats(steps[0]):
         scores = [torch.cat(parts) for parts in zip(*steps, strict=True)]
         return compute_step_stats(scores, torch.cat(list(chosen)), top_n, names, pieces)
@@ -108,7 +110,7 @@ def compute_steps_stats(
 
 
 def _compute_with_torch(scores: Sequence[torch.Tensor], chosen: torch.Tensor, top_n: int) -> list[array[float]]:
-    """A row of figures for each text (`core.decoding.step_details.row_length`)."""
+    """Return a row of values per text (see `row_length`)."""
     raw = torch.log_softmax(scores[0], -1)
     final = torch.log_softmax(scores[-1], -1) if len(scores) > 1 else raw
     probabilities = raw.exp()
@@ -120,7 +122,7 @@ def _compute_with_torch(scores: Sequence[torch.Tensor], chosen: torch.Tensor, to
             stages = _stage_columns(scores, probabilities, top_n)
             last = stages[:, -2 * top_n : -top_n].long()
             columns += [final.gather(1, top.indices), stages, raw.gather(1, last)]
-    # Ids stay exact in float32 up to 16,777,216, more than any vocabulary has.
+    # Ids are exact in float32 up to 16,777,216, more than any vocabulary.
     rows = [array("d", row) for row in torch.cat(columns, dim=1).tolist()]
     if top_n and len(scores) > 1:
         for row, own in zip(rows, raw, strict=True):
@@ -129,8 +131,9 @@ def _compute_with_torch(scores: Sequence[torch.Tensor], chosen: torch.Tensor, to
 
 
 def _count_more_likely(raw: torch.Tensor, row: array[float], top_n: int) -> Iterator[float]:
-    """How many of raw log-probabilities [V] are greater than that of each of the last stage's likeliest, which end the
-    row; -1 for those among the likeliest by the model alone, which are nearly always all."""
+    """Yield, for each of the last stage's most likely tokens, how many of the raw log-probabilities [V] are greater; -1
+    for those among the model's most likely tokens, which are nearly all.
+    """
     known = set(row[FIXED_COLUMNS : FIXED_COLUMNS + top_n])
     for token, value in zip(row[-3 * top_n : -2 * top_n], row[-top_n:], strict=True):
         yield -1.0 if token in known else float((raw > value).sum())
@@ -139,15 +142,13 @@ def _count_more_likely(raw: torch.Tensor, row: array[float], top_n: int) -> Iter
 def _fixed_columns(
     raw: torch.Tensor, final: torch.Tensor, probabilities: torch.Tensor, chosen: torch.Tensor
 ) -> list[torch.Tensor]:
-    """Seven of [B, 1], in the order of a Reading."""
+    """Return seven columns [B, 1], in the order of `FIXED_COLUMNS`."""
     index = chosen[:, None]
     picked = raw.gather(1, index)
     above = (raw > picked).sum(1, keepdim=True)
-    entropy = torch.linalg.vecdot(probabilities, raw)[
-        :, None
-    ]  # negative; NaN where a logit is -inf, see `_to_step_stats`
+    entropy = torch.linalg.vecdot(probabilities, raw)[:, None]  # negative; NaN where a logit is -inf (handled later)
     varentropy = torch.linalg.vecdot(probabilities, (raw - entropy).square_())[:, None]
-    # One number type throughout: to join several types takes five times as long.
+    # One dtype throughout: concatenating several dtypes takes five times as long.
     ahead, token = above.to(raw.dtype), index.to(raw.dtype)
     if final is raw:
         return [picked, picked, ahead, ahead, entropy, varentropy, token]
@@ -156,8 +157,8 @@ def _fixed_columns(
 
 
 def _stage_columns(scores: Sequence[torch.Tensor], probabilities: torch.Tensor, top_n: int) -> torch.Tensor:
-    """[B, S · (3 + 2n)]: for every stage survivors, mass, raw mass, top ids, top probabilities."""
-    stages = torch.stack(list(scores[1:]))  # all in each operation: many small ones would cost more than they do
+    """Return [B, S · (3 + 2n)]: for every stage survivors, mass, raw mass, top ids, top probabilities."""
+    stages = torch.stack(list(scores[1:]))  # all stages in each operation: many small operations would cost more
     shares = torch.softmax(stages, -1)
     alive = torch.isneginf(stages).logical_not_().to(shares.dtype)  # a comparison would take twice as long
     raw_mass = mass = torch.linalg.vecdot(alive, probabilities)
@@ -180,7 +181,7 @@ def _to_step_stats(
 
 
 def _stats_with_banned(logits: torch.Tensor) -> tuple[float, float, int]:
-    """Entropy in nats, varentropy and survivors of raw logits [V] of which some are -inf: p ln p is 0 at p = 0."""
+    """Return entropy in nats, varentropy and survivors of raw logits [V] with some -inf: p ln p is 0 at p = 0."""
     shares = torch.softmax(logits, -1)
     entropy = torch.special.entr(shares).sum()
     spread = shares * (shares.log() + entropy).square()
@@ -190,10 +191,10 @@ def _stats_with_banned(logits: torch.Tensor) -> tuple[float, float, int]:
 def add_stage_details(
     stats: StepStats, scores: Sequence[torch.Tensor], row: int, observers: Sequence[StageObserver | None]
 ) -> StepStats:
-    """The reading, which was made just now and is nobody else's yet, with the details of its last stages.
+    """Return the statistics with the details of the last stages; modifies `stats`, which must not be shared yet.
 
-    `scores`: before the first stage and after each, [B, V]; `row`: whose reading it is; `observers`: of the last
-    stages, one each.
+    `scores`: before the first stage and after each, [B, V]; `row`: index of the sequence; `observers`: one observer for
+    each of the last stages.
     """
     look = stats.details
     if not isinstance(look, LazyStepDetails):

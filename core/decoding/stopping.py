@@ -1,4 +1,4 @@
-"""When a text ends: its own end token, a limit, a stop string, the clock."""
+"""Stopping criteria: end token, limits, stop strings, time."""
 
 from __future__ import annotations
 
@@ -12,34 +12,37 @@ from transformers import GenerationConfig
 from core.events import Ending
 
 _INVALID = "\ufffd"
-"""What a text shows in place of bytes that belong to no character."""
+"""Replacement character for invalid bytes."""
 StopTail = tuple[bytes, ...]
-"""The bytes of the last tokens of a text, in which a stop string may begin."""
+"""Bytes of the last tokens of a text, in which a stop string may begin."""
 
 
 class StopStringMatcher:
-    """Looks for stop strings at the end of texts that grow token by token."""
+    """Finds stop strings at the end of texts that grow token by token."""
 
     def __init__(
         self, strings: Sequence[str], token_bytes: Callable[[int], bytes | None], prompt_ids: Sequence[int] = ()
     ) -> None:
-        """`token_bytes`: the bytes of a token, None for one without text; `prompt_ids`: the tokens before the first new
-        one."""
+        """Prepare the search.
+
+        `token_bytes`: returns the bytes of a token, None for one without text; `prompt_ids`: the tokens before the
+        first new one.
+        """
         self._strings = [(string, string.encode("utf-8", "surrogatepass")) for string in strings]
         self._invalid = [string for string in strings if _INVALID in string]
         self._token_bytes = token_bytes
         self._max_tail = max((len(data) for _, data in self._strings), default=1) - 1
-        """Tokens before the newest one in which a stop string may begin: one a byte, as in `generate`."""
+        """Number of tokens before the newest one in which a stop string may begin: one per byte, as in `generate`."""
         self.start: StopTail = ()
         for token in prompt_ids[-self._max_tail :] if self._max_tail else ():
             self.start = self._extend_tail(self.start, token_bytes(token))
 
     def push(self, tail: StopTail, token: int) -> tuple[str, StopTail]:
-        """The stop string that ends inside `token`, behind a text that ends with `tail`, or ""; and the new tail."""
+        """Return the stop string that ends inside `token` after a text ending with `tail`, or "", and the new tail."""
         return self.push_bytes(tail, self._token_bytes(token))
 
     def push_bytes(self, tail: StopTail, data: bytes | None) -> tuple[str, StopTail]:
-        """As `push`, for a token of these bytes."""
+        """Do the same for a token of these bytes."""
         found = ""
         if data:
             before = b"".join(tail)
@@ -50,7 +53,7 @@ class StopStringMatcher:
         return found, self._extend_tail(tail, data)
 
     def _find_invalid(self, before: bytes, text: bytes) -> str:
-        """The stop string with an invalid character that ends behind `prompt_ids`: no token has the bytes of such one."""
+        """Return the stop string with a replacement character that ends after `before`; no token has its bytes."""
         shown, whole = (codecs.utf_8_decode(data, "replace", False)[0] for data in (before, text))
         ends = (name for name in self._invalid if whole.find(name, max(0, len(shown) - len(name) + 1)) >= 0)
         return next(ends, "")
@@ -62,13 +65,13 @@ class StopStringMatcher:
 
 
 def _ends_after(text: bytes, string: bytes, start: int) -> bool:
-    """Whether `string` stands in `text` with its end behind `start`."""
+    """Return whether `string` occurs in `text` and ends after `start`."""
     return text.find(string, max(0, start - len(string) + 1)) >= 0
 
 
 @dataclass(frozen=True, slots=True)
 class StopReason:
-    """Why a sequence ended: reason, stop string, limit and whole as in SequenceFinished."""
+    """Why a sequence ended; fields as in SequenceFinished."""
 
     reason: Ending
     string: str = ""
@@ -78,7 +81,9 @@ class StopReason:
 
 @dataclass(slots=True)
 class StoppingCriteria:
-    """Limits of a run. `max_new` counts new tokens; `context_limit` is how many fit into the model's context."""
+    """Stopping criteria of a run. `max_new` limits new tokens; `context_limit` is the number that fits into the model's
+    context.
+    """
 
     max_new: int
     context_limit: int | None
@@ -87,13 +92,13 @@ class StoppingCriteria:
     deadline: float | None
     seconds: float = 0.0
     context: int | None = None
-    """Tokens that the model's context holds; None without a limit."""
+    """Context length of the model in tokens; None without a limit."""
     matcher: StopStringMatcher | None = None
-    """Finds the stop strings by the tokens of the text; None where only the text that they add is known."""
+    """Finds stop strings by token bytes; None where only decoded text is known."""
     _tails: dict[int, StopTail] = field(default_factory=dict)
 
     def check(self, sequence: int, token: int, count: int, text: str) -> StopReason | None:
-        """After `token`, the `count`-th of its sequence, that added `text`: why it ends here, or None."""
+        """Check the sequence after `token`, its `count`-th, which added `text`; return the stop reason or None."""
         found = ""
         if self.strings:
             tail = self._tails.get(sequence, self.tail)
@@ -106,7 +111,7 @@ class StoppingCriteria:
         return self._natural_reason(token, found) or self.reached_limit(count)
 
     def natural_end(self, token: int, tail: StopTail) -> tuple[StopReason | None, StopTail]:
-        """Whether the text ends by itself with `token` behind `tail`, and the tail with it."""
+        """Return the stop reason if the text ends by itself with `token` after `tail`, and the new tail."""
         found, tail = self.matcher.push(tail, token) if self.matcher is not None else ("", tail)
         return self._natural_reason(token, found), tail
 
@@ -117,7 +122,7 @@ class StoppingCriteria:
 
     @property
     def tail(self) -> StopTail:
-        """What stands before the first new token, where a stop string may begin."""
+        """Tail before the first new token, where a stop string may begin."""
         return self.matcher.start if self.matcher is not None else ()
 
     @property
@@ -125,7 +130,7 @@ class StoppingCriteria:
         return StopStringMatcher(self.strings, lambda token: None)
 
     def reached_limit(self, count: int) -> StopReason | None:
-        """Whether a text of `count` new tokens has reached a limit."""
+        """Return the limit that a text of `count` new tokens has reached, or None."""
         if count >= self.max_new:
             return StopReason("length", limit=self.max_new)
         if self.context_limit is not None and count >= self.context_limit:
@@ -139,10 +144,10 @@ def build_stopping_criteria(
     config: GenerationConfig, start: int, context: int | None, before: Sequence[int] = (),
     token_bytes: Callable[[int], bytes | None] | None = None,
 ) -> StoppingCriteria:  # fmt: skip
-    """Build the stopping rules of a run. The clock of `max_time` starts now.
+    """Build the stopping criteria of a run; `max_time` counts from now.
 
-    `start`: tokens in the decoder before the first new one; `before`: those tokens, where a stop string may begin;
-    `token_bytes`: the bytes of a token that stop strings are looked for in.
+    `start`: number of decoder tokens before the first new one; `before`: those tokens, where a stop string may begin;
+    `token_bytes`: returns the bytes of a token in which stop strings are searched.
     """
     given = config.stop_strings or ()
     strings = (given,) if isinstance(given, str) else tuple(string for string in given if string)
@@ -161,7 +166,9 @@ def build_stopping_criteria(
 
 
 def new_token_limit(config: GenerationConfig, start: int) -> int:
-    """transformers' rule: max_new_tokens, else max_length less the prompt, else 20."""
+    """Return the maximum number of new tokens by transformers' rule: max_new_tokens, else max_length minus the prompt,
+    else 20.
+    """
     if config.max_new_tokens is not None:
         return int(config.max_new_tokens)
     if config.max_length is not None:
@@ -170,7 +177,7 @@ def new_token_limit(config: GenerationConfig, start: int) -> int:
 
 
 def end_token_ids(config: GenerationConfig) -> frozenset[int]:
-    """The end tokens as a set; empty when there is none."""
+    """Return the end tokens; empty if there are none."""
     eos = config.eos_token_id
     if eos is None:
         return frozenset()

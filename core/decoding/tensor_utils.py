@@ -1,18 +1,18 @@
-"""A tensor that grows: a text's ids, the states behind its tokens."""
+"""A growable tensor, for token ids or hidden states."""
 
 from __future__ import annotations
 
 import torch
 
 _INITIAL_CAPACITY = 256
-"""Columns allocated beyond the first ones; room doubles when it is used up."""
+"""Columns allocated beyond the initial ones; the capacity doubles when it is used up."""
 
 
 class GrowableTensor:
-    """Rows [R, T, …] that gain columns in place, without being copied at every step."""
+    """Rows [R, T, …] that gain columns in place, without a copy at every step."""
 
     def __init__(self, start: torch.Tensor) -> None:
-        """`start` [R, T, …]: what it begins with; T may be 0."""
+        """Start with `start` [R, T, …]; T may be 0."""
         self._length = start.shape[1]
         self._buffer = torch.cat([start, start.new_zeros((start.shape[0], _INITIAL_CAPACITY, *start.shape[2:]))], dim=1)
 
@@ -21,16 +21,16 @@ class GrowableTensor:
 
     @property
     def tensor(self) -> torch.Tensor:
-        """Everything so far, [R, T, …], a view."""
+        """Everything so far, [R, T, …], as a view."""
         return self._buffer[:, : self._length]
 
     @property
     def last(self) -> torch.Tensor:
-        """The last column, [R, 1, …], a view."""
+        """The last column, [R, 1, …], as a view."""
         return self._buffer[:, self._length - 1 : self._length]
 
     def append(self, columns: torch.Tensor) -> None:
-        """Add columns [R, n, …]."""
+        """Append columns [R, n, …]."""
         begin, self._length = self._length, self._length + columns.shape[1]
         while self._length > self._buffer.shape[1]:
             self._buffer = torch.cat([self._buffer, torch.zeros_like(self._buffer)], dim=1)
@@ -38,17 +38,17 @@ class GrowableTensor:
 
 
 def growable_ids(start: list[int], rows: int, device: torch.device) -> GrowableTensor:
-    """`rows` texts that begin with the same ids."""
+    """Return `rows` texts that begin with the same ids."""
     return GrowableTensor(torch.tensor([start], dtype=torch.long, device=device).expand(rows, -1))
 
 
 def argmax(scores: torch.Tensor) -> torch.Tensor:
-    """The place of the greatest of each row, the first among equals: int64 [B] of scores [B, V]."""
+    """Return the index of the maximum of each row, the first among equals: int64 [B] of scores [B, V]."""
     return torch.from_numpy(scores.numpy().argmax(-1)) if _is_cpu_float32(scores) else scores.argmax(-1)
 
 
 def row_max(scores: torch.Tensor) -> list[float]:
-    """The greatest of each row of scores [B, V]; NaN where one is no number."""
+    """Return the maximum of each row of scores [B, V]; NaN where a row contains NaN."""
     found: list[float] = (scores.numpy().max(-1) if _is_cpu_float32(scores) else scores.amax(-1)).tolist()
     return found
 
@@ -58,10 +58,11 @@ def _is_cpu_float32(scores: torch.Tensor) -> bool:
 
 
 def draw_samples(p: torch.Tensor, count: int, generator: torch.Generator) -> torch.Tensor:
-    """`count` independent draws from every row of `p` [n, V], which need not sum to one; token ids [n, count].
+    """Draw `count` independent samples from every row of `p` [n, V], which need not sum to one; return token ids [n,
+    count].
 
-    `torch.multinomial` makes a random number for every token of the vocabulary; this makes one for every draw. A
-    single plain draw costs a seventh of it. Only plain sampling keeps to multinomial, to equal `generate`'s.
+    `torch.multinomial` generates a random number per vocabulary entry, this function one per sample, at a seventh of
+    the cost. Only plain sampling uses multinomial, to match `generate`.
     """
     exact = torch.float32 if p.device.type == "mps" else torch.float64
     sums = p.cumsum(-1, dtype=exact)

@@ -1,4 +1,4 @@
-"""A text that is given, to be scored: which tokens it is made of, and what a model has read before the first."""
+"""A text to be scored (teacher forcing): its tokens, and the tokens before the first."""
 
 from __future__ import annotations
 
@@ -35,32 +35,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GivenText:
-    """A text as a model reads it."""
+    """A text to be scored, as a model reads it."""
 
     prompt: list[int]
-    """What stands before it and is not scored: the source of an encoder–decoder, a prompt, or its own first token."""
+    """Context that is not scored: the source of an encoder–decoder, a prompt, or the text's first token."""
     start: list[int]
-    """What the decoder has read before the first scored token."""
+    """Decoder tokens before the first scored token."""
     tokens: list[int]
-    """What is scored."""
+    """Tokens to be scored."""
 
     @property
     def decoder_ids(self) -> list[int]:
-        """What the decoder reads: the last token need not be."""
+        """Tokens the decoder reads; the last token is not needed."""
         return [*self.start, *self.tokens][:-1]
 
 
 def prepare_given_text(model: LoadedModel, text: object, given: object = None) -> GivenText:
-    """`text` behind `given`; without it, a decoder's text is scored from its second token on.
+    """Prepare `text` after `given`; without `given`, a decoder's text is scored from its second token on.
 
     Raises TextTooLongError, PromptError, MediaRefusedError and whatever `encode` raises.
     """
     if model.takes.needs:
         raise MediaRefusedError(
-            tr("{model} holds a text likely or not by what it hears or sees, and none of that is given here.").format(
-                model=model.name
-            ),
-            tr("Score the text with a model of text alone."),
+            tr("{model} scores a text by an image or audio clip, which cannot be given here.").format(model=model.name),
+            tr("Score the text with a text-only model."),
         )
     found = _target_text(model, text, given) if model.is_encoder_decoder else _decoder_text(model, text, given)
     if model.context is not None and len(found.decoder_ids) > model.context:
@@ -77,7 +75,7 @@ def _decoder_text(model: LoadedModel, text: object, given: object) -> GivenText:
 
 
 def _target_text(model: LoadedModel, text: object, given: object) -> GivenText:
-    """The decoder's own first token is not scored; a text without a source may begin with it."""
+    """Prepare the target text; the decoder's start token is not scored, and a text without a source may include it."""
     source = _empty_source(model) if given is None else encode(model, given, unbounded=True)
     start = decoder_start_ids(model, model.generation_config, source)
     ids = encode(model, text, unbounded=True)
@@ -85,39 +83,39 @@ def _target_text(model: LoadedModel, text: object, given: object) -> GivenText:
 
 
 def _empty_source(model: LoadedModel) -> list[int]:
-    """What an encoder reads of an empty text: the marks its tokenizer adds, or the end token."""
+    """Return the encoder input for an empty text: the tokenizer's special tokens, or the end token."""
     ids: Sequence[int] = model.tokenizer("")["input_ids"] if model.tokenizer is not None else ()
     eos = model.generation_config.eos_token_id
     end = eos[0] if isinstance(eos, list) and eos else eos
     if not ids and not isinstance(end, int):
         raise PromptError(
-            tr("{model} reads a source before it writes, and has no token for an empty one.").format(model=model.name),
-            tr("Say what the text answers."),
+            tr("{model} needs a source text and has no token for an empty one.").format(model=model.name),
+            tr("Provide the source text."),
         )
     return list(ids) or [int(end)]
 
 
 SCORING_CACHE = "dynamic"
-"""What a text is read into: the pieces of a long one are read behind each other."""
+"""Cache for the text; chunks of a long text follow each other in it."""
 MAX_PASS_LOGITS = 2**26
-"""Numbers that the logits of one pass may have (256 MiB in float32)."""
+"""Maximum number of logits in one pass (256 MiB in float32)."""
 MAX_STATS_LOGITS = 2**22
-"""Numbers that are turned into figures at a time: some ten tensors of that size are made on the way."""
+"""Maximum number of logits for which statistics are computed at a time: some ten tensors of that size are allocated."""
 
 
 class TextChunks(NamedTuple):
-    """How much of a text goes at once through the model, and how much of that is turned into figures."""
+    """Chunk sizes of a text: tokens per forward pass, and tokens per statistics batch."""
 
     tokens_per_pass: int
     tokens_per_stats_batch: int
 
     def minimum(self, other: TextChunks) -> TextChunks:
-        """What both can bear."""
+        """Return the smaller sizes of both."""
         return TextChunks(*map(min, self, other))
 
 
 class FullTextScores:
-    """A text under the eyes of a model: `logits()` gives the scores from behind its beginning on, place by place."""
+    """Scores an existing text with a model; `logits()` yields scores position by position."""
 
     def __init__(self, model: LoadedModel, given: GivenText) -> None:
         self._model, self._start = model, len(given.start)
@@ -126,9 +124,9 @@ class FullTextScores:
         self.forward = self._build_forward()
 
     def logits(self, chunks: TextChunks, cancel: threading.Event) -> Iterator[torch.Tensor]:
-        """Float32 logits [n, V] of the next n places, until the text or the patience ends.
+        """Yield float32 logits [n, V] of the next n positions until the text ends or `cancel` is set.
 
-        Read one by one, the beginning still goes at once, as a run reads its prompt.
+        Even with one token per pass the start goes through in one pass, as in a run's prefill.
         """
         size, length, begin = chunks.tokens_per_pass, self._ids.shape[1], 0
         while begin < length and not cancel.is_set():
@@ -141,12 +139,13 @@ class FullTextScores:
             begin = end
 
     def max_chunks(self) -> TextChunks:
-        """What model and memory can bear."""
+        """Return the largest chunk sizes that model and memory allow."""
         return TextChunks(self._max_tokens_per_pass(), max(1, MAX_STATS_LOGITS // self._model.vocabulary))
 
     def _max_tokens_per_pass(self) -> int:
-        """All of them where logits take little; a piece behind the other for models that read on as they read at once;
-        one by one for those whose whole pass is something else than what they write by."""
+        """Return the number of tokens per pass: all where logits are small, chunks for models that continue a text
+        exactly, and 1 for models whose full pass differs from their single steps.
+        """
         model, length = self._model, self._ids.shape[1]
         if not supports_full_pass(model):
             return 1
@@ -163,7 +162,7 @@ class FullTextScores:
 
 
 def supports_full_pass(model: LoadedModel) -> bool:
-    """Whether one pass over a text scores its tokens as passes one by one do; tried once where it is not known."""
+    """Return whether one pass over a text gives the same scores as single steps; tested once if not known."""
     if model.model.config.model_type in PROVEN_ARCHITECTURES:
         return True
     if "reads_at_once" not in model.remembered:
@@ -188,11 +187,14 @@ def _test_full_pass(model: LoadedModel) -> bool:
 
 
 class ComparisonModel:
-    """Reads along. Raises ComparisonError where the two mean something else by a token, TextTooLongError."""
+    """A comparison model that scores the text read by the first one.
+
+    Raises ComparisonError where the tokenizers differ, TextTooLongError.
+    """
 
     def __init__(self, model: LoadedModel, reference: LoadedModel, given: GivenText, top_n: int) -> None:
         if reason := comparison_unsupported_reason(reference, model):
-            raise ComparisonError(reason, tr("Choose a second model of the same family."))
+            raise ComparisonError(reason, tr("Choose a comparison model of the same family."))
         self._model, self._top_n = model, top_n
         given = _given_text_for(model, given)
         self.scores = FullTextScores(model, given)
@@ -200,7 +202,7 @@ class ComparisonModel:
     def compare(
         self, step: int, reference_logits: torch.Tensor, logits: torch.Tensor, chosen: torch.Tensor
     ) -> tuple[TokenCompared, ...]:
-        """Events of the tokens `chosen` [n] from `step` on; logits of both [n, V]."""
+        """Return events for the tokens `chosen` [n] from `step` on; logits of both models [n, V]."""
         check_scores(self._model, logits, logits, step)
         readings = compute_step_stats([logits], chosen.to(logits.device), self._top_n, (), self._model.pieces)
         divergences = divergence(reference_logits, logits).tolist()
@@ -209,24 +211,24 @@ class ComparisonModel:
 
 
 def comparison_unsupported_reason(first: LoadedModel, second: LoadedModel) -> str | None:
-    """Why two models cannot be held against each other token by token; None when they can."""
+    """Return why two models cannot be compared token by token; None when they can."""
     if first.is_encoder_decoder != second.is_encoder_decoder:
         kinds = (tr("a decoder-only model"), tr("an encoder–decoder"))
-        return tr("{first} is {kind}, {second} {other_kind}.").format(
+        return tr("{first} is {kind}, but {second} is {other_kind}.").format(
             first=first.name,
             kind=kinds[first.is_encoder_decoder],
             second=second.name,
             other_kind=kinds[second.is_encoder_decoder],
         )
     if not has_same_tokens(first, second):
-        return tr("{second} has another tokenizer than {first}: their tokens are not the same pieces of text.").format(
+        return tr("{second} uses a different tokenizer than {first}, so their tokens do not match.").format(
             second=second.name, first=first.name
         )
     return None
 
 
 def divergence(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-    """KL(first ‖ second) in bits, [n], of logits [n, V]; places that only one of them has (padding) are left out."""
+    """Return KL(first ‖ second) in bits, [n], of logits [n, V]; ignore vocabulary entries that only one has (padding)."""
     width = min(first.shape[-1], second.shape[-1])
     p = torch.log_softmax(first[:, :width], -1)
     q = torch.log_softmax(second[:, :width].to(first.device), -1)
@@ -235,7 +237,7 @@ def divergence(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
 
 
 def _given_text_for(model: LoadedModel, given: GivenText) -> GivenText:
-    """The same text behind its own decoder's first token."""
+    """Return the same text after this model's own decoder start tokens."""
     start = decoder_start_ids(model, model.generation_config, given.prompt) if model.is_encoder_decoder else given.start
     found = GivenText(given.prompt, start, given.tokens)
     if model.context is not None and len(found.decoder_ids) > model.context:
@@ -251,10 +253,10 @@ def _token_compared(step: int, reading: StepStats, bits: float) -> TokenCompared
 
 
 class WatermarkSearch:
-    """A text read for all watermarks whose settings are on."""
+    """Searches a text for all watermarks whose settings are on."""
 
     def __init__(self, model: LoadedModel, options: Settings) -> None:
-        """Raises ParameterError for settings that no watermark can have."""
+        """Prepare the readers. Raises ParameterError for invalid settings."""
         self._readers: list[tuple[Stage, WatermarkTextScorer]] = []
         for processor in watermark_processors():
             _check(processor, options)
@@ -271,11 +273,11 @@ class WatermarkSearch:
 
     @property
     def is_active(self) -> bool:
-        """Whether any is."""
+        """Whether any watermark is searched for."""
         return bool(self._readers)
 
     def append_stages(self, funnel: Sequence[Stage], token: int) -> tuple[Stage, ...]:
-        """The stages of a scored token, those that tell what it shows of each watermark behind them."""
+        """Append a stage for each watermark to the stages of a scored token."""
         left = funnel[-1].survivors if funnel else 0
         told = (
             replace(stage, survivors=left, detail=StageDetail(sign=reading.score_next(token)))
@@ -285,7 +287,7 @@ class WatermarkSearch:
 
 
 def _check(processor: Processor, options: Settings) -> None:
-    """Raises ParameterError naming the setting."""
+    """Raise ParameterError for invalid settings of the processor."""
     for parameter in processor_settings(processor):
         if options.get(parameter.name) is not None:
             check(parameter, options[parameter.name])

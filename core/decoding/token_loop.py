@@ -1,4 +1,4 @@
-"""One token at a time: the loop that greedy decoding, sampling and DoLa share."""
+"""The token-by-token loop of greedy decoding, sampling and DoLa."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from core.processors.base import StageObserver
 
 _BATCH_STEPS = 2
-"""More would let a text grow on after the user stopped it."""
+"""Number of steps per batch; with more, text would continue noticeably after a stop."""
 _MAX_WAIT_SECONDS = 0.008
-"""Seconds of a step that may wait for the next one."""
+"""Maximum seconds of a step that may wait for the next one."""
 
 
 class _PendingStep(NamedTuple):
-    """A step that was written and has still to be shown."""
+    """A step whose tokens are appended and whose events are pending."""
 
     number: int
     scores: list[torch.Tensor]
@@ -37,20 +37,23 @@ class _PendingStep(NamedTuple):
     chosen: torch.Tensor
     choice: LayerChoice | None
     appended: list[tuple[int, SequenceState, AppendedToken]]
-    """Row, sequence and what was noted, for the sequences that were still being written."""
+    """Row, sequence and appended token of the sequences that were still running."""
     observers: list[StageObserver | None]
-    """Of its last stages."""
+    """Observers of its last stages."""
 
 
 class StepEventWriter:
-    """Appends tokens to their sequences and turns them into events."""
+    """Appends tokens to their sequences and emits their events."""
 
     def __init__(
         self, run: DecodingRun, sequences: Sequence[SequenceState], headings: Sequence[StageHeading], method: Method,
         observers: Callable[[], list[StageObserver | None]] | None = None,
     ) -> None:  # fmt: skip
-        """`headings`: headings of the stages whose scores will come; `observers`: gives those of the step before each
-        `write`, the run's funnel's where nothing is said."""
+        """Initialize the writer.
+
+        `headings`: headings of the stages whose scores follow; `observers`: returns the observers of the step before
+        each `write`, by default those of the run's pipeline.
+        """
         self._run, self._sequences, self._headings, self._method = run, sequences, headings, method
         self._observers = observers or run.pipeline.observers
         self._pending: list[_PendingStep] = []
@@ -59,7 +62,7 @@ class StepEventWriter:
     def write(
         self, number: int, scores: list[torch.Tensor], chosen: torch.Tensor, choice: LayerChoice | None
     ) -> Iterator[Event]:
-        """One step: tokens [B], and the scores that decided them. Stops are known when this returns."""
+        """Append the tokens [B] of one step; `scores` decided them. Stop reasons are set when this returns."""
         tokens = chosen.tolist()
         notes = [
             (row, track, self._run.writer.append_token(track, token))
@@ -76,7 +79,9 @@ class StepEventWriter:
             self._batch_started = time.perf_counter()
 
     def _is_due(self, number: int) -> bool:
-        """The first step, the second of a pair, a slow one, one that ends a text or precedes a measurement."""
+        """Return whether events are due: first step, second of a pair, slow step, end of a text, or before a
+        measurement.
+        """
         step, run = self._pending[-1], self._run
         return (
             len(self._pending) == _BATCH_STEPS
@@ -87,7 +92,7 @@ class StepEventWriter:
         )
 
     def flush(self) -> Iterator[Event]:
-        """Events of all steps that wait."""
+        """Emit the events of all pending steps."""
         waiting, self._pending = self._pending, []
         if not waiting:
             return
@@ -105,39 +110,39 @@ class StepEventWriter:
 
 
 class TokenPicker(Protocol):
-    """How the next token is taken from processed scores."""
+    """Selects the next token from processed scores."""
 
     method: Method
 
     def pick(self, scores: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        """Token ids [B] from scores [B, V]."""
+        """Return token ids [B] from scores [B, V]."""
 
 
 class GreedyPicker:
-    """The best score."""
+    """Selects the best score."""
 
     method: Method = "greedy"
 
     def pick(self, scores: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        """argmax; the lowest id among equals."""
+        """Return the argmax; the lowest id among equal scores."""
         return argmax(scores)
 
 
 class MultinomialPicker:
-    """A draw from the distribution."""
+    """Samples from the distribution."""
 
     method: Method = "sampled"
 
     def pick(self, scores: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        """One draw from softmax(scores) for each row."""
+        """Sample once from softmax(scores) for each row."""
         return torch.multinomial(torch.softmax(scores, -1), 1, generator=generator).squeeze(1)
 
 
 class SeededMultinomialPicker:
-    """A draw for each text with a generator of its own: text n draws what a run of its own with `seed + n` draws.
+    """Samples each text with its own generator: text n equals a separate run with `seed + n`.
 
-    The draws are those of that run exactly, given the same distribution; a batch may compute the distribution with
-    other last bits than one row does.
+    The random numbers are exactly those of that run; the last bits of the distribution may differ, because a batch may
+    be computed differently than one row.
     """
 
     method: Method = "sampled"
@@ -146,38 +151,38 @@ class SeededMultinomialPicker:
         self._generators = [torch.Generator(device).manual_seed(seed + row) for row in range(rows)]
 
     def pick(self, scores: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        """One draw from softmax(scores) for each row, by the row's own generator."""
+        """Sample once from softmax(scores) for each row, with the row's own generator."""
         shares = torch.softmax(scores, -1)
         drawn = [torch.multinomial(row, 1, generator=own) for row, own in zip(shares, self._generators, strict=True)]
         return drawn[0] if len(drawn) == 1 else torch.cat(drawn)
 
     def uniform(self, rows: int) -> torch.Tensor:
-        """A number of [0, 1) for each row, by the row's own generator."""
+        """Return a number in [0, 1) for each row, from the row's own generator."""
         thrown = [torch.rand(1, generator=own, device=own.device) for own in self._generators[:rows]]
         return thrown[0] if rows == 1 else torch.cat(thrown)
 
 
 class SeededReplay(StepReplayer):
-    """A step of a text with a seed of its own, judged again."""
+    """Replays a step of a text with its own seed."""
 
     def replay_rng(self, rows: int, sequence: int) -> RngReplay:
-        """Those of a run of its own."""
+        """Return the random numbers of a separate run."""
         return RngReplay(self.run, 1, 0, self.run.request.seed + sequence)
 
 
 class ContrastMethod(Protocol):
-    """Something that reads the layers before the funnel does (DoLa)."""
+    """A method that contrasts hidden layers before the rest of the pipeline (DoLa)."""
 
     heading: StageHeading
 
     def apply(
         self, logits: torch.Tensor, hidden: tuple[torch.Tensor, ...], allowed: torch.Tensor
     ) -> tuple[torch.Tensor, LayerChoice]:
-        """Contrasted scores [B, V] of what is `allowed` (the logits, or −∞), and what was chosen."""
+        """Return contrasted scores [B, V] and the chosen layer; `allowed` are the logits with forbidden tokens at −∞."""
 
 
 class ContrastPipeline:
-    """A funnel with the contrast of layers in it: behind the stages that decide what there is to choose from at all."""
+    """A processor pipeline with layer contrast, applied after the stages that restrict the choice of tokens."""
 
     def __init__(self, funnel: ProcessorPipeline, contrast: ContrastMethod) -> None:
         self._contrast = contrast
@@ -190,14 +195,14 @@ class ContrastPipeline:
     def trace(
         self, ids: torch.Tensor, raw: torch.Tensor, hidden: tuple[torch.Tensor, ...]
     ) -> tuple[list[torch.Tensor], LayerChoice]:
-        """The scores before the first stage and after each, all [B, V], and the layer that was chosen."""
+        """Return the scores before the first stage and after each, all [B, V], and the chosen layer."""
         first = self._stages_before.trace(ids, raw)
         contrasted, choice = self._contrast.apply(raw, hidden, first[-1])
         return [*first, *self._stages_after.trace(ids, contrasted)], choice
 
 
 def decode_single(run: DecodingRun, picker: TokenPicker, contrast: ContrastMethod | None = None) -> Iterator[Event]:
-    """Pick a token for every sequence, step by step, until all have ended."""
+    """Choose a token for every sequence, step by step, until all have ended."""
     rows = run.sequences
     tracks = [run.writer.new_sequence(number) for number in range(rows)]
     ids = growable_ids(run.start_ids, rows, run.device)
@@ -206,7 +211,7 @@ def decode_single(run: DecodingRun, picker: TokenPicker, contrast: ContrastMetho
     try:
         yield from _decode_steps(run, tracks, ids, picker, funnel, writer)
     except Exception:
-        yield from writer.flush()  # the text so far is shown, whatever went wrong
+        yield from writer.flush()  # the text so far is shown after any error
         raise
     yield from run.finish(tracks)
 

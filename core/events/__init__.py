@@ -1,10 +1,10 @@
-"""What a run says of itself: frozen dataclasses of plain numbers, strings and tuples, never tensors.
+"""Events of a run: frozen dataclasses of plain numbers, strings and tuples, never tensors.
 
 A strategy is a generator of these events; the window, the recorder, the tests and the benchmarks consume them.
-Probabilities are shares of 1, log-probabilities natural logarithms, times seconds, sizes bytes.
+Probabilities are between 0 and 1, log-probabilities natural logarithms, times in seconds, sizes in bytes.
 """
 
-# Annotations are types here, not strings: dataclasses are made of them sooner.
+# Annotations are evaluated, not strings: this makes dataclass creation faster.
 
 from core.events.run import (
     CacheMeasured,
@@ -128,4 +128,4 @@ EVENTS: tuple[type[Event], ...] = (
     Notice,
     Finished,
 )
-"""Every event, in the order in which the format of files lists them."""
+"""Every event class, in the order of the file format."""

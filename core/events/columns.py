@@ -1,4 +1,4 @@
-"""Parts of many events laid out field by field, for who wants columns and not one object after the other."""
+"""Columnar layout of the parts of many events, one sequence per field."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """A tuple of each of many events, all of them behind each other."""
+    """The items of a tuple field of many events, concatenated."""
 
     lengths: np.ndarray[tuple[int], np.dtype[np.int64]]
-    """How many parts each event has."""
+    """Number of items of each event."""
     parts: Mapping[str | int, Values | Columns]
-    """By the name of a part's field, or by its place where parts are tuples themselves: a value of each part."""
+    """Columns by field name, or by index where items are tuples."""
 
     @property
     def total(self) -> int:
-        """How many parts there are."""
+        """Total number of items."""
         return int(self.lengths.sum())
 
 
 def mutable_builder(cls: type[Any]) -> type[Any]:
-    """A class with the slots of a frozen dataclass, whose instances are filled field by field; `made.__class__ = cls`
-    closes one. The dataclass itself sets every field through `object.__setattr__`."""
+    """Return a class with the slots of a frozen dataclass, filled field by field; `made.__class__ = cls` freezes an
+    instance. The dataclass's own constructor sets every field through `object.__setattr__`.
+    """
     own = {"__slots__": tuple(item.name for item in fields(cls)), "__setattr__": object.__setattr__}
     return type(f"Open{cls.__name__}", cls.__bases__, own)

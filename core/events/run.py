@@ -1,4 +1,4 @@
-"""A run: what it is and what it has read as it begins, how its texts and itself end, and its figures."""
+"""Events of the run as a whole: its start, prefill, ends of sequences, end and metrics."""
 
 from __future__ import annotations
 
@@ -8,55 +8,58 @@ from typing import Literal
 from core.common.size_terms import Term
 
 Ending = Literal["eos", "length", "context", "time", "stop_string", "stopped", "given", "grammar"]
-"""Why a sequence ended: by itself, at a limit, at a stop text, because somebody stopped it, where the text that was
-given ends, or because its grammar allows nothing more."""
+"""Why a sequence ended: end token, a limit, a stop string, stopped by the user, end of the given text, or no token
+allowed by the grammar.
+"""
 NoticeKind = Literal["memory_fallback", "setting_ignored", "read_anew", "half_precision", "not_told", "media_cut"]
 RunEnd = Literal["completed", "stopped"]
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Base of everything `core.stream` yields."""
+    """Base class of everything `core.stream` yields."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptToken:
-    """One token of the prompt: its id and the text it adds."""
+    """One token of the prompt."""
 
     id: int
     text: str
-    """Whole characters: one made of several tokens comes with the last of them."""
+    """Text it adds, in whole characters: a character of several tokens comes with the last of them."""
     piece: str = ""
-    """The token by itself where that is not its text: the bytes of a part of a character, ⟨E2⟩."""
+    """The token itself where it differs from `text`: the bytes of an incomplete character, ⟨E2⟩."""
     special: bool | None = None
-    """Whether decoding skips it, by the tokenizer's own mark; None where that is not known (older recordings)."""
+    """Whether the tokenizer marks it as special (skipped in decoding); None if unknown (older recordings)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelIdentity:
-    """Which model it was, wherever it lay: two that differ in any of these are not the same."""
+    """Identity of a model, independent of its location: models that differ in any field are different."""
 
     name: str
     architecture: str = ""
-    """The class of the network: LlamaForCausalLM."""
+    """Class of the network: LlamaForCausalLM."""
     config_hash: str = ""
-    """SHA-256 of its configuration."""
+    """SHA-256 of the configuration."""
     weights_hash: str = ""
-    """SHA-256 of what lists its weights (an index, the headers of the files, or the parameters' shapes): not of the
-    weights themselves, which would take minutes to read."""
+    """SHA-256 of the list of weights (an index, the headers of the files, or the parameters' shapes), not of the
+    weights themselves, which would take minutes to read.
+    """
     kept_in: str = ""
-    """int8 or int4 where the weights were packed while loading; empty where they are the file's own numbers."""
+    """int8 or int4 if the weights were quantized while loading; empty if they are as in the files."""
 
 
 MediumKind = Literal["sound", "picture"]
 MediumPlace = Literal["prompt", "before", "encoder"]
-"""Where a model reads a sound or a picture: at tokens of the prompt that stand for it, before the prompt's first token,
-or in an encoder of its own, whose states the decoder looks at and which have no place in the text."""
+"""Where a model reads a sound or a picture: at placeholder tokens of the prompt, before the prompt's first token, or in
+a separate encoder whose states the decoder attends to and which has no position in the text.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class MediumRead:
-    """A sound or a picture as the model reads it: the positions it takes."""
+    """A sound or picture as read by the model: the positions it occupies."""
 
     path: str
     kind: MediumKind
@@ -66,22 +69,23 @@ class MediumRead:
     first: int
     last: int
     """First and last position: of the prompt's tokens, or counted from 0 where it is read before them or in an encoder.
-    A model may put marks of its own (new lines, borders) between the parts of one picture; they are inside."""
+    Separator tokens of the model (new lines, borders) between the parts of one picture are included.
+    """
     rows: int = 0
     columns: int = 0
-    """Of a picture the grid of patches, row by row, where the positions are one; else 0."""
+    """Pictures: the grid of patches, row by row, if the positions form one; else 0."""
     width: int = 0
     height: int = 0
-    """Of a picture: pixels of the file."""
+    """Pictures: size of the file in pixels."""
     seconds: float = 0.0
-    """Of a sound: how long it is. Its positions share out `heard` seconds evenly."""
+    """Sounds: duration of the file. The positions divide `heard` seconds evenly."""
     heard: float = 0.0
-    """Of a sound: seconds that the positions stand for, the silence included that a model fills up with."""
+    """Sounds: duration covered by the positions, including padding silence."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunStarted(Event):
-    """The run as it will be done: every default resolved, nothing computed yet."""
+    """The run as it will be executed: every default is resolved, nothing computed yet."""
 
     strategy: str
     model: str
@@ -91,53 +95,54 @@ class RunStarted(Event):
     seed: int
     prompt: tuple[PromptToken, ...]
     settings: tuple[tuple[str, object], ...]
-    """Effective settings that differ from the defaults, sorted by name; (name, value)."""
+    """Effective settings that differ from the defaults, as (name, value), sorted by name."""
     sequences: int = 1
     vocabulary: int = 0
     context: int | None = None
-    """Longest text the model was built for, in tokens; None when it has no limit of its own."""
+    """Maximum text length of the model in tokens; None if it has no limit."""
     beginning: tuple[PromptToken, ...] = ()
-    """What the answer begins with (`Request.beginning`): a branch of another run's text."""
+    """Tokens that the answer begins with (`Request.beginning`): for a branch, part of another run's text."""
     second: str = ""
-    """Scoring: the name of a second model that reads the same text; empty without one."""
+    """Scoring: name of the comparison model; empty without one."""
     identity: ModelIdentity | None = None
     media: tuple[MediumRead, ...] = ()
     """The sounds and pictures of the request, in order."""
     engine: str = ""
-    """The engine on another machine that runs the model (`vLLM`), `device` its address; empty for one of ours. What an
-    engine does not tell is NaN where it is a share or a logarithm, 0 where it is a rank; a token whose id it does not
-    tell has a negative number, which only tells it from others."""
+    """The remote engine that runs the model (`vLLM`), `device` its address; empty for a local model. Values that an
+    engine does not report are NaN (probabilities and logarithms) or 0 (ranks); a token whose id it does not report has
+    a negative number that only distinguishes it from others.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Prefilled(Event):
-    """The prompt, and what the answer begins with, has been read (one forward pass, the encoder's included)."""
+    """The prompt and the given beginning of the answer have been read (one forward pass, including the encoder's)."""
 
     tokens: int
     seconds: float
     reused: int = 0
-    """Tokens taken from a cache of an earlier run instead of being computed."""
+    """Tokens taken from the cache of an earlier run instead of being computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SequenceFinished(Event):
-    """One sequence ended."""
+    """A sequence ended."""
 
     sequence: int
     reason: Ending
     stop_string: str = ""
-    """The one that ended it."""
+    """The stop string that ended it."""
     limit: float | None = None
-    """What ended it: new tokens (length), tokens of the whole text (context) or seconds (time)."""
+    """The limit that ended it: new tokens (length), tokens of the whole text (context) or seconds (time)."""
     tail: str = ""
-    """Text that was still held back (an incomplete character), released as it is."""
+    """Text still held back (an incomplete character), emitted as it is."""
     whole: bool | None = None
-    """Whether it is a whole text of the run's grammar; None where there is none."""
+    """Whether the text is complete under the run's grammar; None without a grammar."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notice(Event):
-    """Something the reader should know and that did not stop the run."""
+    """Information for the user that does not stop the run."""
 
     kind: NoticeKind
     message: str
@@ -145,7 +150,7 @@ class Notice(Event):
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """Numbers on a run; None where a run has no such number."""
+    """Metrics of a run; None where a metric does not apply."""
 
     prompt_tokens: int = 0
     new_tokens: int = 0
@@ -157,7 +162,7 @@ class Metrics:
     target_passes: int = 0
     tokens_per_target_pass: float | None = None
     acceptance_rate: float | None = None
-    """Speculation: accepted ÷ examined drafted tokens."""
+    """Speculation: accepted drafted tokens ÷ compared drafted tokens."""
     draft_seconds: float | None = None
     verify_seconds: float | None = None
     overhead_seconds: float | None = None
@@ -166,62 +171,67 @@ class Metrics:
     cache_bytes: int = 0
     cache_peak_bytes: int = 0
     peak_memory_bytes: int | None = None
-    """Weights, cache and activations together, measured: what torch took on a graphics card, or the whole process on a
-    CPU; None where the system does not tell."""
+    """Measured peak of weights, cache and activations together: torch's allocation on a GPU, the whole process on a
+    CPU; None if the system does not report it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Finished(Event):
-    """Last event of every run that was not ended by an error; best sequence first."""
+    """Last event of every run that did not end with an error; best sequence first."""
 
     reason: RunEnd
     sequences: tuple[tuple[int, ...], ...]
-    """New tokens only: without the prompt, and without what the answer begins with."""
+    """New tokens only: without the prompt and the given beginning of the answer."""
     texts: tuple[str, ...]
     metrics: Metrics
     scores: tuple[float, ...] | None = None
     order: tuple[int, ...] = ()
-    """Which `sequence` number each of `sequences` had while it streamed."""
+    """The `sequence` number that each of `sequences` had while streaming."""
 
 
 @dataclass(frozen=True, slots=True)
 class CacheMeasured(Event):
-    """Bytes the key–value cache holds now. `parts` sums up to `bytes`."""
+    """Current size of the key–value cache in bytes. The `parts` add up to `bytes`."""
 
     step: int
     tokens: int
     bytes: int
     peak: int
     parts: tuple[tuple[str, str, int], ...] = ()
-    """(place, part, bytes): place device/host/disk; part keys, values, scales, residual, self, cross, state."""
+    """(device, part, bytes): device is device, host or disk; part is keys, values, scales, residual, self, cross or
+    state.
+    """
     layers: tuple[int, ...] = ()
     held: tuple[tuple[int, int], ...] = ()
-    """Places in the text, [start, stop), that the most forgetful layer still holds; () when none forgets."""
+    """Positions of the text, [start, stop), that the layer with the shortest memory still holds; () if no layer drops
+    tokens.
+    """
     error: float | None = None
     """Quantized caches: relative error of the keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class CachePlan(Event):
-    """What the cache of this run is going to take, by length of the text; told once the prompt has been read."""
+    """Predicted size of the run's cache by length of the text; emitted after the prefill."""
 
     backend: str
     size: Term
-    """Bytes as arithmetic on named figures and the length of the text (tokens read)."""
+    """Size in bytes as an expression in named values and the text length (tokens read)."""
     start: int
-    """Length of the text the decoder has read with the prompt."""
+    """Number of tokens in the decoder's text after the prefill."""
     lengths: tuple[int, ...]
-    """Lengths in tokens that were predicted, ascending, up to the run's limit."""
+    """Text lengths in tokens, ascending, up to the run's limit."""
     predicted: tuple[int, ...]
-    """Bytes at those lengths."""
+    """Predicted size in bytes at those lengths."""
     dynamic: tuple[int, ...]
-    """Bytes a cache that keeps everything would take at those lengths."""
+    """Size in bytes of a dynamic cache at those lengths."""
     capacity: int | None = None
-    """Tokens it was allocated for; None when it grows."""
+    """Allocated capacity in tokens; None if it grows."""
     sinks: int = 0
-    """First tokens that are never forgotten."""
+    """Number of first tokens that are never dropped."""
     window: int | None = None
-    """Tokens seen at a time by the layer that forgets most; None when none forgets."""
+    """Window of the layer that drops most, in tokens; None if no layer drops tokens."""
     block: int | None = None
-    """Quantized: tokens that are written at a time; fewer than that wait unharmed."""
+    """Quantized cache: tokens quantized at a time; fewer than that stay in full precision."""
     bits: int | None = None

@@ -1,4 +1,4 @@
-"""One token of a text: why it was chosen, among which others, and what a second model holds of it."""
+"""Events about one token: why it was chosen, its alternatives, and its rating by a comparison model."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from core.events.columns import Columns
 from core.events.run import Event
 
 StageKind = Literal["model", "shift", "ban", "cut"]
-"""What a stage of the funnel does: nothing (the model's own distribution), change weights, forbid single tokens, or
-cut all tokens but some of the likeliest."""
+"""What a stage does: nothing (the model's raw distribution), shift scores, forbid single tokens, or cut all but some of
+the likeliest tokens.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """A token that DRY held back, for it stood behind an earlier passage with which the text ends."""
+    """A token that DRY penalized because it followed an earlier occurrence of the passage that the text ends with."""
 
     id: int
     text: str
     back: int
-    """How many tokens before the one that is being chosen it stood; the latest place where the passage is longest."""
+    """Distance in tokens to its earlier occurrence: the latest one with the longest passage."""
     length: int
-    """Tokens of the passage."""
+    """Length of the passage in tokens."""
     penalty: float
-    """Taken off its logit."""
+    """Amount subtracted from its logit."""
     special: bool | None = None
-    """Whether decoding skips it, by the tokenizer's own mark; None where that is not known (older recordings)."""
+    """Whether the tokenizer marks it as special (skipped in decoding); None if unknown (older recordings)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,37 +36,37 @@ class Repeats:
     """DRY at one step."""
 
     found: tuple[Repeat, ...] = ()
-    """What it held back, the heaviest penalty first; sixteen at most."""
+    """The penalized tokens, largest penalty first; at most sixteen."""
     count: int = 0
-    """How many tokens it held back in all."""
+    """Number of penalized tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Likely:
-    """A token above XTC's threshold, and its probability before the cut."""
+    """A token above XTC's threshold, with its probability before the cut."""
 
     id: int
     text: str
     probability: float
     special: bool | None = None
-    """Whether decoding skips it, by the tokenizer's own mark; None where that is not known (older recordings)."""
+    """Whether the tokenizer marks it as special (skipped in decoding); None if unknown (older recordings)."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopCut:
-    """XTC at one step: a cut from the top of the distribution, if the die falls for it."""
+    """XTC at one step: with probability `chance`, a cut from the top of the distribution."""
 
     chance: float
-    """How often it cuts."""
+    """Probability that it cuts."""
     die: float
-    """The number in [0, 1) drawn for this step: it cuts where that is below `chance`."""
+    """The random number in [0, 1) drawn for this step: it cuts if this is below `chance`."""
     threshold: float
     likely: tuple[Likely, ...] = ()
-    """The tokens at least as likely as the threshold, most likely first; sixteen at most."""
+    """Tokens at least as likely as the threshold, most likely first; at most sixteen."""
     count: int = 0
-    """How many tokens are so likely in all: a cut leaves the least likely one of them, so it takes two."""
+    """Number of tokens above the threshold: a cut leaves the least likely of them, so it needs two."""
     removed: int = 0
-    """How many it took away; 0 as well where the end token or a line break would have gone too."""
+    """Number of removed tokens; also 0 if the end token or a line break would have been removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +75,12 @@ class ScoreSpread:
 
     best: float
     deviation: float
-    """σ of all finite scores."""
+    """Standard deviation σ of all finite scores."""
     floor: float
-    """The least score that stays: best − n · σ."""
+    """Lowest score that is kept: best − n · σ."""
     lowest: float
     counts: tuple[int, ...] = ()
-    """How many finite scores lie in each of so many equal parts from the lowest to the best."""
+    """Histogram of the finite scores: counts in equal intervals from the lowest to the best."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +89,9 @@ class SurpriseAim:
 
     target: float
     limit: float
-    """μ: what surprises more was cut, but for the likeliest token."""
+    """μ: tokens with a higher surprise were cut, except the likeliest one."""
     surprise: float
-    """Of the chosen token, before the cut."""
+    """Surprise of the chosen token, before the cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,30 +100,30 @@ class StepTemperature:
 
     temperature: float
     low: float
-    """What it is where one token is certain."""
+    """Temperature where one token is certain."""
     high: float
-    """What it is where all tokens are equally likely."""
+    """Temperature where all tokens are equally likely."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatermarkSign:
-    """What one token shows of a watermark: of the whole text's shares a statistic is made."""
+    """One token's contribution to the watermark statistic of the whole text."""
 
     share: float
-    """1 on the green list, 0 off it; SynthID: the mean of its g-values."""
+    """1 on the green list, 0 off it; SynthID: mean of its g-values."""
     weighted: float
-    """SynthID: the mean in which earlier rounds weigh more; else `share`."""
+    """SynthID: weighted mean, earlier rounds weigh more; otherwise `share`."""
     expected: float
-    """What `share` is on average without a watermark."""
+    """Expected value of `share` without a watermark."""
     deviation: float
-    """How far it lies from that, by its standard deviation."""
+    """Distance from `expected` in standard deviations."""
     counts: bool = True
-    """False where too few tokens of the text stand before it, or where they have decided before (SynthID)."""
+    """False if too few tokens precede it, or if the same context has already been counted (SynthID)."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageDetail:
-    """What a picture of a stage needs beyond its survivors: of what follows, the one that belongs to the stage."""
+    """Details for a stage's diagram: the one field that belongs to the stage is set."""
 
     repeats: Repeats | None = None
     top_cut: TopCut | None = None
@@ -134,30 +135,30 @@ class StageDetail:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One processor of the funnel and what it left over."""
+    """One processor of the funnel and the tokens it left."""
 
     name: str
-    """Setting that switches it on (`temperature`, `top_p`, …); `raw` for the model's own distribution."""
+    """Setting that switches it on (`temperature`, `top_p`, …); `raw` for the model's raw distribution."""
     label: str
-    """Short, with its value: `T 0.8`, `top-p 0.92`."""
+    """Short label with the value: `T 0.8`, `top-p 0.92`."""
     survivors: int
     mass: float
-    """Share of the distribution *entering* the stage that its survivors hold (1.0 when it cuts nothing)."""
+    """Probability mass of the survivors in the distribution *entering* the stage (1.0 if it cuts nothing)."""
     raw_mass: float
-    """Share of the model's own distribution that the survivors hold."""
+    """Probability mass of the survivors in the model's raw distribution."""
     top: tuple[tuple[int, float], ...] = ()
     """The n likeliest (token id, probability) after the stage, most likely first."""
     value: float | None = None
-    """The setting's value where it is one number, or how many a list holds: what its label says."""
+    """The setting's value, or the number of entries of a list: the number in the label."""
     kind: StageKind = "shift"
     phrase: str = ""
-    """What a sentence calls it: `top-p 0.92`, `the repetition penalty of 1.3`."""
+    """Name of the stage in a sentence: `top-p 0.92`, `the repetition penalty of 1.3`."""
     detail: StageDetail | None = None
-    """More of this step, from a stage that has a picture of its own; None where nothing is traced."""
+    """Details of this step for the stage's diagram; None without tracing."""
 
 
 Method = Literal["greedy", "sampled", "contrastive", "dola", "dola_sampled", "beam", "scored"]
-"""How a token was picked; `scored`: not at all, it stands in a text that was given."""
+"""How a token was chosen; `scored`: not chosen, it belongs to a given text."""
 Origin = Literal["target", "draft", "correction", "bonus"]
 """Who proposed a token."""
 
@@ -169,25 +170,25 @@ class Alternative:
     id: int
     text: str
     raw_probability: float
-    """By the model alone, before any processing."""
+    """Probability before any processing."""
     probability: float
-    """After every processor; 0.0 when it was cut."""
+    """Probability after every processor; 0.0 if it was cut."""
     raw_log_probability: float
     log_probability: float
-    """-inf when it was cut."""
+    """-inf if it was cut."""
     rank: int
-    """Place by raw probability, 1 = the model's first choice."""
+    """Rank by raw probability, 1 = the model's first choice."""
     degeneration_penalty: float | None = None
     """Contrastive search: largest cosine similarity with any earlier token."""
     score: float | None = None
     """Contrastive search: (1 - alpha) * confidence - alpha * penalty."""
     special: bool | None = None
-    """Whether decoding skips it, by the tokenizer's own mark; None where that is not known (older recordings)."""
+    """Whether the tokenizer marks it as special (skipped in decoding); None if unknown (older recordings)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LayerChoice:
-    """DoLa: the premature layer that the final one was contrasted with."""
+    """DoLa: the premature layer that the final layer was contrasted with."""
 
     layer: int
     divergences: tuple[tuple[int, float], ...]
@@ -195,30 +196,31 @@ class LayerChoice:
 
 
 class StepDetailSource(Protocol):
-    """The figures of a step, of which its alternatives and its funnel are made once somebody reads them."""
+    """The numbers of a step from which its alternatives and stages are built on first access."""
 
     def alternatives(self) -> tuple[Alternative, ...]:
-        """As `TokenChosen` has them."""
+        """Return the value of `TokenChosen.alternatives`."""
 
     def funnel(self) -> tuple[Stage, ...]:
-        """As `TokenChosen` has it."""
+        """Return the value of `TokenChosen.funnel`."""
 
     def details(self) -> tuple[StageDetail, ...]:
-        """Those of the funnel's stages."""
+        """Return the details of the funnel's stages."""
 
     def to_columns(self, steps: Sequence[StepDetailSource | None]) -> tuple[Columns, Columns] | None:
-        """Alternatives and funnels of many steps in columns; None where they cannot be had so."""
+        """Return alternatives and funnels of many steps as columns; None if not supported."""
 
 
 class _LazyDetailEvent(Event):
-    """Its alternatives and its funnel may be left to be made when they are read first: most steps of a run are never
-    looked at so closely, and to make them of every step takes a tenth of a small model's time."""
+    """Base of events that build alternatives and funnel on first access: most steps of a run are never inspected, and
+    building them for every step takes a tenth of a small model's time.
+    """
 
     __slots__ = ("source",)
     source: StepDetailSource | None
-    """Of which they are made; no field of the event."""
+    """Source of the lazy fields; not a field of the event."""
 
-    if not TYPE_CHECKING:  # fields are known by their declaration; this is called where one was not set
+    if not TYPE_CHECKING:  # called only for unset fields; the declarations define their types
 
         def __getattr__(self, name):
             if name == "source":
@@ -236,29 +238,30 @@ _LAZY_FIELDS = ("alternatives", "funnel")
 
 @dataclass(frozen=True, slots=True)
 class TokenChosen(_LazyDetailEvent):
-    """A token was decided for one sequence."""
+    """A token was chosen for one sequence."""
 
     step: int
     """0 for the first new token of its sequence."""
     sequence: int
     id: int
     piece: str
-    """The token's own text; lone bytes of a UTF-8 character appear as ⟨E2⟩."""
+    """The token's own text; single bytes of a UTF-8 character appear as ⟨E2⟩."""
     text: str
-    """What it adds to the text: empty while a character is incomplete, whole characters afterwards."""
+    """Text that it adds: empty while a character is incomplete, then whole characters."""
     raw_probability: float
     probability: float
     raw_log_probability: float
     log_probability: float
     rank: int
-    """Place by raw probability, 1 = the model's first choice."""
+    """Rank by raw probability, 1 = the model's first choice."""
     entropy: float
-    """Of the model's own distribution, in nats."""
+    """Entropy of the model's raw distribution, in nats."""
     seconds: float
-    """Since the token before it (or since the prompt was read)."""
+    """Seconds since the previous token (or since the prefill)."""
     alternatives: tuple[Alternative, ...] = ()
-    """The n likeliest by the model alone and the n likeliest after processing, by raw probability, most likely first;
-    the chosen one is always among them unless tracing is off."""
+    """The n likeliest tokens of the raw distribution and the n likeliest after processing, by raw probability, most
+    likely first; includes the chosen one unless tracing is off.
+    """
     funnel: tuple[Stage, ...] = ()
     method: Method = "greedy"
     layer_choice: LayerChoice | None = None
@@ -266,29 +269,31 @@ class TokenChosen(_LazyDetailEvent):
     """An end-of-sequence or other control token: it adds no text."""
     origin: Origin = "target"
     final_rank: int | None = None
-    """Place by probability after every processor; None where nothing was processed, so that it is `rank`."""
+    """Rank by probability after every processor; None if nothing was processed and it equals `rank`."""
     varentropy: float | None = None
-    """Σ p (−ln p − H)² of the model's own distribution, in nats²: how unevenly surprise is spread. None in files from
-    before it was told, and for the tokens of a beam."""
+    """Σ p (−ln p − H)² of the model's raw distribution, in nats²: how unevenly surprise is spread. None in older files
+    and for the tokens of a beam.
+    """
 
     @property
     def is_special(self) -> bool | None:
-        """As `Alternative.special`; None where it is not marked and does not add its own piece to the text either: an
-        engine on another machine or an older recording may not tell."""
+        """As `Alternative.special`; None if it is not marked as special, yet does not add its own piece to the text:
+        remote engines and older recordings may not report it.
+        """
         if self.special or self.text.strip() == self.piece.strip():
             return self.special
         return None
 
     @property
     def details(self) -> tuple[StageDetail, ...]:
-        """What stages with a picture of their own tell, in their order; the rest of the funnel need not be made."""
+        """Details of the stages that have their own diagram, in stage order, without building the rest of the funnel."""
         if self.source is not None:
             return self.source.details()
         return tuple([stage.detail for stage in self.funnel if stage.detail is not None])
 
 
 def details_to_columns(tokens: Sequence[TokenChosen]) -> dict[str, Columns]:
-    """What may be left to be made of each, laid out at once, by field; empty where it has to be read token by token."""
+    """Return the lazy fields of many tokens as columns, by field; empty if they must be read token by token."""
     first = tokens[0].source if tokens else None
     laid = first.to_columns([token.source for token in tokens]) if first is not None else None
     return dict(zip(_LAZY_FIELDS, laid, strict=True)) if laid is not None else {}
@@ -296,7 +301,7 @@ def details_to_columns(tokens: Sequence[TokenChosen]) -> dict[str, Columns]:
 
 @dataclass(frozen=True, slots=True)
 class TokenCompared(Event):
-    """What a second model holds of the token that was told last, behind the same text."""
+    """The comparison model's rating of the last emitted token, after the same text."""
 
     step: int
     id: int
@@ -304,7 +309,7 @@ class TokenCompared(Event):
     log_probability: float
     rank: int
     entropy: float
-    """Of its distribution, in nats."""
+    """Entropy of its distribution, in nats."""
     divergence: float
     """KL(first ‖ second) of the two distributions, in bits."""
     alternatives: tuple[Alternative, ...] = ()

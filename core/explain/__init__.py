@@ -1,1 +1,1 @@
-"""Events in words: one sentence for each choice."""
+"""Explain events in words: one sentence per choice."""

@@ -1,4 +1,4 @@
-"""Why a continuation lived or died, in one or two plain sentences made of the step's own figures."""
+"""Explain in one or two sentences why beam search kept or dropped a continuation, with the numbers of its step."""
 
 from __future__ import annotations
 
@@ -21,43 +21,43 @@ _RANK_WITHOUT_COUNT = Saying(
     mark("The {ordinal} way to go on:"), mark("{ordinal}:"), mark("Rank {rank} with a score of {score}:")
 )
 _FOR_OTHERS = Saying(
-    mark("it is followed, for better ones ended or lacked more of what the text must contain."),
-    mark("kept, for better ones ended or had met less of what the text must contain."),
-    mark("kept beyond rank {beams}, for better ones ended or had met fewer constraint tokens."),
+    mark("it is followed because better ones ended or lacked more of what the text must contain."),
+    mark("kept because better ones ended or contained less of the required text."),
+    mark("kept beyond rank {beams} because better ones ended or satisfied fewer constraint tokens."),
 )
 _AMONG_BEST = Saying(
     mark("one of the best {beams}, so it is followed."),
     mark("among the best {beams}, so it stays."),
-    mark("kept, for rank {rank} ≤ {beams}."),
+    mark("kept because rank {rank} ≤ {beams}."),
 )
-_BEST = Saying(mark("the best, so it is followed."), mark("the best, so it stays."), mark("kept, for rank 1 ≤ 1."))
+_BEST = Saying(mark("the best, so it is followed."), mark("the best, so it stays."), mark("kept because rank 1 ≤ 1."))
 _FINISHED = Saying(
     mark("complete. {ending}."),
     mark("finished. {ending}, with a final score of {final}."),
     mark("finished. {ending}, with a score of {score} ÷ {length}^{penalty} = {final}."),
 )
 _STOPPED = Saying(
-    mark("it could have gone on, but the search ended: no better text was to be expected."),
-    mark("it could have gone on, but the search ended: no better text was to be expected."),
-    mark("it could have gone on, but the search ended early: no running path was expected to beat the finished ones."),
+    mark("it could continue, but the search ended: no better text was expected."),
+    mark("it could continue, but the search ended: no better text was expected."),
+    mark("it could continue, but the search ended early: no running path was expected to beat the finished ones."),
 )
 _ONLY_BEST = Saying(
-    mark("only the best one is followed."), mark("only the best one stays."), mark("dropped, for only rank 1 stays.")
+    mark("only the best one is followed."), mark("only the best one stays."), mark("dropped because only rank 1 stays.")
 )
 _ONLY_BEST_FEW = Saying(
     mark("only the best {beams} are followed."),
     mark("only the best {beams} stay."),
-    mark("dropped, for only {beams} stay."),
+    mark("dropped because only {beams} stay."),
 )
 _OTHERS_MET_MORE = Saying(
-    mark("Others had more of what the text must contain."),
-    mark("Others had met more of what the text must contain."),
-    mark("Others had met more constraint tokens; this one has met {progress}."),
+    mark("Others contained more of the required text."),
+    mark("Others contained more of the required text."),
+    mark("Others had satisfied more constraint tokens; this one has {progress}."),
 )
 _BELOW = Saying(
-    mark("The last one that stayed is ahead of it."),
-    mark("Its score is {gap} below that of the last one that stayed."),
-    mark("The last one that stayed has {worst}, {gap} more."),
+    mark("The last one kept is better."),
+    mark("Its score is {gap} below that of the last one kept."),
+    mark("The last one kept has {worst}, {gap} more."),
 )
 _LATE_END = Saying(
     mark("dropped. {ending}, and only one among the best {beams} may end here."),
@@ -70,26 +70,26 @@ _LATE_END_OF_ONE = Saying(
     mark("dropped. {ending}, at rank {rank} > {beams}, where no hypothesis may end."),
 )
 _WORSE_END = Saying(
-    mark("dropped. {ending}, but better texts had ended already, or it lacks what the text must contain."),
-    mark("dropped. {ending}, but better texts had ended already, or it lacks what the text must contain."),
-    mark("dropped. {ending}, but better hypotheses had ended already, or it lacks constraint tokens; its final score "
-         "is {final}."),
+    mark("dropped. {ending}, but better texts had already ended, or it lacks required text."),
+    mark("dropped. {ending}, but better texts had already ended, or it lacks required text."),
+    mark("dropped. {ending}, but better hypotheses had already ended, or it lacks constraint tokens; its "
+        "final score is {final}."),
 )  # fmt: skip
 _DIVERSITY = Saying(
-    mark("Other groups said the same here, which counts against it."),
-    mark("Earlier groups chose the same token, which took {penalty} off its score."),
-    mark("Earlier groups chose the same token: the diversity penalty took {penalty} off its ln p."),
+    mark("Other groups chose the same here, which lowers its score."),
+    mark("Earlier groups chose the same token, which lowered its score by {penalty}."),
+    mark("Earlier groups chose the same token: the diversity penalty lowered its ln p by {penalty}."),
 )
 
 _OVERRULED = Saying(
-    mark("The model wanted {other} ({raw}), but the grammar forbids it here."),
-    mark("The model wanted {other} ({raw}); the grammar forbade it."),
-    mark("Behind this beam {other} has raw rank 1 with p = {raw}; stage grammar set its logit to −∞."),
+    mark("The model preferred {other} ({raw}), but the grammar forbids it here."),
+    mark("The model preferred {other} ({raw}); the grammar forbade it."),
+    mark("After this beam {other} has raw rank 1 with p = {raw}; stage grammar set its logit to −∞."),
 )
 
 
 def explain_candidate(candidate: BeamCandidate, step: BeamStep, num_beams: int) -> Sentence:
-    """Why a node of the tree lived or died, at the depth and in the language of now.
+    """Explain why a node of the tree was kept or dropped, at the current level of detail and language.
 
     `step` is the step it was considered in, `num_beams` how many may stay (of its group, in diverse search).
     """
@@ -104,14 +104,14 @@ def explain_candidate(candidate: BeamCandidate, step: BeamStep, num_beams: int) 
 
 
 def worst_kept_score(candidate: BeamCandidate, step: BeamStep) -> float | None:
-    """Score of the worst continuation kept beside `candidate` (in its group); None when none was."""
+    """Return the score of the worst continuation kept in the group of `candidate`; None if none was kept."""
     group = _summary_of(step).groups.get(candidate.group)
     return group.worst_kept if group is not None else None
 
 
 @dataclass(slots=True)
 class _GroupSummary:
-    """What all candidates of one group share."""
+    """Values shared by all candidates of one group."""
 
     count: int = 0
     has_pruned: bool = False
@@ -119,7 +119,7 @@ class _GroupSummary:
 
 
 class _StepSummary:
-    """What all candidates of one step share, computed once: each of them is explained by it."""
+    """Values shared by all candidates of one step, computed once."""
 
     def __init__(self, step: BeamStep) -> None:
         self.step = step
@@ -136,7 +136,7 @@ class _StepSummary:
 
 
 _latest: list[_StepSummary] = []
-"""The summary of the step that was explained last; a list, so that a thread replaces it in one step."""
+"""Summary of the step explained last; a list, so that a thread replaces it atomically."""
 
 
 def _summary_of(step: BeamStep) -> _StepSummary:
@@ -163,7 +163,7 @@ def _facts(candidate: BeamCandidate, step: BeamStep, beams: int) -> dict[str, st
 
 
 def _rank_phrase(candidate: BeamCandidate, step: BeamStep, facts: dict[str, str]) -> Sentence:
-    """Its rank; among how many is known only where the pruned ones were recorded."""
+    """Return the candidate's rank; the number of candidates is known only if the pruned ones were recorded."""
     group = _summary_of(step).groups.get(candidate.group)
     if group is not None and group.has_pruned:
         return _RANK.say(**facts, count=f"{group.count}")
@@ -209,7 +209,7 @@ def _explain_diversity(candidate: BeamCandidate) -> Sentence:
 
 
 def _explain_overruled(candidate: BeamCandidate, step: BeamStep) -> Sentence:
-    """What the model would rather have written behind the same beam, where a grammar forbade it."""
+    """Name the model's first choice after the same beam if a grammar forbade it."""
     wish = _summary_of(step).overruled.get(candidate.parent)
     return (
         _OVERRULED.say(other=quote(wish.piece, wish.special), raw=share(wish.raw_probability)) if wish else Sentence()

@@ -1,4 +1,4 @@
-"""What sentences on a choice share: what else could be taken, the place among what is left, what the dice did."""
+"""Shared parts of sentences on a choice: the runner-up, the rank after processing, and how sampling chose."""
 
 from __future__ import annotations
 
@@ -24,65 +24,67 @@ if TYPE_CHECKING:
     from core.events import Alternative, LayerChoice, TokenChosen
 
 _BEST_DRAWN = Saying(
-    mark("{name} had the best chance, {share}, and the dice chose it."),
-    mark("{name} had {share}, the most likely, and the dice chose it."),
+    mark("{name} had the best chance, {share}, and was drawn."),
+    mark("{name} was the most likely, with {share}, and was drawn."),
     mark("{name} was drawn: p = {share} (ln p = {log}), final rank 1; raw p = {raw}, raw rank {rank}."),
 )
 _DRAWN = Saying(
-    mark("{name} had {share}, the {ordinal} best chance, and the dice chose it."),
-    mark("{name} had {share}, the {ordinal} most likely, and the dice chose it."),
+    mark("{name} had the {ordinal} best chance, {share}, and was drawn."),
+    mark("{name} was the {ordinal} most likely, with {share}, and was drawn."),
     mark("{name} was drawn: p = {share} (ln p = {log}), final rank {place}; raw p = {raw}, raw rank {rank}."),
 )
 _BEST_ACCEPTED = Saying(
-    mark("{name} had the best chance, {share}, and the dice let it pass."),
-    mark("{name} had {share}, the most likely, and the dice accepted it."),
+    mark("{name} had the best chance, {share}, and passed the random check."),
+    mark("{name} was the most likely, with {share}, and was accepted at random."),
     mark("{name} was accepted, u < p ÷ q: p = {share} (ln p = {log}), final rank 1; raw p = {raw}, raw rank {rank}."),
 )
 _ACCEPTED = Saying(
-    mark("{name} had {share}, the {ordinal} best chance, and the dice let it pass."),
-    mark("{name} had {share}, the {ordinal} most likely, and the dice accepted it."),
+    mark("{name} had the {ordinal} best chance, {share}, and passed the random check."),
+    mark("{name} was the {ordinal} most likely, with {share}, and was accepted at random."),
     mark("{name} was accepted, u < p ÷ q: p = {share} (ln p = {log}), final rank {place}; raw p = {raw}, raw rank "
          "{rank}."),
 )  # fmt: skip
 _BEST_INSTEAD = Saying(
-    mark("{name} had the best chance, {share}, and the dice chose it instead."),
-    mark("{name} had {share}, the most likely, and the dice chose it instead."),
-    mark("{name} was drawn from what the refused draft left of p: p = {share} (ln p = {log}), final rank 1; raw p = "
-         "{raw}, raw rank {rank}."),
+    mark("{name} had the best chance, {share}, and was drawn instead."),
+    mark("{name} was the most likely, with {share}, and was drawn instead."),
+    mark("{name} was drawn from p minus the rejected draft: p = {share} (ln p = {log}), final rank 1; raw p "
+        "= {raw}, raw rank {rank}."),
 )  # fmt: skip
 _INSTEAD = Saying(
-    mark("{name} had {share}, the {ordinal} best chance, and the dice chose it instead."),
-    mark("{name} had {share}, the {ordinal} most likely, and the dice chose it instead."),
-    mark("{name} was drawn from what the refused draft left of p: p = {share} (ln p = {log}), final rank {place}; raw "
-         "p = {raw}, raw rank {rank}."),
+    mark("{name} had the {ordinal} best chance, {share}, and was drawn instead."),
+    mark("{name} was the {ordinal} most likely, with {share}, and was drawn instead."),
+    mark("{name} was drawn from p minus the rejected draft: p = {share} (ln p = {log}), final rank {place}; "
+        "raw p = {raw}, raw rank {rank}."),
 )  # fmt: skip
 _BY_ORIGIN = {"draft": (_BEST_ACCEPTED, _ACCEPTED), "correction": (_BEST_INSTEAD, _INSTEAD)}
 
 
 def sampling_template(event: TokenChosen) -> Saying:
-    """What the dice did: they choose, or they judge a draft. The saying wants the token's figures and its place."""
+    """Return the sentence template for a sampled token: drawn, accepted from a draft, or drawn instead of one. It needs
+    the token's numbers and `rank_fields`.
+    """
     best, other = _BY_ORIGIN.get(event.origin, (_BEST_DRAWN, _DRAWN))
     return best if final_rank(event) == 1 else other
 
 
 def final_rank(event: TokenChosen) -> int:
-    """Where it stands among what is left."""
+    """Return the rank after processing."""
     return event.final_rank or event.rank
 
 
 def rank_fields(event: TokenChosen) -> dict[str, str]:
-    """The same for a sentence: `ordinal` and `place`."""
+    """Return the final rank as the sentence fields `ordinal` and `place`."""
     return {"ordinal": ordinal(final_rank(event)), "place": f"{final_rank(event):,}"}
 
 
 def runner_up(event: TokenChosen) -> Alternative | None:
-    """The likeliest other token after the settings."""
+    """Return the likeliest other token after processing; None if there is none."""
     others = [item for item in event.alternatives if item.id != event.id and item.probability > 0]
     return max(others, key=lambda item: item.probability, default=None)
 
 
 def is_only_survivor(event: TokenChosen) -> bool:
-    """Whether the settings left nothing else."""
+    """Return whether processing left no other token."""
     return bool(event.funnel) and event.funnel[-1].survivors == 1
 
 
@@ -97,24 +99,24 @@ _ONLY = Saying(
     mark("{name} was the only candidate with p > 0: p = {share}."),
 )
 _BALANCED = Saying(
-    mark("{other} was likelier ({rival}), but more like what was written before, so {name} ({share}) was the better "
-         "mix of likely and new."),
-    mark("{other} was likelier ({rival}), but resembled the text before it more ({against}), so {name} with {share} "
-         "had the better balance."),
+    mark("{other} was likelier ({rival}), but more similar to the text so far, so {name} ({share}) was the "
+        "better mix of likely and new."),
+    mark("{other} was likelier ({rival}), but more similar to the previous text ({against}), so {name} with "
+        "{share} had the better balance."),
     mark("{name}: p = {share}, max cos = {likeness}, score {score}; {other}: p = {rival}, max cos = {likeness2}, score "
          "{score2}."),
 )  # fmt: skip
 _AHEAD = Saying(
     mark("{name} was the likeliest of {count} ({share}), and new enough to stay ahead of {other}."),
-    mark("{name} was the likeliest of {count} candidates ({share}), and with a likeness of {likeness} to the text "
-         "before it still the best balanced: its score is {score}, that of {other} {score2}."),
+    mark("{name} was the likeliest of {count} candidates ({share}), and with a similarity of {likeness} to "
+        "the previous text still the best balanced: its score is {score}, that of {other} {score2}."),
     mark("{name}, the likeliest of {count}: p = {share}, max cos = {likeness}, score {score}; second is {other} with "
          "score {score2}."),
 )  # fmt: skip
 
 
 def explain_contrastive(event: TokenChosen) -> Sentence:
-    """Why this candidate, with the figures of the one it was chosen before."""
+    """Explain why this candidate was chosen, compared with its rival."""
     tried = [item for item in event.alternatives if item.score is not None and item.probability > 0]
     mine = next((item for item in tried if item.id == event.id), None)
     facts = {"name": quote(event.piece, event.is_special), "share": share(event.probability)}
@@ -141,7 +143,7 @@ def _explain_ahead(mine: Alternative, tried: list[Alternative]) -> Sentence:
 
 
 def _scores_of_both(mine: Alternative, other: Alternative) -> dict[str, str]:
-    """Likeness and score of both."""
+    """Return the similarity and score of both."""
     digits = depth.pick(2, 2, 4)
     return {
         "likeness": decimal(mine.degeneration_penalty or 0.0, digits),
@@ -152,16 +154,16 @@ def _scores_of_both(mine: Alternative, other: Alternative) -> dict[str, str]:
 
 
 def _compared_similarities(likelier: Alternative, mine: Alternative) -> SentenceNumber:
-    """Both likenesses, with as many digits as tell them apart."""
+    """Return both similarities with enough digits to distinguish them."""
     digits = 2
     old, new = likelier.degeneration_penalty or 0.0, mine.degeneration_penalty or 0.0
     while decimal(old, digits) == decimal(new, digits) and digits < 6:
         digits += 1
-    return SentenceNumber(tr("{one} against {other}").format(one=decimal(old, digits), other=decimal(new, digits)))
+    return SentenceNumber(tr("{one} versus {other}").format(one=decimal(old, digits), other=decimal(new, digits)))
 
 
 _ALONE = Saying(
-    mark("The model's early guess was held against its last one, but only {name} was left to choose."),
+    mark("The model's early guess was compared with its final one, but only {name} was left to choose."),
     mark("Layer {layer} differed most from the last one, but only {name} was left to choose."),
     mark("Premature layer {layer} (JSD {divergence}); {name} is the only survivor."),
 )
@@ -169,49 +171,50 @@ _EXACT = mark(
     "Premature layer {layer} (JSD {divergence}): p of {name} {old} → {new} (ln p = {log}), final rank {place}."
 )
 _MOVED = Saying(
-    mark("The model's early guess was held against its last one: {name} went from {old} to {new}, the most of all."),
-    mark("Layer {layer} differed most from the last one. Set against its guess, {name} went from {old} to {new}, the "
-         "most of all."),
+    mark("The model's early guess was compared with its final one: {name} went from {old} to {new}, the "
+        "best of all."),
+    mark("Layer {layer} differed most from the last one. In contrast with it, {name} went from {old} to "
+        "{new}, the highest of all."),
     _EXACT,
 )  # fmt: skip
 _KEPT = Saying(
-    mark("The model's early guess was held against its last one: {name} kept its {new}, the most of all."),
-    mark("Layer {layer} differed most from the last one. Set against its guess, {name} kept its {new}, the most of "
-         "all."),
+    mark("The model's early guess was compared with its final one: {name} kept its {new}, the best of all."),
+    mark("Layer {layer} differed most from the last one. In contrast with it, {name} kept its {new}, the "
+        "highest of all."),
     _EXACT,
 )  # fmt: skip
 _MOVED_BEST = Saying(
-    mark("The model's early guess was held against its last one: {name} went from {old} to {new}, the best chance, and "
-         "the dice chose it."),
-    mark("Layer {layer} differed most from the last one. Set against its guess, {name} went from {old} to {new}, the "
-         "most likely, and the dice chose it."),
+    mark("The model's early guess was compared with its final one: {name} went from {old} to {new}, the "
+        "best chance, and was drawn."),
+    mark("Layer {layer} differed most from the last one. In contrast with it, {name} went from {old} to "
+        "{new}, the most likely, and was drawn."),
     _EXACT,
 )  # fmt: skip
 _KEPT_BEST = Saying(
-    mark("The model's early guess was held against its last one: {name} kept its {new}, the best chance, and the dice "
-         "chose it."),
-    mark("Layer {layer} differed most from the last one. Set against its guess, {name} kept its {new}, the most "
-         "likely, and the dice chose it."),
+    mark("The model's early guess was compared with its final one: {name} kept its {new}, the best chance, "
+        "and was drawn."),
+    mark("Layer {layer} differed most from the last one. In contrast with it, {name} kept its {new}, the "
+        "most likely, and was drawn."),
     _EXACT,
 )  # fmt: skip
 _MOVED_NTH = Saying(
-    mark("The model's early guess was held against its last one: {name} went from {old} to {new}, the {ordinal} best "
-         "chance, and the dice chose it."),
-    mark("Layer {layer} differed most from the last one. Set against its guess, {name} went from {old} to {new}, the "
-         "{ordinal} most likely, and the dice chose it."),
+    mark("The model's early guess was compared with its final one: {name} went from {old} to {new}, the "
+        "{ordinal} best chance, and was drawn."),
+    mark("Layer {layer} differed most from the last one. In contrast with it, {name} went from {old} to "
+        "{new}, the {ordinal} most likely, and was drawn."),
     _EXACT,
 )  # fmt: skip
 _KEPT_NTH = Saying(
-    mark("The model's early guess was held against its last one: {name} kept its {new}, the {ordinal} best chance, and "
-         "the dice chose it."),
-    mark("Layer {layer} differed most from the last one. Set against its guess, {name} kept its {new}, the {ordinal} "
-         "most likely, and the dice chose it."),
+    mark("The model's early guess was compared with its final one: {name} kept its {new}, the {ordinal} "
+        "best chance, and was drawn."),
+    mark("Layer {layer} differed most from the last one. In contrast with it, {name} kept its {new}, the "
+        "{ordinal} most likely, and was drawn."),
     _EXACT,
 )  # fmt: skip
 
 
 def explain_dola(event: TokenChosen, choice: LayerChoice) -> Sentence:
-    """What came of holding a lower layer's guess against the last one's."""
+    """Explain how contrasting with a lower layer changed the token's probability."""
     facts = {
         "layer": f"{choice.layer}",
         "divergence": format_full(dict(choice.divergences).get(choice.layer, 0.0)),

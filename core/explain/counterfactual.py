@@ -1,4 +1,4 @@
-"""What would be otherwise at a step under other settings, in a few sentences held by the figures of both sides."""
+"""Explain what would change at a step under other settings, in a few sentences with the numbers of both sides."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 _NOTHING = Saying(
     mark("Nothing would be different here."),
     mark("Nothing would be different at this step."),
-    mark("Every share would be as it was at this step."),
+    mark("All probabilities would be unchanged at this step."),
 )
 _OTHER = Saying(
-    mark("{other} would be written instead of {name}: it would have {new}, and had {old}."),
-    mark("{other} would be chosen instead of {name}: with {new}, where it had {old}."),
+    mark("{other} would be written instead of {name}: {new} instead of {old}."),
+    mark("{other} would be chosen instead of {name}, with {new} instead of {old}."),
     mark("{other} would be chosen instead of {name}; p of {other} {old} → {new}."),
 )
 _OTHER_ALIKE = Saying(
-    mark("{other} would be written instead of {name}: it would have {new}, as before."),
+    mark("{other} would be written instead of {name}, with {new} as before."),
     mark("{other} would be chosen instead of {name}, with {new} as before."),
     mark("{other} would be chosen instead of {name}; p of {other} = {new} on both sides."),
 )
@@ -38,22 +38,22 @@ _STILL_ALIKE = Saying(
 )
 _GONE = Saying(
     mark("{name} could not be written here."),
-    mark("{name} would be cut: something else would be chosen."),
-    mark("{name} would have p = 0, from {old}: something else would be chosen."),
+    mark("{name} would be cut: another token would be chosen."),
+    mark("{name} would have p = 0 instead of {old}: another token would be chosen."),
 )
 _WOULD_HAVE = Saying(
-    mark("{name} would have {new} instead of {old}; whether it would be written is not known."),
-    mark("{name} would have {new} instead of {old}; whether it would be chosen is not known."),
-    mark("p of {name} {old} → {new}; whether it would be chosen is not known."),
+    mark("{name} would have {new} instead of {old}; it is unknown whether it would be written."),
+    mark("{name} would have {new} instead of {old}; it is unknown whether it would be chosen."),
+    mark("p of {name} {old} → {new}; it is unknown whether it would be chosen."),
 )
 _LEFT = Saying(
-    mark("{new} words and word pieces would be left to choose from, where there were {old}."),
-    mark("{new} tokens would be left, where there were {old}."),
-    mark("Survivors of every stage: {old} → {new}."),
+    mark("{new} words and word pieces would be left to choose from, instead of {old}."),
+    mark("{new} tokens would be left instead of {old}."),
+    mark("Survivors of all stages: {old} → {new}."),
 )
 _CUT = Saying(
     mark("{name}, which had {old}, would be out."),
-    mark("{name} would be cut, which had {old}."),
+    mark("{name}, which had {old}, would be cut."),
     mark("{name} would be cut: p {old} → 0."),
 )
 _KEPT = Saying(
@@ -64,8 +64,9 @@ _KEPT = Saying(
 
 
 def explain_what_if(before: TokenChosen, after: TokenChosen, is_decided: bool) -> Sentence:
-    """What is chosen, left and cut otherwise, at the depth and in the language of now; `core.what_if` gives the three
-    of one step."""
+    """Explain how choice, survivors and cuts would change, at the current level of detail and language; `core.what_if`
+    returns the three arguments for a step.
+    """
     if before == after:
         return _NOTHING.say()
     return together(
@@ -96,7 +97,7 @@ def _explain_survivors(before: TokenChosen, after: TokenChosen) -> Sentence:
 
 
 def _explain_membership(before: TokenChosen, after: TokenChosen) -> Sentence:
-    """The likeliest token that is out now, or in; the chosen ones are spoken of already."""
+    """Name the likeliest token that is newly cut or newly kept, other than the chosen ones."""
     chosen_ids = (before.id, after.id)
     was, comes = (
         {item.id: item for item in each.alternatives if item.id not in chosen_ids} for each in (before, after)

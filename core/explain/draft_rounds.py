@@ -1,4 +1,4 @@
-"""A round of speculation in words: what was drafted, what was kept, and why a token was accepted or refused."""
+"""Explain a round of speculation: what was drafted and accepted, and why a token was accepted or rejected."""
 
 from __future__ import annotations
 
@@ -15,55 +15,56 @@ if TYPE_CHECKING:
 
 _ONE_DRAFTED = Saying(
     mark("1 word piece was guessed ahead, and checked in one go."),
-    mark("1 token drafted, and checked in one pass of the model."),
-    mark("1 node drafted (length asked for: {length}), verified in one pass of the target."),
+    mark("1 token drafted, and verified in one pass of the model."),
+    mark("1 node drafted (requested length: {length}), verified in one pass of the target."),
 )
 _DRAFTED = Saying(
     mark("{count} word pieces were guessed ahead, all checked in one go."),
-    mark("{count} tokens drafted, all checked in one pass of the model."),
-    mark("{count} nodes drafted in a chain (length asked for: {length}), verified in one pass of the target."),
+    mark("{count} tokens drafted, all verified in one pass of the model."),
+    mark("{count} nodes drafted in a chain (requested length: {length}), verified in one pass of the target."),
 )
 _TREE_DRAFTED = Saying(
     mark("{count} word pieces were guessed ahead, in several versions, all checked in one go."),
-    mark("{count} tokens drafted in a tree {depth} deep, all checked in one pass of the model."),
-    mark("{count} nodes drafted in a tree {depth} deep (length asked for: {length}), verified in one pass of the "
-         "target."),
+    mark("{count} tokens drafted in a tree of depth {depth}, all verified in one pass of the model."),
+    mark("{count} nodes drafted in a tree of depth {depth} (requested length: {length}), verified in one "
+        "pass of the target."),
 )  # fmt: skip
-_IT_WAS_NOT = Saying(mark("it was wrong"), mark("it was not kept"), mark("0 of 1 accepted"))
-_NONE_WAS = Saying(mark("none was right"), mark("none was kept"), mark("0 of {count} accepted"))
-_IT_WAS = Saying(mark("it was right"), mark("it was kept"), mark("1 of 1 accepted"))
-_ALL_WERE = Saying(mark("all {kept} were right"), mark("all {kept} were kept"), mark("{kept} of {count} accepted"))
-_ONE_WAS = Saying(mark("1 was right"), mark("1 was kept"), mark("1 of {count} accepted"))
-_SOME_WERE = Saying(mark("{kept} were right"), mark("{kept} were kept"), mark("{kept} of {count} accepted"))
+_IT_WAS_NOT = Saying(mark("it was wrong"), mark("it was rejected"), mark("0 of 1 accepted"))
+_NONE_WAS = Saying(mark("none was right"), mark("none was accepted"), mark("0 of {count} accepted"))
+_IT_WAS = Saying(mark("it was right"), mark("it was accepted"), mark("1 of 1 accepted"))
+_ALL_WERE = Saying(mark("all {kept} were right"), mark("all {kept} were accepted"), mark("{kept} of {count} accepted"))
+_ONE_WAS = Saying(mark("1 was right"), mark("1 was accepted"), mark("1 of {count} accepted"))
+_SOME_WERE = Saying(mark("{kept} were right"), mark("{kept} were accepted"), mark("{kept} of {count} accepted"))
 _ENDINGS: dict[ExtraKind, Saying] = {
     "bonus": Saying(
-        mark("{outcome}, and {extra} came on top for nothing."),
+        mark("{outcome}, and {extra} came free."),
         mark("{outcome}, and {extra} came as a bonus from the same pass."),
         mark("{outcome}; bonus {extra} from the same pass."),
     ),
     "correction": Saying(
         mark("{outcome}; where the guess went wrong, the model wrote {extra}."),
-        mark("{outcome}; the model put {extra} in place of what it refused."),
-        mark("{outcome}; correction {extra} at the first refusal."),
+        mark("{outcome}; the model replaced the first rejected one with {extra}."),
+        mark("{outcome}; correction {extra} at the first rejection."),
     ),
     "none": Saying(
         mark("{outcome}; the text ended there."),
         mark("{outcome}; the text ended there."),
-        mark("{outcome}; the text ended there, without a token of the target's own."),
+        mark("{outcome}; the text ended there, without an extra token of the target."),
     ),
 }
 _EXTRAS: dict[ExtraKind, Saying] = {
     "bonus": Saying(
-        mark("Everything guessed before it was right, and checking gave one more for nothing."),
-        mark("Every drafted token on this path was accepted, and the same pass of the model gave one more for "
-             "nothing."),
-        mark("Every node of this path was accepted: the bonus comes from p behind its last node, in the same pass."),
+        mark("Every guess before it was right, and checking gave one more for free."),
+        mark("Every drafted token on this path was accepted, and the same pass of the model gave one more "
+            "for free."),
+        mark("Every node of this path was accepted: the bonus is chosen from p after its last node, in the "
+            "same pass."),
     ),
     "correction": Saying(
-        mark("Here the model would not have what was guessed, and wrote its own instead."),
-        mark("Here the model disagreed with the draft, and wrote its own token instead."),
-        mark("Here the draft was refused: the correction comes from the target's p, less what was refused where dice "
-             "decide."),
+        mark("Here the model rejected the guess and wrote its own choice."),
+        mark("Here the model disagreed with the draft and wrote its own token."),
+        mark("Here the draft was rejected: the correction is chosen from the target's p, minus the rejected "
+            "part when sampling."),
     ),
 }  # fmt: skip
 _COMPARED = Saying(
@@ -72,9 +73,9 @@ _COMPARED = Saying(
     mark("{who} gave {name} q = {share}{others}, the target p = {target}."),
 )
 _UNREACHED = Saying(
-    mark("{who} gave {name} {share}{others}. Nobody looked at it: {reason}."),
-    mark("{who} gave {name} {share}{others}. It was never compared: {reason}."),
-    mark("{who} gave {name} q = {share}{others}. It was never compared: {reason}."),
+    mark("{who} gave {name} {share}{others}. It was not checked: {reason}."),
+    mark("{who} gave {name} {share}{others}. It was not compared: {reason}."),
+    mark("{who} gave {name} q = {share}{others}. It was not compared: {reason}."),
 )
 _TEXT_HAD_ENDED = mark("the text had ended")
 _ANOTHER_TAKEN = mark("another token was accepted in its place")
@@ -82,39 +83,39 @@ _PARENT_OUT = mark("a token before it was not accepted")
 _ANOTHER_TAKEN_PLAINLY = mark("another guess was taken in its place")
 _PARENT_OUT_PLAINLY = mark("a guess before it was wrong")
 _CERTAINLY_ACCEPTED = Saying(
-    mark("The model likes it at least as much, so it may stay whatever the dice say."),
-    mark("The model likes it at least as much as the drafter, so it is accepted whatever the die says."),
+    mark("The model rates it at least as likely, so it stays in any case."),
+    mark("The model rates it at least as likely as the drafter, so it is always accepted."),
     mark("With p ≥ q, min(1, p ÷ q) = 1: accepted."),
 )
 _RANDOMLY_ACCEPTED = Saying(
-    mark("Dice decided, with a chance of {chance}: it may stay."),
-    mark("Accepted if the die is below {ratio}; it showed {die}, so it was accepted."),
-    mark("The die u = {die} < {ratio} = min(1, p ÷ q): accepted."),
+    mark("Chance decided, with odds of {chance}: it stays."),
+    mark("Accepted if the random number is below {ratio}; it was {die}, so it was accepted."),
+    mark("Random number u = {die} < {ratio} = min(1, p ÷ q): accepted."),
 )
 _RANDOMLY_REJECTED = Saying(
-    mark("Dice decided, with a chance of {chance}: it had to go."),
-    mark("Accepted if the die is below {ratio}; it showed {die}, so it was refused."),
-    mark("The die u = {die} ≥ {ratio} = min(1, p ÷ q): refused."),
+    mark("Chance decided, with odds of {chance}: it was dropped."),
+    mark("Accepted if the random number is below {ratio}; it was {die}, so it was rejected."),
+    mark("Random number u = {die} ≥ {ratio} = min(1, p ÷ q): rejected."),
 )
 _SAME = Saying(
-    mark("It is what the model itself would write here, so it may stay."),
-    mark("It is what the model alone would write here, so it was accepted."),
-    mark("It equals the target's own choice here: accepted."),
+    mark("The model itself would write it here, so it stays."),
+    mark("The model alone would choose it here, so it was accepted."),
+    mark("It equals the target's own choice: accepted."),
 )
 _OTHER = Saying(
-    mark("The model itself would write {other} here, so it had to go."),
-    mark("The model alone would write {other} here, so it was refused."),
-    mark("The target's own choice here is {other}: refused."),
+    mark("The model itself would write {other} here, so it was dropped."),
+    mark("The model alone would choose {other} here, so it was rejected."),
+    mark("The target's own choice is {other}: rejected."),
 )
 _ANOTHER = Saying(
-    mark("The model itself would write something else here, so it had to go."),
-    mark("The model alone would write another token here, so it was refused."),
-    mark("The target's own choice here is another: refused."),
+    mark("The model itself would write something else here, so it was dropped."),
+    mark("The model alone would choose another token here, so it was rejected."),
+    mark("The target's own choice is different: rejected."),
 )
 _FORBIDDEN = Saying(
-    mark("The grammar forbids it here, so it had to go."),
-    mark("The grammar forbids it here, so it was refused."),
-    mark("Stage grammar set its logit to −∞: refused."),
+    mark("The grammar forbids it here, so it was dropped."),
+    mark("The grammar forbids it here, so it was rejected."),
+    mark("Stage grammar set its logit to −∞: rejected."),
 )
 _DRAFTER = Saying(mark("The quick guess"), mark("The drafter"), mark("The drafter"))
 _NAMED_DRAFTER = Saying(mark("The quick guess of {model}"), mark("The drafter {model}"), mark("The drafter {model}"))
@@ -127,14 +128,14 @@ _TOO = Saying(
 )
 
 _POOL = Saying(
-    mark("The model has {size} short phrases in store."),
-    mark("The pool holds {size} n-grams; those that begin with the last token were checked."),
-    mark("Pool: {size} n-grams, of which those behind the last token were verified as a prefix tree."),
+    mark("The model has stored {size} short phrases."),
+    mark("The pool has {size} n-grams; those that begin with the last token were verified."),
+    mark("Pool: {size} n-grams, of which those after the last token were verified as a prefix tree."),
 )
 _FOUND = Saying(
-    mark("While it checked, it thought of {found}."),
-    mark("The same pass brought {found}."),
-    mark("New n-grams of this pass's window: {found}."),
+    mark("While checking, it found {found}."),
+    mark("The same pass added {found}."),
+    mark("New n-grams from this pass's window: {found}."),
 )
 _MAX_LISTED = 5
 _LETTER_ONLY = Saying(mark("helper {letter}"), mark("drafter {letter}"), mark("drafter {letter}"))
@@ -143,32 +144,33 @@ _LETTER_AND_NAME = Saying(
 )  # fmt: skip
 _CHOSEN: dict[ChoiceReason, Saying] = {
     "best": Saying(
-        mark("{who} was asked: it has saved the most time so far."),
-        mark("{who} was asked: with it the text has grown {worth} times as fast as without drafts, the most so far."),
-        mark("Asked: {who}, by what each has earned, speed ÷ plain decoding's ({how}): {worths}."),
+        mark("{who} was used: it has saved the most time so far."),
+        mark("{who} was used: with it the text has grown {worth} times as fast as without drafts, the best "
+            "so far."),
+        mark("Used: {who}, by speed-up so far (speed ÷ plain decoding, {how}): {worths}."),
     ),
     "untried": Saying(
-        mark("{who} was asked: it has hardly been tried."),
-        mark("{who} was asked, to see what it earns: it had drafted {times}."),
-        mark("Asked: {who}, which had drafted {times}; each drafts twice before any is judged."),
+        mark("{who} was used: it has hardly been tried."),
+        mark("{who} was used to measure its speed-up: it had drafted {times}."),
+        mark("Used: {who}, which had drafted {times}; each drafts twice before they are compared."),
     ),
     "retried": Saying(
-        mark("{who} was asked again: it may have become better."),
-        mark("{who} was asked again: so far {best} has earned more, but it was asked so seldom that it may earn more "
-             "still."),
-        mark("Asked: {who} ({times} so far), by discounted UCB over what each has earned, speed ÷ plain decoding's "
-             "({how}): {worths}."),
+        mark("{who} was tried again: it may have improved."),
+        mark("{who} was tried again: {best} has been faster so far, but too few rounds of {who} have been "
+            "measured."),
+        mark("Used: {who} ({times} so far), by discounted UCB over the speed-ups (speed ÷ plain decoding, "
+            "{how}): {worths}."),
     ),
     "silent": Saying(
-        mark("{silent} had no guess, so {who} was asked."),
-        mark("{silent} had no guess, so {who} was asked."),
-        mark("{silent} proposed nothing; next by what each has earned, speed ÷ plain decoding's ({how}): {worths}."),
+        mark("{silent} proposed nothing, so {who} was used."),
+        mark("{silent} proposed nothing, so {who} was used."),
+        mark("{silent} proposed nothing; next by speed-up (speed ÷ plain decoding, {how}): {worths}."),
     ),
 }  # fmt: skip
 
 
 def explain_choice(event: DraftRound, drafters: Sequence[str] = ()) -> Sentence:
-    """Which of several drafters was asked, and why; empty where there was no choice. `drafters`: their names."""
+    """Explain which of several drafters a round used, and why; empty if there was only one. `drafters` are their names."""
     choice = event.choice
     if choice is None:
         return Sentence()
@@ -185,7 +187,9 @@ def explain_choice(event: DraftRound, drafters: Sequence[str] = ()) -> Sentence:
 
 
 def explain_pool(event: DraftRound) -> Sentence:
-    """What lookahead decoding holds, and which n-grams the round's pass brought; empty for any other strategy."""
+    """Explain the n-gram pool of lookahead decoding and the n-grams added by the round's pass; empty for other
+    strategies.
+    """
     pool = event.pool
     if pool is None:
         return Sentence()
@@ -206,7 +210,7 @@ def _drafter_name(number: int, names: Sequence[str]) -> str:
 
 
 def explain_round(event: DraftRound) -> Sentence:
-    """Two sentences on a round, at the depth and in the language of now."""
+    """Explain a round in two sentences, at the current level of detail and language."""
     deep = max((node.depth for node in event.nodes), default=0)
     drafted, kept = len(event.nodes), len(event.accepted)
     facts = {"count": f"{drafted:,}", "depth": f"{deep}", "length": f"{event.length}", "kept": f"{kept}"}
@@ -219,9 +223,10 @@ def explain_round(event: DraftRound) -> Sentence:
 
 
 def explain_draft(node: DraftNode, event: DraftRound, drafters: Sequence[str] = ()) -> Sentence:
-    """Why this drafted token was accepted, refused or never looked at; ratio and die where dice decided.
+    """Explain why a drafted token was accepted, rejected or not compared, with ratio and random number where sampling
+    decided.
 
-    `drafters`: what they are called, in their order; without names they are told apart by letters.
+    `drafters` are their names, in order; unnamed ones are distinguished by letters.
     """
     facts = {
         "who": _drafter_phrase(node, event, drafters),
@@ -238,7 +243,7 @@ def explain_draft(node: DraftNode, event: DraftRound, drafters: Sequence[str] = 
 
 
 def explain_extra(event: DraftRound) -> Sentence:
-    """Where the token that the target itself added comes from; empty where there is none."""
+    """Explain the token added by the target itself; empty if there is none."""
     return _EXTRAS[event.extra_kind].say() if event.extra_kind in _EXTRAS else Sentence()
 
 

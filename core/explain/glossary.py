@@ -1,8 +1,8 @@
-"""The field's terms, each in one sentence at every depth, with the paper or document it comes from.
+"""Glossary of the field: each term explained in one sentence per level of detail, with its source.
 
-The data are `resources/glossary/*.toml`, a file per group: tables of `id`, `term`, `also` (other names it is found
-by), `term_for` (what in the program it explains: `param.top_k`, `strategy.greedy`, `cache.sink`, `view.tree`), `plain`,
-`usual`, `exact`, `source` and `address`.
+The data are `resources/glossary/*.toml`, a file per group: tables of `id`, `term`, `also` (synonyms for search), `of`
+(what in the program it explains: `param.top_k`, `strategy.greedy`, `cache.sink`, `view.tree`), `plain`, `usual`,
+`exact`, `source` and `address`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from resources.language import tr
 
 
 class GlossaryTerm(NamedTuple):
-    """One term as it stands in its file, in English; `title` and `sentence` are for people."""
+    """A term as stored in its file, in English; `title` and `sentence` are translated."""
 
     id: str
     term: str
@@ -26,28 +26,28 @@ class GlossaryTerm(NamedTuple):
     usual: str
     exact: str
     source: str
-    """Author, title and year of where it comes from."""
+    """Author, title and year of the source."""
     address: str
-    """Where that can be read, https."""
+    """URL of the source, https."""
     also: tuple[str, ...] = ()
     of: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
-        """Its name in the language of now; in another than English, that behind it."""
+        """Name in the current language, followed by the English name if that differs."""
         own = tr(self.term)
         return own if own == self.term else tr("{own} ({english})").format(own=own, english=self.term)
 
     @property
     def sentence(self) -> str:
-        """What it means, at the depth and in the language of now."""
+        """Explanation at the current level of detail and language."""
         return tr(depth.pick(self.plain, self.usual, self.exact))
 
 
 @cache
 def terms() -> Mapping[str, GlossaryTerm]:
-    """Every term by its id, in the order of the files."""
-    import tomllib  # the window is seen before anybody asks for a term
+    """Return all terms by id, in the order of the files."""
+    import tomllib  # not needed before the first term is requested
 
     found: dict[str, GlossaryTerm] = {}
     for file in sorted(resources.path("glossary").glob("*.toml")):
@@ -57,12 +57,12 @@ def terms() -> Mapping[str, GlossaryTerm]:
 
 
 def term(name: str) -> GlossaryTerm:
-    """The term of that id. Raises KeyError."""
+    """Return the term with that id. Raises KeyError."""
     return terms()[name]
 
 
 def term_for(name: str) -> GlossaryTerm | None:
-    """The term that explains a part of the program (`param.top_k`, `strategy.greedy`); None where there is none."""
+    """Return the term that explains a part of the program (`param.top_k`, `strategy.greedy`); None if there is none."""
     return _terms_by_subject().get(name)
 
 
@@ -72,8 +72,9 @@ def _terms_by_subject() -> Mapping[str, GlossaryTerm]:
 
 
 def search_terms(text: str) -> list[GlossaryTerm]:
-    """Terms that a few letters of a name (English or the language of now) or of the sentence fit, best first; all
-    where there are no letters."""
+    """Return terms whose name (in English or the current language) or sentence matches the search text, best first; all
+    terms for an empty text.
+    """
     wanted = text.casefold().split()
     ranked = [(_match_rank(each, wanted), number, each) for number, each in enumerate(terms().values())]
     return [each for place, _, each in sorted(ranked, key=lambda item: item[:2]) if place < _NO_MATCH]
@@ -83,7 +84,7 @@ _NO_MATCH = 4
 
 
 def _match_rank(each: GlossaryTerm, words: list[str]) -> int:
-    """0: a name begins so; 1: a word of a name does; 2: it is in a name; 3: in the sentence."""
+    """Rank a match: 0: a name starts with the text; 1: words of a name start with it; 2: in a name; 3: in the sentence."""
     names = [name.casefold() for name in (each.term, each.id.replace("_", " "), tr(each.term), *each.also)]
     whole = " ".join(words)
     if any(name.startswith(whole) for name in names):

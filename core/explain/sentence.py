@@ -1,6 +1,6 @@
-"""A sentence that knows where its figures stand, so that a view can make them stand out without reading it.
+"""Sentences that record the positions of their numbers, so that a view can highlight them.
 
-What it says is a `Saying`: one claim, worded for each depth, each a whole sentence that can be translated.
+Each is made from a `Saying`: one statement, worded for each level of detail, as a whole translatable sentence.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from resources.language import tr
 
 _NARROW = ("%", "−")
 _CLOSING = "。！？；："
-"""Punctuation that needs no space behind it."""
+"""Punctuation that needs no space after it."""
 
 
 class SentenceNumber(str):
-    """A number in words that a reader looks for first: `31 %`, `14 of 2,048`."""
+    """A number or quantity to highlight in a sentence: `31 %`, `14 of 2,048`."""
 
     __slots__ = ()
 
 
 class Sentence(str):
-    """Plain words; `figures` are the stretches [start, stop) of it that are figures."""
+    """Plain text; `figures` are the ranges [start, stop) of its numbers."""
 
     __slots__ = ("figures",)
     figures: tuple[tuple[int, int], ...]
@@ -39,34 +39,35 @@ class Sentence(str):
 
 
 class Saying(NamedTuple):
-    """One claim in the words of each depth, marked for translation; its places have names."""
+    """A sentence template for each level of detail, marked for translation, with named placeholders."""
 
     plain: str
     usual: str
     exact: str
 
     def words(self, **values: str) -> Sentence:
-        """In the depth and language of now, with `values` in the places it has; others are left out."""
+        """Fill the template for the current level of detail and language; unused `values` are ignored."""
         return fill(tr(depth.pick(*self)), **values)
 
     def say(self, **values: str) -> Sentence:
-        """`words`, beginning with a capital letter."""
+        """Fill the template and capitalize the result."""
         return capitalize(self.words(**values))
 
 
 def format_sentence(template: str, *values: str, **named: str) -> Sentence:
-    """`fill`, beginning with a capital letter."""
+    """Fill the template and capitalize the result."""
     return capitalize(fill(template, *values, **named))
 
 
 def capitalize(sentence: Sentence) -> Sentence:
-    """The same, beginning with a capital letter."""
+    """Capitalize the first letter of a sentence."""
     return Sentence(sentence[:1].upper() + sentence[1:], sentence.figures)
 
 
 def fill(template: str, *values: str, **named: str) -> Sentence:
-    """The template with `values` in place of its `{}`, in order, and `named` in those with a name; figures in them go
-    along."""
+    """Replace each `{}` of a template by the next of `values`, and named placeholders by `named`; ranges of numbers are
+    kept.
+    """
     given = iter(values)
     parts: list[str] = []
     for literal, name, _, _ in Formatter().parse(template):
@@ -78,7 +79,9 @@ def fill(template: str, *values: str, **named: str) -> Sentence:
 
 
 def _script_gap(part: str, behind: str) -> str:
-    """A space where Chinese meets Latin letters or digits: which does, is known only once the places are filled."""
+    """Return the space between Chinese and Latin letters or digits: whether one is needed depends on the filled-in
+    values.
+    """
     one, other = part[-1:], behind[:1]
     wide, narrow = (one, other) if _is_han(one) else (other, one)
     return " " if _is_han(wide) and (narrow in _NARROW or (narrow.isascii() and narrow.isalnum())) else ""
@@ -89,12 +92,12 @@ def _is_han(letter: str) -> bool:
 
 
 def together(*sentences: str) -> Sentence:
-    """Sentences in a row, with a space between where the script has one; empty ones are left out."""
+    """Join sentences, with spaces where the script uses them; skip empty ones."""
     return _join((sentence, "" if sentence[-1] in _CLOSING else " ") for sentence in sentences if sentence)
 
 
 def _join(parts: Iterable[tuple[str, str]]) -> Sentence:
-    """Parts, each with what stands between it and the next."""
+    """Join parts, each given with the separator that follows it."""
     text, between = "", ""
     figures: list[tuple[int, int]] = []
     for part, behind in parts:

@@ -1,4 +1,4 @@
-"""What the settings did at a step: what they forbade or put ahead, what they changed most, what they cut."""
+"""Explain the effect of the settings at a step: what they forbade or moved ahead, changed most, and cut."""
 
 from __future__ import annotations
 
@@ -27,45 +27,47 @@ if TYPE_CHECKING:
     )
 
 _PLAIN_NAMES = {
-    "temperature": mark("the heat of {v}"),
+    "temperature": mark("the temperature of {v}"),
     "top_k": mark("the rule “only the best {v}”"),
-    "top_p": mark("the rule “only the best, until they hold enough”"),
+    "top_p": mark("the rule “only the best, until their chances suffice”"),
     "min_p": mark("the rule “nothing far behind the best”"),
-    "top_h": mark("the rule “only so much doubt”"),
+    "top_h": mark("the rule “only so much uncertainty”"),
     "typical_p": mark("the rule “nothing too obvious or too odd”"),
-    "epsilon_cutoff": mark("the rule “nothing without a real chance”"),
-    "eta_cutoff": mark("the rule “nothing without a real chance at this place”"),
-    "repetition_penalty": mark("the brake on repeated words"),
-    "encoder_repetition_penalty": mark("the pull to the words of the source"),
-    "no_repeat_ngram_size": mark("the rule “no words in a row twice”"),
+    "epsilon_cutoff": mark("the rule “nothing with almost no chance”"),
+    "eta_cutoff": mark("the rule “nothing with almost no chance here”"),
+    "repetition_penalty": mark("the penalty on repeated words"),
+    "encoder_repetition_penalty": mark("the preference for words of the source"),
+    "no_repeat_ngram_size": mark("the rule “no repeated word sequences”"),
     "encoder_no_repeat_ngram_size": mark("the rule “nothing copied from the source”"),
     "bad_words_ids": mark("the list of forbidden words"),
-    "suppress_tokens": mark("the list of what may never be written"),
-    "begin_suppress_tokens": mark("the list of what may not come first"),
+    "suppress_tokens": mark("the list of words that are never written"),
+    "begin_suppress_tokens": mark("the list of words that may not come first"),
     "forced_bos_token_id": mark("the fixed beginning"),
     "forced_eos_token_id": mark("the fixed ending"),
-    "min_length": mark("the demand for a longer text"),
-    "min_new_tokens": mark("the demand for a longer answer"),
-    "exponential_decay_length_penalty": mark("the hurry to the end"),
-    "guidance_scale": mark("the pull to the prompt"),
-    "sequence_bias": mark("the list of wanted and unwanted words"),
-    "remove_invalid_values": mark("the repair of broken numbers"),
-    "renormalize_logits": mark("the new sharing out"),
-    "watermarking_config": mark("the hidden mark"),
-    "grammar": mark("the form that was asked for"),
-    "dola_layers": mark("the look at the early guess"),
-    "dry_multiplier": mark("the brake on repeated passages"),
-    "xtc_probability": mark("the dice that take the likeliest away"),
+    "min_length": mark("the minimum length of the text"),
+    "min_new_tokens": mark("the minimum length of the answer"),
+    "exponential_decay_length_penalty": mark("the growing push to end"),
+    "guidance_scale": mark("the pull towards the prompt"),
+    "sequence_bias": mark("the list of preferred and unwanted words"),
+    "remove_invalid_values": mark("the repair of invalid numbers"),
+    "renormalize_logits": mark("the renormalization"),
+    "watermarking_config": mark("the hidden watermark"),
+    "grammar": mark("the required format"),
+    "dola_layers": mark("the comparison with the early guess"),
+    "dry_multiplier": mark("the penalty on repeated passages"),
+    "xtc_probability": mark("the random removal of the likeliest"),
     "top_n_sigma": mark("the rule “only scores close to the best”"),
-    "mirostat_tau": mark("the aim of a steady surprise"),
-    "dynatemp_high": mark("the heat that follows the doubt"),
-    "watermark_bias": mark("the hidden mark"),
-    "synthid_length": mark("the hidden mark by contest"),
+    "mirostat_tau": mark("the target for a steady surprise"),
+    "dynatemp_high": mark("the temperature that follows the uncertainty"),
+    "watermark_bias": mark("the hidden watermark"),
+    "synthid_length": mark("the hidden tournament watermark"),
 }
 
 
 def stage_name(stage: Stage) -> str:
-    """Its name within a sentence, at the depth and in the language of now; a stranger's is as it says itself."""
+    """Return a stage's name within a sentence, at the current level of detail and language; unknown stages use their
+    own phrase.
+    """
     if depth.current_depth() == depth.EXACT:
         return (
             f"{stage.name} = {_format_value(stage.value)}"
@@ -78,7 +80,7 @@ def stage_name(stage: Stage) -> str:
 
 
 def _has_numeric_setting(stage: Stage) -> bool:
-    """Whether its value is the setting's own; that of a list is how many it holds."""
+    """Return whether the stage's value is that of the setting; for a list it is the number of entries."""
     known = processors.registry.get(stage.name)
     parameter = known.parameter if known is not None else None
     return parameter is None or parameter.kind in ("int", "float")
@@ -89,9 +91,9 @@ def _format_value(value: float) -> str:
 
 
 _NOTABLE_FACTOR = 1.5
-"""A share that a setting made so many times greater or smaller is worth a sentence, …"""
+"""A probability changed by at least this factor is worth a sentence, …"""
 _NEGLIGIBLE = 0.01
-"""… unless it was and is less than this."""
+"""… unless it is below this value both before and after."""
 
 _ALL_FORBIDDEN = Saying(
     mark("{stage} forbids all the {count} the model likes best here."),
@@ -99,8 +101,8 @@ _ALL_FORBIDDEN = Saying(
     mark("Stage {stage} set the logits of raw ranks 1 … {last} to −∞."),
 )
 _ALL_CUT = Saying(
-    mark("{stage} took away all the {count} the model likes best here."),
-    mark("{stage} left out the model's {count} likeliest tokens here."),
+    mark("{stage} removed all the {count} the model likes best here."),
+    mark("{stage} cut the model's {count} likeliest tokens here."),
     mark("Stage {stage} cut raw ranks 1 … {last}."),
 )
 _FIRST_FORBIDDEN = Saying(
@@ -109,31 +111,31 @@ _FIRST_FORBIDDEN = Saying(
     mark("{other} has raw rank 1 with p = {raw}; stage {stage} set its logit to −∞."),
 )
 _FIRST_CUT = Saying(
-    mark("The model liked {other} best, but {stage} took it away."),
-    mark("{other} was the model's first choice, but {stage} left it out."),
+    mark("The model liked {other} best, but {stage} removed it."),
+    mark("{other} was the model's first choice, but {stage} cut it."),
     mark("{other} has raw rank 1 with p = {raw}; stage {stage} cut it."),
 )
 _ONE_FORBIDDEN = Saying(
     mark("{stage} forbids {other}, which the model liked better."),
-    mark("{stage} forbade {other}, which was likelier by the model alone."),
-    mark("Stage {stage} set the logit of {other} to −∞, which has raw rank {rank} with p = {raw}."),
+    mark("{stage} forbade {other}, which had a higher raw probability."),
+    mark("Stage {stage} set the logit of {other} to −∞ (raw rank {rank}, p = {raw})."),
 )
 _ONE_CUT = Saying(
-    mark("{stage} took away {other}, which the model liked better."),
-    mark("{stage} left out {other}, which was likelier by the model alone."),
-    mark("Stage {stage} cut {other}, which has raw rank {rank} with p = {raw}."),
+    mark("{stage} removed {other}, which the model liked better."),
+    mark("{stage} cut {other}, which had a higher raw probability."),
+    mark("Stage {stage} cut {other} (raw rank {rank}, p = {raw})."),
 )
 _NOT_IN_GRAMMAR = Saying(
-    mark("The model wanted {other} ({raw}), but the grammar forbids it here."),
-    mark("The model wanted {other} ({raw}); the grammar forbade it."),
-    mark(
-        "{other} has raw rank 1 with p = {raw}; stage grammar set its logit to −∞, and {removed} of the mass with it."
-    ),
+    mark("The model preferred {other} ({raw}), but the grammar forbids it here."),
+    mark("The model preferred {other} ({raw}); the grammar forbade it."),
+    mark("{other} has raw rank 1 with p = {raw}; stage grammar set its logit to −∞ and removed {removed} of the mass."),
 )
 _AHEAD = Saying(
-    mark("The model liked {other} best, but {stage} put {name} before it."),
-    mark("{other} was the model's first choice, but {stage} put {name} ahead of it."),
-    mark("{other} has raw rank 1 with p = {raw}; behind stage {stage} it trails {name}, and ends with p = {final}."),
+    mark("The model liked {other} best, but {stage} moved {name} ahead of it."),
+    mark("{other} was the model's first choice, but {stage} moved {name} ahead of it."),
+    mark(
+        "{other} has raw rank 1 with p = {raw}; after stage {stage} it ranks below {name}, and ends with p = {final}."
+    ),
 )
 _RAISED = Saying(
     mark("{stage} made {name} likelier: from {old} to {new}."),
@@ -148,17 +150,17 @@ _LOWERED = Saying(
 _KEPT = Saying(
     mark("{stage} left {kept} words and word pieces to choose from."),
     mark("{stage} kept {kept} tokens."),
-    mark("Stage {stage} kept {kept} tokens, with {mass} of the mass before it."),
+    mark("Stage {stage} kept {kept} tokens, with {mass} of the mass entering it."),
 )
 _AND_FINALLY_ONE = Saying(
-    mark("{stage} left {kept} words and word pieces to choose from, and in the end there was 1."),
-    mark("{stage} kept {kept} tokens, and in the end 1 was left."),
-    mark("Stage {stage} kept {kept} tokens, with {mass} of the mass before it; 1 survives every stage."),
+    mark("{stage} left {kept} words and word pieces to choose from; in the end, 1 was left."),
+    mark("{stage} kept {kept} tokens; in the end, 1 was left."),
+    mark("Stage {stage} kept {kept} tokens, with {mass} of the mass entering it; 1 survives all stages."),
 )
 _AND_FINALLY_LEFT = Saying(
-    mark("{stage} left {kept} words and word pieces to choose from, and in the end there were {left}."),
-    mark("{stage} kept {kept} tokens, and in the end {left} were left."),
-    mark("Stage {stage} kept {kept} tokens, with {mass} of the mass before it; {left} survive every stage."),
+    mark("{stage} left {kept} words and word pieces to choose from; in the end, {left} were left."),
+    mark("{stage} kept {kept} tokens; in the end, {left} were left."),
+    mark("Stage {stage} kept {kept} tokens, with {mass} of the mass entering it; {left} survive all stages."),
 )
 _NUMBERS = (
     mark("two"),
@@ -174,7 +176,9 @@ _NUMBERS = (
 
 
 def explain_overruled(event: TokenChosen) -> Sentence:
-    """A sentence when a setting took likelier tokens out, or put the chosen one before the model's first choice."""
+    """Explain that a setting removed likelier tokens, or moved the chosen one ahead of the model's first choice; empty
+    otherwise.
+    """
     ahead = [item for item in event.alternatives if item.rank < event.rank]
     if not ahead or not event.funnel or event.method == "beam":
         return Sentence()
@@ -188,7 +192,7 @@ def explain_overruled(event: TokenChosen) -> Sentence:
 def _explain_removed(
     event: TokenChosen, ahead: list[Alternative], removed: list[Alternative], stage: Stage
 ) -> Sentence:
-    """Likelier tokens that are out: all of them at once, the first choice, or one of the rest."""
+    """Explain which likelier tokens were removed: all of them, the first choice, or one of the others."""
     banned, other, by = stage.kind == "ban", removed[0], stage_name(stage)
     if stage.name == "grammar" and other.rank == 1:
         return _NOT_IN_GRAMMAR.say(
@@ -214,7 +218,7 @@ def _number_word(number: int) -> str:
 
 
 def _explain_overtaken(event: TokenChosen, first: Alternative) -> Sentence:
-    """The stage behind which the chosen token led the model's first choice for good."""
+    """Name the stage after which the chosen token stayed ahead of the model's first choice."""
     if event.method not in ("greedy", "sampled") or first.rank != 1 or first.probability >= event.probability:
         return Sentence()
     last = max(
@@ -224,25 +228,29 @@ def _explain_overtaken(event: TokenChosen, first: Alternative) -> Sentence:
     if last is None or last + 1 >= len(event.funnel):
         return Sentence()
     return _AHEAD.say(
-        **quote_both(event.piece, first.text, event.is_special, first.special), stage=stage_name(event.funnel[last + 1]),
-        raw=share(first.raw_probability), final=share(first.probability),
-    )  # fmt: skip
+        **quote_both(event.piece, first.text, event.is_special, first.special),
+        stage=stage_name(event.funnel[last + 1]),
+        raw=share(first.raw_probability),
+        final=share(first.probability),
+    )
 
 
 def _is_ranked_before(one: int, other: int, stage: Stage) -> bool:
-    """Whether token `one` stands before `other` among the likeliest behind a stage."""
+    """Return whether token `one` is listed before `other` among the likeliest after a stage."""
     order = [token for token, _ in stage.top]
     return one in order and (other not in order or order.index(one) < order.index(other))
 
 
 def _removing_stage(item: Alternative, funnel: tuple[Stage, ...]) -> Stage | None:
-    """The stage that a token did not come out of; None where it was not among the likeliest before."""
+    """Return the stage that removed a token; None if it was not among the likeliest before."""
     last = max((place for place, stage in enumerate(funnel) if item.id in dict(stage.top)), default=None)
     return None if last is None or last + 1 >= len(funnel) else funnel[last + 1]
 
 
 def explain_largest_change(event: TokenChosen) -> Sentence:
-    """The stage that changed the share that dice were thrown over most, where it is known before and behind it."""
+    """Name the stage that changed the sampled token's probability most, among stages where it is known before and
+    after.
+    """
     if event.method != "sampled":
         return Sentence()
     best, told = _NOTABLE_FACTOR, Sentence()
@@ -267,7 +275,7 @@ def _explain_change(event: TokenChosen, stage: Stage, old: float, new: float) ->
 
 
 def explain_largest_cut(event: TokenChosen) -> Sentence:
-    """What the filter that cut most left over for the dice."""
+    """Name the filter that cut most, and what it left for sampling."""
     if event.method not in ("sampled", "dola_sampled"):
         return Sentence()
     best, removed = None, 0.0
@@ -290,25 +298,27 @@ def _explain_survivors(event: TokenChosen, before: Stage, stage: Stage) -> Sente
 
 _BEGIN = Saying(
     mark("Here the model has given each of its {left} words and word pieces a chance."),
-    mark("The model's own distribution over {left} tokens."),
+    mark("The model's raw distribution over {left} tokens."),
     mark("Raw p of {left} tokens: softmax of the model's own logits."),
 )
 _SHIFT = Saying(
-    mark("{stage} changes the chances and takes nothing away."),
+    mark("{stage} changes the chances and removes nothing."),
     mark("{stage}: changes the probabilities and cuts no token."),
-    mark("{stage}: logits changed, 0 of {before} tokens cut; those left hold {raw} of raw p."),
+    mark("{stage}: logits changed, 0 of {before} tokens cut; those left have {raw} of raw p."),
 )
 _CUT = Saying(
-    mark("{stage} takes away {cut} of {before}. What is left, {left}, held {mass} of the chances before that."),
-    mark("{stage}: cuts {cut} of {before} tokens. The {left} left hold {mass} of what came in, {raw} of the model's "
-         "own distribution."),
-    mark("{stage}: {cut} of {before} tokens cut, {left} left; they hold {mass} of the p that entered, {raw} of raw p."),
+    mark("{stage} removes {cut} of {before}. The remaining {left} had {mass} of the chances before."),
+    mark("{stage}: cuts {cut} of {before} tokens. The {left} left have {mass} of the probability before it, "
+        "{raw} of the raw distribution."),
+    mark("{stage}: {cut} of {before} tokens cut, {left} left with {mass} of the p entering the stage, {raw} "
+        "of raw p."),
 )  # fmt: skip
 
 
 def explain_cut(stage: Stage, before: Stage | None) -> Sentence:
-    """How many tokens the stage cut of those that the one before had left, and what share the others hold; None: it is
-    the first, the model's own distribution."""
+    """Explain how many of the tokens left by the previous stage this stage cut, and the probability mass of the rest;
+    `before` is None for the first stage, the raw distribution.
+    """
     if before is None:
         return _BEGIN.words(left=f"{stage.survivors:,}")
     cut = before.survivors - stage.survivors
@@ -320,76 +330,82 @@ def explain_cut(stage: Stage, before: Stage | None) -> Sentence:
         mass=share(stage.mass),
         raw=share(stage.raw_mass),
     )
-    return capitalize(sentence) if depth.current_depth() == depth.PLAIN else sentence  # a setting's own name is small
+    return (
+        capitalize(sentence) if depth.current_depth() == depth.PLAIN else sentence
+    )  # names of settings start in lower case
 
 
 _NO_REPEAT = Saying(
-    mark("The text does not end like any earlier passage, so nothing was held back."),
-    mark("No token would go on repeating an earlier passage here, so nothing was held back."),
-    mark("No token follows a repeated passage of the allowed length: no logit was changed."),
+    mark("The text does not end like any earlier passage, so nothing was penalized."),
+    mark("No token would continue a repetition of an earlier passage here, so none was penalized."),
+    mark("No token continues a repeated passage longer than allowed: no logit was changed."),
 )
 _ONE_REPEAT = Saying(
-    mark("The last words stood in the text before, and then came {name}: so it was held back."),
-    mark("The text has ended like this before, over {tokens}, and {name} followed {ago} ago: it lost {penalty} of its "
-         "score."),
+    mark("The last words occurred in the text before, followed by {name}, so its chance was lowered."),
+    mark("The text ended like this before ({tokens}), and {name} followed {ago} ago: its score was lowered "
+        "by {penalty}."),
     mark("n = {length}, {ago} back: logit of {name} − {penalty}."),
 )  # fmt: skip
 _REPEATS = Saying(
-    mark("The last words stood in the text before, and then came {name}: so it was held back, and {others} more with "
-         "it."),
-    mark("The text has ended like this before, over {tokens}, and {name} followed {ago} ago: it lost {penalty} of its "
-         "score. Held back in all: {count}."),
+    mark("The last words occurred in the text before, followed by {name}, so its chance was lowered, and "
+        "that of {others} more."),
+    mark("The text ended like this before ({tokens}), and {name} followed {ago} ago: its score was lowered "
+        "by {penalty}. Penalized in all: {count}."),
     mark("n = {length}, {ago} back: logit of {name} − {penalty}; {count} logits were lowered."),
 )  # fmt: skip
 _FEW_LIKELY = Saying(
-    mark("No two words were likely enough for the likeliest to be taken away."),
-    mark("Fewer than two tokens had {threshold} or more, so there was nothing to take away."),
-    mark("Fewer than two tokens with p ≥ {threshold}: no cut, whatever the die (u = {die}, chance {chance})."),
+    mark("Fewer than two words were likely enough, so the likeliest was not removed."),
+    mark("Fewer than two tokens had {threshold} or more, so none was removed."),
+    mark("Fewer than two tokens with p ≥ {threshold}: no cut for any random number (u = {die}, probability {chance})."),
 )
 _NO_CUT = Saying(
-    mark("The dice said no: the likeliest words stayed."),
-    mark("The die did not fall for a cut ({die}, where less than {chance} cuts): all {count} tokens with {threshold} "
-         "or more stayed."),
+    mark("Chance decided against a cut: the likeliest words stayed."),
+    mark("The random number {die} was not below {chance}, so there was no cut: all {count} tokens with "
+        "{threshold} or more stayed."),
     mark("u = {die} ≥ {chance}: the {count} tokens with p ≥ {threshold} stay."),
 )  # fmt: skip
 _CUT_PREVENTED = Saying(
-    mark("The dice said yes, but the end of the text or a line break would have gone too, so all stayed."),
-    mark("The die fell for a cut ({die}, less than {chance}), but it would have taken the end token or a line break, "
-         "so all {count} stayed."),
+    mark("Chance decided for a cut, but it would have removed the end of the text or a line break, so all "
+        "stayed."),
+    mark("The random number {die} was below {chance}, but the cut would have removed the end token or a "
+        "line break, so all {count} stayed."),
     mark("u = {die} < {chance}, but the end token or a line break is among the {count} with p ≥ {threshold}: no cut."),
 )  # fmt: skip
 _TOP_CUT = Saying(
-    mark("The dice said yes: the likeliest words were taken away, {name} first, which had {share}."),
-    mark("The die fell for a cut ({die}, less than {chance}): of {count} tokens with {threshold} or more only the "
-         "least likely stayed. Taken away: {removed}, {name} with {share} first."),
-    mark("u = {die} < {chance}: of {count} tokens with p ≥ {threshold} only the least likely stays; logits at −∞: "
-         "{removed}, {name} with p = {share} first."),
+    mark("Chance decided for a cut: the likeliest words were removed, first {name}, which had {share}."),
+    mark("The random number {die} was below {chance}: of {count} tokens with {threshold} or more only the "
+        "least likely stayed. Removed: {removed}, first {name} with {share}."),
+    mark("u = {die} < {chance}: of {count} tokens with p ≥ {threshold} only the least likely stays; logits "
+        "at −∞: {removed}, first {name} with p = {share}."),
 )  # fmt: skip
 _SPREAD = Saying(
-    mark("Only words whose score comes close to the best one stayed."),
-    mark("The best score is {best}; what lies below {floor} was cut (σ is {deviation})."),
+    mark("Only words with a score close to the best one stayed."),
+    mark("The best score is {best}; scores below {floor} were cut (σ is {deviation})."),
     mark("max z = {best}, σ = {deviation}: z < {floor} was cut."),
 )
 _TOO_MUCH = Saying(
-    mark("It surprised more than was asked for, so the next choice is held tighter."),
-    mark("It surprised by {surprise} bits, more than the {target} asked for: the limit of {limit} bits falls."),
+    mark("It was more surprising than the target, so the limit for the next choice falls."),
+    mark("Its surprise was {surprise} bits, above the target of {target}: the limit of {limit} bits falls."),
     mark("−log₂ p = {surprise} > τ = {target}: μ falls from {limit}."),
 )
 _TOO_LITTLE = Saying(
-    mark("It did not surprise more than was asked for, so the next choice is not held tighter."),
-    mark("It surprised by {surprise} bits, where {target} were asked for: the limit of {limit} bits does not fall."),
+    mark("It was not more surprising than the target, so the limit for the next choice does not fall."),
+    mark(
+        "Its surprise was {surprise} bits, not above the target of {target}: the limit of {limit} bits does not fall."
+    ),
     mark("−log₂ p = {surprise} ≤ τ = {target}: μ does not fall from {limit}."),
 )
 _TEMPERATURE = Saying(
-    mark("The heat of this choice was {heat}: it is {low} where the model is sure, and {high} where it has no idea."),
-    mark("The temperature of this step was {heat}: it goes from {low} where one token is certain to {high} where all "
-         "are equally likely."),
+    mark("The temperature of this choice was {heat}: it is {low} where the model is sure, and {high} where "
+        "it has no idea."),
+    mark("The temperature of this step was {heat}: it ranges from {low} where one token is certain to "
+        "{high} where all are equally likely."),
     mark("T = {heat}, from T_min = {low} at H = 0 to T_max = {high} at H = ln n."),
 )  # fmt: skip
 
 
 def explain_stage(stage: Stage) -> Sentence:
-    """What it did at its step, at the depth and in the language of now; empty where it tells no more than others."""
+    """Explain a stage's details at the current level of detail and language; empty if it has none."""
     return _explain_detail(stage.detail) if stage.detail is not None else Sentence()
 
 
@@ -406,7 +422,7 @@ def _explain_detail(detail: StageDetail) -> Sentence:
 
 
 def _number(value: float) -> SentenceNumber:
-    """Two digits, four where everything is told."""
+    """Format with two decimals, or four at the "exact" level."""
     return SentenceNumber(decimal(value, 4 if depth.current_depth() == depth.EXACT else 2))
 
 
@@ -415,11 +431,16 @@ def _explain_repeats(detail: Repeats) -> Sentence:
         return _NO_REPEAT.say()
     first = detail.found[0]
     return (_ONE_REPEAT if detail.count == 1 else _REPEATS).say(
-        name=quote(first.text, first.special), length=f"{first.length:,}",
-        tokens=words.count(first.length, "token"), ago=words.count(first.back, "token"),
-        penalty=SentenceNumber(format_full(first.penalty) if depth.current_depth() == depth.EXACT else decimal(first.penalty)),
-        count=SentenceNumber(f"{detail.count:,}"), others=f"{detail.count - 1:,}",
-    )  # fmt: skip
+        name=quote(first.text, first.special),
+        length=f"{first.length:,}",
+        tokens=words.count(first.length, "token"),
+        ago=words.count(first.back, "token"),
+        penalty=SentenceNumber(
+            format_full(first.penalty) if depth.current_depth() == depth.EXACT else decimal(first.penalty)
+        ),
+        count=SentenceNumber(f"{detail.count:,}"),
+        others=f"{detail.count - 1:,}",
+    )
 
 
 def _explain_top_cut(detail: TopCut) -> Sentence:

@@ -1,4 +1,4 @@
-"""A predicted size spelled out: in the names of what it is made of, or in their numbers."""
+"""Format a predicted size as an expression of named factors or of numbers."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ LeafFormatter = Callable[[NamedNumber | Length | RemainderOf], str]
 
 
 def format_names(term: Term) -> str:
-    """`2 · head width · batch · length · layers`; empty for nothing."""
+    """Format with names: `2 · head width · batch · length · layers`; empty for an empty term."""
     return _format_term(term, partial(_name, said=_factor_names()))
 
 
 def format_numbers(term: Term, length: int) -> str:
-    """The same for a text of that many tokens: `2 · 8 · 1 · 36 · 4`."""
+    """Format with the numbers for a text of `length` tokens: `2 · 8 · 1 · 36 · 4`."""
     return _format_term(term, partial(_number, length=length))
 
 
 def is_constant(term: Term) -> bool:
-    """There is nothing to work out."""
+    """Return whether the term is a constant."""
     return isinstance(term, NamedNumber)
 
 
@@ -54,7 +54,7 @@ def _format_term(term: Term, leaf: LeafFormatter) -> str:
 
 
 def _parenthesized(term: Term, leaf: LeafFormatter) -> str:
-    """In brackets where the outside would bind more tightly."""
+    """Format a term, in parentheses where precedence requires them."""
     text = _format_term(term, leaf)
     several = isinstance(term, DifferenceOf) or (isinstance(term, SumOf) and len(term.parts) > 1)
     return f"({text})" if several else text
@@ -71,25 +71,25 @@ def _name(leaf: NamedNumber | Length | RemainderOf, said: dict[str, str]) -> str
 
 
 def _translated_name(name: str, said: dict[str, str]) -> str:
-    """Several kinds of layers are numbered from the second on: `kv heads 2`."""
+    """Translate a factor's name; a second kind of layers is numbered: `kv heads 2`."""
     plain, _, number = name.rpartition(" ")
     return f"{said[plain]} {number}" if plain in said and number.isdigit() else said.get(name, name)
 
 
 def _factor_names() -> dict[str, str]:
-    """What a size is made of, in the language of now, by the names that events carry."""
+    """Return the translated names of factors, by the names used in events."""
     return {
         "batch": trc("a factor", "batch"), "buffer": trc("a factor", "buffer"),
         "buffered": trc("a factor", "buffered"), "compression": trc("a factor", "compression"),
         "entry": trc("a factor", "entry"), "overlap": trc("a factor", "overlap"),
         "bits": trc("a factor", "bits"), "bytes": trc("a factor", "bytes"),
-        "counter": trc("a factor", "counter"), "exact": trc("a factor", "exact"),
-        "full layers": trc("a factor", "full layers"), "head width": trc("a factor", "head width"),
+        "counter": trc("a factor", "counter"), "exact": trc("a factor", "unquantized"),
+        "full layers": trc("a factor", "full layers"), "head width": trc("a factor", "head size"),
         "index": trc("a factor", "index"), "key group": trc("a factor", "key group"),
-        "key width": trc("a factor", "key width"), "kv heads": trc("a factor", "kv heads"),
-        "layers": trc("a factor", "layers"), "length": trc("a factor", "length"), "room": trc("a factor", "room"),
+        "key width": trc("a factor", "key size"), "kv heads": trc("a factor", "kv heads"),
+        "layers": trc("a factor", "layers"), "length": trc("a factor", "length"), "room": trc("a factor", "capacity"),
         "source": trc("a factor", "source"), "states": trc("a factor", "states"),
-        "value group": trc("a factor", "value group"), "value width": trc("a factor", "value width"),
+        "value group": trc("a factor", "value group"), "value width": trc("a factor", "value size"),
         "window": trc("a factor", "window"), "windowed layers": trc("a factor", "windowed layers"),
     }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""What a grammar did over a whole run, in figures and in a sentence."""
+"""Statistics and a sentence on the effect of a grammar over a run."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 STAGE = "grammar"
 _NEVER = Saying(
-    mark("The grammar never forbade what the model wanted most; it took away {removed} of the chances on average."),
+    mark("The grammar never forbade the model's favourite; it removed {removed} of the chances on average."),
     mark("The grammar never forbade the model's first choice; it removed {removed} of the probability on average."),
     mark("Stage grammar: raw rank 1 forbidden at 0 of {steps} steps; mean mass removed {removed}."),
 )
 _ACTED = Saying(
-    mark("At {acted} of {steps} places ({rate}) the grammar forbade what the model wanted most; it took away {removed} "
-         "of the chances on average."),
+    mark("The grammar forbade the model's favourite at {acted} of {steps} positions ({rate}), and removed "
+        "{removed} of the chances on average."),
     mark("The grammar forbade the model's first choice at {acted} of {steps} steps ({rate}), and removed {removed} of "
          "the probability on average."),
     mark("Stage grammar: raw rank 1 forbidden at {acted} of {steps} steps ({rate}); mean mass removed {removed}."),
@@ -33,17 +33,20 @@ _ACTED = Saying(
 
 @dataclass(frozen=True, slots=True)
 class GrammarFigures:
-    """What a grammar did to the tokens of a text."""
+    """The effect of a grammar on the tokens of a text."""
 
     steps: int
     overruled: int
-    """Steps at which it forbade the model's first choice."""
+    """Number of steps at which it forbade the model's first choice."""
     removed: float
-    """Mean share of the distribution entering the stage that it took out; behind beams, of the model's own."""
+    """Mean probability mass it removed from the distribution entering the stage; for beams, from the raw distribution.
+    """
 
 
 def grammar_figures(tokens: Iterable[TokenChosen]) -> GrammarFigures | None:
-    """Of a run's tokens with their funnels; None where no token passed a grammar (or nothing was traced)."""
+    """Compute the statistics of a run's tokens with their funnels; None if no token passed a grammar (or tracing was
+    off).
+    """
     removed: list[float] = []
     overruled = 0
     for token in tokens:
@@ -51,13 +54,13 @@ def grammar_figures(tokens: Iterable[TokenChosen]) -> GrammarFigures | None:
             if stage.name == STAGE:
                 removed.append(1 - stage.mass)
                 first = token.funnel[0].top[0][0]
-                # A ban lets what it keeps move up only: what stood before it and not behind is forbidden.
+                # A ban only moves the remaining tokens up: a token listed before it and not after it was forbidden.
                 overruled += first in dict(before.top) and first not in dict(stage.top)
     return GrammarFigures(len(removed), overruled, sum(removed) / len(removed)) if removed else None
 
 
 def beam_grammar_figures(steps: Sequence[BeamStep], node: int) -> GrammarFigures | None:
-    """The same of the text that ends in a node of a beam search: what was forbidden behind each beam on its way."""
+    """Compute the statistics of the text that ends in a node of a beam search, over the beams on its path."""
     parents = {one.node: one.parent for step in steps for one in step.candidates}
     removed = {beam: share for step in steps for beam, share in step.forbidden}
     overruled = {wish.parent for step in steps for wish in step.overruled}
@@ -70,7 +73,7 @@ def beam_grammar_figures(steps: Sequence[BeamStep], node: int) -> GrammarFigures
 
 
 def explain_grammar(found: GrammarFigures | None) -> Sentence:
-    """The figures as a sentence, at the depth and in the language of now; empty without a grammar."""
+    """Explain the statistics in a sentence at the current level of detail and language; empty without a grammar."""
     if found is None:
         return Sentence()
     facts = {"steps": f"{found.steps:,}", "removed": share(found.removed)}
@@ -80,49 +83,50 @@ def explain_grammar(found: GrammarFigures | None) -> Sentence:
 
 
 THRESHOLD = 3.0
-"""Standard deviations above chance from which on a text is said to carry it, as transformers' detector has it."""
+"""z-score from which a text is considered watermarked, as in transformers' detector."""
 
 _NOTHING = Saying(
-    mark("There is too little text yet to look for the hidden mark."),
-    mark("Too few tokens yet to look for the watermark."),
+    mark("There is too little text yet to detect the hidden watermark."),
+    mark("Too few tokens yet to detect the watermark."),
     mark("No token is counted yet: n = 0."),
 )
 _MARKED = Saying(
-    mark("This text very probably carries the hidden mark: its sign reaches {mean}, where chance alone gives "
-         "{expected}."),
-    mark("The text very probably carries the watermark: over {count} tokens its sign reaches {mean}, where chance "
-         "gives {expected}; z = {z}, p = {p}."),
+    mark("This text very probably contains the hidden watermark: its score is {mean}, where {expected} is "
+        "expected by chance."),
+    mark("The text very probably contains the watermark: the mean score of {count} tokens is {mean}, where "
+        "{expected} is expected by chance; z = {z}, p = {p}."),
     mark("n = {count}, mean {mean} (weighted {weighted}) against {expected}: z = {z} ≥ 3, p = {p}."),
 )  # fmt: skip
 _CHANCE = Saying(
-    mark("Too little speaks for the hidden mark: its sign reaches {mean}, and chance alone gives {expected}."),
-    mark("Too little speaks for the watermark: over {count} tokens its sign reaches {mean}, where chance gives "
-         "{expected}; z = {z}, p = {p}."),
+    mark("There is too little evidence of the hidden watermark: the score is {mean}, where {expected} is "
+        "expected by chance."),
+    mark("There is too little evidence of the watermark: the mean score of {count} tokens is {mean}, where "
+        "{expected} is expected by chance; z = {z}, p = {p}."),
     mark("n = {count}, mean {mean} (weighted {weighted}) against {expected}: z = {z} < 3, p = {p}."),
 )  # fmt: skip
 
 
 class WatermarkFound(NamedTuple):
-    """What is known of a text up to one of its tokens."""
+    """The watermark statistic of a text up to one of its tokens."""
 
     tokens: int
-    """Tokens that are counted."""
+    """Number of counted tokens."""
     mean: float
-    """Share of green ones; SynthID's mean score."""
+    """Fraction of green tokens; SynthID's mean score."""
     weighted: float
     """SynthID's weighted mean score."""
     expected: float
     z: float
-    """Σ (share − expected) ÷ (deviation · √count): that of `transformers.WatermarkDetector` for green lists."""
+    """Σ (share − expected) ÷ (deviation · √count): as in `transformers.WatermarkDetector` for green lists."""
 
     @property
     def p(self) -> float:
-        """How often chance alone does as much."""
+        """p-value: the probability of at least this statistic by chance."""
         return 0.5 * math.erfc(self.z / math.sqrt(2))
 
 
 def watermark_found(signs: Iterable[WatermarkSign]) -> list[WatermarkFound]:
-    """The statistic behind each token in turn."""
+    """Compute the statistic after each token."""
     count, total, weighted, told = 0, 0.0, 0.0, list[WatermarkFound]()
     for sign in signs:
         if sign.counts:
@@ -134,12 +138,16 @@ def watermark_found(signs: Iterable[WatermarkSign]) -> list[WatermarkFound]:
 
 
 def explain_watermark(found: WatermarkFound) -> Sentence:
-    """Whether the text carries it so far, at the depth and in the language of now."""
+    """Explain whether the text so far contains the watermark, at the current level of detail and language."""
     if not found.tokens:
         return _NOTHING.say()
     shown = format_full if depth.current_depth() == depth.EXACT else whole_percent
     saying = _MARKED if found.z >= THRESHOLD else _CHANCE
     return saying.say(
-        count=f"{found.tokens:,}", mean=SentenceNumber(shown(found.mean)), expected=shown(found.expected),
-        weighted=format_full(found.weighted), z=SentenceNumber(decimal(found.z, 2)), p=f"{found.p:.2g}".replace("-", "−"),
-    )  # fmt: skip
+        count=f"{found.tokens:,}",
+        mean=SentenceNumber(shown(found.mean)),
+        expected=shown(found.expected),
+        weighted=format_full(found.weighted),
+        z=SentenceNumber(decimal(found.z, 2)),
+        p=f"{found.p:.2g}".replace("-", "−"),
+    )

@@ -1,7 +1,7 @@
-"""Why this token, in a few plain sentences made of the step's own figures: each of them is true of the step.
+"""Explain why a token was chosen, in a few sentences with the numbers of its step.
 
-What the settings forbade or changed comes first, then what was cut, then the choice, then what a draft had to do with
-it. Shares are those after the settings unless a sentence says “by the model alone”.
+First what the settings forbade or changed, then what was cut, then the choice, then the role of a draft. Probabilities
+are those after the settings unless a sentence says otherwise.
 """
 
 from __future__ import annotations
@@ -19,49 +19,51 @@ if TYPE_CHECKING:
     from core.events import Origin, TokenChosen
 
 _UNKNOWN = Saying(
-    mark("The engine wrote {name}, and does not tell how likely that was."),
-    mark("The engine wrote {name}, and does not tell how likely it was."),
-    mark("The engine wrote {name}; neither p nor the rank is told."),
+    mark("The engine wrote {name} without reporting how likely it was."),
+    mark("The engine wrote {name} without reporting its probability."),
+    mark("The engine wrote {name}; neither p nor rank was reported."),
 )
 _FIRST = Saying(
-    mark("{name} is what the model likes best here: {share}."),
-    mark("{name} had {share} by the model alone, the most of all."),
-    mark("{name} had raw p = {share} (ln p = {log}), raw rank 1; H is not told."),
+    mark("{name} is the model's favourite here: {share}."),
+    mark("{name} had {share} in the raw distribution, the most of all."),
+    mark("{name} had raw p = {share} (ln p = {log}), raw rank 1; H was not reported."),
 )
 _NTH = Saying(
-    mark("{name} is the {ordinal} best here for the model: {share}."),
-    mark("{name} had {share} by the model alone, the {ordinal} most likely."),
-    mark("{name} had raw p = {share} (ln p = {log}), raw rank {rank}; H is not told."),
+    mark("{name} is the model's {ordinal} choice here: {share}."),
+    mark("{name} had {share} in the raw distribution, the {ordinal} most likely."),
+    mark("{name} had raw p = {share} (ln p = {log}), raw rank {rank}; H was not reported."),
 )
 _NOT_LISTED = Saying(
-    mark("{name} had {share}, and is none of the {count} that the model likes best here."),
-    mark("{name} had {share} by the model alone, and was none of the {count} most likely that the engine told."),
-    mark("{name} had raw p = {share} (ln p = {log}), raw rank above {count}; H is not told."),
+    mark("{name} had {share}, and is not among the model's {count} favourites here."),
+    mark(
+        "{name} had {share} in the raw distribution, and is not among the {count} most likely that the engine reported."
+    ),
+    mark("{name} had raw p = {share} (ln p = {log}), raw rank above {count}; H was not reported."),
 )
 _AFTER = Saying(
-    mark("{name} had {share} once the temperature had acted; what it had before, the engine does not tell."),
-    mark("{name} had {share} after the temperature; what the model alone held, the engine does not tell."),
-    mark("{name} had p = {share} (ln p = {log}) after the temperature; raw p, rank and H are not told."),
+    mark("{name} had {share} after the temperature; the engine does not report its chance before that."),
+    mark("{name} had {share} after the temperature; the engine does not report the raw probability."),
+    mark("{name} had p = {share} (ln p = {log}) after the temperature; raw p, rank and H were not reported."),
 )
 _GIVEN = Saying(
-    mark("It stands in the text: nothing was chosen."),
-    mark("It was given by the text."),
+    mark("It is part of the given text: nothing was chosen."),
+    mark("It is part of the given text."),
     mark("It was given."),
 )
 _SETTINGS = Saying(
-    mark("What the settings made of that, the engine does not tell."),
-    mark("What the settings made of that, the engine does not tell."),
-    mark("The final p is not told."),
+    mark("The engine does not report its probability after the settings."),
+    mark("The engine does not report its probability after the settings."),
+    mark("The final p was not reported."),
 )
 
 
 def is_remote(event: TokenChosen) -> bool:
-    """Whether an engine on another machine chose it: none tells the entropy, which every step of ours has."""
+    """Return whether a remote engine chose it: no engine reports the entropy, which every local step has."""
     return math.isnan(event.entropy)
 
 
 def explain_remote_token(event: TokenChosen) -> Sentence:
-    """What was told of the step, at the depth and in the language of now."""
+    """Explain the step from what was reported, at the current level of detail and language."""
     raw, final = event.raw_log_probability, event.log_probability
     given = _GIVEN.say() if event.method == "scored" else Sentence()
     if math.isnan(raw) and math.isnan(final):
@@ -100,99 +102,101 @@ _CERTAIN_OF = Saying(
     mark("{name} is the argmax with p = {share} (ln p = {log}); raw p = {raw}, H = {entropy} nats."),
 )
 _MOST_LIKELY = Saying(
-    mark("{name} is what the model likes best here, {share}, and the best is always taken."),
-    mark("{name} had {share}, the most of all, so greedy decoding took it."),
+    mark("{name} is what the model likes best here, {share}, and the best is always chosen."),
+    mark("{name} had {share}, the highest of all, so greedy decoding chose it."),
     mark("{name} is the argmax with p = {share} (ln p = {log}); raw p = {raw}, raw rank {rank}."),
 )
 _TIE = Saying(
-    mark("The model likes {name} and {other} equally well, {share} each; {name} was taken."),
-    mark("{name} and {other} had {share} each, the most of all; greedy decoding took {name}."),
+    mark("The model likes {name} and {other} equally well, {share} each; {name} was chosen."),
+    mark("{name} and {other} had {share} each, the highest of all; greedy decoding chose {name}."),
     mark("{name} and {other} share the largest p = {share} (ln p = {log}); the argmax is {name}."),
 )
 _AHEAD = Saying(
     mark("{name} is what the model likes best here, {share}; next comes {other}, {rival}."),
-    mark("{name} had {share}, the most of all, ahead of {other} with {rival}."),
+    mark("{name} had {share}, the highest of all, ahead of {other} with {rival}."),
     mark("{name} is the argmax with p = {share} (ln p = {log}), ahead of {other} with p = {rival}; raw rank {rank}."),
 )
 _ONLY_DRAWN = Saying(
-    mark("Only {name} was left, so no dice were needed."),
-    mark("Only {name} was left, so no dice were needed."),
-    mark("{name} is the only survivor: p = {share}, so no dice were needed."),
+    mark("Only {name} was left, so nothing had to be drawn."),
+    mark("Only {name} was left, so nothing had to be drawn."),
+    mark("{name} is the only survivor: p = {share}, so nothing had to be drawn."),
 )
 _HARDLY_ANOTHER = Saying(
-    mark("{name} had {share}: the dice could hardly choose another."),
-    mark("{name} had {share}: the dice could hardly choose another."),
+    mark("{name} had {share}: hardly anything else could be drawn."),
+    mark("{name} had {share}: hardly anything else could be drawn."),
     mark("{name} had p = {share} (ln p = {log}), H = {entropy} nats before the settings."),
 )
 _BEAM_FIRST = Saying(
     mark("{name} is what the model likes best here, {share}, and the search kept it."),
-    mark("{name} had {share} by the model alone, the most of all here, and the search kept it."),
+    mark("{name} had {share} in the raw distribution, the highest of all, and the search kept it."),
     mark("{name} has raw p = {share} (ln p = {log}), raw rank 1; the search ranks whole texts by Σ ln p, and kept it."),
 )
 _BEAM_BEHIND = Saying(
-    mark("Here the model likes {other} better, {rival} against {share} for {name}; but the search compares whole texts,"
-         " and kept one that has {name}."),
-    mark("{name} had {share} by the model alone, less than {other} with {rival}; but the search compares whole texts, "
-         "and kept one that has it."),
-    mark("{name} has raw p = {share} (ln p = {log}), raw rank {rank}, behind {other} with p = {rival}; the search ranks"
-         " whole texts by Σ ln p, and kept one that has it."),
+    mark("Here the model prefers {other}, {rival} against {share} for {name}; but the search compares whole "
+        "texts, and kept one with {name}."),
+    mark("{name} had {share} in the raw distribution, less than {other} with {rival}; but the search "
+        "compares whole texts, and kept one with it."),
+    mark("{name} has raw p = {share} (ln p = {log}), raw rank {rank}, after {other} with p = {rival}; the "
+        "search ranks whole texts by Σ ln p, and kept one with it."),
 )  # fmt: skip
 _BEAM_NTH = Saying(
-    mark("{name} is only the {ordinal} best here, {share}; but the search compares whole texts, and kept one that has "
-         "it."),
-    mark("{name} had {share} by the model alone, the {ordinal} most likely; but the search compares whole texts, and "
-         "kept one that has it."),
-    mark("{name} has raw p = {share} (ln p = {log}), raw rank {rank}; the search ranks whole texts by Σ ln p, and kept "
-         "one that has it."),
+    mark("{name} is only the {ordinal} best here, {share}; but the search compares whole texts, and kept "
+        "one with it."),
+    mark("{name} had {share} in the raw distribution, the {ordinal} most likely; but the search compares "
+        "whole texts, and kept one with it."),
+    mark("{name} has raw p = {share} (ln p = {log}), raw rank {rank}; the search ranks whole texts by Σ ln "
+        "p, and kept one with it."),
 )  # fmt: skip
 _SCORED_FIRST = Saying(
-    mark("{name} stands in the text, and it is what the model would have put here: {share}."),
-    mark("{name} was given by the text, and it is the model's first choice here, with {share}."),
+    mark("The text has {name} here, which is also the model's favourite: {share}."),
+    mark("{name} is part of the given text, and the model's first choice here, with {share}."),
     mark("{name} was given: p = {share} (ln p = {log}), rank 1, H = {entropy} nats."),
 )
 _SCORED_NTH = Saying(
-    mark("{name} stands in the text; for the model it is the {ordinal} best here, {share}."),
-    mark("{name} was given by the text; the model had it as the {ordinal} most likely, with {share}."),
+    mark("The text has {name} here; for the model it is the {ordinal} best, {share}."),
+    mark("{name} is part of the given text; for the model it was the {ordinal} most likely, with {share}."),
     mark("{name} was given: p = {share} (ln p = {log}), rank {rank}, H = {entropy} nats."),
 )
 _SCORED_BEHIND = Saying(
-    mark("{name} stands in the text; for the model it is the {ordinal} best here, {share}. It would have put {other}: "
-         "{rival}."),
-    mark("{name} was given by the text; the model had it as the {ordinal} most likely, with {share}, and would have "
-         "put {other} first, with {rival}."),
+    mark("The text has {name} here; for the model it is the {ordinal} best, {share}. Its favourite is "
+        "{other}: {rival}."),
+    mark("{name} is part of the given text; for the model it was the {ordinal} most likely, with {share}, "
+        "and {other} the first choice, with {rival}."),
     mark("{name} was given: p = {share} (ln p = {log}), rank {rank}, H = {entropy} nats; rank 1 is {other} with "
          "p = {rival}."),
 )  # fmt: skip
 _DRAFTED = Saying(
-    mark("A quick guess had named it before."),
+    mark("A quick guess had predicted it."),
     mark("The draft had proposed it."),
     mark("The draft had proposed it, and it was accepted."),
 )
 _CORRECTED = Saying(
-    mark("A quick guess had named something else here, and was turned down."),
-    mark("The draft had proposed something else here, which was refused."),
-    mark("The draft had proposed something else here, which was refused: this is the correction."),
+    mark("A quick guess had predicted something else here, and was rejected."),
+    mark("The draft had proposed another token here, which was rejected."),
+    mark("The draft had proposed another token here, which was rejected: this is the correction."),
 )
 _BONUS = Saying(
-    mark("All that was guessed before it was right, so it came for nothing."),
-    mark("All that was drafted before it was accepted, so it came as a bonus."),
-    mark("All that was drafted before it was accepted, so it came as a bonus of the same pass."),
+    mark("Every guess before it was right, so it came for free."),
+    mark("Every drafted token before it was accepted, so it came as a bonus."),
+    mark("Every drafted token before it was accepted, so it came as a bonus of the same pass."),
 )
 _ORIGINS: dict[Origin, Saying] = {"draft": _DRAFTED, "correction": _CORRECTED, "bonus": _BONUS}
 
 
 def explain_token(event: TokenChosen) -> Sentence:
-    """Why it was chosen, at the depth and in the language of now; a string that knows its figures."""
+    """Explain why a token was chosen, at the current level of detail and language."""
     if is_remote(event):
         return explain_remote_token(event)
     return together(
-        settings.explain_overruled(event) or settings.explain_largest_change(event), settings.explain_largest_cut(event), _EXPLAINERS[event.method](event),
+        settings.explain_overruled(event) or settings.explain_largest_change(event),
+        settings.explain_largest_cut(event),
+        _EXPLAINERS[event.method](event),
         _explain_origin(event),
-    )  # fmt: skip
+    )
 
 
 def _processed_fields(event: TokenChosen) -> dict[str, str]:
-    """Figures after the settings, and what the model alone held."""
+    """Return the sentence fields after processing, with the raw probability and rank."""
     return {
         "name": quote(event.piece, event.is_special),
         "share": share(event.probability),
@@ -234,15 +238,17 @@ def _explain_dola(event: TokenChosen) -> Sentence:
 
 
 def _raw_fields(event: TokenChosen) -> dict[str, str]:
-    """The model's own figures, and its first choice where that is another."""
+    """Return the sentence fields of the raw distribution."""
     facts = _processed_fields(event) | {
-        "share": share(event.raw_probability), "log": format_log(event.raw_log_probability), "ordinal": ordinal(event.rank),
-    }  # fmt: skip
+        "share": share(event.raw_probability),
+        "log": format_log(event.raw_log_probability),
+        "ordinal": ordinal(event.rank),
+    }
     return facts
 
 
 def _explain_beam(event: TokenChosen) -> Sentence:
-    """Figures are the model's own: a search's scores belong to whole texts."""
+    """Explain a token of beam search with raw probabilities: a search's scores belong to whole texts."""
     facts = _raw_fields(event)
     if event.rank == 1:
         return _BEAM_FIRST.say(**facts)
@@ -255,7 +261,7 @@ def _explain_beam(event: TokenChosen) -> Sentence:
 
 
 def _explain_scored(event: TokenChosen) -> Sentence:
-    """Nothing was chosen: the text says which token, the model only how likely it was."""
+    """Explain a token of a given text: nothing was chosen, the model only rates it."""
     facts = _raw_fields(event)
     if event.rank == 1:
         return _SCORED_FIRST.say(**facts)
@@ -278,5 +284,5 @@ _EXPLAINERS = {
 
 
 def _explain_origin(event: TokenChosen) -> str:
-    """What a draft had to do with it."""
+    """Explain the role of a draft."""
     return _ORIGINS[event.origin].say() if event.origin in _ORIGINS else ""

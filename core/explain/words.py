@@ -1,4 +1,4 @@
-"""Numbers and tokens as people read them: one home for percentages, ordinals, sizes, names of tokens and endings."""
+"""Format numbers and tokens for people: percentages, ordinals, sizes, names of tokens and reasons for endings."""
 
 from __future__ import annotations
 
@@ -32,59 +32,61 @@ _ORDINALS = (
 _ORDINAL_BY_DIGIT = {1: mark("{number}st"), 2: mark("{number}nd"), 3: mark("{number}rd")}
 _OTHER_ORDINAL = mark("{number}th")
 UNKNOWN = "–"
-"""Stands for a figure that an engine on another machine does not tell (NaN, or rank 0)."""
+"""Shown for a value that a remote engine does not report (NaN, or rank 0)."""
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _WHITESPACE_NAMES = {"\n": mark("a line break"), " ": mark("a space")}
-_OTHER_WHITE, _EMPTY = mark("white space"), mark("an empty token")
-# Control characters would be invisible or end a line by surprise; each becomes one visible character instead.
+_OTHER_WHITE, _EMPTY = mark("whitespace"), mark("an empty token")
+# Control characters are invisible or end a line; show each as one visible character.
 _VISIBLE = {code: 0x2400 + code for code in range(0x20) if code not in (0x09, 0x0A)}
 _VISIBLE |= {0x7F: 0x2421, 0x85: 0x2424, 0x2028: 0x2424, 0x2029: 0x2424, 0x0D: 0x200B, 0xFFFC: 0xFFFD}
 _CONTROL_TOKEN = re.compile(r"\s*(?:<[^\w/]*([\w/][^<>]*?)\W*>|\[([A-Z]{2,})\])\s*")
 
 
 class EndingTexts(NamedTuple):
-    """One reason for a text to end, for three places; marked, so that it goes through `tr` where it is shown."""
+    """One reason for a text to end, worded for three uses; marked, so translate it through `tr` when shown."""
 
     brief: str
-    """Beside a count of tokens: `34 tokens · time is up`."""
+    """Next to a number of tokens: `34 tokens · time is up`."""
     line: str
     """Before `after 34 tokens`."""
     sentence: str
-    """For a node that ends a text; without its full stop."""
+    """For a node that ends a text; without the full stop."""
 
 
 ENDINGS: dict[Ending, EndingTexts] = {
-    "eos": EndingTexts(mark("ended"), mark("EOS"), mark("The text ends here by itself")),
+    "eos": EndingTexts(mark("finished"), mark("EOS"), mark("The text ends here with an end token")),
     "length": EndingTexts(mark("length reached"), mark("length limit"), mark("The limit ends the text here")),
     "context": EndingTexts(
-        mark("context full"), mark("context full"), mark("The end of the model's context ends the text here")
+        mark("context full"), mark("context full"), mark("The model's context is full, so the text ends here")
     ),
     "time": EndingTexts(mark("time is up"), mark("time limit"), mark("The time limit ends the text here")),
-    "stop_string": EndingTexts(mark("stop text"), mark("stop text"), mark("The text ends here, at a stop text")),
+    "stop_string": EndingTexts(mark("stop text"), mark("stop text"), mark("The text ends here, at a stop string")),
     "stopped": EndingTexts(mark("stopped"), mark("stopped"), mark("The text was stopped here")),
     "given": EndingTexts(mark("scored"), mark("scored to its end"), mark("The given text ends here")),
     "grammar": EndingTexts(
-        mark("grammar complete"), mark("grammar complete"), mark("The text ends here, for the grammar allows no more")
+        mark("grammar complete"),
+        mark("grammar complete"),
+        mark("The text ends here because the grammar allows no more"),
     ),
 }
 
 
 _PLAIN_ENDINGS: dict[Ending, str] = {
-    "length": mark("The text ends here, for it is as long as was asked for"),
-    "context": mark("The text ends here, for the model can take in no more"),
-    "time": mark("The text ends here, for the time is up"),
-    "stop_string": mark("The text ends here, at words that were to end it"),
+    "length": mark("The text ends here because it has the requested length"),
+    "context": mark("The text ends here because the model cannot read any more"),
+    "time": mark("The text ends here because the time is up"),
+    "stop_string": mark("The text ends here, at words set to end it"),
 }
 
 
 def ending_brief(finished: SequenceFinished) -> str:
-    """Why a text ended, beside a count of tokens; that of a grammar says where it is not whole."""
+    """Return why a text ended, briefly; mention an incomplete grammar."""
     brief = tr(ENDINGS[finished.reason].brief)
     return tr("{ending}, grammar incomplete").format(ending=brief) if finished.whole is False else brief
 
 
 def ending(reason: Ending | None) -> str:
-    """Why a text ends, as a sentence without its full stop, at the depth and in the language of now."""
+    """Return why a text ends, as a sentence without full stop, at the current level of detail and language."""
     if reason is None:
         return tr("The text ends here")
     usual = ENDINGS[reason].sentence
@@ -92,9 +94,10 @@ def ending(reason: Ending | None) -> str:
 
 
 def percent(share: float, below_text: str = "<", above_text: str = ">") -> str:
-    """`0.314` → `31 %`, rounded; more digits where fewer would say 0 or 100 of what is neither.
+    """Format a probability as a rounded percentage: `0.314` → `31 %`, with more digits where it would round to 0 or
+    100.
 
-    `below_text`, `above_text`: how the ends are told, `< 0.001 %` and `> 99.99 %`.
+    `under` and `over` are the words for the ends, `< 0.001 %` and `> 99.99 %`.
     """
     value = share * 100
     if math.isnan(value):
@@ -113,7 +116,7 @@ def percent(share: float, below_text: str = "<", above_text: str = ">") -> str:
 
 
 def brief_percent(share: float) -> str:
-    """`0.314` → `31 %`, rounded, in as little room as a table has; never 100 of what is less, nor 0 of what is more."""
+    """Format a rounded percentage for a table: `0.314` → `31 %`; never 100 for less, nor 0 for more."""
     value = share * 100
     if math.isnan(value):
         return UNKNOWN
@@ -129,7 +132,7 @@ def brief_percent(share: float) -> str:
 
 
 def whole_percent(share: float) -> str:
-    """`0.314` → `31 %`, for an axis or an average: rounded, but never 100 of what is less, nor 0 of what is more."""
+    """Format a rounded percentage for an axis or an average: `0.314` → `31 %`; never 100 for less, nor 0 for more."""
     value = share * 100
     if math.isnan(value):
         return UNKNOWN
@@ -139,7 +142,7 @@ def whole_percent(share: float) -> str:
 
 
 def compact_share(share: float) -> str:
-    """`.46`, where a node has room for three characters; `<.01`, `>.99` and `1` at the ends."""
+    """Format a probability in three characters for a tree node: `.46`; `<.01`, `>.99` and `1` at the ends."""
     if math.isnan(share):
         return UNKNOWN
     if 0 < share < 0.005:
@@ -150,11 +153,11 @@ def compact_share(share: float) -> str:
 
 
 LONGEST_PERCENT = "> 99.9 %"
-"""The longest that `brief_percent` says."""
+"""The longest text that `brief_percent` returns."""
 
 
 def decimal(value: float, digits: int = 2) -> str:
-    """With a real minus sign; −∞ where there is nothing to count."""
+    """Format a number with a real minus sign, or ±∞."""
     if math.isnan(value):
         return UNKNOWN
     text = f"{value:.{digits}f}" if math.isfinite(value) else "∞" if value > 0 else "-∞"
@@ -162,12 +165,12 @@ def decimal(value: float, digits: int = 2) -> str:
 
 
 def rank(number: int) -> str:
-    """`1,024`; of 0 that it is not told."""
+    """Format a rank: `1,024`; "–" for 0 (unknown)."""
     return f"{number:,}" if number else UNKNOWN
 
 
 def ordinal(number: int) -> str:
-    """first, second, … tenth, 11th, 22nd."""
+    """Return an ordinal: first, second, … tenth, 11th, 22nd."""
     if 0 < number < len(_ORDINALS):
         return tr(_ORDINALS[number])
     further = _OTHER_ORDINAL if 10 <= number % 100 <= 20 else _ORDINAL_BY_DIGIT.get(number % 10, _OTHER_ORDINAL)
@@ -175,7 +178,7 @@ def ordinal(number: int) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """`1 token`, `1,024 tokens`; `noun` is one of `_COUNTED`."""
+    """Return a number with its noun: `1 token`, `1,024 tokens`; `noun` is one of `_COUNTED`."""
     return _COUNTED[noun](number).format(n=number)
 
 
@@ -188,7 +191,7 @@ _COUNTED: dict[str, Callable[[int], str]] = {
 
 
 def size(count: float) -> str:
-    """Bytes as `232 KiB`, `1.4 GiB`: binary units, at most four characters of number."""
+    """Format bytes in binary units with at most four characters of number: `232 KiB`, `1.4 GiB`."""
     for unit in _UNITS:
         if count < 1024 or unit == _UNITS[-1]:
             break
@@ -197,17 +200,17 @@ def size(count: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`24 ms`, `1.3 s`."""
+    """Format a duration: `24 ms`, `1.3 s`."""
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
 def rate(tokens: float) -> str:
-    """Tokens a second as `118 tok/s`; one decimal below ten."""
+    """Format tokens per second: `118 tok/s`; one decimal below ten."""
     return f"{tokens:,.0f} tok/s" if tokens >= 10 else f"{tokens:.1f} tok/s"
 
 
 def magnitude(number: int) -> str:
-    """A model's size in parameters: `5.7 M`, `1.2 B`."""
+    """Format a number of parameters: `5.7 M`, `1.2 B`."""
     for limit, unit in ((1_000_000_000, "B"), (1_000_000, "M"), (1_000, "K")):
         if number >= limit:
             share = number / limit
@@ -216,7 +219,7 @@ def magnitude(number: int) -> str:
 
 
 def visible(text: str) -> str:
-    """`text` with one harmless character for every control character; the length stays the same."""
+    """Replace every control character of `text` by one visible character; the length is unchanged."""
     return text.translate(_VISIBLE)
 
 
@@ -224,7 +227,7 @@ _VISIBLE_WHITESPACE = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥", "\u00
 
 
 def label(piece: str, special: bool | None = None) -> str:
-    """A token as a word to read: ␣ for spaces, ↵ for line breaks, ⟨end⟩ for a control token.
+    """Return a token as a readable label: ␣ for spaces, ↵ for line breaks, ⟨end⟩ for a control token.
 
     `special`: as in `control_name`.
     """
@@ -233,9 +236,9 @@ def label(piece: str, special: bool | None = None) -> str:
 
 
 def control_name(piece: str, special: bool | None = None) -> str:
-    """The bare name of a control token: `end` for `<|end|>`; empty for any other token.
+    """Return the bare name of a control token: `end` for `<|end|>`; empty for any other token.
 
-    `special`: whether the tokenizer marks it as special. Where that is not known, the piece's look decides.
+    `special`: whether the tokenizer marks it as special. If unknown, the piece's form decides.
     """
     if special is False:
         return ""
@@ -246,7 +249,7 @@ def control_name(piece: str, special: bool | None = None) -> str:
 
 
 def quote(piece: str, special: bool | None = None) -> str:
-    """A token within a sentence: in quotation marks, `⟨end⟩` for a control token, white space by name.
+    """Return a token for use in a sentence: in quotation marks, `⟨end⟩` for a control token, whitespace by name.
 
     `special`: as in `control_name`.
     """
@@ -260,8 +263,9 @@ def quote(piece: str, special: bool | None = None) -> str:
 def quote_both(
     piece: str, other: str, special: bool | None = None, other_special: bool | None = None
 ) -> dict[str, str]:
-    """`name` and `other` of a sentence that holds two tokens against each other: as `quote` has them, with their white
-    space shown where they would read the same."""
+    """Return the fields `name` and `other` of a sentence comparing two tokens, as `quote` returns them, with visible
+    whitespace if they would look the same.
+    """
     name, rival = quote(piece, special), quote(other, other_special)
     if name == rival and piece != other:
         name, rival = f"“{label(piece, special)}”", f"“{label(other, other_special)}”"
@@ -270,13 +274,13 @@ def quote_both(
 
 _BASES = (10, 100, 1000)
 _MIN_COUNT = 0.95
-"""Of how many at least a share is told in tenths, in hundredths, in thousandths."""
+"""Smallest count for which a probability is given in tenths, hundredths or thousandths."""
 _ABOUT = mark("about {count} in {base}")
 _ALMOST_ALL = 0.995
 
 
 def share(value: float) -> SentenceNumber:
-    """A share as a figure of a sentence."""
+    """Format a probability as a number in a sentence."""
     if math.isnan(value):
         return SentenceNumber(UNKNOWN)
     how = {depth.PLAIN: _approximate_fraction, depth.EXACT: format_full}.get(depth.current_depth())
@@ -284,7 +288,7 @@ def share(value: float) -> SentenceNumber:
 
 
 def format_share_pair(one: float, other: float) -> tuple[SentenceNumber, SentenceNumber]:
-    """Two that are held against each other: where tenths would say the same of both, hundredths may not."""
+    """Format two probabilities for comparison: if both would read the same in tenths, use hundredths."""
     first, second = share(one), share(other)
     if first != second or max(one, other) >= _ALMOST_ALL or depth.current_depth() != depth.PLAIN:
         return first, second
@@ -292,7 +296,7 @@ def format_share_pair(one: float, other: float) -> tuple[SentenceNumber, Sentenc
 
 
 def format_full(value: float) -> str:
-    """Four significant digits, more where they would say 0 or 1 of what is neither."""
+    """Format with four significant digits, or more where the result would round to 0 or 1."""
     digits = 4
     while digits < 12 and value != float(f"{value:.{digits}g}") in (0.0, 1.0):
         digits += 1
@@ -300,12 +304,12 @@ def format_full(value: float) -> str:
 
 
 def format_log(value: float) -> str:
-    """A log-probability, or an entropy: `−1.158`."""
-    return format_full(value + 0.0)  # no minus before a zero
+    """Format a log-probability or an entropy: `−1.158`."""
+    return format_full(value + 0.0)  # avoids a minus sign before zero
 
 
 def format_score(value: float) -> str:
-    """A score of a search: two digits, four where everything is told."""
+    """Format a search score with two decimals, or four at the "exact" level."""
     return decimal(value, 4 if depth.current_depth() == depth.EXACT else 2)
 
 
@@ -326,7 +330,7 @@ def _count_in_base(value: float, base: int) -> str:
 
 
 def medium_label(medium: MediumRead) -> str:
-    """`picture 3 × 3 patches`, `sound 0.0–4.0 s`."""
+    """Return a short label: `picture 3 × 3 patches`, `sound 0.0–4.0 s`."""
     if medium.kind == "sound":
         return tr("sound {begin:.1f}–{end:.1f} s").format(begin=0.0, end=medium.seconds)
     if medium.rows:
@@ -336,21 +340,19 @@ def medium_label(medium: MediumRead) -> str:
 
 
 _PLACES: dict[MediumPlace, str] = {
-    "prompt": mark("It stands in the prompt, as {count:,} of its tokens."),
-    "before": mark("It is read before the prompt's first token, as {count:,} positions that the text follows on."),
-    "encoder": mark(
-        "An encoder makes {count:,} positions of it, once; every token that is written looks at all of them."
-    ),
+    "prompt": mark("It occupies {count:,} tokens of the prompt."),
+    "before": mark("It is read before the prompt's first token, as {count:,} positions."),
+    "encoder": mark("An encoder turns it into {count:,} positions once; every generated token attends to all of them."),
 }
 
 
 def medium_sentence(medium: MediumRead) -> str:
-    """How the model reads it, and as how many positions."""
+    """Return a sentence on how the model reads it, and as how many positions."""
     return tr(_PLACES[medium.place]).format(count=medium.last - medium.first + 1)
 
 
 def medium_part(medium: MediumRead, position: int) -> str:
-    """What one of its positions stands for: `row 2, column 3 of girl.png`, `0.04–0.06 s of hello.wav`."""
+    """Describe one of its positions: `row 2, column 3 of girl.png`, `0.04–0.06 s of hello.wav`."""
     name = Path(medium.path).name
     match medium_place(medium, position):
         case ("patch", row, column):
@@ -363,12 +365,13 @@ def medium_part(medium: MediumRead, position: int) -> str:
 def medium_place(
     medium: MediumRead, position: int
 ) -> tuple[Literal["patch"], int, int] | tuple[Literal["seconds"], float, float] | None:
-    """Row and column of the patch, counted from 0, or the seconds that a position stands for; None where it stands for
-    the whole (a summary, a mark between patches) or that is not known."""
+    """Return the patch's row and column, counted from 0, or the seconds of a position; None if it represents the whole
+    medium (a summary, a separator between patches) or is unknown.
+    """
     offset, count = position - medium.first, medium.last - medium.first + 1
     if not 0 <= offset < count:
         return None
     if medium.kind == "sound" and medium.heard:
         return ("seconds", medium.heard * offset / count, medium.heard * (offset + 1) / count)
-    patch = offset - (count - medium.rows * medium.columns)  # what is more than patches stands before them
+    patch = offset - (count - medium.rows * medium.columns)  # positions beyond the patches precede them
     return ("patch", *divmod(patch, medium.columns)) if medium.columns and patch >= 0 else None

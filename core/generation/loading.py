@@ -1,4 +1,4 @@
-"""Loading a model by its name, or reaching it by its address; the one place that knows of both."""
+"""Load a local model by name, or connect to a remote one by address."""
 
 from __future__ import annotations
 
@@ -25,18 +25,16 @@ def load(
     allow_plain: bool = False,
     memory_limit: MemoryLimit | None = None,
 ) -> LoadedModel | RemoteModel:
-    """Load a bundled model, a folder, or a hub model already on this disk; nothing is downloaded. An address,
-    `https://host:port/v1#model-name`, gives a model that runs on another machine, for which only `key` and
-    `allow_plain` count.
+    """Load a bundled model, a folder, or a Hub model already on this disk; nothing is downloaded. An address,
+    `https://host:port/v1#model-name`, returns a remote model; only `key` and `allow_plain` apply to it.
 
     `device`: auto, cpu, cuda, cuda:1, mps. `dtype`: auto, float32, bfloat16, float16.
-    `weights`: how they are kept. auto: as `dtype` says; float32, bfloat16 and float16 win over `dtype`; int8 and int4
-    are made layer by layer while loading, on a CPU, and computed with in float32.
-    `memory_limit`: bytes that its weights may take, on a CPU, 0 for as few as it goes, `fit` for as many as
-    the free memory takes; layers beyond stay on the disk and are read for each pass, and `core.foretell(model)` says
-    beforehand how quick that is.
-    `key`: the engine's, kept in memory only; where none is given, that of the system's keyring, else of the environment
-    (`core.remote.find_key`). `allow_plain`: http to another machine.
+    `weights`: their format. auto: as in `dtype`; float32, bfloat16 and float16 override `dtype`; int8 and int4 quantize
+    layer by layer while loading, on a CPU, and compute in float32.
+    `memory_limit`: bytes that the weights may take, on a CPU; 0 for the minimum, `fit` for as many as fit into free
+    memory. Further layers are offloaded to disk and read in each pass; `core.foretell(model)` predicts the speed.
+    `key`: the engine's, kept in memory only; by default that of the system keyring, else of the environment
+    (`core.remote.find_key`). `allow_plain`: allow http to another machine.
     Raises ModelError subclasses, DeviceError, ParameterError, OutOfMemoryError or EngineErrors, each with its remedy.
     """
     if is_address(str(name)):

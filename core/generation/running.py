@@ -1,4 +1,4 @@
-"""Running a request: the stream of its events, or all of them collected."""
+"""Run a request: stream its events, or collect them."""
 
 from __future__ import annotations
 
@@ -51,19 +51,19 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Streamer(Protocol):
-    """transformers' protocol."""
+    """The streamer protocol of transformers."""
 
     def put(self, value: torch.Tensor) -> None:
-        """Token ids: the prompt [1, T] first, then [1] each."""
+        """Receive token ids: first the prompt [1, T], then [1] each."""
 
     def end(self) -> None:
-        """Nothing more comes."""
+        """Finish the stream."""
 
 
 def feed_streamer(streamer: Streamer, events: Iterator[Event]) -> Iterator[Event]:
-    """Pass events through, handing the prompt [1, T] and then every token of the first sequence [1] to `streamer`.
+    """Pass events through, sending the prompt [1, T] and then every token of the first sequence [1] to `streamer`.
 
-    A strategy that only knows its text at the end (beams) hands it over there. `end` is called in any case.
+    Strategies that only have their text at the end (beams) send it there. `end` is always called.
     """
     streamed = 0
     try:
@@ -84,10 +84,10 @@ def feed_streamer(streamer: Streamer, events: Iterator[Event]) -> Iterator[Event
 def unused_settings(
     model: LoadedModel, request: Request, strategy: Strategy, config: GenerationConfig
 ) -> Iterator[Notice]:
-    """Yield a notice for every reason that settings of the request's configuration have no effect.
+    """Yield a notice for every reason why settings of the request's configuration have no effect.
 
-    `config` is what the run uses. Settings that equal the model's own or the library's defaults are left out: the
-    run behaves as if they had not been given.
+    `config` is the run's resolved configuration. Settings equal to the model's or the library's defaults are omitted:
+    they change nothing.
     """
     own = vars(model.generation_config)
     given = {
@@ -102,9 +102,9 @@ def unused_settings(
         if name not in foreign and (reason := _unused_reason(name, given[name], model, request, strategy, config)):
             by_reason.setdefault(reason, []).append(name)
     for reason, names in by_reason.items():
-        yield _notice(tr("Without effect here: {names}. {reason}"), names, reason)
+        yield _notice(tr("No effect here: {names}. {reason}"), names, reason)
     if names := [name for name in foreign if name in given]:
-        yield _notice(tr("Unknown to transformers and without effect: {names}."), names)
+        yield _notice(tr("Unknown to transformers, no effect: {names}."), names)
 
 
 def _notice(sentence: str, names: list[str], reason: str = "") -> Notice:
@@ -114,23 +114,23 @@ def _notice(sentence: str, names: list[str], reason: str = "") -> Notice:
 def _unused_reason(
     name: str, value: object, model: LoadedModel, request: Request, strategy: Strategy, config: GenerationConfig
 ) -> str:
-    """Why the run does not apply a setting, as a sentence; empty where it applies it."""
+    """Return why the run does not use a setting, as a sentence; empty if it does."""
     title = tr(strategy.title)
     if name in WITHOUT_EFFECT:
-        return tr("The reason: {reason}.").format(reason=tr(WITHOUT_EFFECT[name]))
+        return tr("Reason: {reason}.").format(reason=tr(WITHOUT_EFFECT[name]))
     if name == "token_healing" and (model.is_encoder_decoder or request.media):
-        return tr("Only a prompt of text that a decoder continues can be healed.")
+        return tr("Token healing only works for text prompts of decoder-only models.")
     if request.strategy and name in strategy.flags and strategy.flags[name] != value:
-        return tr("The strategy that the request names decides: {strategy}.").format(strategy=title)
+        return tr("The strategy set in the request takes precedence: {strategy}.").format(strategy=title)
     if (
         request.strategy
         and name in _SELECTING_FIELDS
         and name not in strategy.parameter_names
         and name not in strategy.flags
     ):
-        return tr("The strategy that the request names decides: {strategy}.").format(strategy=title)
+        return tr("The strategy set in the request takes precedence: {strategy}.").format(strategy=title)
     if name in settings_without_effect(strategy, bool(config.do_sample), vars(config)):
-        return tr("Nothing is sampled (do_sample is off).")
+        return tr("Sampling is off (do_sample).")
     if name == "num_assistant_tokens_schedule":
         return "" if strategy.speculates else _not_used_sentence(title)
     if name in strategy.parameter_names or name in COMMON_FIELDS or name in PROCESSOR_FIELDS:
@@ -139,11 +139,11 @@ def _unused_reason(
         return ""
     if name in STRATEGY_FIELDS or name in SPEECH_FIELDS:
         return _not_used_sentence(title)
-    return tr("This version of the program does not know it.")
+    return tr("This version of the program does not support it.")
 
 
 _SELECTING_FIELDS = ("use_mtp", "prompt_lookup_num_tokens", "assistant_early_exit", "force_words_ids", "constraints")
-"""Fields that select a strategy where the request names none."""
+"""Fields that select a strategy if the request does not name one."""
 
 
 def _not_used_sentence(title: str) -> str:
@@ -155,14 +155,14 @@ class Result:
     """A finished run; best sequence first."""
 
     sequences: list[list[int]]
-    """New tokens only: without the prompt, and without what the answer begins with."""
+    """New tokens only: without the prompt and the given beginning of the answer."""
     texts: list[str]
     scores: list[float] | None
-    """Beam scores."""
+    """Beam scores of the sequences; None without beams."""
     events: list[Event]
     metrics: Metrics
     reason: RunEnd
-    """completed or stopped."""
+    """"completed" or "stopped"."""
 
 
 def stream(
@@ -177,12 +177,11 @@ def stream(
 ) -> Iterator[Event]:
     """Decode `request` with `model`, yielding every event as it happens; the last one is `Finished`.
 
-    `cancel` is looked at before every forward pass. `streamer` is any object with transformers' `put` and `end`.
-    `prefixes` is where runs leave the caches they have filled, and find those of prompts that begin alike; `drafters`
-    are the draft models, where the request itself holds none. `scores` is where the run leaves what came into its
-    funnel, for `what_if`.
-    A model on another machine keeps what it has read by itself, and no scores; drafts are its own.
-    Raises a DecodescopeError with cause and remedy; what was yielded before stays valid.
+    `cancel` is checked before every forward pass. `streamer` is any object with transformers' `put` and `end`.
+    `prefixes` stores the caches of finished runs for prompts with the same beginning; `drafters` are the draft models,
+    if the request itself contains none. `scores` stores the scores of each step for `what_if`.
+    A remote model uses its own cache and drafts and stores no scores. Raises a DecodescopeError with cause and remedy;
+    events yielded before remain valid.
     """
     check_request(request)
     _check_stream_arguments(cancel, streamer, prefixes, scores)
@@ -210,7 +209,7 @@ def run(
     drafters: Sequence[LoadedModel] | None = None,
     scores: KeptScores | None = None,
 ) -> Result:
-    """The same, collected. Raises what `stream` raises."""
+    """Run a request and collect its events. Raises the errors of `stream`."""
     events = list(stream(model, request, cancel, streamer, prefixes=prefixes, drafters=drafters, scores=scores))
     last = events[-1]
     assert isinstance(last, Finished)
@@ -225,17 +224,17 @@ def run(
 
 
 def _check_stream_arguments(cancel: object, streamer: object, prefixes: object, scores: object) -> None:
-    """Raises ParameterError naming the argument."""
+    """Check the other arguments of `stream`. Raises ParameterError naming the argument."""
     check_cancel(cancel)
     if streamer is not None:
-        check_kind("streamer", streamer, Streamer, tr("Give an object with transformers' put and end, or None."))
+        check_kind("streamer", streamer, Streamer, tr("Pass an object with transformers' put and end, or None."))
     if prefixes is not None:
-        check_kind("prefixes", prefixes, PrefixStore, tr("Give a core.PrefixStore, or None."))
+        check_kind("prefixes", prefixes, PrefixStore, tr("Pass a core.PrefixStore, or None."))
     check_score_cache(scores)
 
 
 def effective_settings(model: LoadedModel, request: Request) -> dict[str, object]:
-    """The settings a run of `request` would have that differ from the library's defaults, the model's included."""
+    """Return the settings of a run of `request` that differ from the library's defaults, including the model's."""
     return non_default(resolve_settings(model, request)[1])
 
 
@@ -274,12 +273,12 @@ def _decode(
 
 
 def _with_cache_plan(decoding: DecodingRun, events: Iterator[Event]) -> Iterator[Event]:
-    """The strategy's events, and behind `Prefilled` a `CachePlan`, where the model's layers can be told."""
+    """Yield the strategy's events, and a `CachePlan` after `Prefilled` if the model's layers are known."""
     try:
         for event in events:
             yield event
             if isinstance(event, Prefilled) and (plan := decoding.plan_cache()) is not None:
                 yield plan
     finally:
-        if isinstance(events, Generator):  # however the run ends, the strategy tidies its caches now
+        if isinstance(events, Generator):  # lets the strategy clean up its caches now, however the run ends
             events.close()

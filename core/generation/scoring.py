@@ -1,5 +1,4 @@
-"""Scoring a text that is given: nothing is chosen, and every token is told as if it had been (GLTR: Gehrmann et al.
-2019)."""
+"""Score a given text: every token is reported like a chosen one (GLTR: Gehrmann et al. 2019)."""
 
 from __future__ import annotations
 
@@ -42,16 +41,14 @@ from resources.language import tr
 def score(
     model: LoadedModel | RemoteModel, text_or_ids: object, top_n: int = 10, *, given: object = None
 ) -> tuple[TokenChosen, ...]:
-    """What `model` holds of a text: probability, rank, entropy and alternatives of every token after the first.
+    """Score a text with `model`: probability, rank, entropy and alternatives of every token after the first.
 
-    The text is a string, a chat or token ids, read in one pass (in pieces where its logits would take more than
-    256 MiB). Figures are the model's own, those of a run without settings: a greedy run's text scored again has rank 1
-    throughout.
-
-    `given`, in any of these forms, stands before the text and is not scored; then every token of the text is. An
-    encoder–decoder's text is its answer to `given`, or to an empty source where there is none; what stands before it is
-    the decoder's own first token, with which the ids of a text without a source may begin.
-    Raises TextTooLongError beyond the model's context, PromptError and the others of `stream`.
+    The text is a string, a chat or token ids, read in one pass (in chunks if its logits would take more than 256 MiB).
+    Values are raw, as in a run without settings: the text of a greedy run has rank 1 throughout.
+    `given`, in any of these forms, precedes the text and is not scored; then every token of the text is. For an
+    encoder–decoder model, the text is its answer to `given`, or to an empty source; it is preceded by the decoder's
+    start token, with which the ids of a text without a source may begin.
+    Raises TextTooLongError beyond the model's context, PromptError and the other errors of `stream`.
     """
     events = score_stream(model, text_or_ids, top_n, given=given)
     return tuple(event for event in events if isinstance(event, TokenChosen))
@@ -67,12 +64,12 @@ def score_stream(
     cancel: threading.Event | None = None,
     watermark: Settings | None = None,
 ) -> Iterator[Event]:
-    """The same as the events of a run: RunStarted, Prefilled, a TokenChosen each, SequenceFinished, Finished.
+    """Score a text as the events of a run: RunStarted, Prefilled, a TokenChosen per token, SequenceFinished, Finished.
 
-    With a `second` model every token is followed by a TokenCompared. `cancel` is looked at before every pass.
-    `watermark`: settings of watermarks (keys of `Request.options`), searched for token by token: what each shows stands
-    in its funnel (`StageDetail.sign`).
-    Raises what `score` does, and ComparisonError where two models mean something else by a token.
+    With a `second` model, every token is followed by a TokenCompared. `cancel` is checked before every pass.
+    `watermark`: settings of watermarks (keys of `Request.options`) to detect; each token's contribution is in its
+    funnel (`StageDetail.sign`).
+    Raises the errors of `score`, and ComparisonError if the models' vocabularies differ.
     """
     check_cancel(cancel)
     text_or_ids, top_n, given = to_plain_value(text_or_ids), to_plain_value(top_n), to_plain_value(given)
@@ -81,8 +78,8 @@ def score_stream(
     if isinstance(model, RemoteModel):
         if second is not None or watermark:
             raise ComparisonError(
-                tr("A text that another machine scores is read by its model alone."),
-                tr("Score it with a model in this machine's memory."),
+                tr("Remote scoring does not support a comparison model or watermark detection."),
+                tr("Score the text with a local model."),
             )
         return elsewhere.score_stream(model, text_or_ids, top_n, given, cancel)
     check_model(model)
@@ -121,7 +118,7 @@ def _run_started(model: LoadedModel, given: GivenText, second: str) -> RunStarte
 
 
 class TextScorer:
-    """One text under the eyes of one model, or two, told token by token."""
+    """Scores one text with one or two models, token by token."""
 
     def __init__(
         self, model: LoadedModel, given: GivenText, top_n: int, other: ComparisonModel | None, watermark: Settings
@@ -132,10 +129,10 @@ class TextScorer:
         self._search = WatermarkSearch(model, watermark)
         self._start_time = self._last = time.perf_counter()
         self._first_pass_time: float | None = None
-        """When the first pass was done."""
+        """Time when the first pass was finished."""
 
     def events(self, cancel: threading.Event) -> Iterator[Event]:
-        """Everything behind RunStarted."""
+        """Yield all events after RunStarted."""
         for rows, theirs in self._logits(cancel):
             if self._first_pass_time is None:
                 self._first_pass_time = self._last = time.perf_counter()
@@ -144,16 +141,18 @@ class TextScorer:
         yield from self._final_events()
 
     def _logits(self, cancel: threading.Event) -> Iterator[tuple[torch.Tensor, torch.Tensor | None]]:
-        """Those of the model and of the second one, place by place alike."""
+        """Yield the logits of the model and the comparison model for the same positions."""
         portions = self._text.max_chunks()
         if self._comparison is None:
             return zip(self._text.logits(portions, cancel), repeat(None), strict=False)
         portions = portions.minimum(self._comparison.scores.max_chunks())
         theirs = self._comparison.scores.logits(portions, cancel)
-        return zip(self._text.logits(portions, cancel), theirs, strict=False)  # a stop ends one before the other
+        return zip(
+            self._text.logits(portions, cancel), theirs, strict=False
+        )  # a cancellation may end one before the other
 
     def _token_events(self, rows: torch.Tensor, theirs: torch.Tensor | None) -> Iterator[Event]:
-        """The tokens behind logits [n, V]; `theirs`: the second model's."""
+        """Yield the events of the tokens after logits [n, V]; `theirs` are the comparison model's."""
         step = len(self._texts)
         tokens = self._given.tokens[step : step + len(rows)]
         check_scores(self._model, rows, rows, step)

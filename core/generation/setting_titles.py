@@ -1,4 +1,4 @@
-"""Titles of strategies, caches and settings, as the window shows them, for what a run was made with."""
+"""Titles of a run's strategy, cache and settings, as shown in the window."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from core.strategies import Parameter
 from resources.language import tr
 
 SCORED = "score"
-"""The name of a run that only scores a text: nothing is drawn in it, and no cache grows."""
+"""Strategy name of a run that only scores a text, without sampling or a growing cache."""
 
 
 def strategy_title(started: RunStarted) -> str:
-    """The title of a run's strategy; its name where this version has no such strategy."""
+    """Return the title of a run's strategy; its name if this version does not have it."""
     known = strategies.registry.get(started.strategy)
     if known is None and started.strategy == SCORED:
         return tr("Scored text")
@@ -22,13 +22,13 @@ def strategy_title(started: RunStarted) -> str:
 
 
 def cache_title(started: RunStarted) -> str:
-    """The title of a run's cache; its name where this version has no such cache."""
+    """Return the title of a run's cache; its name if this version does not have it."""
     known = caches.registry.get(started.cache)
     return tr(known.title) if known else started.cache
 
 
 def setting_title(started: RunStarted, name: str) -> str:
-    """The title of a setting, as in the parameter panel; its name where no strategy or cache has such a setting."""
+    """Return the title of a setting, as in the parameter panel; its name if no strategy or cache has it."""
     for parameters in _parameters(started):
         for parameter in parameters:
             if parameter.name == name:
@@ -37,7 +37,7 @@ def setting_title(started: RunStarted, name: str) -> str:
 
 
 def _parameters(started: RunStarted) -> list[Sequence[Parameter]]:
-    """Those of the run's own strategy and cache first."""
+    """Return the parameters of the run's own strategy and cache first, then all others."""
     strategy, cache = strategies.registry.get(started.strategy), caches.registry.get(started.cache)
     own = [*([strategy.parameters] if strategy else []), *([cache.parameters] if cache else [])]
     others = (registry.values() for registry in (strategies.registry, caches.registry))

@@ -1,4 +1,4 @@
-"""What if: a step of a run that is over, judged again under other settings."""
+"""Replay a step of a finished run under other settings ("What if")."""
 
 from __future__ import annotations
 
@@ -30,20 +30,21 @@ from core.strategies.base import Strategy
 from resources.language import tr
 
 _DEFAULT_TOP_N = 10
-"""Alternatives of a step that were not traced."""
+"""Number of alternatives for a step that was not traced."""
 
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """A step as it was, and as it would have been; `seconds` and `origin` of both tokens are left out."""
+    """A step as recorded, and as it would have been; `seconds` and `origin` of both tokens are omitted."""
 
     before: TokenChosen
     after: TokenChosen
     is_decided: bool
-    """Whether `after.id` is what would have been chosen. Else it is the token of the text: the dice of drafts cannot be
-    thrown again, and candidates of contrastive search that were never tried have no penalty."""
+    """Whether `after.id` is the token that would have been chosen. Otherwise it is the recorded token: random decisions
+    on drafts cannot be replayed, and untried candidates of contrastive search have no penalty.
+    """
     is_kept: bool
-    """Whether both come from the very scores that the run had, bit by bit; else the text was read anew."""
+    """Whether both sides were computed from exactly the run's own scores; otherwise from a new pass over the text."""
 
 
 def what_if(
@@ -56,23 +57,22 @@ def what_if(
     sequence: int = 0,
     scores: KeptScores | None = None,
 ) -> WhatIf:
-    """What step `step` of a run of `request` would have been with `changes`, the text before it as it is.
+    """Replay step `step` of a run of `request` with `changes`, after the same text.
 
-    `ids`: the tokens that the run wrote as its `sequence`-th text, up to the step at least; `changes`: settings of the
-    strategy by name, `stages` among them, None unsets. Both sides are computed from the same scores: those that the
-    run left in `scores` (`core.stream(…, scores=)`), else those of one pass over the text (the side of the changes has
-    a pass of its own where they decide what comes into the funnel: DoLa's layers); a stage with a memory
-    (mirostat, guidance, SynthID) goes through the steps before once more, with what is changed from the first on. Dice
-    fall as they fell. Without changes, and with the scores kept, both are the recorded event.
-
-    Raises StrategyError for what decides more than one token at a time (beams), ParameterError for unknown settings
-    and those that leave no token, and what `stream` does.
+    `ids`: the tokens of the run's `sequence`-th text, at least up to the step; `changes`: settings of the strategy by
+    name, including `stages`; None unsets one. Both sides are computed from the same scores: those stored in `scores`
+    (`core.stream(…, scores=)`), otherwise those of one pass over the text (the changed side has its own pass if the
+    changes affect the scores entering the funnel: DoLa's layers). Stateful stages (mirostat, guidance, SynthID) replay
+    the earlier steps, with the changes applied from the first one. Random numbers are those of the run. Without
+    changes, and with stored scores, both sides equal the recorded event.
+    Raises StrategyError for strategies that decide several tokens at a time (beams), ParameterError for unknown
+    settings and those that leave no token, and the errors of `stream`.
     """
     check_model(model)
     if not isinstance(changes, Mapping | None):
         raise ParameterError(
-            tr("changes is {value}, and not settings by their names.").format(value=short_repr(changes)),
-            tr("Give them as in {example}.").format(example='{"top_p": 0.5}'),
+            tr("changes is {value}, which is not a mapping of settings by name.").format(value=short_repr(changes)),
+            tr("Pass them as in {example}.").format(example='{"top_p": 0.5}'),
             "changes",
         )
     changes, step, sequence = to_plain_value(changes), to_plain_value(step), to_plain_value(sequence)
@@ -86,13 +86,13 @@ def what_if(
 
 
 def _check_index(name: str, value: object, count: int) -> None:
-    """Raises ParameterError unless it is one of so many places, from 0."""
+    """Raise ParameterError unless `value` is an index from 0 to `count` − 1."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < count:
         raise ParameterError(
-            tr("{name} is {value}, and can be 0 to {last:,}.").format(
+            tr("{name} is {value}; it can be 0 to {last:,}.").format(
                 name=name, value=short_repr(value), last=count - 1
             ),
-            tr("Ask for one of these."),
+            tr("Use one of these values."),
             name,
         )
 
@@ -121,7 +121,7 @@ def _replay_both_sides(
 
 
 class _ReplaySide:
-    """The settings of one side of the question, and how they judge."""
+    """One side of the comparison: its settings, and how they process a step."""
 
     def __init__(self, model: LoadedModel, request: Request) -> None:
         alone = _request_with(request, {"num_return_sequences": 1}, {})
@@ -139,21 +139,21 @@ class _ReplaySide:
         return self._step_rng.uniform(rows)
 
     def trace_scores(self, entering: StepLogits, ids: list[int], die: StepRng | None) -> list[torch.Tensor]:
-        """The scores of one step before the first stage and after each, [1, V]; `ids`: what was written before it."""
+        """Return the scores of one step before the first stage and after each, [1, V]; `ids` are the tokens before it."""
         self._step_rng = die
         scores = [entering.raw] if entering.contrasted is None else [entering.raw, entering.contrasted]
         text = torch.tensor([[*self.run.start_ids, *ids]], device=self.run.model.device)
         return [*scores, *self._funnel.trace(text, scores[-1])[1:]]
 
     def replay_step(self, entering: StepLogits, ids: list[int], die: StepRng | None) -> _ReplayedStep:
-        """The step that is asked for."""
+        """Replay the requested step."""
         run = self.run
         scores = self.trace_scores(entering, ids, die)
         run.check_scores(scores[-1], scores[0], len(ids), scores)
         return _ReplayedStep(scores, entering, self.replayer.pick(scores[-1], entering, die))
 
     def token_chosen(self, judged: _ReplayedStep, step: int, token: int, text: str) -> TokenChosen:
-        """As an event."""
+        """Build the event of the replayed token."""
         run, scores, again = self.run, judged.scores, self.replayer
         top_n, chosen = run.request.top_n or _DEFAULT_TOP_N, torch.tensor([token], device=run.model.device)
         reading = compute_step_stats(scores, chosen, top_n, again.stage_headings(self._funnel), run.model.pieces)[0]
@@ -167,16 +167,18 @@ class _ReplaySide:
 @dataclass(frozen=True, slots=True)
 class _ReplayedStep:
     scores: list[torch.Tensor]
-    """Before the first stage and after each, [1, V]."""
+    """Scores before the first stage and after each, [1, V]."""
     entering: StepLogits
     picked: int | None
-    """None where nobody can tell."""
+    """None if it cannot be determined."""
 
 
 def _counterfactual(
     before: _ReplaySide, after: _ReplaySide, judged: list[_ReplayedStep], ids: list[int], step: int, is_kept: bool
 ) -> WhatIf:  # fmt: skip
-    """Both sides as events. Where the first is not the token that was written, nothing is decided by it."""
+    """Build the events of both sides. If the replay of the original settings does not give the recorded token, the
+    comparison decides nothing.
+    """
     was, would = judged
     written = ids[step] if step < len(ids) else was.picked
     is_known = was.picked is not None and was.picked == written
@@ -193,8 +195,9 @@ def _counterfactual(
 def _entering_scores(
     side: _ReplaySide, ids: list[int], step: int, sequence: int, scores: KeptScores | None, all_steps: bool
 ) -> tuple[list[StepLogits], bool]:
-    """What came in at the step, behind what came in at all before it where the `all_steps` way is wanted; whether those
-    are the run's own."""
+    """Return the scores entering the funnel at the step (with `all_steps`, also at every earlier one), and whether they
+    are the run's own.
+    """
     places = range(step + 1) if all_steps else (step,)
     if scores is not None:
         kept = [scores.get(side.run.start_ids, ids, place, sequence) for place in places]
@@ -205,21 +208,21 @@ def _entering_scores(
 
 
 def _check_replayable(run: DecodingRun, title: str) -> None:
-    """Raises StrategyError for what cannot be asked so, whatever the strategy."""
+    """Raise StrategyError for runs that cannot be replayed."""
     if run.beams > 1:
         raise StrategyError(
-            tr("{strategy} weighs continuations of several texts at a step: there is no single funnel to try.").format(
-                strategy=title
-            ),
-            tr("Choose a strategy that writes one token at a time."),
+            tr(
+                "{strategy} compares continuations of several texts at each step, so a single step cannot be replayed."
+            ).format(strategy=title),
+            tr("Choose a strategy that generates one token at a time."),
         )
     throwing = [stage.name for stage in run.pipeline.stages if stage.processor.uses_rng]
     if throwing and run.strategy.speculates:
         raise StrategyError(
-            tr("{setting} throws a die for every drafted token, and which one fell here is not known.").format(
+            tr("{setting} draws a random number for every drafted token, and the one drawn here is unknown.").format(
                 setting=throwing[0]
             ),
-            tr("Run it so, or ask of a run without drafts."),
+            tr("Run again with this setting, or inspect a run without drafts."),
         )
 
 
@@ -236,7 +239,7 @@ def _request_with_changes(request: Request, strategy: Strategy, changes: Setting
 
 
 def _request_with(request: Request, settings: Settings, options: Settings) -> Request:
-    """The request with other settings."""
+    """Return the request with other settings."""
     config = request.config
     if config is None or isinstance(config, Mapping):
         config = {**(config or {}), **settings}

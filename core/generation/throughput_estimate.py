@@ -1,7 +1,7 @@
-"""How quick a model is whose layers are read from the disk, said before it writes.
+"""Predict the speed of a disk-offloaded model before a run.
 
-A few steps of a real run are timed, with the disk and without it: reading between products is slower than reading
-alone, and choosing a token takes its time too.
+A few steps of a real run are timed with and without the disk: reading while computing is slower than reading alone, and
+choosing a token also takes time.
 """
 
 from __future__ import annotations
@@ -31,52 +31,54 @@ if TYPE_CHECKING:
     from core.models.loaded_model import LoadedModel
 
 _SAMPLE_BYTES = 2**28
-"""Bytes that a timed step reads; of a larger model a part."""
+"""Bytes that a timed step reads; of a larger model only a part is read."""
 _TIMED_STEPS = 3
-"""Timed, of each short run; the first pass of a run is none of them."""
+"""Timed steps of each short run, not counting the first pass."""
 _MIN_ROUNDS, _MIN_SECONDS = 2, 1.5
-"""Short runs with the disk and without, at least, and as long as there is time: other programs come and go."""
+"""Minimum number and duration of short runs with and without the disk: other programs cause fluctuations."""
 _SLOW_PASS_SECONDS = 0.5
-"""Seconds of a pass from which on one of each sort tells enough."""
+"""Pass duration in seconds from which one pass of each kind is accurate enough."""
 _LAYER_OVERHEAD_SECONDS = 4e-4
-"""Seconds that a layer takes besides its products, where no run can be timed: near enough."""
+"""Estimated seconds per layer besides its matrix products, for models that cannot be run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Foretold:
-    """What a pass takes: bytes from the disk at the disk's speed, then everything else."""
+    """The predicted time of a forward pass: reading from disk, plus everything else."""
 
     read_bytes: int
-    """From the disk, for each pass."""
+    """Bytes read from disk in each pass."""
     kept_bytes: int
-    """Of weights in memory."""
+    """Bytes of weights in memory."""
     read_speed: float
-    """Bytes a second, while the model computes."""
+    """Reading speed in bytes per second while the model computes."""
     computing: float
-    """Seconds of a step without the disk."""
+    """Seconds of a step without reading."""
     kept_layers: int = 0
-    """In memory."""
+    """Number of layers in memory."""
     layers: int = 0
-    """All there are."""
+    """Total number of layers."""
 
     @property
     def seconds(self) -> float:
-        """Of one pass."""
+        """Seconds of one pass."""
         return self.read_bytes / self.read_speed + self.computing
 
     @property
     def tokens_per_second(self) -> float:
-        """One by one; drafts settle several in a pass."""
+        """Speed without drafts; drafts can add several tokens per pass."""
         return 1 / self.seconds
 
     @property
     def limit(self) -> float:
-        """Tokens a second if reading were all the work."""
+        """Tokens per second if reading took all the time."""
         return self.read_speed / self.read_bytes
 
     @property
     def sentence(self) -> str:
-        """`3 of 12 layers stay in memory, the others are read for every token: about 1.4 tokens/s.`"""
+        """Prediction as a sentence: `3 of 12 layers stay in memory, the others are read for every token: about 1.4
+        tokens/s.`
+        """
         told = (
             tr("{kept} of {layers} layers stay in memory, the others are read for every token: about {speed} tokens/s.")
             if self.kept_layers
@@ -90,10 +92,11 @@ def _format_speed(speed: float) -> str:
 
 
 def foretell(model: LoadedModel) -> Foretold | None:
-    """Of a model that was loaded with a `memory_limit`, or of the `Blueprint` of one; None where all is in memory.
+    """Predict the speed of a model loaded with a `memory_limit`, or of its `Blueprint`; None if all layers are in
+    memory.
 
-    Some of its layers are read as a run would read them, in steps of a real run; a blueprint has its products timed on
-    one layer instead, which is less sure. Raises CorruptWeightsError where a file has gone.
+    Time steps of a real run that read some of its layers; for a blueprint, time the products of one layer, which is
+    less accurate. Raises CorruptWeightsError if a file no longer exists.
     """
     check_model(model)
     shelf = model.disk_offload
@@ -104,7 +107,7 @@ def foretell(model: LoadedModel) -> Foretold | None:
         reading, computing = (
             _estimate_from_layer(shelf, model) if _cannot_run(model) else _time_runs(model, shelf, sample)
         )
-    except DecodescopeError:  # it writes nothing of a text alone
+    except DecodescopeError:  # this model cannot generate from text alone
         reading, computing = _estimate_from_layer(shelf, model)
     kept = shelf.total_layers - len(shelf.layers)
     return Foretold(shelf.bytes, shelf.kept_bytes, 1 / reading, computing, kept, shelf.total_layers)
@@ -115,7 +118,7 @@ def _cannot_run(model: LoadedModel) -> bool:
 
 
 def _sample_layers(shelf: DiskOffload) -> list[OffloadedLayer]:
-    """The first layers that together are large enough to tell."""
+    """Return the first layers that together are large enough for timing."""
     found, read = [], 0
     for layer in shelf.layers:
         found.append(layer)
@@ -126,8 +129,8 @@ def _sample_layers(shelf: DiskOffload) -> list[OffloadedLayer]:
 
 
 def _time_runs(model: LoadedModel, shelf: DiskOffload, sample: Sequence[OffloadedLayer]) -> tuple[float, float]:
-    """Seconds of reading a byte, seconds of a step without reading. Raises DecodescopeError."""
-    for layer in sample:  # what is between us and the disk keeps some of it, and a run reads it again and again
+    """Return the seconds for reading a byte, and for a step without reading. Raises DecodescopeError."""
+    for layer in sample:  # warm the page cache: a real run rereads these layers
         shelf.read_layer(layer)
     size, slow = sum(layer.bytes for layer in sample), _time_single_passes(model, shelf, sample)
     if slow is not None:
@@ -146,13 +149,14 @@ def _time_runs(model: LoadedModel, shelf: DiskOffload, sample: Sequence[Offloade
 def _time_single_passes(
     model: LoadedModel, shelf: DiskOffload, sample: Sequence[OffloadedLayer]
 ) -> tuple[float, float] | None:
-    """Seconds of reading the sample and of computing, of one pass each; None where a pass is so quick that what is
-    done between two of them counts."""
+    """Return the seconds for reading the sample and for computing, from one pass each; None if passes are so short that
+    the time between them matters.
+    """
     ids = torch.ones(1, 1, dtype=torch.long)
     inputs = {"input_ids": ids, **({"decoder_input_ids": ids} if model.is_encoder_decoder else {})}
     with torch.inference_mode():
         with shelf.read_only_layers(()):
-            computing = min(_pass_seconds(model, inputs) for _ in range(2))  # the first one sets up
+            computing = min(_pass_seconds(model, inputs) for _ in range(2))  # the first pass includes setup
         if computing < _SLOW_PASS_SECONDS:
             return None
         spent = shelf.read_seconds
@@ -168,7 +172,7 @@ def _pass_seconds(model: LoadedModel, inputs: Mapping[str, torch.Tensor]) -> flo
 
 
 def _step_seconds(model: LoadedModel) -> float:
-    """Seconds of a step, on the average of a short run. Raises DecodescopeError."""
+    """Return the average seconds per step of a short run. Raises DecodescopeError."""
     tokens = _TIMED_STEPS + 1
     config = {"max_new_tokens": tokens, "min_new_tokens": tokens, "do_sample": False}
     metrics = run(model, Request([1], config=config, top_n=0, memory_fallback=False)).metrics
@@ -176,7 +180,7 @@ def _step_seconds(model: LoadedModel) -> float:
 
 
 def _estimate_from_layer(shelf: DiskOffload, model: LoadedModel) -> tuple[float, float]:
-    """The same of a model that cannot be run: one layer read and multiplied again and again stands for all."""
+    """Estimate for a model that cannot be run: read and multiply one layer repeatedly, and extrapolate."""
     layer = max(shelf.layers, key=lambda one: one.bytes)
     matrices = [view for name, view in shelf.layer_views(layer).items() if view.dim() == 2]
     reads, products = [], []
@@ -197,15 +201,15 @@ def _estimate_from_layer(shelf: DiskOffload, model: LoadedModel) -> tuple[float,
 
 
 _REPORT_INTERVAL = 64
-"""Tokens between two reports."""
+"""Number of tokens between two reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class WeightsCost:
-    """As far as the text was read."""
+    """The measurement up to a token of the text."""
 
     done: int
-    """Tokens that were foretold and held against the text."""
+    """Number of tokens evaluated so far."""
     total: int
     error: float
     """‖logits − plain logits‖ ÷ ‖plain logits‖, over all positions and tokens."""
@@ -214,24 +218,24 @@ class WeightsCost:
 
     @property
     def change(self) -> float:
-        """Perplexity ÷ that of the plain weights, less 1."""
+        """Perplexity ÷ perplexity of the plain weights, minus 1."""
         return self.perplexity / self.plain_perplexity - 1
 
 
 def weights_cost(
     model: LoadedModel, plain: LoadedModel, text: str, cancel: threading.Event | None = None
 ) -> Iterator[WeightsCost]:
-    """`model` and `plain`, the same model with its weights as they were, read `text`; a report every 64 tokens.
+    """Compare `model` with `plain`, the same model with its original weights, on `text`; report every 64 tokens.
 
-    The last one, with `done` = `total`, is of the whole text, which is cut at the model's context. Ends early when
-    `cancel` is set. Raises PromptError for a text of fewer than two tokens.
+    The last report, with `done` = `total`, covers the whole text, which is truncated at the model's context. Ends early
+    when `cancel` is set. Raises PromptError for a text of fewer than two tokens.
     """
     check_model(plain)
     check_cancel(cancel)
     ids = torch.tensor([encode(model, text, unbounded=True)[: model.context]])
     total = ids.shape[1] - 1
     if total < 1:
-        raise PromptError(tr("The text has fewer than two tokens."), tr("Give a longer one."))
+        raise PromptError(tr("The text has fewer than two tokens."), tr("Pass a longer text."))
     with torch.inference_mode():
         ours, theirs = (_logits(one, ids) for one in (model, plain))
         apart = whole = lost = plain_lost = 0.0
@@ -251,7 +255,7 @@ def weights_cost(
 
 
 def _logits(model: LoadedModel, ids: torch.Tensor) -> torch.Tensor:
-    """float32 logits [n, V]; an encoder–decoder reads the text and foretells it."""
+    """Return float32 logits [n, V]; an encoder–decoder model reads and predicts the same text."""
     ids = ids.to(model.device)
     given: dict[str, object] = {"input_ids": ids}
     if model.is_encoder_decoder:

@@ -1,5 +1,5 @@
-"""Texts by rule: a JSON schema, a regular expression, a Lark grammar or a choice of words, kept token by token.
+"""Constrained generation: a JSON schema, a regular expression, a Lark grammar or a choice, enforced token by token.
 
-`llguidance` (an extra) judges which tokens can still lead to a text of the grammar; nothing imports it before a run
-has a grammar. `core/processors/grammar.py` makes a stage of the funnel of it.
+`llguidance` (an extra) decides which tokens can still lead to a text of the grammar; it is imported only once a run
+has a grammar. `core/processors/grammar.py` turns it into a processor.
 """

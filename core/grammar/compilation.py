@@ -1,4 +1,4 @@
-"""From a setting to llguidance's matcher: translated, compiled within limits, and refused in plain words."""
+"""Compile a grammar setting into an llguidance matcher, within limits and with readable errors."""
 
 from __future__ import annotations
 
@@ -20,21 +20,23 @@ if TYPE_CHECKING:
 
 SETTING = "grammar"
 SPACE = " ?"
-"""What may stand between the parts of a JSON text, unless the schema says otherwise (`x-guidance`): any white space
-would be JSON too, and small models then write line breaks for ever."""
+"""Allowed between the parts of a JSON text unless the schema specifies it (`x-guidance`). Any white space would be
+valid
+JSON, but then small models write line breaks forever.
+"""
 MAX_COMPILED = 16
-"""Compiled grammars that a model keeps."""
+"""Compiled grammars cached per model."""
 
 
 def matcher_for(vocabulary: GrammarVocabulary, value: Mapping[str, object], spaced: bool) -> LLMatcher:
-    """A matcher at the beginning of a text. `spaced`: a space may stand before it, which the text will not show.
+    """Return a matcher at the start of a text. `spaced`: a space may precede it, which the text will not show.
 
-    Raises ParameterError with what is wrong in plain words.
+    Raises ParameterError with a readable reason.
     """
     if reason := grammar_format_problem(value):
         raise grammar_error(reason)
     if reason := why_missing("grammar"):
-        raise ParameterError(reason, tr("Install it, or switch the grammar off."), SETTING)
+        raise ParameterError(reason, tr("Install it, or turn the grammar off."), SETTING)
     kept: OrderedDict[str, LLMatcher] = vocabulary.cache.setdefault("grammar/compiled", OrderedDict())
     key = json.dumps([value, vocabulary.end_tokens, spaced])
     if key not in kept:
@@ -46,10 +48,10 @@ def matcher_for(vocabulary: GrammarVocabulary, value: Mapping[str, object], spac
 
 
 def grammar_error(reason: str) -> ParameterError:
-    """A grammar that cannot be used."""
+    """Return the error for a grammar that cannot be used."""
     return ParameterError(
         tr("The grammar cannot be used: {reason}").format(reason=reason),
-        tr("Correct it, or switch the grammar off."),
+        tr("Correct it, or turn the grammar off."),
         SETTING,
     )
 
@@ -59,20 +61,21 @@ def _compile(tokenizer: LLTokenizer, value: Mapping[str, object], spaced: bool) 
 
     matcher = LLMatcher(tokenizer, llguidance_grammar(value, spaced), log_level=0)
     if not matcher.is_error():
-        matcher.compute_bitmask()  # no text at all is found out here
+        matcher.compute_bitmask()  # detects grammars without any text
     if matcher.is_error():
         raise grammar_error(_readable_message(kind_title(value), matcher.get_error()))
     return matcher
 
 
 def kind_title(value: Mapping[str, object]) -> str:
-    """What a sentence calls the grammar."""
+    """Return the name of the kind of grammar, for messages."""
     return tr(TITLES[kind_of(value)])
 
 
 def grammar_problem(value: object) -> str:
-    """Why `value` is no grammar that a run could keep to, as a sentence; empty where it is one, as far as can be told
-    without a model."""
+    """Return why a run could not use `value` as a grammar, as a sentence; empty if it can, as far as known without a
+    model.
+    """
     if not isinstance(value, Mapping) or grammar_format_problem(value) or why_missing("grammar"):
         return grammar_format_problem(value)
     from llguidance import LLMatcher
@@ -85,9 +88,9 @@ def grammar_problem(value: object) -> str:
 
 
 def llguidance_grammar(value: Mapping[str, object], spaced: bool) -> str:
-    """The grammar as llguidance reads it: the text as a rule of its own, and no token forced before its time.
+    """Return the grammar in llguidance's format: the text as a separate rule, and no forced tokens.
 
-    Forcing would allow of several spellings of what must come only the tokenizer's own.
+    Forcing would allow only the tokenizer's own spelling of text that must follow.
     """
     start = '%llguidance {"no_forcing": true}\nstart: ' + ('" "? @text' if spaced else "@text")
     return json.dumps({"grammars": [{"lark_grammar": start}, {**_text_grammar(value), "name": "text"}]})
@@ -111,9 +114,9 @@ def _text_grammar(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _schema_object(schema: Any) -> Mapping[str, Any]:
-    """`true` is what everything meets, `false` what nothing does."""
+    """Return the schema as an object: `true` allows everything, `false` nothing."""
     if schema is False:
-        raise grammar_error(tr("no text at all meets this schema."))
+        raise grammar_error(tr("no text can match this schema."))
     return {} if schema is True else schema
 
 
@@ -121,15 +124,15 @@ _POSITION = re.compile(r"(?:at )?(\d+)\((\d+)\): ")
 
 
 def _readable_message(title: str, message: str) -> str:
-    """llguidance's words without its state, its picture of the line and its Rust."""
+    """Return llguidance's message without its internal state, line picture and Rust details."""
     if message.startswith("Unsatisfiable schema: "):
         reason = message.removeprefix("Unsatisfiable schema: ").partition("\n")[0]
-        return tr("no text at all meets this schema: {reason}.").format(reason=reason)
+        return tr("no text can match this schema: {reason}.").format(reason=reason)
     if message.startswith("Unimplemented keys: "):
         names = message.removeprefix("Unimplemented keys: ").strip("[]\n").replace('"', "")
-        return tr("the schema asks for what cannot be kept token by token: {names}.").format(names=names)
+        return tr("the schema uses keywords that cannot be enforced token by token: {names}.").format(names=names)
     if "NoExtension" in message:
-        return tr("no text at all is one of this {kind}.").format(kind=title)
+        return tr("no text can match this {kind}.").format(kind=title)
     if ("limit" in message.lower() and "exceeded" in message) or "too complex" in message.lower():
         return tr("this {kind} is too large or too deeply nested.").format(kind=title)
     parsed = re.search(r"^\s*error: (.+)$", message, re.MULTILINE)
@@ -138,22 +141,22 @@ def _readable_message(title: str, message: str) -> str:
     said = said.strip().rstrip(".")
     if place and not parsed:
         return tr("line {line}, character {column}: {reason}.").format(line=place[1], column=place[2], reason=said)
-    return tr("it is no {kind}: {reason}.").format(kind=title, reason=said)
+    return tr("this is not a valid {kind}: {reason}.").format(kind=title, reason=said)
 
 
 @dataclass(frozen=True, slots=True)
 class GrammarVocabulary:
-    """What each token adds to a text in bytes (None: nothing), and which tokens end one."""
+    """The bytes that each token adds to a text (None: nothing), and the end tokens."""
 
     bytes: Sequence[bytes | None]
     names: Callable[[int], str]
-    """What a token that writes nothing is called (`<s>`): a Lark grammar may name it."""
+    """Name of a token that adds no text (`<s>`), which a Lark grammar may use."""
     end_tokens: tuple[int, ...] = ()
     cache: dict[str, Any] = field(default_factory=dict)
-    """Where what is made of it is kept between runs."""
+    """Cache of derived objects, kept between runs."""
 
     def tokenizer(self) -> LLTokenizer:
-        """llguidance's view; without an end token, an id behind the last one ends a text."""
+        """Return llguidance's tokenizer; without an end token, an extra id ends a text."""
         key = f"grammar/tokenizer/{self.end_tokens}"
         found: LLTokenizer | None = self.cache.get(key)
         if found is None:
@@ -175,7 +178,7 @@ class GrammarVocabulary:
 
 
 class _TokenList:
-    """What `TokenizerWrapper` asks for. Text is never tokenized: no token is forced (`no_forcing`)."""
+    """The interface that `TokenizerWrapper` requires. Text is never tokenized, since no token is forced (`no_forcing`)."""
 
     bos_token_id = None
 

@@ -1,4 +1,4 @@
-"""Where texts stand in a grammar, and which tokens may follow there: matchers that go along, back and apart."""
+"""Follow texts through a grammar and mask the tokens that cannot follow; matchers advance, roll back and branch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from llguidance import LLMatcher
 
 MAX_MASKS = 256
-"""Masks that are kept: a draft's places are asked for twice, by the drafter and by the target."""
+"""Number of cached masks: a draft's positions are looked up twice, by the drafter and by the target."""
 
 
 class MatcherState:
@@ -29,11 +29,14 @@ class MatcherState:
         self.matcher, self.path = matcher, path
 
     def copy(self) -> MatcherState:
-        """Another one, which goes its own way from here."""
+        """Return an independent copy."""
         return MatcherState(self.matcher.deep_copy(), list(self.path))
 
     def move_to(self, text: list[int]) -> bool:
-        """Go to the end of `text`, back where need be; False, as far as it goes, where the grammar forbids it."""
+        """Move to the end of `text`, rolling back if necessary. If the grammar forbids `text`, move as far as possible
+        and
+        return False.
+        """
         path, known = self.path, len(self.path)
         if text[:known] != path:
             known = next((i for i, (a, b) in enumerate(zip(path, text, strict=False)) if a != b), min(known, len(text)))
@@ -48,7 +51,7 @@ class MatcherState:
 
 
 class GrammarMatcher:
-    """The grammar for all rows of a batch; any row may be anywhere at each call."""
+    """A grammar for all rows of a batch; rows may be at any position at each call."""
 
     def __init__(self, matcher: LLMatcher, vocabulary: int, device: torch.device) -> None:
         self._start, self._size, self._device = MatcherState(matcher, []), vocabulary, device
@@ -56,9 +59,10 @@ class GrammarMatcher:
         self._masks: OrderedDict[tuple[int, ...], torch.Tensor] = OrderedDict()
 
     def forbidden_mask(self, row: int, text: list[int]) -> torch.Tensor | None:
-        """Which tokens [V] may not follow `text`; None where the text is none of the grammar's itself, or has ended.
+        """Return a mask [V] of the tokens that may not follow `text`, or None if `text` violates the grammar or is
+        complete.
 
-        Raises ParameterError where the grammar takes too much.
+        Raises ParameterError if the grammar becomes too complex.
         """
         key = tuple(text)
         if (known := self._masks.get(key)) is not None:
@@ -76,25 +80,25 @@ class GrammarMatcher:
         allowed = np.frombuffer(matcher.compute_logit_bias(), np.uint8)
         if matcher.is_error():
             raise ParameterError(
-                tr("The grammar became too complex at this place of the text to be followed further."),
-                tr("Simplify it: fewer alternatives that begin alike, shorter repetitions."),
+                tr("The grammar became too complex to follow at this point of the text."),
+                tr("Simplify it: fewer alternatives with the same beginning, shorter repetitions."),
                 "grammar",
             )
         return torch.from_numpy(allowed[: self._size] == 0).to(self._device)
 
     def progress(self, text: list[int]) -> GrammarProgress:
-        """Whether `text`, without an end token, is a whole text of the grammar, and whether it may go on."""
+        """Return whether `text`, without an end token, is a complete text of the grammar, and whether it may continue."""
         place = self._state(0)
         if not place.move_to(text) or not place.matcher.is_accepting():
             return "open"
         return "closed" if place.matcher.is_stopped() else "whole"
 
     def is_valid_prefix(self, text: Sequence[int]) -> bool:
-        """Whether a text of the grammar can begin so."""
+        """Return whether a text of the grammar can begin with `text`."""
         return self._state(0).move_to(list(text))
 
     def reorder(self, rows: Sequence[int]) -> None:
-        """Row i was row `rows[i]`."""
+        """Reorder the rows: new row i is old row `rows[i]`."""
         taken: set[int] = set()
         places = []
         for row in rows:

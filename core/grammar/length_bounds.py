@@ -1,5 +1,4 @@
-"""What every text of a grammar holds at least: sums over its parts, the lesser of alternatives, the greater of
-conditions."""
+"""Lower bounds for every text of a grammar: sums of parts, minimum of alternatives, maximum of conditions."""
 
 from __future__ import annotations
 
@@ -9,23 +8,24 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 ByteSet = frozenset[int] | None
-"""Every byte that a part of a text may be made of; None: any."""
+"""Every byte that a part of a text may consist of; None: any byte."""
 
 
 class LowerBound(NamedTuple):
-    """A lower bound, in two measures that are kept apart since they add up differently."""
+    """A lower bound in two measures, which are kept separate because they add up differently."""
 
     bytes: float = 0
     inner_tokens: float = 0
-    """Tokens that begin inside the parts whose bytes are known, and not at their first byte: neighbours share the token
-    over that one at most. Infinite, as `bytes` is then, where there is no text at all."""
+    """Tokens that begin inside the known parts, not at their first byte: adjacent parts share at most the token at that
+    byte. Infinite, like `bytes`, if there is no text.
+    """
 
     def followed_by(self, other: LowerBound) -> LowerBound:
-        """Both, one behind the other."""
+        """Return the bound of both, one after the other."""
         return LowerBound(self.bytes + other.bytes, self.inner_tokens + other.inner_tokens)
 
     def repeated(self, count: int) -> LowerBound:
-        """So many, one behind the other."""
+        """Return the bound of `count` repetitions."""
         return LowerBound(self.bytes * count, self.inner_tokens * count) if count else NOTHING
 
 
@@ -33,7 +33,7 @@ NOTHING, NEVER = LowerBound(), LowerBound(float("inf"), float("inf"))
 
 
 def sum_bounds(parts: Iterable[LowerBound]) -> LowerBound:
-    """All of them, one behind the other."""
+    """Return the bound of all parts, one after the other."""
     whole = NOTHING
     for part in parts:
         whole = whole.followed_by(part)
@@ -41,7 +41,7 @@ def sum_bounds(parts: Iterable[LowerBound]) -> LowerBound:
 
 
 def min_bound(alternatives: Iterable[LowerBound]) -> LowerBound:
-    """One of them; no text at all where there is none."""
+    """Return the bound of one of the alternatives; NEVER if there are none."""
     whole = NEVER
     for way in alternatives:
         whole = LowerBound(min(whole.bytes, way.bytes), min(whole.inner_tokens, way.inner_tokens))
@@ -49,7 +49,7 @@ def min_bound(alternatives: Iterable[LowerBound]) -> LowerBound:
 
 
 def max_bound(conditions: Iterable[LowerBound]) -> LowerBound:
-    """A text that meets all of them."""
+    """Return the bound of a text that meets all conditions."""
     whole = NOTHING
     for one in conditions:
         whole = LowerBound(max(whole.bytes, one.bytes), max(whole.inner_tokens, one.inner_tokens))
@@ -58,43 +58,46 @@ def max_bound(conditions: Iterable[LowerBound]) -> LowerBound:
 
 @dataclass(frozen=True, slots=True)
 class BoundMeasures:
-    """What parts of a text hold."""
+    """Functions that measure the parts of a text."""
 
     of_bytes: Callable[[bytes], LowerBound]
-    """Of bytes that stand there as they are."""
+    """Measure literal bytes."""
     of_letters: Callable[[int, ByteSet], LowerBound]
-    """Of so many bytes, none of them another than these."""
+    """Measure a number of bytes, all taken from a set."""
 
     def of_any(self, count: int) -> LowerBound:
-        """Of so many bytes of any kind."""
+        """Measure `count` arbitrary bytes."""
         return self.of_letters(count, None)
 
 
 BYTE_MEASURES = BoundMeasures(lambda part: LowerBound(len(part)), lambda count, _: LowerBound(count))
-"""Bytes alone."""
+"""Measures that count bytes only."""
 
 
 _QUANTIFIERS = {"*": 0, "+": 1, "?": 0}
 _MAX_LENGTH = 1_000_000
 _HIGH = frozenset(range(128, 256))
-"""Bytes of letters beyond ASCII."""
+"""Bytes of non-ASCII letters."""
 _DIGITS = frozenset(b"0123456789")
 _CLASSES = {
     "d": _DIGITS | _HIGH,
     "w": _DIGITS | frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_") | _HIGH,
     "s": frozenset(b"\t\n\v\f\r ") | _HIGH,
 }
-"""Classes of letters, those of other scripts included."""
+"""Character classes, including letters of other scripts."""
 _CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v"}
 
 
 def min_match_length(pattern: str) -> int:
-    """Bytes, or fewer where the syntax is a rarer one (flags, look-around, Unicode classes count as nothing)."""
+    """Return the minimum length of a match in bytes.
+
+    Rare syntax (flags, look-around, Unicode classes) counts as nothing, so the result may be too small.
+    """
     return min(int(regex_lower_bound(pattern, BYTE_MEASURES).bytes), _MAX_LENGTH)
 
 
 def regex_lower_bound(pattern: str, measures: BoundMeasures) -> LowerBound:
-    """The same by any measures: letters that stand there, and rows of those that a class may be."""
+    """Return a lower bound for a match in any measures: literal letters, and rows of letters from a class."""
     try:
         return _PatternReader(pattern, measures).alternatives()
     except (IndexError, ValueError, RecursionError):
@@ -102,7 +105,7 @@ def regex_lower_bound(pattern: str, measures: BoundMeasures) -> LowerBound:
 
 
 class _ByteRun(NamedTuple):
-    """So many bytes in a row, none of them another than these; or a word, whose letters are known one by one."""
+    """A run of bytes, all taken from a set, or a literal word."""
 
     size: int = 0
     letters: ByteSet = frozenset()
@@ -114,26 +117,28 @@ class _ByteRun(NamedTuple):
         return measures.of_letters(self.size, self.letters) if self.size else NOTHING
 
     def join(self, other: _ByteRun) -> _ByteRun | None:
-        """Both as one, where that says as much."""
+        """Return both runs as one, or None if that would lose information."""
         if self.word and other.word:
             return _ByteRun(word=self.word + other.word)
         alike = not self.word and not other.word and self.letters == other.letters
         return _ByteRun(self.size + other.size, self.letters) if alike else None
 
     def repeated(self, count: int) -> _ByteRun:
-        """Repeated, so many times at least: no word any more, for what stands behind it need not follow at once."""
+        """Return the run repeated at least `count` times; no longer a word, because what follows may come after more
+        repetitions.
+        """
         letters = frozenset(self.word) if self.word else self.letters
         return _ByteRun(count * (self.size or len(self.word)), letters)
 
 
 class _PatternReader:
-    """Goes through a pattern once, from left to right."""
+    """Reads a pattern once, from left to right."""
 
     def __init__(self, pattern: str, measures: BoundMeasures) -> None:
         self._pattern, self._position, self._measures = pattern, 0, measures
 
     def alternatives(self) -> LowerBound:
-        """Up to a closing bracket or the end: the shortest of what `|` divides."""
+        """Read up to a closing bracket or the end; return the bound of the alternatives separated by `|`."""
         ways = [self._sequence()]
         while self._next() == "|":
             self._position += 1
@@ -172,21 +177,21 @@ class _PatternReader:
         if self._next() == "?":
             counts = self._pattern[self._position : self._position + 2] == "?:"
             if not counts:
-                raise ValueError(self._pattern)  # flags and names: what they do is not told here
+                raise ValueError(self._pattern)  # flags and named groups are not supported here
             self._position += 2
         found = self.alternatives()
         self._position += 1
         return found
 
     def _class(self) -> ByteSet:
-        """What a class may be; None where that is not told here."""
+        """Return the bytes that a class may match; None if unknown."""
         begun = self._position
         self._position += self._next() == "^"
         first = self._position
         self._position += self._next() == "]"
         while self._next() != "]":
             if self._next() == "[":
-                raise ValueError(self._pattern)  # classes in classes
+                raise ValueError(self._pattern)  # nested classes
             self._position += 2 if self._next() == "\\" else 1
             if not self._next():
                 raise ValueError(self._pattern)
@@ -222,7 +227,7 @@ class _PatternReader:
 
 
 def _members(inside: str) -> ByteSet:
-    """The bytes of what stands between the brackets of a class, or more; None where it is put together of several."""
+    """Return the bytes listed between the brackets of a class, or a superset; None for set operations."""
     if any(sign in inside for sign in ("&&", "--", "~~")):
         return None
     found, place = set[int](), 0
@@ -241,7 +246,7 @@ def _members(inside: str) -> ByteSet:
 
 
 def _member(inside: str, place: int) -> tuple[ByteSet, int]:
-    """(what stands there, where the next begins)."""
+    """Return (bytes of the member at `place`, position of the next member)."""
     sign = inside[place]
     if sign != "\\":
         return (frozenset((ord(sign),)) if sign.isascii() else _HIGH), place + 1
@@ -252,21 +257,21 @@ def _member(inside: str, place: int) -> tuple[ByteSet, int]:
 
 
 _ROUNDS = 64
-"""How often what refers to itself is reckoned anew."""
+"""Maximum number of rounds for schemas that refer to themselves."""
 _DATE = frozenset(b"0123456789-")
 _FORMATS = {
     "date": (10, _DATE),
     "date-time": (20, _DATE | frozenset(b"Tt:.+Zz ")),
     "uuid": (36, frozenset(b"0123456789abcdefABCDEF-")),
 }
-"""Fewest letters of each, and which they may be."""
+"""Minimum length of each format, and its possible bytes."""
 _PLAIN = frozenset(map(chr, range(32, 127))) - {'"', "\\"}
-"""Letters that a JSON text writes in one way only."""
+"""Characters that JSON writes in only one way."""
 _PLAIN_BYTES = frozenset(map(ord, _PLAIN))
 
 
 def schema_lower_bound(schema: object, measures: BoundMeasures) -> LowerBound:
-    """A lower bound for every text of a schema; NEVER where each of them would have to hold itself."""
+    """Return a lower bound for every text of a schema; NEVER if each text would have to contain itself."""
     reader = _SchemaReader(schema, measures)
     for _ in range(_ROUNDS):
         before = dict(reader.references)
@@ -279,7 +284,7 @@ def schema_lower_bound(schema: object, measures: BoundMeasures) -> LowerBound:
 
 
 class _SchemaReader:
-    """Reads a schema's parts; what a reference stands for is what is known of it so far, at first that no text is."""
+    """Reads the parts of a schema; references use the bounds found so far, initially NEVER."""
 
     def __init__(self, root: object, measures: BoundMeasures) -> None:
         self._root, self._of_bytes, self._of_any = root, measures.of_bytes, measures.of_any
@@ -287,7 +292,7 @@ class _SchemaReader:
         self.references: dict[str, LowerBound] = {}
 
     def read(self, schema: object) -> LowerBound:
-        """What it says of the length of its texts; nothing where that is hard to tell."""
+        """Return the bound of the texts of `schema`; NOTHING if it is hard to determine."""
         return max_bound(self._conditions(schema)) if isinstance(schema, Mapping) else NOTHING
 
     def _conditions(self, schema: Mapping[str, object]) -> Iterator[LowerBound]:
@@ -328,7 +333,7 @@ class _SchemaReader:
         return self._enclosed(b'"', [max_bound(conditions)], b'"')
 
     def _string_bytes(self, part: bytes) -> LowerBound:
-        """Letters of a string, as JSON writes them."""
+        """Measure the letters of a string as JSON writes them."""
         return self._of_bytes(part) if set(part) <= _PLAIN_BYTES else self._of_any(len(part))
 
     def _string_letters(self, count: int, letters: ByteSet) -> LowerBound:
@@ -351,15 +356,15 @@ class _SchemaReader:
         more = count - len(names)
         others = (
             self._of_any(len('"":1')).repeated(more).followed_by(self._of_any(1).repeated(max(0, more - 1)))
-        )  # one name is empty
+        )  # one name may be empty
         return self._enclosed(b"{", [*parts, others, self._commas(count)], b"}")
 
     def _part(self, schema: object) -> LowerBound:
-        """A value within others, which is one letter at least."""
+        """Return the bound of a nested value, which has at least one letter."""
         return max_bound((self.read(schema), self._of_any(1)))
 
     def _value(self, value: object) -> LowerBound:
-        """A value that stands there."""
+        """Return the bound of a literal value."""
         if isinstance(value, Mapping):
             parts = [
                 sum_bounds((self._value(str(key)), self._of_bytes(b":"), self._value(value[key]))) for key in value
@@ -370,7 +375,7 @@ class _SchemaReader:
         if isinstance(value, str) and not set(value) <= _PLAIN:
             return self._of_any(len(value.encode("utf-8", "replace")) + len('""'))
         if isinstance(value, float):
-            return self._of_any(1)  # 1e3 is 1000.0
+            return self._of_any(1)  # 1e3 equals 1000.0
         return self._of_bytes(json.dumps(value).encode())
 
     def _enclosed(self, begin: bytes, parts: Sequence[LowerBound], end: bytes) -> LowerBound:
@@ -381,7 +386,7 @@ class _SchemaReader:
 
 
 def _resolve_reference(name: str, root: object) -> object:
-    """What a reference within the schema stands for; None where that is not found."""
+    """Return the schema that a reference within the schema points to; None if it is not found."""
     found = root
     for step in name.removeprefix("#").split("/")[1:]:
         found = _child(found, step.replace("~1", "/").replace("~0", "~"))

@@ -1,4 +1,4 @@
-"""How many tokens the shortest text of a grammar takes, at least: found from what every one of its texts contains."""
+"""Minimum number of tokens of the shortest text of a grammar, computed from what all its texts contain."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from core.grammar.length_bounds import (
 
 
 class TokenCoverage:
-    """A vocabulary, asked for the fewest tokens."""
+    """Computes minimum token counts for a vocabulary."""
 
     def __init__(self, tokens: Iterable[bytes | None]) -> None:
         self._tokens = {token for token in tokens if token}
         self.longest = max(map(len, self._tokens), default=1)
-        """Bytes of the longest token."""
+        """Length of the longest token in bytes."""
         self._rows: dict[frozenset[int], int] = {}
 
     @cached_property
@@ -47,11 +47,13 @@ class TokenCoverage:
         return b"\0".join(self._tokens)
 
     def min_for_any(self, count: int) -> int:
-        """Over so many bytes, whatever they are."""
+        """Return the minimum number of tokens for `count` arbitrary bytes."""
         return -(-count // self.longest)
 
     def min_for_letters(self, count: int, letters: ByteSet) -> int:
-        """Over so many bytes of these alone: no token covers more of them than the longest row of them in any."""
+        """Return the minimum for `count` bytes from `letters`: a token covers at most the longest run of them in any
+        token.
+        """
         if not letters:
             return self.min_for_any(count)
         if letters not in self._rows:
@@ -61,7 +63,7 @@ class TokenCoverage:
         return -(-count // self._rows[letters])
 
     def min_covering(self, part: bytes) -> int:
-        """Over `part` of a text; the first may begin before it, and the last may end behind it."""
+        """Return the minimum for `part` of a text; the first token may begin before it and the last may end after it."""
         size = len(part)
         if part in self._joined:
             return 1
@@ -73,7 +75,7 @@ class TokenCoverage:
         return min(fewest[size], size)
 
     def min_spelling(self, word: bytes) -> int:
-        """Fewest that spell exactly `word`; its length where none do."""
+        """Return the minimum number of tokens that spell exactly `word`; its length if none do."""
         fewest = [0] + [len(word)] * len(word)
         for end in range(1, len(word) + 1):
             parts = (fewest[start] + 1 for start in range(end) if word[start:end] in self._tokens)
@@ -85,7 +87,7 @@ _NAME = r"[A-Za-z_](?:[A-Za-z0-9_]|-(?!>))*"
 _HEAD = re.compile(rf"^[ \t]*[!?]*({_NAME})(?:\.-?\d+)?[ \t]*(\[[^\]\n]*\])?[ \t]*:(?!:)", re.MULTILINE)
 _STATEMENT = re.compile(rf"{_HEAD.pattern}|^[ \t]*%(?!json|regex|lark)", re.MULTILINE)
 _IGNORED = re.compile(r"%(?:ignore|import|declare|llguidance)\b")
-"""Statements that make no text shorter: what is imported counts as nothing."""
+"""Statements that cannot shorten a text: imported rules count as empty."""
 _SPACE = re.compile(r"(?:\s|//[^\n]*|#[^\n]*)*")
 _TOKEN = re.compile(
     rf"""(?P<text>"(?:\\.|[^"\\\n])*")(?P<fold>i?)|(?P<regex>/(?!/)(?:\\.|[^/\\])+/)(?P<flags>[a-z]*)"""
@@ -96,8 +98,10 @@ _OPTIONAL = {"?", "*"}
 
 
 def lark_lower_bound(grammar: str, measures: BoundMeasures) -> LowerBound:
-    """A lower bound for every text of a grammar; NEVER where each of them would have to hold itself. Nothing, for the
-    whole, where the grammar says something that is not read here."""
+    """Return a lower bound for every text of a grammar; NEVER if each text would have to contain itself.
+
+    Return NOTHING if the grammar uses syntax that is not supported here.
+    """
     try:
         rules = {name: _RuleReader(tokens, measures, "%ignore" not in grammar) for name, tokens in _rules(grammar)}
         return _fixed_point(rules)
@@ -106,12 +110,14 @@ def lark_lower_bound(grammar: str, measures: BoundMeasures) -> LowerBound:
 
 
 def _fixed_point(rules: dict[str, _RuleReader]) -> LowerBound:
-    """What `start` holds, once no rule is found to be shorter than it was held to be; at first, that none has a text.
-    The shortest text of a rule goes through no rule twice: there are as many rounds as rules at most."""
+    """Return the bound of `start` at the fixed point, starting from the assumption that no rule has a text.
+
+    The shortest text of a rule uses no rule twice, so there are at most as many rounds as rules.
+    """
     known = dict.fromkeys(rules, NEVER)
     for _ in range(len(rules) + 1):
         before = dict(known)
-        for name in reversed(rules):  # most grammars say first what they put together from what they say later
+        for name in reversed(rules):  # most grammars define rules before the rules they use
             known[name] = rules[name].read(known)
         if known == before:
             return known["start"] if "start" in known else NOTHING
@@ -122,13 +128,13 @@ class _Token(NamedTuple):
     kind: str
     value: str
     mark: str = ""
-    """Flags of a regex, `i` of a text."""
+    """Flags of a regex; `i` for a text."""
     schema: object = None
-    """What stands behind %json."""
+    """The schema after %json."""
 
 
 def _rules(grammar: str) -> Iterator[tuple[str, list[_Token]]]:
-    """(name, tokens of what it stands for). Raises ValueError for what is not read here."""
+    """Yield (name, tokens of its definition) per rule. Raises ValueError for unsupported syntax."""
     starts = [found.start() for found in _STATEMENT.finditer(grammar)]
     if _SPACE.fullmatch(grammar, 0, starts[0] if starts else len(grammar)) is None:
         raise ValueError(grammar)
@@ -142,12 +148,12 @@ def _rules(grammar: str) -> Iterator[tuple[str, list[_Token]]]:
         if head[1] in seen:
             raise ValueError(head[1])
         seen.add(head[1])
-        # Attributes may end a text early (max_tokens, stop), or leave a part of it out (suffix).
+        # Attributes may end a text early (max_tokens, stop) or omit a part of it (suffix).
         yield head[1], [] if head[2] else list(_tokens(statement[head.end() :]))
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    """What stands in a rule. Raises ValueError for anything else."""
+    """Yield the tokens of a rule. Raises ValueError for anything else."""
     place = _end_of_space(text, 0)
     while place < len(text):
         found = _TOKEN.match(text, place)
@@ -168,16 +174,16 @@ def _end_of_space(text: str, place: int) -> int:
 
 
 class _RuleReader:
-    """Goes through what a rule stands for, from left to right; again with every round."""
+    """Reads a rule's definition from left to right, once per round."""
 
     def __init__(self, tokens: list[_Token], measures: BoundMeasures, is_dense: bool) -> None:
-        """`is_dense`: whether nothing is left out between the parts of a text (%ignore)."""
+        """Create a reader. `is_dense`: whether nothing is ignored between the parts of a text (%ignore)."""
         self._tokens, self._measures, self._is_dense = tokens, measures, is_dense
         self._known: dict[str, LowerBound] = {}
         self._position = 0
 
     def read(self, known: dict[str, LowerBound]) -> LowerBound:
-        """By what is known of all rules so far. Raises ValueError."""
+        """Return the bound of the rule, given the bounds of all rules so far. Raises ValueError."""
         self._known, self._position = known, 0
         found = self._alternatives()
         if self._position < len(self._tokens):
@@ -185,7 +191,7 @@ class _RuleReader:
         return found
 
     def _next_sign(self) -> str:
-        """The sign that comes next; empty where none does."""
+        """Return the next sign, or "" if there is none."""
         token = self._tokens[self._position] if self._position < len(self._tokens) else None
         return token.value if token is not None and token.kind == "sign" else ""
 
@@ -197,7 +203,7 @@ class _RuleReader:
         return min_bound(ways)
 
     def _conditions(self) -> LowerBound:
-        """What `&` joins is met at once."""
+        """Return the bound of parts joined by `&`, which must all match."""
         all_of = [self._sequence()]
         while self._next_sign() == "&":
             self._position += 1
@@ -209,11 +215,11 @@ class _RuleReader:
         while self._position < len(self._tokens) and self._next_sign() not in ("|", "&", ")", "]", "->"):
             parts.append(self._part())
         if self._next_sign() == "->":
-            self._position += 2  # a name for this way
+            self._position += 2  # skip the alias of this alternative
         return sum_bounds(parts)
 
     def _part(self) -> LowerBound:
-        """Something, as often as it stands there; of one letter, where nothing may come between, a row of it."""
+        """Return the bound of a repeated item; one letter repeated without gaps counts as a row of that letter."""
         token, part, times = self._tokens[self._position], self._item(), self._repetitions()
         if token.kind == "text" and not token.mark and part.bytes == 1 and times > 1 and self._is_dense:
             letter = json.loads(token.value).encode()
@@ -225,7 +231,7 @@ class _RuleReader:
         self._position += 1
         if token.kind != "sign":
             return self._terminal(token)
-        if token.value == "~":  # what is not so: nothing is known of it
+        if token.value == "~":  # negation: no bound is known
             self._item()
             return NOTHING
         if token.value not in ("(", "["):
@@ -248,12 +254,12 @@ class _RuleReader:
         return NOTHING
 
     def _regex_bound(self, token: _Token) -> LowerBound:
-        """Of a regular expression; flags may have letters mean others (i), or nothing (x)."""
+        """Return the bound of a regular expression; flags may fold the case of letters (i) or ignore white space (x)."""
         found = regex_lower_bound(token.value[1:-1], BYTE_MEASURES if token.mark else self._measures)
         return NOTHING if "x" in token.mark else self._measures.of_any(int(found.bytes)) if token.mark else found
 
     def _text_bound(self, text: str, folds: bool) -> LowerBound:
-        """Letters as they are, or in either case; or one of a range of them."""
+        """Return the bound of literal letters, in one or either case, or of a range of letters."""
         if self._next_sign() == "..":
             self._position += 2
             return self._measures.of_any(1)
@@ -262,7 +268,7 @@ class _RuleReader:
         return self._measures.of_any(len(text)) if folds else self._measures.of_bytes(text.encode())
 
     def _repetitions(self) -> int:
-        """How often what has just been read stands there at least."""
+        """Return the minimum number of repetitions of the last item."""
         times = 1
         while (sign := self._next_sign()) and (sign in "?*+~" or sign[0] == "{"):
             self._position += 1
@@ -275,7 +281,7 @@ class _RuleReader:
         return times
 
     def _read_count(self) -> int:
-        """Behind `~`: a number, or a range of them."""
+        """Read the number or range after `~`."""
         least = int(self._next_sign())
         self._position += 1
         if self._next_sign() == "..":
@@ -290,11 +296,13 @@ def min_tokens(
     value: Mapping[str, Any], vocabulary: Sequence[bytes | None], limit: int,
     remembered: MutableMapping[str, object] | None = None,
 ) -> int | None:  # fmt: skip
-    """Fewest tokens that any text of the grammar can have, or less; 0 where `limit` tokens are surely enough, None
-    where there is no text at all.
+    """Return a lower bound for the tokens of any text of the grammar; 0 if `limit` tokens are surely enough; None if
+    there is
+    no text.
 
-    A lower bound: texts of so many tokens need not exist. `remembered` keeps what is found out about the vocabulary,
-    which takes long where it is large.
+    A text of exactly that many tokens need not exist. `remembered` caches what is computed from the vocabulary, which
+    is
+    slow for large vocabularies.
     """
     kind, covering = kind_of(value), partial(_cached_coverage, vocabulary, {} if remembered is None else remembered)
     if kind == "choice":
@@ -319,7 +327,7 @@ def _cached_coverage(vocabulary: Sequence[bytes | None], remembered: MutableMapp
 def _bound_from_parts(
     shortest: Callable[[BoundMeasures], LowerBound], get_coverage: Callable[[], TokenCoverage], limit: int
 ) -> int | None:
-    """The bytes alone come first: what tokens cover takes long to find out, and is rarely asked."""
+    """Compute the bound from bytes alone first: token coverage is slow to compute and rarely needed."""
     found = shortest(BYTE_MEASURES)
     if found.bytes <= limit:
         return 0

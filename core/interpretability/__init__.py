@@ -1,2 +1,4 @@
-"""Inside one step, when somebody asks: what each layer would have chosen, what in the text the choice hangs on, and
-what attention read. A run pays nothing for it."""
+"""Inspect one step on request: each layer's prediction, the parts of the text it depends on, and the attention.
+
+Runs have no extra cost.
+"""

@@ -1,4 +1,4 @@
-"""Where attention looked at one step: what it read, which is not why it chose (Jain & Wallace 2019)."""
+"""Attention weights at one step. They show what was read, which is not why it was chosen (Jain & Wallace 2019)."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from resources.language import tr
 
 
 class AttentionRow(NamedTuple):
-    """One layer's attention at one step, the mean of its heads."""
+    """One layer's attention at one step, averaged over its heads."""
 
     layer: int
-    """From 1, among those that have attention."""
+    """Number among the layers with attention, from 1."""
     shares: tuple[float, ...]
-    """Of each place before the step. An encoder–decoder's: of its source by cross-attention (1 in all), then of its own
-    text by self-attention (1 with the token that it begins with, which is none of the ids)."""
+    """Attention to each position before the step. For an encoder–decoder: cross-attention to its source (sums to 1),
+    then self-attention to its own text (sums to 1 with its start token, which is not among the ids).
+    """
 
 
 def attention(
     model: LoadedModel, ids: Sequence[int], step: int, *, source: int | None = None, media: Sequence[str | Path] = ()
 ) -> tuple[AttentionRow, ...]:
-    """How much each layer read of every place before the token `ids[step]` when that was chosen.
+    """Return each layer's attention to every position before the token `ids[step]`, at the step that chose it.
 
-    One pass over the text without any cache, by plain ("eager") attention, which alone tells its weights; the model's
-    own kind is put back behind it. `source` and `media` as in `core.lens`; a picture that stands before the ids has
-    what their shares lack to 1, and a sound is read by cross-attention, which is not told.
-    Raises InsideError where the model gives none (a recurrent one has none), ParameterError, EmptyPromptError,
-    PromptError, TextTooLongError.
+    Runs one pass over the text without a cache, with "eager" attention, which alone returns its weights; the model's
+    own implementation is restored afterwards. `source` and `media` as in `core.lens`. An image before the ids has the
+    rest of the weights up to 1; audio is read by cross-attention, which is not returned. Raises InsideError if the
+    model returns none (recurrent models have none), ParameterError, EmptyPromptError, PromptError, TextTooLongError.
     """
     question = step_query(model, ids, step, source, media)
     return tuple(translate_iterator_errors(model, partial(_attention_rows, model, question)))
@@ -56,7 +56,7 @@ def _attention_rows(model: LoadedModel, question: StepQuery) -> Iterator[Attenti
 
 
 def _attention_weights(model: LoadedModel, question: StepQuery) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Of each layer [1, heads, n, n], own and cross; None for a layer without attention."""
+    """Return each layer's own and cross attention [1, heads, n, n]; None for a layer without attention."""
     row = torch.tensor([question.before], device=model.device)
     given: dict[str, object] = {"input_ids": row}
     if (perceived := question.media_inputs) is not None:
@@ -75,38 +75,40 @@ def _attention_weights(model: LoadedModel, question: StepQuery) -> tuple[Sequenc
         or not all(map(_are_normalized, (*with_attention, *cross)))
     ):
         raise InsideError(
-            tr("{model} does not tell what its attention read.").format(model=model.name),
-            tr("Leaving out parts of the text (occlusion) works with every model."),
+            tr("{model} does not return its attention weights.").format(model=model.name),
+            tr("Use occlusion instead, which works with every model."),
         )
     return [weights if _is_full_matrix(weights, length) else None for weights in own], cross
 
 
 def _media_inputs(perceived: MediaInputs, row: torch.Tensor) -> dict[str, object]:
-    """What a whole pass over the ids [1, n] takes of sounds and pictures."""
+    """Return the model inputs of a full pass over the ids [1, n] with media."""
     if perceived.is_encoded:
         return {"encoder_outputs": perceived.states, "decoder_input_ids": row}
     return {"input_ids": row, **(first_pass_inputs(perceived, row) if perceived.is_inserted else perceived.inputs)}
 
 
 def _is_full_matrix(weights: object, length: int) -> bool:
-    """Whether they are those of every place for every place."""
+    """Return whether these are the weights of every position for every position."""
     return isinstance(weights, torch.Tensor) and weights.dim() == 4 and weights.shape[-2:] == (length, length)
 
 
 def _are_normalized(weights: Any) -> bool:
-    """Whether they are parts of a whole; some models tell what they are before that (ProphetNet's cross-attention)."""
+    """Return whether the weights are normalized; some models return them before the softmax (ProphetNet's
+    cross-attention).
+    """
     return not isinstance(weights, torch.Tensor) or bool((weights >= 0).all() and (weights.sum(-1) <= 1.01).all())
 
 
 def _last_row_mean(weights: torch.Tensor) -> list[float]:
-    """Of the last place, the mean over heads."""
+    """Return the weights of the last position, averaged over heads."""
     shares: list[float] = weights[0, :, -1].float().mean(0).tolist()
     return shares
 
 
 @contextmanager
 def _eager_attention(model: LoadedModel) -> Iterator[None]:
-    """Plain attention for as long as this lasts."""
+    """Use eager attention inside the context."""
     network: Any = model.model
     before = network.config._attn_implementation
     try:

@@ -32,30 +32,31 @@ if TYPE_CHECKING:
     from core.models.text import Network
 
 LayerHook = Callable[[int, tuple[object, ...], object], None]
-"""Told of a layer's number, what it was given and what it gave."""
+"""Called with a layer's number, its inputs and its output."""
 
 
 class LayerReader:
-    """A model whose layers can be watched. Raises InsideError where no list of them is found."""
+    """Reads the hidden states of a model's layers. Raises InsideError if no list of layers is found."""
 
     def __init__(self, model: LoadedModel) -> None:
         path = layer_path(model)
         if path is None:
-            raise _unsupported_error(model, tr("its layers do not stand in one list."))
+            raise _unsupported_error(model, tr("its layers are not in a single list."))
         self._model, self._path = model, path
         self._states: list[torch.Tensor] = []
         self._last_output: object = None
-        """What the last layer gave, in the form in which it gives it."""
+        """Output of the last layer, in its original form."""
         self._constant_output: object = None
-        """What the layer that computes nothing gives."""
+        """Output of the layers that compute nothing."""
         self._fused = get_fused_llama(model)
-        """The quicker way through the same layers, where there is one."""
+        """Fused forward pass through the same layers, if supported."""
         self._native = None if self._fused is None else native_text_pass(model, self._fused)
-        """A quicker one still, where that is built."""
+        """Native pass, faster still, if built."""
 
     def read(self, question: StepQuery, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """States [L + 1, n, D] of the last `count` tokens before a step (the embedding's output first), and the logits
-        [V] behind its last one, float32. Raises InsideError."""
+        """Return states [L + 1, n, D] of the last `count` tokens before a step (the embedding first), and the logits
+        [V] after the last one, float32. Raises InsideError.
+        """
         encoded, before = question.encoded, question.before
         if self._fused is not None:
             if self._native is not None:
@@ -71,37 +72,32 @@ class LayerReader:
         states, self._states = self._states, []
         whole = [state for state in states if state.dim() == 3 and state.shape[:2] == (1, room)]
         if len(whole) != self._model.layers + 1 or len({state.shape[-1] for state in whole}) != 1:
-            raise _unsupported_error(
-                self._model, tr("its layers do not hand on one state of one width for each token.")
-            )
+            raise _unsupported_error(self._model, tr("its layers do not return one state of constant width per token."))
         return torch.stack([state[0, -count:] for state in whole]), logits
 
     def apply_head(self, states: torch.Tensor) -> torch.Tensor:
-        """Float32 logits [n, V] that the network's end gives for states [n, D] of any layer, behind a text that was
-        read."""
+        """Return the float32 logits [n, V] of the network's head for states [n, D] of any layer."""
         if self._fused is not None:
             return (self._native or self._fused).logits(states)
         self._constant_output = _like_output(self._last_output, states[:, None])
         ids = torch.zeros(len(states), 1, dtype=torch.long, device=self._model.device)
         given: dict[str, object] = {"input_ids": ids}
         if self._model.is_encoder_decoder:
-            source = MoEModelOutput(last_hidden_state=states[:, None])  # nobody reads it: the layers are none
+            source = MoEModelOutput(last_hidden_state=states[:, None])  # unused: the layers compute nothing
             given = {"decoder_input_ids": ids, "encoder_outputs": source}
         logits: torch.Tensor = self._identity_network(**given, use_cache=False, return_dict=True).logits
         return logits[:, -1].float()
 
     def check_head(self, states: torch.Tensor, logits: torch.Tensor) -> None:
-        """Raises InsideError unless the last layer's states [L + 1, n, D] at the last place give `logits` [V]."""
+        """Raise InsideError unless the last layer's states [L + 1, n, D] at the last position reproduce `logits` [V]."""
         try:
             found = self.apply_head(states[-1, -1:])[0]
         except Exception as error:
             if is_out_of_memory(error):
                 raise
-            raise _unsupported_error(self._model, tr("its end cannot be run by itself.")) from error
+            raise _unsupported_error(self._model, tr("its head cannot be run separately.")) from error
         if found.shape != logits.shape or not are_close(self._model, found, logits):
-            raise _unsupported_error(
-                self._model, tr("what its last layer writes is not all that its scores are made of.")
-            )
+            raise _unsupported_error(self._model, tr("its logits do not depend on the last layer's state alone."))
 
     def _record(self, number: int, given: tuple[object, ...], gave: object) -> None:
         if number == 0:
@@ -111,14 +107,15 @@ class LayerReader:
 
     @cached_property
     def _observed_model(self) -> LoadedModel:
-        """The model with layers that tell of each pass through them."""
+        """The model with layers that report each pass."""
         layers = get_layers(self._model, self._path)
         return self._with_layers([_observed_layer(number, layer, self._record) for number, layer in enumerate(layers)])
 
     @cached_property
     def _identity_network(self) -> Network:
-        """The network with layers that give what they are told to; as many as it has, for what stands around them may
-        count on each (Gemma 4's inputs of each layer)."""
+        """The network with the same number of layers, each returning a set output; outer modules may depend on each
+        layer (Gemma 4's per-layer inputs).
+        """
         return self._with_layers([self._constant_layer(layer) for layer in get_layers(self._model, self._path)]).model
 
     def _constant_layer(self, layer: torch.nn.Module) -> torch.nn.Module:
@@ -129,12 +126,12 @@ class LayerReader:
     def _with_layers(self, layers: list[torch.nn.Module]) -> LoadedModel:
         twin = replace_layers(self._model, self._path, layers)
         found = {name: known for name, known in self._model.remembered.items() if isinstance(known, (bool, str))}
-        twin.remembered.update(found)  # what was tried on the model need not be tried again
+        twin.remembered.update(found)  # reuse the results of earlier checks
         return twin
 
 
 def _observed_layer(number: int, layer: torch.nn.Module, hook: LayerHook) -> torch.nn.Module:
-    """The layer, telling of each pass through it; the layer itself is left as it is."""
+    """Return a copy of the layer that reports each pass; the layer itself is unchanged."""
     twin, forward = copy.copy(layer), layer.forward
 
     def watched(*given: object, **more: object) -> object:
@@ -147,7 +144,7 @@ def _observed_layer(number: int, layer: torch.nn.Module, hook: LayerHook) -> tor
 
 
 def _output_state(gave: Any) -> torch.Tensor:
-    """A layer's state, which comes alone or before other things."""
+    """Return a layer's state, which is its output or the first item of its output."""
     state: torch.Tensor = gave if isinstance(gave, torch.Tensor) else gave[0]
     return state
 
@@ -158,49 +155,47 @@ def _like_output(gave: Any, state: torch.Tensor) -> object:
 
 def _unsupported_error(model: LoadedModel, reason: str) -> InsideError:
     return InsideError(
-        tr("The layers of {model} cannot be read as choices: {reason}").format(model=model.name, reason=reason),
-        tr("Leaving out parts of the text (occlusion) works with every model."),
+        tr("The layers of {model} cannot be read as predictions: {reason}").format(model=model.name, reason=reason),
+        tr("Use occlusion instead, which works with every model."),
     )
 
 
 MAX_LOGITS = 2**18
-"""Numbers that the logits of one block may have: larger ones leave the memory of one core."""
+"""Maximum number of logits per block; larger blocks leave the cache of one core."""
 _MIN_BLOCK = 16
-"""States that are scored at once where a vocabulary is so large that their logits leave it anyway: each block goes
-through all of the head."""
+"""Minimum number of states per block for very large vocabularies, since each block reads the whole head."""
 _STATISTICS_LOGITS = 2**17
-"""The same of what is read off them at a time: several operations over the same numbers."""
+"""Number of logits whose statistics are computed at a time, since several operations read the same numbers."""
 _TOKENS_PER_BLOCK = 64
-"""Tokens whose layers are told at a time, so that a long text can be stopped."""
+"""Tokens per block, so that a long text can be cancelled."""
 
 
 class LensRow(NamedTuple):
-    """One layer's view of one step."""
+    """One layer's prediction at one step."""
 
     layer: int
-    """How many layers have been passed: 0 is the embedding's output, the last row the model itself."""
+    """Number of layers passed: 0 is the embedding's output, the last row is the model itself."""
     first: int
-    """Token id of the layer's first choice."""
+    """Token id of the layer's top prediction."""
     first_probability: float
     probability: float
-    """Of the token that was chosen."""
+    """Probability of the chosen token."""
     rank: int
-    """Of the token that was chosen, 1 = the layer's first choice."""
+    """Rank of the chosen token; 1 is the layer's top prediction."""
 
 
 def lens(
     model: LoadedModel, ids: Sequence[int], step: int, *, source: int | None = None, media: Sequence[str | Path] = ()
 ) -> tuple[LensRow, ...]:
-    """What each layer held of the token `ids[step]`, which was chosen behind `ids[:step]`: a row for each layer, the
-    lowest first.
+    """Return each layer's prediction at the step that chose `ids[step]` after `ids[:step]`, one row per layer, lowest
+    first.
 
-    The state of every layer at the last place before the step is put through the network's own end: final norm, head
-    and what else there is. Raw: no layer was trained to be read so, low ones least. The last row is the model's own
-    distribution, without any settings of a run.
-    `source`: how many of the first ids an encoder reads; default all that stand before the step. `media`: the sounds
-    and pictures of the run; the ids then begin with what the decoder reads first (`RunStarted.prompt`).
-    Raises InsideError where the layers cannot be read so, ParameterError, EmptyPromptError, PromptError,
-    TextTooLongError, MediaError.
+    The state of every layer at the last position before the step is put through the network's own final norm, head and
+    whatever else follows. These are raw values: no layer was trained for this, and low ones are least reliable. The
+    last row is the model's own distribution, without any settings of a run. `source`: how many of the first ids an
+    encoder reads; default all before the step. `media`: audio and images of the run; the ids then begin with what the
+    decoder reads first (`RunStarted.prompt`). Raises InsideError if the layers cannot be read this way, ParameterError,
+    EmptyPromptError, PromptError, TextTooLongError, MediaError.
     """
     question = step_query(model, ids, step, source, media)
     return next(
@@ -217,9 +212,9 @@ def lens_text(
     media: Sequence[str | Path] = (),
     cancel: threading.Event | None = None,
 ) -> Iterator[tuple[LensRow, ...]]:
-    """The same for every token from place `first` on, one after another, from a single pass over the text.
+    """Return the lens rows of every token from index `first` on, from a single pass over the text.
 
-    `source`: default all that stand before `first`. `cancel` ends it. Raises what `lens` does.
+    `source`: default all ids before `first`. `cancel` ends the iteration. Raises the errors of `lens`.
     """
     check_cancel(cancel)
     check_paths(media)
@@ -235,7 +230,7 @@ def lens_text(
 def _lens_rows(
     model: LoadedModel, question: StepQuery, first: int, cancel: threading.Event
 ) -> Iterator[tuple[LensRow, ...]]:
-    """Those of the steps from `first` to the question's own."""
+    """Yield the rows of the steps from `first` to the query's own."""
     layers = LayerReader(model)
     states, logits = layers.read(question, question.step - first + 1)
     layers.check_head(states, logits)
@@ -250,7 +245,7 @@ def _lens_rows(
 def _block_rows(
     layers: LayerReader, states: torch.Tensor, chosen: Sequence[int], width: int
 ) -> Iterator[tuple[LensRow, ...]]:
-    """A row for each layer, for each of n tokens `chosen`; states [L + 1, n, D]."""
+    """Yield the layer rows of each of n tokens `chosen`; states [L + 1, n, D]."""
     count, places, _ = states.shape
     wanted = torch.tensor(chosen, device=states.device).repeat(count)
     found = _block_statistics(layers, states.flatten(0, 1), wanted, width)
@@ -264,14 +259,16 @@ def _block_rows(
 def _block_statistics(
     layers: LayerReader, states: torch.Tensor, chosen: torch.Tensor, width: int
 ) -> Iterator[tuple[torch.Tensor, ...]]:
-    """First choice, its probability, the chosen token's, its rank; of states [n, D] and tokens [n], some at a time."""
+    """Yield top prediction, its probability, the chosen token's probability and rank, for blocks of states [n, D] and
+    tokens [n].
+    """
     scored = max(_MIN_BLOCK, MAX_LOGITS // width)
     for some, tokens in zip(torch.split(states, scored), torch.split(chosen, scored), strict=True):
         yield from _logit_statistics(layers.apply_head(some), tokens)
 
 
 def _logit_statistics(logits: torch.Tensor, chosen: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
-    """The same, each [n]; of logits [n, V]."""
+    """Yield the same statistics, each [n], from logits [n, V]."""
     found = library() if logits.device.type == "cpu" and logits.is_contiguous() else None
     if found is None:
         read = max(1, _STATISTICS_LOGITS // logits.shape[1])
@@ -284,10 +281,10 @@ def _logit_statistics(logits: torch.Tensor, chosen: torch.Tensor) -> Iterator[tu
 
 
 def _logit_statistics_torch(logits: torch.Tensor, chosen: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """The same without what is built.
+    """Compute the statistics without the native library.
 
-    One room for all that is as large as they are, and only operations that are quick on whole rows: beside a small
-    model's head the plain ones (`max`, `logsumexp`, a sum of truths) take as long as the head itself.
+    Uses one buffer of the logits' size and operations that are fast on whole rows: for a small model, the plain ones
+    (`max`, `logsumexp`, a sum of booleans) take as long as the head itself.
     """
     room, first = torch.empty_like(logits), _argmax_rows(logits)
     picked, top = logits.gather(1, chosen[:, None]), logits.gather(1, first[:, None])
@@ -297,6 +294,6 @@ def _logit_statistics_torch(logits: torch.Tensor, chosen: torch.Tensor) -> tuple
 
 
 def _argmax_rows(logits: torch.Tensor) -> torch.Tensor:
-    """Place of the largest in each row; NumPy finds it ten times as fast where it can look."""
+    """Return the index of the largest value in each row; NumPy is ten times as fast on the CPU."""
     on_host = logits.device.type == "cpu"
     return torch.from_numpy(logits.numpy().argmax(-1)) if on_host else logits.argmax(-1)

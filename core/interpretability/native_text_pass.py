@@ -1,8 +1,8 @@
-"""The layers of a model of the Llama kind over many tokens at once, in machine code, where that is built.
+"""Run the layers of a Llama-type model over many tokens in native code.
 
-What a small model computes between its products takes as long as they do, one operation behind another over numbers
-that have left the processor's own memory by then. The same weights in the same order as the lean pass, and held against
-it before it is used.
+In a small model the operations between matrix products take as long as the products, because their data has left the
+processor's cache. This pass uses the same weights in the same order as the fused pass, and is checked against it before
+use.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ log = logging.getLogger(__name__)
 
 _CACHE_KEY = "wide_pass"
 _HEAD_MULTIPLE = 32
-"""Numbers of a head that are taken at once, at most."""
+"""Head widths must be a multiple of this."""
 _TOLERANCE = 1e-4
-"""How far states may lie from the lean pass's, as a share of the largest."""
+"""Maximum difference from the fused pass's states, relative to the largest."""
 
 LayerKeysValues = tuple[torch.Tensor, torch.Tensor]
 """A layer's keys and values [1, heads, T, width] of a text that was read."""
 
 
 class TextRemainder(NamedTuple):
-    """What is to be read of a text that begins with the first `prefix_length` tokens of another."""
+    """The rest of a text whose first `prefix_length` tokens are shared with another."""
 
     prefix_length: int
     ids: Sequence[int]
 
 
 class _NativeLayerWeights(NamedTuple):
-    """What a layer is made of. The lean pass holds what norms are addresses of."""
+    """The weights of one layer. The fused pass keeps the tensors that the norms point to alive."""
 
     norm: native_library.NormStruct
     qkv: NativeLinear
@@ -55,7 +55,7 @@ class _NativeLayerWeights(NamedTuple):
 
 
 class NativeTextPass:
-    """Reads texts behind what they begin with."""
+    """Runs texts after a shared prefix in native code."""
 
     def __init__(self, fused: FusedLlama, library: NativeLibrary) -> None:
         self._fused, self._library = fused, library
@@ -63,11 +63,13 @@ class NativeTextPass:
         self._norm, self._head = _norm(fused.norm, fused.eps), NativeLinear(library, [(fused.head, None)])
 
     def uses_weights_of(self, fused: FusedLlama) -> bool:
-        """Whether it was made from the same weights."""
+        """Return whether the pass was built from these weights."""
         return self._fused is fused
 
     def states(self, remainders: Sequence[TextRemainder], prefix: Sequence[LayerKeysValues] = ()) -> torch.Tensor:
-        """What stands between the layers, [L + 1, n, D], text behind text. Without `prefix` no text keeps anything."""
+        """Return the states between the layers, [L + 1, n, D], one text after another. Without `prefix`, no text shares
+        one.
+        """
         seats = _BatchLayout(remainders, prefix)
         embedded = self._embed(seats)
         found = embedded.new_empty(len(self._layers) + 1, *embedded.shape)
@@ -78,7 +80,7 @@ class NativeTextPass:
         return found
 
     def last_logits(self, remainders: Sequence[TextRemainder], prefix: Sequence[LayerKeysValues] = ()) -> torch.Tensor:
-        """Float32 logits [texts, V] behind the last token of each."""
+        """Return float32 logits [texts, V] after the last token of each text."""
         seats = _BatchLayout(remainders, prefix)
         hidden = self._embed(seats)
         last = len(self._layers) - 1
@@ -87,14 +89,14 @@ class NativeTextPass:
         return self.logits(self._run_layer(last, hidden, seats, True))
 
     def logits(self, states: torch.Tensor) -> torch.Tensor:
-        """Float32 logits [n, V] of states [n, D] that a layer wrote."""
+        """Return float32 logits [n, V] of states [n, D] from any layer."""
         return self._head(self._normed(states.contiguous(), self._norm))
 
     def _embed(self, layout: _BatchLayout) -> torch.Tensor:
         return F.embedding(layout.ids, self._fused.embed)
 
     def _run_layer(self, index: int, hidden: torch.Tensor, layout: _BatchLayout, last_only: bool) -> torch.Tensor:
-        """hidden [n, D], which becomes what the layer writes; of the last token of each text alone, a new one."""
+        """Apply a layer to hidden [n, D] in place; with `last_only`, return new states for the last token of each text."""
         layer = self._layers[index]
         read = self._attend(index, self._project(index, hidden, layout), layout, last_only)
         if last_only:
@@ -103,8 +105,10 @@ class NativeTextPass:
         return layer.down.add_to(hidden, layer.gate_up(normed))
 
     def _project(self, index: int, hidden: torch.Tensor, layout: _BatchLayout) -> torch.Tensor:
-        """Queries, keys and values of all tokens, before they are turned to their places. Below the first layer they
-        depend on the token alone, and texts that differ in a few tokens have few different ones."""
+        """Return queries, keys and values of all tokens before rotary embedding.
+
+        In the first layer they depend on the token alone, so repeated tokens are computed once.
+        """
         layer = self._layers[index]
         if index or layout.unique_ids.numel() == layout.ids.numel():
             return layer.qkv(self._normed(hidden, layer.norm))
@@ -117,23 +121,38 @@ class NativeTextPass:
         return normed
 
     def _attend(self, index: int, joined: torch.Tensor, layout: _BatchLayout, last_only: bool) -> torch.Tensor:
-        """What the heads read [n, heads · width] with queries, keys and values `joined` of all tokens."""
+        """Return the attention output [n, heads · width] for the joined queries, keys and values of all tokens."""
         lean, layer = self._fused, self._layers[index]
         cos, sin = lean.rotary_tables(layout.max_length)
         read = joined.new_empty(len(layout.remainders) if last_only else len(joined), lean.heads * lean.width)
         keys, values, places = layout.prefix_addresses(index)
-        self._library.ragged_attention(native_library.RaggedAttentionStruct(
-            heads=lean.heads, kv_heads=lean.kv_heads, width=lean.width, scaling=lean.width**-0.5,
-            q_norm=layer.q_norm, k_norm=layer.k_norm, cos=cos.data_ptr(), sin=sin.data_ptr(), texts=len(layout.remainders),
-            last_only=int(last_only), threads=torch.get_num_threads(), places=places,
-            kept=ctypes.addressof(layout.prefix_lengths), counts=ctypes.addressof(layout.counts), keys=keys, values=values,
-            joined=joined.data_ptr(), read=read.data_ptr(),
-        ))  # fmt: skip
+        self._library.ragged_attention(
+            native_library.RaggedAttentionStruct(
+                heads=lean.heads,
+                kv_heads=lean.kv_heads,
+                width=lean.width,
+                scaling=lean.width**-0.5,
+                q_norm=layer.q_norm,
+                k_norm=layer.k_norm,
+                cos=cos.data_ptr(),
+                sin=sin.data_ptr(),
+                texts=len(layout.remainders),
+                last_only=int(last_only),
+                threads=torch.get_num_threads(),
+                places=places,
+                kept=ctypes.addressof(layout.prefix_lengths),
+                counts=ctypes.addressof(layout.counts),
+                keys=keys,
+                values=values,
+                joined=joined.data_ptr(),
+                read=read.data_ptr(),
+            )
+        )
         return read
 
 
 class _BatchLayout:
-    """Where the tokens of a pass stand."""
+    """Positions and prefixes of the tokens of one pass."""
 
     def __init__(self, remainders: Sequence[TextRemainder], prefix: Sequence[LayerKeysValues]) -> None:
         self.remainders = remainders
@@ -149,7 +168,7 @@ class _BatchLayout:
         self._read = [(keys.contiguous(), values.contiguous()) for keys, values in prefix]
 
     def prefix_addresses(self, index: int) -> tuple[int | None, int | None, int]:
-        """Addresses of a layer's keys and values, and tokens from one head to the next."""
+        """Return the addresses of a layer's keys and values, and the number of tokens from one head to the next."""
         if not self._read:
             return None, None, 0
         keys, values = self._read[index]
@@ -175,7 +194,7 @@ def _norm(weight: torch.Tensor | None, eps: float) -> native_library.NormStruct:
 
 
 def native_text_pass(model: LoadedModel, fused: FusedLlama) -> NativeTextPass | None:
-    """The wide pass of a model whose lean pass is `fused`, where it is built and comes to the same; made once."""
+    """Return the native pass of a model with the fused pass `fused`, if it is built and agrees with it; cached."""
     found = library()
     if found is None or not _is_supported(fused):
         return None
@@ -192,7 +211,7 @@ def _is_supported(fused: FusedLlama) -> bool:
 
 @torch.inference_mode()
 def _matches_fused(native: NativeTextPass, fused: FusedLlama) -> bool:
-    """Whether both write the same between the layers, and behind texts that begin alike."""
+    """Return whether both passes give the same states, and the same logits after shared prefixes."""
     ids = [token % len(fused.embed) for token in range(1, 9)]
     cache: Any = DynamicCache()
     expected = fused.layer_states(torch.tensor([ids]), cache)[:, 0]

@@ -1,4 +1,6 @@
-"""Occlusion: what a choice hangs on, found by leaving it out (Zeiler & Fergus 2014; Li, Monroe & Jurafsky 2016)."""
+"""Occlusion: measure which parts a choice depends on by removing them (Zeiler & Fergus 2014; Li, Monroe & Jurafsky
+2016).
+"""
 
 from __future__ import annotations
 
@@ -31,26 +33,26 @@ from resources.language import tr
 Unit = Literal["token", "word", "sentence"]
 _SENTENCE_ENDS = frozenset(".!?…。！？")
 _CLOSING = frozenset("\"'”’»)]}」』）")
-"""What may stand behind the mark that ends a sentence and still belongs to it."""
+"""Characters that may follow the end of a sentence and still belong to it."""
 
 
 class TokenRange(NamedTuple):
-    """Places [start, stop) of a text's tokens."""
+    """Range [start, stop) of a text's tokens."""
 
     start: int
     stop: int
 
 
 def split_units(model: LoadedModel, ids: Sequence[int], unit: object) -> list[TokenRange]:
-    """The units of a text, in order: every token belongs to one.
+    """Return the units of a text, in order; every token belongs to one.
 
-    A word is what stands between spaces, with the space before it; where there are none (Chinese, Thai), a token. A
-    sentence ends behind . ! ? … and their like, or a line. Special tokens stand alone.
-    Raises ParameterError for another unit, TokenizerMissingError where the tokens have no text.
+    A word is the text between spaces, with the space before it; without spaces (Chinese, Thai), a token. A sentence
+    ends after . ! ? … and similar marks, or a line. Special tokens are separate units. Raises ParameterError for an
+    unknown unit, TokenizerMissingError if the tokens have no text.
     """
     if unit not in get_args(Unit):
         raise ParameterError(
-            tr("unit is {value}.").format(value=short_repr(unit)),
+            tr("unit is {value}, which is not supported.").format(value=short_repr(unit)),
             tr("Choose one of: {names}.").format(names=", ".join(get_args(Unit))),
             "unit",
         )
@@ -58,8 +60,8 @@ def split_units(model: LoadedModel, ids: Sequence[int], unit: object) -> list[To
         return [TokenRange(place, place + 1) for place in range(len(ids))]
     if model.tokenizer is None:
         raise TokenizerMissingError(
-            tr("{model} has no tokenizer, so nobody knows where its words end.").format(model=model.name),
-            tr("Leave out single tokens instead."),
+            tr("{model} has no tokenizer, so its word boundaries are unknown.").format(model=model.name),
+            tr("Remove single tokens instead."),
         )
     texts, alone = model.pieces.texts(ids), [token in model.pieces.special for token in ids]
     begins = _word_begins(texts, alone) if unit == "word" else _sentence_begins(texts, alone)
@@ -77,7 +79,9 @@ def _word_begins(texts: Sequence[str], special: Sequence[bool]) -> Iterator[bool
 
 
 def _is_unspaced(text: str) -> bool:
-    """Of a script that writes no spaces between words: the tokenizer's pieces are the nearest thing to them."""
+    """Return whether the script uses no spaces between words; the tokenizer's pieces are then the closest
+    approximation.
+    """
     return any(
         "\u2e80" <= char <= "\u9fff" or "\uf900" <= char <= "\ufaff" or "\u0e00" <= char <= "\u0fff" for char in text
     )
@@ -92,28 +96,28 @@ def _sentence_begins(texts: Sequence[str], special: Sequence[bool]) -> Iterator[
 
 
 def _closes_sentence(text: str) -> bool:
-    """Whether a piece behind a sentence still belongs to it: a closing quote, or the end of the line."""
+    """Return whether a piece after a sentence still belongs to it: a closing quote, or the end of the line."""
     return bool(text) and (set(text) <= _SENTENCE_ENDS | _CLOSING or (text.isspace() and "\n" in text))
 
 
 def _ends_sentence(text: str) -> bool:
-    """Whether a sentence ends with this piece."""
+    """Return whether a sentence ends with this piece."""
     shown = text.rstrip().rstrip("".join(_CLOSING))
     return "\n" in text or (bool(shown) and shown[-1] in _SENTENCE_ENDS)
 
 
 class Effect(NamedTuple):
-    """What one part of the text before a step does for the choice."""
+    """The effect of one part of the text on the choice."""
 
     start: int
     stop: int
-    """Places [start, stop) in the ids that were given."""
+    """Range [start, stop) in the given ids."""
     effect: float
-    """Nats: how much less likely the choice is without it; negative where it is likelier so."""
+    """Decrease of the log probability of the choice without this part, in nats; negative if it becomes more likely."""
 
 
 class Occluded(NamedTuple):
-    """The effects that one batch found, and how far that is."""
+    """The effects of one batch, and the progress."""
 
     effects: tuple[Effect, ...]
     done: int
@@ -132,16 +136,15 @@ def occlude(
     media: Sequence[str | Path] = (),
     cancel: threading.Event | None = None,
 ) -> tuple[Effect, ...]:
-    """What each token, word or sentence before the token `ids[step]` does for its choice, in the order of the text.
+    """Return the effect of each token, word or sentence before `ids[step]` on its choice, in text order.
 
-    The effect is log p(chosen | all before) − log p(chosen | all but this part); with the token `other`, the same of
-    log p(chosen) − log p(other): why this and not that. By the model's own distribution, without any settings of a run.
-    A part is left out, and what follows moves up; with `instead` each of its tokens is that one. A part that is all
-    there is before the step is not told, since nothing would be left to read.
-    `source`: how many of the first ids an encoder reads (default all before the step); its parts are told as well.
-    With `media`, sounds and pictures of the run, it is refused.
-    `cancel` is looked at before every batch; what was found until then is given back.
-    Raises ParameterError, EmptyPromptError, PromptError, TextTooLongError, TokenizerMissingError, InsideError.
+    The effect is log p(chosen | all before) − log p(chosen | all but this part); with the token `other`, the same
+    difference of log p(chosen) − log p(other): why this and not that. It uses the model's own distribution, without any
+    settings of a run. A part is removed and later tokens move up; with `instead`, each of its tokens is replaced by
+    that one. A part that is the whole text before the step is skipped, since nothing would be left. `source`: how many
+    of the first ids an encoder reads (default all before the step); its parts are included. `media` (audio and images
+    of the run) is not supported. `cancel` is checked before every batch; the effects found so far are returned. Raises
+    ParameterError, EmptyPromptError, PromptError, TextTooLongError, TokenizerMissingError, InsideError.
     """
     told = occlusion(model, ids, step, other, unit, instead=instead, source=source, media=media, cancel=cancel)
     return tuple(sorted(chain.from_iterable(part.effects for part in told)))
@@ -159,13 +162,13 @@ def occlusion(
     media: Sequence[str | Path] = (),
     cancel: threading.Event | None = None,
 ) -> Iterator[Occluded]:
-    """The same, batch by batch as it is found. Raises what `occlude` does."""
+    """Yield the effects batch by batch. Raises the errors of `occlude`."""
     check_cancel(cancel)
     check_paths(media)
     if media:
         raise InsideError(
-            tr("Parts are left out of texts alone, and this one was written about a sound or a picture."),
-            tr("The lens and the attention look into such a step too."),
+            tr("Occlusion supports text only, and this run used audio or an image."),
+            tr("Use the logit lens or the attention for this step."),
         )
     question = step_query(model, ids, step, source)
     versus = check_token(model, "other", other) if other is not None else None
@@ -176,7 +179,7 @@ def occlusion(
 
 
 def _occlusion_parts(model: LoadedModel, question: StepQuery, unit: Unit) -> list[TokenRange]:
-    """Those of what the encoder reads, and of what stands before the step in the text; none reaches over the border."""
+    """Return the parts of the encoder's source and of the text before the step; none crosses the border."""
     border = question.source
     inner = split_units(model, question.ids[border : question.step], unit)
     outer = split_units(model, question.encoded, unit)
@@ -184,7 +187,7 @@ def _occlusion_parts(model: LoadedModel, question: StepQuery, unit: Unit) -> lis
 
 
 class _OcclusionJob:
-    """One question's variants."""
+    """The variants of one query."""
 
     def __init__(
         self, model: LoadedModel, question: StepQuery, other: int | None, parts: list[TokenRange], instead: int | None
@@ -193,7 +196,7 @@ class _OcclusionJob:
         self._replacement = (instead,) if instead is not None else ()
 
     def run(self, cancel: threading.Event) -> Iterator[Occluded]:
-        """Effects, batch by batch."""
+        """Yield the effects, batch by batch."""
         question, model = self._question, self._model
         if cancel.is_set():
             return
@@ -210,8 +213,9 @@ class _OcclusionJob:
             yield Occluded(tuple(self._effect(whole, ending) for ending in batch), done, total)
 
     def _variants(self, text: Sequence[int], offset: int, *, is_source: bool) -> list[TextVariant]:
-        """The text without each of the parts that stand in it and are not all of it; `offset` is what its places lack
-        to be those of the ids."""
+        """Return the text without each part that lies in it and is not all of it; `offset` converts positions in the
+        ids to positions in the text.
+        """
         found = []
         for number, (start, stop) in enumerate(self._parts):
             if is_source != (stop <= self._question.source):
@@ -227,31 +231,30 @@ class _OcclusionJob:
         return Effect(*self._parts[number], baseline - self._score(logits))
 
     def _score(self, logits: torch.Tensor) -> float:
-        """log p of the chosen token, or how far it is ahead of the other; of logits [V]."""
+        """Return log p of the chosen token, or its lead over the other one, from logits [V]."""
         logs = logits.log_softmax(-1)
         held = logs[self._question.chosen]
         return float(held if self._other is None else held - logs[self._other])
 
 
 def neutral_token(model: LoadedModel, text: str = "") -> int:
-    """The id of `text`, which has to be one token; without it the tokenizer's own for nothing in particular: its
-    unknown token, else padding, mask, end.
+    """Return the id of `text`, which must be one token; by default the tokenizer's unknown, padding, mask or end token.
 
-    Raises ParameterError (naming instead) where there is no such token, TokenizerMissingError, PromptError.
+    Raises ParameterError (naming instead) if there is no such token, TokenizerMissingError, PromptError.
     """
     check_model(model)
     if model.tokenizer is None:
         raise TokenizerMissingError(
-            tr("{model} has no tokenizer, so nobody knows which token says little.").format(model=model.name),
-            tr("Leave parts of the text out instead."),
+            tr("{model} has no tokenizer, so its neutral token is unknown.").format(model=model.name),
+            tr("Remove parts of the text instead."),
         )
     found = tokenize(model, text, add_special_tokens=False) if text else _default_tokens(model)[:1]
     if len(found) != 1:
         raise ParameterError(
             tr("{model} has no single token for “{text}”.").format(model=model.name, text=text)
             if text
-            else tr("{model} has no token that stands for nothing.").format(model=model.name),
-            tr("Choose another one, or leave parts of the text out instead."),
+            else tr("{model} has no neutral token.").format(model=model.name),
+            tr("Choose another token, or remove parts of the text instead."),
             "instead",
         )
     return found[0]

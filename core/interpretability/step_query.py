@@ -25,48 +25,48 @@ from resources.language import mark, tr
 
 @dataclass(frozen=True, slots=True)
 class StepQuery:
-    """One text as a model reads it."""
+    """One step of one text, as the model reads it."""
 
     ids: tuple[int, ...]
-    """Prompt and text."""
+    """Ids of the prompt and the text."""
     step: int
-    """Place in `ids` of the token whose choice is asked for; everything before it is what it was chosen behind."""
+    """Index in `ids` of the inspected token; everything before it was its context."""
     source: int
-    """How many of the first ids an encoder reads; 0 without one."""
+    """Number of first ids that an encoder reads; 0 without an encoder."""
     start: tuple[int, ...]
-    """What a decoder reads before the ids that are its own: an encoder–decoder's first token."""
+    """Ids that the decoder reads before its own: an encoder–decoder's start token."""
     media_inputs: MediaInputs | None = None
-    """The sounds and pictures that the text was written about."""
+    """Audio and images of the run."""
 
     @property
     def chosen(self) -> int:
-        """The token that stands at the step."""
+        """The token at the step."""
         return self.ids[self.step]
 
     @property
     def encoded(self) -> list[int]:
-        """What the encoder reads; empty without one."""
+        """The ids that the encoder reads; empty without one."""
         return list(self.ids[: self.source])
 
     @property
     def before(self) -> list[int]:
-        """What the decoder has read at the step."""
+        """The ids that the decoder has read at the step."""
         return [*self.start, *self.ids[self.source : self.step]]
 
 
 def step_query(
     model: LoadedModel, ids: object, step: object, source: int | None = None, media: Sequence[str | Path] = ()
 ) -> StepQuery:
-    """The question, where it is one.
+    """Validate a query.
 
-    Without `source`, an encoder–decoder's source is all that stands before the step; with a sound or a picture there is
-    none, and the ids begin with the decoder's own first tokens.
-    Raises ParameterError (naming ids, step or source), EmptyPromptError, PromptError, TextTooLongError, MediaError.
+    Without `source`, an encoder–decoder's source is everything before the step; with audio or an image there is none,
+    and the ids begin with the decoder's own first tokens. Raises ParameterError (naming ids, step or source),
+    EmptyPromptError, PromptError, TextTooLongError, MediaError.
     """
     check_model(model)
     known = token_ids(model, ids)
     if not known:
-        raise EmptyPromptError(tr("The text has no token."), tr(_ENCODE_REMEDY))
+        raise EmptyPromptError(tr("The text has no tokens."), tr(_ENCODE_REMEDY))
     checked_step = _checked_step(step, len(known))
     check_paths(media)
     if files := check_media(model.name, model.takes, media):
@@ -80,46 +80,47 @@ def step_query(
 
 
 def check_token(model: LoadedModel, name: str, token: object) -> int:
-    """`token`, which has to be an id of the model's. Raises ParameterError naming the argument."""
+    """Check that `token` is one of the model's token ids. Raises ParameterError naming the argument."""
     token = to_plain_value(token)
     if not is_id(token) or not isinstance(token, int) or token >= model.vocabulary:
         raise ParameterError(
-            tr("{name} is {value}, which is no token of {model}.").format(
+            tr("{name} is {value}, which is not a token of {model}.").format(
                 name=name, value=short_repr(token), model=model.name
             ),
-            tr("Give a token id from 0 to {last:,}.").format(last=model.vocabulary - 1),
+            tr("Use a token id from 0 to {last:,}.").format(last=model.vocabulary - 1),
             name,
         )
     return token
 
 
 def token_ids(model: LoadedModel, ids: object) -> list[int]:
-    """A list of token ids of the model's, as plain numbers. Raises PromptError, ParameterError."""
+    """Return a list of the model's token ids as plain numbers. Raises PromptError, ParameterError."""
     ids = to_plain_value(ids)
     if not isinstance(ids, Sequence) or isinstance(ids, (str, bytes)):
         raise PromptError(
-            tr("The text is {value}, and not a list of token ids.").format(value=short_repr(ids)), tr(_ENCODE_REMEDY)
+            tr("The text is {value}, not a list of token ids.").format(value=short_repr(ids)), tr(_ENCODE_REMEDY)
         )
     known: list[Any] = list(ids)
     if wrong := [token for token in known if not isinstance(token, int) or isinstance(token, bool)]:
         raise PromptError(
-            tr("The text holds {value}, which is no token id.").format(value=short_repr(wrong[0])), tr(_ENCODE_REMEDY)
+            tr("The text contains {value}, which is not a token id.").format(value=short_repr(wrong[0])),
+            tr(_ENCODE_REMEDY),
         )
     check_vocabulary_ids(model, known, "ids")
     return known
 
 
-_ENCODE_REMEDY = mark("core.encode(model, text) gives the ids of a text.")
+_ENCODE_REMEDY = mark("Use core.encode(model, text) to get the ids of a text.")
 
 
 def _checked_step(step: object, length: int) -> int:
     step = to_plain_value(step)
     if not isinstance(step, int) or isinstance(step, bool) or not 0 < step < length:
         raise ParameterError(
-            tr("step is {value}, and the text has {count:,} tokens.").format(value=short_repr(step), count=length),
-            tr("Give the place of the token that is asked for: 1 to {last:,}.").format(last=max(1, length - 1))
+            tr("step is {value}, but the text has {count:,} tokens.").format(value=short_repr(step), count=length),
+            tr("Give the index of the inspected token: 1 to {last:,}.").format(last=max(1, length - 1))
             if length > 1
-            else tr("Give a text of two tokens or more: something has to stand before the one that is asked for."),
+            else tr("Give a text of at least two tokens; the inspected token needs a context."),
             "step",
         )
     return int(step)
@@ -130,8 +131,8 @@ def _checked_source(model: LoadedModel, source: object, step: int) -> int:
     if not model.is_encoder_decoder:
         if source is not None and not (isinstance(source, int) and source == 0):
             raise ParameterError(
-                tr("source is {value}, and {model} has no encoder.").format(value=short_repr(source), model=model.name),
-                tr("Leave it out."),
+                tr("source is {value}, but {model} has no encoder.").format(value=short_repr(source), model=model.name),
+                tr("Omit it."),
                 "source",
             )
         return 0
@@ -139,24 +140,25 @@ def _checked_source(model: LoadedModel, source: object, step: int) -> int:
         return step
     if not isinstance(source, int) or isinstance(source, bool) or not 0 < source <= step:
         raise ParameterError(
-            tr("source is {value}, and the token that is asked for stands at {step:,}.").format(
+            tr("source is {value}, but the inspected token is at {step:,}.").format(
                 value=short_repr(source), step=step
             ),
-            tr("Say how many of the first ids the encoder reads: 1 to {last:,}.").format(last=step),
+            tr("Give the number of first ids that the encoder reads: 1 to {last:,}.").format(last=step),
             "source",
         )
     return source
 
 
 CACHE = "dynamic"
-"""What a text is read into: it keeps everything, so that nothing read later changes what was read."""
+"""Cache that keeps everything, so that later reads do not change earlier ones."""
 
 
 def new_forward(
     model: LoadedModel, length: int, encoded: Sequence[Sequence[int]] = (), media_inputs: MediaInputs | None = None
 ) -> Forward:
-    """A model that has read nothing yet but its source, or what it hears and sees, with room for `length` tokens; a row
-    for each of `encoded`."""
+    """Return a forward pass that has read only its source or media, with room for `length` tokens; one row per
+    `encoded` text.
+    """
     forward = Forward(model, caches.registry[CACHE].build(model, length, {}))
     if media_inputs is not None:
         forward.set_media(media_inputs)
@@ -166,5 +168,5 @@ def new_forward(
 
 
 def token_rows(model: LoadedModel, texts: Sequence[Sequence[int]]) -> torch.Tensor:
-    """Token ids [B, n] of texts of one length."""
+    """Return token ids [B, n] of texts of one length."""
     return torch.tensor([list(text) for text in texts], device=model.device)

@@ -1,8 +1,8 @@
-"""Many texts that differ from one in a few tokens, each scored behind its end, in as few passes as that takes.
+"""Score many variants of one text in as few batched passes as possible.
 
-Rows of different lengths are filled up behind their last token, where no causal model looks: nothing has to be hidden
-by a mask, so that every architecture reads them rightly. Where a model reads on behind what it has kept, the part
-before the first change is read once for all.
+Rows of different lengths are padded after their last token, where causal models do not look, so no mask is needed and
+every architecture reads them correctly. If the model can continue after a cached prefix, the part before the first
+change is read once.
 """
 
 from __future__ import annotations
@@ -29,17 +29,19 @@ from core.models.loaded_model import LoadedModel
 
 
 class RaggedBatch:
-    """Reads behind a text that stays as it is."""
+    """Reads texts after a prefix that stays unchanged."""
 
     def __init__(
         self, fused: FusedLlama, prefix: Sequence[tuple[torch.Tensor, torch.Tensor]], native: NativeTextPass | None
     ) -> None:
-        """`prefix`: keys and values [1, heads, T, width] of every layer. `native`: another way to the same."""
+        """`prefix`: keys and values [1, heads, T, width] of every layer. `native`: a faster pass with the same result."""
         self._fused, self._prefix, self._native = fused, prefix, native
 
     def last_logits(self, remainders: Sequence[TextRemainder]) -> torch.Tensor:
-        """Float32 logits [n, V] behind the last token of each. `remainders`: those that keep most first, so that each can
-        write over what the later ones do not keep."""
+        """Return float32 logits [n, V] after the last token of each text.
+
+        `remainders` are sorted by decreasing prefix length, so that each can overwrite what later ones do not need.
+        """
         if self._native is not None:
             return self._native.last_logits(remainders, self._prefix)
         lean, device = self._fused, self._fused.embed.device
@@ -57,7 +59,7 @@ class RaggedBatch:
         self, index: int, hidden: torch.Tensor, angles: tuple[torch.Tensor, ...], rests: Sequence[TextRemainder],
         masks: Sequence[torch.Tensor | None] | None,
     ) -> torch.Tensor:  # fmt: skip
-        """What a layer writes [1, N, D]; without `masks`, behind the last token of each text alone [1, n, D]."""
+        """Apply a layer and return [1, N, D]; without `masks`, only for the last token of each text [1, n, D]."""
         lean, layer = self._fused, self._fused.layers[index]
         queries, *new = lean.project(layer, hidden, *angles)
         rooms = [_prefix_buffer(states, rests) for states in self._prefix[index]]
@@ -79,7 +81,7 @@ class RaggedBatch:
 
 
 def build_ragged_batch(forward: Forward) -> RaggedBatch | None:
-    """Behind the text that `forward` has read, where its model is one for which this is worth it."""
+    """Return a ragged batch after the text that `forward` has read, if its model supports it."""
     lean = select_fused_pass(forward.model, forward.cache)
     layers = forward.cache.layers if isinstance(lean, FusedLlama) else ()
     if not isinstance(lean, FusedLlama) or not all(map(is_plain_dynamic_layer, layers)):
@@ -88,7 +90,7 @@ def build_ragged_batch(forward: Forward) -> RaggedBatch | None:
 
 
 def _prefix_buffer(states: torch.Tensor, remainders: Sequence[TextRemainder]) -> torch.Tensor:
-    """A copy of kept states [1, heads, T, width], as far as anybody keeps them, with room behind them."""
+    """Copy cached states [1, heads, T, width], as far as any text shares them, with room for new ones."""
     _, heads, _, width = states.shape
     most, kept = max(rest.prefix_length + len(rest.ids) for rest in remainders), remainders[0].prefix_length
     room = states.new_empty(1, heads, most, width)
@@ -97,7 +99,7 @@ def _prefix_buffer(states: torch.Tensor, remainders: Sequence[TextRemainder]) ->
 
 
 def _causal_mask(remainder: TextRemainder, device: torch.device) -> torch.Tensor | None:
-    """Additive [n, kept + n]: each token sees what is kept, those before it and itself."""
+    """Return the additive mask [n, kept + n]: each token sees the prefix, the tokens before it and itself."""
     count = len(remainder.ids)
     if count == 1:
         return None
@@ -108,20 +110,19 @@ def _causal_mask(remainder: TextRemainder, device: torch.device) -> torch.Tensor
 
 
 MAX_ROWS = 16
-"""Texts in one pass, at most: more gain nothing, and a stop would have to wait for them."""
+"""Maximum texts per pass: more do not help, and cancelling would have to wait for them."""
 MAX_LOGITS = 2**26
-"""Numbers that the logits of one pass may have (256 MiB in float32)."""
+"""Maximum number of logits per pass (256 MiB in float32)."""
 _EFFICIENT_TOKENS = 256
-"""Tokens that keep a processor busy: what a pass over more of them computes leaves its own memory on the way, and rows
-of different lengths cost what fills them up."""
+"""Tokens that keep a processor busy: larger passes leave its cache, and rows of different lengths cost padding."""
 
 
 _MAX_RAGGED_TOKENS = 768
-"""Tokens in one pass where texts of different lengths stand side by side: more are not quicker."""
+"""Maximum tokens per ragged pass: more are not faster."""
 
 
 class TextVariant(NamedTuple):
-    """A text that is that of another up to place `prefix_length`; `number` says which of the variants it is."""
+    """A variant of a text that is equal to it in the first `prefix_length` tokens; `number` identifies the variant."""
 
     number: int
     prefix_length: int
@@ -129,25 +130,26 @@ class TextVariant(NamedTuple):
 
 
 VariantLogits = tuple[int, torch.Tensor]
-"""A variant's number, and the float32 logits [V] behind its last token."""
+"""A variant's number, and the float32 logits [V] after its last token."""
 
 
 class PrefixPass(NamedTuple):
-    """What a model has read."""
+    """The text that a model has read."""
 
     encoded: Sequence[int]
-    """By its encoder; empty without one."""
+    """Ids read by the encoder; empty without one."""
     length: int
-    """Tokens of the text itself."""
+    """Number of tokens of the text itself."""
 
 
 def score_text_variants(
     forward: Forward, prefix: PrefixPass, variants: Sequence[TextVariant], cancel: threading.Event
 ) -> Iterator[list[VariantLogits]]:
-    """Endings of variants of the text that `forward` has read, a batch at a time; `cancel` is looked at before each.
+    """Yield the logits of variants of the text that `forward` has read, batch by batch; `cancel` is checked before
+    each.
 
-    From the last change to the first: all that stands before one is what `forward` still holds, once it has been cut to
-    there. Afterwards it is cut, where the model reads on behind what it has kept.
+    Processes the variants from the last change to the first: the cache still holds everything before a change, once it
+    is cropped to there. Afterwards `forward` stays cropped if the model can continue after a prefix.
     """
     model, shares = forward.model, _can_continue_prefix(forward.model)
     if shares and (together := build_ragged_batch(forward)) is not None:
@@ -171,7 +173,7 @@ def score_text_variants(
 def _score_ragged(
     reader: RaggedBatch, variants: Sequence[TextVariant], cancel: threading.Event
 ) -> Iterator[list[VariantLogits]]:
-    """Endings from passes over as many tokens as a stop may wait for."""
+    """Yield the logits from ragged passes, each small enough for cancelling to be quick."""
     batch, held = list[TextVariant](), 0
     for one in [*sorted(variants, key=_reusable_length, reverse=True), None]:
         length = len(one.ids) - _reusable_length(one) if one else 0
@@ -189,15 +191,16 @@ def _score_ragged(
 
 
 def _reusable_length(variant: TextVariant) -> int:
-    """Tokens of it that are not read again: one is left at least."""
+    """Return the number of tokens that are not read again; at least one is left."""
     return min(variant.prefix_length, len(variant.ids) - 1)
 
 
 def score_source_variants(
     model: LoadedModel, text: Sequence[int], variants: Sequence[TextVariant], cancel: threading.Event
 ) -> Iterator[list[VariantLogits]]:
-    """Endings of one `text` behind variants of what the encoder reads: those of one length together, since an encoder
-    sees what fills a row up."""
+    """Yield the logits of one `text` for variants of the encoder's source; only equal lengths share a batch, because an
+    encoder sees the padding.
+    """
     size = MAX_ROWS if supports_full_pass(model) else 1
     for _, alike in groupby(sorted(variants, key=_variant_length), _variant_length):
         for batch in _batches(list(alike), size):
@@ -215,21 +218,21 @@ def _score_padded(forward: Forward, numbers: Sequence[int], texts: Sequence[Sequ
 
 
 def _branch_rows(forward: Forward, count: int) -> Forward:
-    """Another one at the same place, `count` rows wide."""
+    """Return a branch of the forward pass with `count` rows."""
     twin = forward.fork()
     twin.expand(count)
     return twin
 
 
 def _can_continue_prefix(model: LoadedModel) -> bool:
-    """Whether several tokens read behind a kept text are as good as the whole text read anew."""
+    """Return whether reading several tokens after a cached prefix equals reading the whole text."""
     return (
         not model.is_recurrent and supports_full_pass(model) and memory_kind(model) == "kept" and supports_drafts(model)
     )
 
 
 def _full_batches(model: LoadedModel, variants: Sequence[TextVariant]) -> Iterator[list[TextVariant]]:
-    """Variants, the last change first, as many in a pass as keep the machine busy and fit into memory."""
+    """Yield batches of variants, the last change first, as large as is efficient and fits into memory."""
     most, batch = _max_tokens(model), list[TextVariant]()
     for one in variants:
         longer = [*batch, one]
@@ -243,17 +246,17 @@ def _full_batches(model: LoadedModel, variants: Sequence[TextVariant]) -> Iterat
 
 
 def _max_tokens(model: LoadedModel) -> int:
-    """In one pass over several texts."""
+    """Return the maximum number of tokens per pass over several texts."""
     return min(MAX_LOGITS // model.vocabulary, _EFFICIENT_TOKENS if model.device.type == "cpu" else MAX_LOGITS)
 
 
 def _shared_prefix(variants: Sequence[TextVariant]) -> int:
-    """Tokens that all of them begin with, when each is left one to be read."""
+    """Return the length of the shared prefix, with at least one token of each left to read."""
     return min(map(_reusable_length, variants))
 
 
 def _batch_size(model: LoadedModel, variants: Sequence[TextVariant]) -> int:
-    """How many a pass takes; one where a model's whole pass is something else than what it writes by."""
+    """Return the number of texts per pass; one if the model cannot read several tokens at once."""
     if not variants or not supports_full_pass(model):
         return 1
     lengths = [len(one.ids) for one in variants]

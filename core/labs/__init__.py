@@ -1,4 +1,4 @@
-"""Rooms beside the text: how large models are trained, run small and for real. Importing this imports no torch."""
+"""Labs: how large models are trained and run, on a small scale but for real. Importing this package imports no torch."""
 
 from __future__ import annotations
 

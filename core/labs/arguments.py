@@ -19,31 +19,31 @@ Settings = TypeVar("Settings", bound="DataclassInstance")
 
 
 def check_lab_object(name: str, value: object, kind: type) -> None:
-    """Raises ParameterError unless it is one of the lab's own objects."""
-    check_kind(name, value, kind, tr("Give a {kind}.").format(kind=_public_name(kind)))
+    """Raise ParameterError unless the value is an instance of this class of the lab."""
+    check_kind(name, value, kind, tr("Pass a {kind}.").format(kind=_public_name(kind)))
 
 
 def lab_object_list(name: str, value: Iterable[T], kind: type[T]) -> list[T]:
-    """What it holds. Raises ParameterError unless that are the lab's own objects."""
-    return checked_list(name, value, kind, tr("Give a list of {kind}.").format(kind=_public_name(kind)))
+    """Return the items as a list. Raises ParameterError unless all are instances of this class of the lab."""
+    return checked_list(name, value, kind, tr("Pass a list of {kind}.").format(kind=_public_name(kind)))
 
 
 def with_plain_fields(settings: Settings) -> Settings:
-    """Return a copy whose numbers of NumPy and torch are Python's own, which can be written and sent."""
+    """Return a copy with plain Python numbers instead of NumPy's and torch's, so that it can be serialized."""
     return replace(
         settings, **{field.name: to_plain_value(getattr(settings, field.name)) for field in fields(settings)}
     )
 
 
 def _public_name(kind: type) -> str:
-    """`core.labs.scale.Shape`, wherever in the lab it is written down."""
+    """Return the public name, such as `core.labs.scale.Shape`, whichever module defines the class."""
     return ".".join((*kind.__module__.split(".")[:3], kind.__name__))
 
 
 def positive_integer(name: str, value: object) -> int:
-    """`value` as a count; 7.5e9 is one. Raises ParameterError for what is no whole number of at least 1."""
+    """Return `value` as a count; 7.5e9 is accepted. Raises ParameterError unless it is a whole number of at least 1."""
     if isinstance(value, int | float) and not isinstance(value, bool) and 1 <= value < float("inf"):
         count = int(value)
         if count == value:
             return count
-    raise ParameterError(tr("{name} has to be a whole number of at least 1.").format(name=name), parameter=name)
+    raise ParameterError(tr("{name} must be a whole number of at least 1.").format(name=name), parameter=name)

@@ -1,4 +1,4 @@
-"""Figures of the labs in words: bytes in thousands, as the papers print them, whole percents, times up to hours."""
+"""Format the labs' figures: decimal bytes as in the papers, whole percents, and durations up to hours."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
 def decimal(count: float) -> SentenceNumber:
-    """Bytes in thousands: `31.4 GB`. Raises ParameterError."""
+    """Format bytes in powers of 1000, such as `31.4 GB`. Raises ParameterError."""
     check_number("count", count)
     for unit in _UNITS:
         if count < 999.5 or unit == _UNITS[-1]:
@@ -20,10 +20,10 @@ def decimal(count: float) -> SentenceNumber:
 
 
 def percent(fraction: float) -> SentenceNumber:
-    """`27 %`."""
+    """Format a fraction as a percentage, such as `27 %`."""
     return SentenceNumber(words.whole_percent(fraction))
 
 
 def duration(seconds: float) -> SentenceNumber:
-    """`24 ms`, `1.3 s`, `2.5 h`."""
+    """Format a duration, such as `24 ms`, `1.3 s` or `2.5 h`."""
     return SentenceNumber(words.duration(seconds) if seconds < 3600 else f"{seconds / 3600:.1f} h")

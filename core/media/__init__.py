@@ -1,9 +1,9 @@
-"""Sound and pictures: what a file holds, told before anything is made of it, and read as models want it.
+"""Audio and images: what a file contains, checked before it is decoded, and decoded as models need it.
 
     core.media.inspect("hello.wav").seconds
     core.media.samples("hello.wav", 16_000)
 
-Importing this costs nothing: the libraries that decode are imported with the first file of their kind. No torch.
+Importing this package is cheap: decoding libraries are imported with the first file of their kind. No torch.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = [
 
 
 def inspect(path: str | Path) -> MediaFile:
-    """What the file holds, every sample and pixel of it looked at once.
+    """Describe the file after decoding it completely once.
 
     Raises MediaMissingError, MediaFormatError, MediaDamagedError, MediaTooLargeError.
     """
@@ -62,15 +62,16 @@ def inspect(path: str | Path) -> MediaFile:
 
 
 def samples(path: str | Path, rate: int) -> np.ndarray:
-    """The sound as one channel, float32 [n] between −1 and 1, at `rate` samples a second. Raises MediaError."""
+    """Return the audio as one channel, float32 [n] from −1 to 1, at `rate` samples per second. Raises MediaError."""
     from core.media.sounds import read_samples
 
     return read_samples(path, rate)
 
 
 def picture(path: str | Path) -> Image.Image:
-    """The picture as one sees it: RGB, upright, on white where it is transparent, the first of an animation's.
-    Raises MediaError."""
+    """Return the image as displayed: RGB, upright, transparency on white, first frame of an animation. Raises
+    MediaError.
+    """
     from core.media.pictures import read_picture
 
     return read_picture(path)

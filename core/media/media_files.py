@@ -19,13 +19,16 @@ PICTURE: Kind = "picture"
 
 @dataclass(frozen=True, slots=True)
 class MediaFile:
-    """A file that can be read. Of a sound the seconds, samples a second and channels; of a picture the size as it is
-    seen, and how many pictures an animation has (the first is read)."""
+    """A readable audio or image file.
+
+    Audio has seconds, sample rate and channels; an image has its displayed size and its number of frames (the first is
+    read).
+    """
 
     path: Path
     kind: Kind
     format: str
-    """Its format's usual name: WAV, FLAC, PNG, JPEG."""
+    """The usual name of the format: WAV, FLAC, PNG, JPEG."""
     bytes: int
     digest: str
     """SHA-256 of the file, in hexadecimal."""
@@ -38,16 +41,16 @@ class MediaFile:
 
 
 MOST_BYTES = 128 * 2**20
-"""A file may have: ten minutes of sound as a CD has it, or any photograph."""
+"""Maximum size of a file: ten minutes of CD audio, or any photograph."""
 MOST_SECONDS = 600
-"""Of one sound. Models take less: Whisper hears 30 seconds."""
+"""Maximum length of audio. Models take less: Whisper takes 30 seconds."""
 MAX_SAMPLE_RATE = 768_000
-"""Samples a second: four times what studios record with."""
+"""Maximum sample rate: four times the highest of studios."""
 MAX_CHANNELS = 64
 MAX_SAMPLES = 256_000_000
-"""Samples of all channels together: ten minutes of stereo at 192,000 a second. A small file may hold more."""
+"""Maximum samples over all channels: ten minutes of stereo at 192,000 per second. A small file may contain more."""
 MOST_PIXELS = 64_000_000
-"""Of one picture, unpacked: 192 MB. A small file may claim to be a picture of terabytes."""
+"""Maximum pixels of a decoded image: 192 MB. A small file may claim to be terabytes large."""
 
 
 _SIGNATURES = (
@@ -56,21 +59,21 @@ _SIGNATURES = (
     (b"II*\0", PICTURE), (b"MM\0*", PICTURE),
 )  # fmt: skip
 _CONTAINER_KINDS = {b"WAVE": SOUND, b"WEBP": PICTURE, b"AIFF": SOUND, b"AIFC": SOUND}
-"""What RIFF and FORM files say of themselves at their ninth byte."""
+"""Content type at the ninth byte of RIFF and FORM files."""
 
 
 def checked_path(path: object) -> Path:
-    """Where it lies. Raises MediaMissingError for what is no path."""
+    """Return the path. Raises MediaMissingError if it is not one."""
     if not isinstance(path, str | os.PathLike):
         raise MediaMissingError(
-            tr("{value} is no path to a file.").format(value=short_repr(path)),
-            tr("Choose a file that is on this disk."),
+            tr("{value} is not a file path.").format(value=short_repr(path)),
+            tr("Choose a file on this disk."),
         )
     return Path(path)
 
 
 def kind_of(path: str | Path) -> Kind:
-    """Sound or picture, by its first bytes alone: quick. Raises MediaError."""
+    """Return whether the file is audio or an image, from its first bytes alone. Raises MediaError."""
     file = checked_path(path)
     _check_file(file)
     try:
@@ -83,14 +86,14 @@ def kind_of(path: str | Path) -> Kind:
     found = _kind_of_header(head)
     if found is None:
         raise MediaFormatError(
-            tr("{file} is neither a sound nor a picture of a format that is read here.").format(file=file.name),
-            tr("Convert it to WAV, FLAC, OGG, MP3 or AIFF (sound), or PNG, JPEG, GIF, BMP, WEBP or TIFF (picture)."),
+            tr("{file} is not in a supported audio or image format.").format(file=file.name),
+            tr("Convert it to WAV, FLAC, OGG, MP3 or AIFF (audio), or PNG, JPEG, GIF, BMP, WEBP or TIFF (image)."),
         )
     return found
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """All of a file that `kind_of` has let through. Raises MediaError."""
+    """Read a whole file that `kind_of` has accepted. Raises MediaError."""
     file = checked_path(path)
     _check_file(file)
     try:
@@ -101,20 +104,22 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 def damaged_error(name: str, kind: Kind, details: object = "") -> MediaError:
-    """What is said of a file whose content cannot be decoded."""
+    """Return the error for a file whose content cannot be decoded."""
     sentence = (
-        tr("{file} cannot be played: it is damaged or cut short.")
+        tr("{file} cannot be played because it is damaged or incomplete.")
         if kind == SOUND
-        else tr("{file} cannot be shown: it is damaged or cut short.")
+        else tr("{file} cannot be shown because it is damaged or incomplete.")
     )
-    return MediaDamagedError(sentence.format(file=name), tr("Copy or save it again, or choose another."), str(details))
+    return MediaDamagedError(
+        sentence.format(file=name), tr("Copy or save it again, or choose another file."), str(details)
+    )
 
 
 def _kind_of_header(head: bytes) -> Kind | None:
     if head[:4] in (b"RIFF", b"FORM", b"RF64"):
         return _CONTAINER_KINDS.get(head[8:12])
     if head[0] == 0xFF and len(head) > 1 and head[1] & 0xE6 == 0xE2:
-        return SOUND  # a frame of MPEG sound, layer III
+        return SOUND  # an MPEG layer III frame
     return next((kind for begin, kind in _SIGNATURES if head.startswith(begin)), None)
 
 
@@ -123,23 +128,23 @@ def _check_file(file: Path) -> None:
         about = file.stat()
     except FileNotFoundError:
         raise MediaMissingError(
-            tr("There is no file {file}.").format(file=file), tr("Choose a file that is on this disk.")
+            tr("The file {file} does not exist.").format(file=file), tr("Choose a file on this disk.")
         ) from None
     except (OSError, ValueError) as error:
         raise _missing_error(file, str(error)) from error
     if stat.S_ISDIR(about.st_mode):
-        raise MediaMissingError(tr("{file} is a folder.").format(file=file), tr("Choose one of the files in it."))
+        raise MediaMissingError(tr("{file} is a folder.").format(file=file), tr("Choose a file in it."))
     if not stat.S_ISREG(about.st_mode):
         raise MediaMissingError(
             tr("{file} is a pipe, a socket or a device, not a regular file.").format(file=file),
-            tr("Choose a sound or a picture that is kept in a file."),
+            tr("Choose a regular audio or image file."),
         )
     if about.st_size > MOST_BYTES:
         raise MediaTooLargeError(
-            tr("{file} has {bytes:,} bytes, more than the {most:,} that are read.").format(
+            tr("{file} has {bytes:,} bytes; the maximum is {most:,}.").format(
                 file=file.name, bytes=about.st_size, most=MOST_BYTES
             ),
-            tr("Make it shorter or smaller, or save it in a format that takes less room."),
+            tr("Shorten or shrink it, or save it in a more compact format."),
         )
     if not os.access(file, os.R_OK):
         raise _missing_error(file, tr("permission denied"))

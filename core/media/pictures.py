@@ -18,45 +18,46 @@ from core.media.media_files import MOST_PIXELS, PICTURE, MediaFile, checked_path
 from resources.language import tr
 
 MAX_SIDE = 65_535
-"""Pixels; JPEG has no longer ones. Decoders pay for each row, however narrow."""
+"""Maximum side in pixels, which is JPEG's limit. Decoders spend time on each row, however narrow."""
 MAX_DECODE_SECONDS = 20.0
-"""Processor time to decode one picture; the largest ones take two or three."""
+"""Maximum processor time to decode an image; the largest need two or three seconds."""
 MAX_SCANS = 500
 MAX_SCANNED_PIXELS = 2_000_000_000
-"""Pixels times the scans of a progressive JPEG, each of which goes over all of them. Cameras write about ten scans."""
+"""Maximum pixels times scans of a progressive JPEG, because each scan covers all pixels. Cameras write about ten scans.
+"""
 MAX_CHUNKS = 100_000
-"""Of a PNG."""
+"""Maximum chunks of a PNG."""
 MAX_TIFF_VALUES = 1_000_000
-"""Values of one field of a TIFF: offsets of its strips or tiles."""
+"""Maximum values of one TIFF field: offsets of its strips or tiles."""
 MAX_FRAMES = 10_000
-"""Pictures of an animation that are counted."""
+"""Maximum frames of an animation that are counted."""
 
 _JPEG_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
 _START_OF_SCAN, _END_OF_IMAGE = 0xDA, 0xD9
 _MARKERS_WITHOUT_LENGTH = {0x01, 0xD8, 0xD9}
-"""Markers of a JPEG without a length."""
+"""JPEG markers without a length."""
 
 
 class DecodeTimeoutError(Exception):
-    """A picture takes more processor time to decode than any should."""
+    """Decoding an image exceeds the processor time limit."""
 
 
 class TimeLimitedBytes(io.BytesIO):
-    """The content of a file; decoders that read it piece by piece are interrupted when their time is over."""
+    """The content of a file; decoders that read it in pieces are interrupted when the time limit is exceeded."""
 
     def __init__(self, content: bytes, seconds: float = MAX_DECODE_SECONDS) -> None:
         super().__init__(content)
         self._end = time.thread_time() + seconds
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """As of any file. Raises TooSlowError."""
+        """Read like any file. Raises DecodeTimeoutError."""
         if time.thread_time() > self._end:
             raise DecodeTimeoutError
         return super().read(size)
 
 
 def size_refusal(content: bytes, width: int, height: int) -> str:
-    """Why a picture of this size is not decoded; empty where it can be."""
+    """Return why an image of this size is not decoded, or "" if it is acceptable."""
     if max(width, height) > MAX_SIDE:
         return f"{width} × {height}"
     if content.startswith(b"\xff\xd8"):
@@ -67,7 +68,7 @@ def size_refusal(content: bytes, width: int, height: int) -> str:
 
 
 def structure_refusal(content: bytes) -> str:
-    """Why a file is not even opened; empty where it can be."""
+    """Return why a file is not even opened, or "" if it is acceptable."""
     if content.startswith(b"\x89PNG") and (chunks := count_chunks(content)) > MAX_CHUNKS:
         return tr("{count:,} chunks").format(count=chunks)
     if content[:4] in (b"II*\0", b"MM\0*"):
@@ -78,7 +79,7 @@ def structure_refusal(content: bytes) -> str:
 
 
 def count_scans(content: bytes) -> int:
-    """Scans of a JPEG, counted up to one more than are decoded."""
+    """Count the scans of a JPEG, up to one more than the limit."""
     scans, offset = 0, 2
     while scans <= MAX_SCANS and (found := _JPEG_MARKER.search(content, offset)) is not None:
         marker, offset = content[found.start() + 1], found.end()
@@ -91,7 +92,7 @@ def count_scans(content: bytes) -> int:
 
 
 def count_chunks(content: bytes) -> int:
-    """Chunks of a PNG, counted up to one more than are read."""
+    """Count the chunks of a PNG, up to one more than the limit."""
     chunks, offset = 0, 8
     while offset + 8 <= len(content) and chunks <= MAX_CHUNKS:
         chunks += 1
@@ -100,7 +101,7 @@ def count_chunks(content: bytes) -> int:
 
 
 def count_frames(content: bytes) -> int | None:
-    """Pictures of a GIF or a TIFF, up to a limit; None for other formats, which say it in their header."""
+    """Count the frames of a GIF or TIFF, up to a limit; None for other formats, whose header gives the number."""
     if content.startswith(b"GIF8"):
         return max(1, sum(1 for _ in zip(range(MAX_FRAMES), _gif_frames(content), strict=False)))
     if content[:4] in (b"II*\0", b"MM\0*"):
@@ -109,30 +110,30 @@ def count_frames(content: bytes) -> int | None:
 
 
 def _gif_frames(content: bytes) -> Iterator[int]:
-    """Where the pictures of a GIF begin."""
+    """Yield the offsets of a GIF's frames."""
     offset = 13 + _colour_table_bytes(content, 10)
     while offset < len(content):
         kind = content[offset]
-        if kind == 0x2C:  # a picture
+        if kind == 0x2C:  # a frame
             yield offset
             offset += 11 + _colour_table_bytes(content, offset + 9)
         elif kind == 0x21:  # an extension
             offset += 2
         else:
             return
-        while offset < len(content) and content[offset]:  # blocks, each with its length in front
+        while offset < len(content) and content[offset]:  # data blocks, each preceded by its length
             offset += 1 + content[offset]
         offset += 1
 
 
 def _colour_table_bytes(content: bytes, offset: int) -> int:
-    """Bytes of a colour table whose flags stand at `offset`."""
+    """Return the bytes of a colour table whose flags are at `offset`."""
     flags = content[offset] if offset < len(content) else 0
     return 3 * 2 ** ((flags & 7) + 1) if flags & 0x80 else 0
 
 
 def _tiff_directories(content: bytes) -> Iterator[int]:
-    """Where the directories of a TIFF begin, each once."""
+    """Yield the offsets of a TIFF's directories, each once."""
     order = "<" if content[:2] == b"II" else ">"
     seen: set[int] = set()
     link = 4
@@ -147,7 +148,7 @@ def _tiff_directories(content: bytes) -> Iterator[int]:
 
 
 def _tiff_fields(content: bytes) -> Iterator[tuple[int, int]]:
-    """(tag, count of values) of the first directory."""
+    """Yield (tag, number of values) of the first directory."""
     order = "<" if content[:2] == b"II" else ">"
     for place in _tiff_directories(content):
         (entries,) = struct.unpack_from(f"{order}H", content, place)
@@ -162,11 +163,11 @@ def _tiff_fields(content: bytes) -> Iterator[tuple[int, int]]:
 
 _FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF")
 _WIDE_MODES = ("I", "F", "I;16", "I;16B", "I;16L", "I;16N")
-"""Pillow's modes of grey with more than eight bits."""
+"""Pillow's greyscale modes with more than eight bits."""
 
 
 def describe_picture(file: Path, content: bytes, digest: str) -> MediaFile:
-    """What the picture is. Raises MediaDamagedError, MediaTooLargeError."""
+    """Describe the image. Raises MediaDamagedError, MediaTooLargeError."""
     opened = _open(file.name, content)
     frames = _frame_count(opened, content)
     seen = _decode_picture(file.name, opened)
@@ -177,13 +178,13 @@ def describe_picture(file: Path, content: bytes, digest: str) -> MediaFile:
 
 
 def read_picture(path: str | Path) -> Image.Image:
-    """RGB, as one sees it. Raises MediaError."""
+    """Return the image in RGB, as displayed. Raises MediaError."""
     name = checked_path(path).name
     return _to_rgb(_decode_picture(name, _open(name, read_bytes(path))))
 
 
 def _open(name: str, content: bytes) -> Image.Image:
-    """Its header, judged before a pixel is unpacked."""
+    """Open the image and check its header before any pixel is decoded."""
     if reason := structure_refusal(content):
         raise _too_slow_error(name, reason)
     try:
@@ -204,10 +205,10 @@ def _open(name: str, content: bytes) -> Image.Image:
 
 
 def _decode_picture(name: str, opened: Image.Image) -> Image.Image:
-    """Every pixel of the first picture, turned as the camera was held."""
+    """Decode the first frame and apply its EXIF orientation."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what stands in its notes (EXIF), which nobody asked for
+            warnings.simplefilter("ignore")  # warnings about its metadata (EXIF), which is not used
             opened.load()
             return ImageOps.exif_transpose(opened)
     except Image.DecompressionBombError as error:
@@ -216,12 +217,12 @@ def _decode_picture(name: str, opened: Image.Image) -> Image.Image:
         raise _too_slow_error(name, f"{opened.width} × {opened.height}") from None
     except MediaError:
         raise
-    except Exception as error:  # each format's decoder fails in its own way
+    except Exception as error:  # each format's decoder raises its own exceptions
         raise damaged_error(name, PICTURE, error) from error
 
 
 def _to_rgb(picture: Image.Image) -> Image.Image:
-    """Eight bits of red, green and blue; what is transparent lies on white."""
+    """Convert to 8-bit RGB, with transparency on white."""
     if picture.mode in _WIDE_MODES:
         return _to_eight_bits(picture).convert("RGB")
     if picture.has_transparency_data:
@@ -231,7 +232,7 @@ def _to_rgb(picture: Image.Image) -> Image.Image:
 
 
 def _to_eight_bits(picture: Image.Image) -> Image.Image:
-    """Grey of sixteen bits (or of floats from 0 to 1) in eight; Pillow's own conversion cuts off instead."""
+    """Scale 16-bit greyscale (or floats from 0 to 1) to eight bits; Pillow's own conversion clips instead."""
     values = np.asarray(picture).astype(np.float64)
     most = values.max(initial=0.0)
     scale = 255.0 if picture.mode == "F" and most <= 1 else 255 / 65535 if most > 255 or "16" in picture.mode else 1.0
@@ -239,15 +240,18 @@ def _to_eight_bits(picture: Image.Image) -> Image.Image:
 
 
 def _frame_count(opened: Image.Image, content: bytes) -> int:
-    """Of an animation. Pillow has an attribute for formats that can hold several; it goes through all of them where
-    the header does not say how many there are."""
+    """Return the number of frames.
+
+    Pillow has an attribute for formats with several frames, but reads all of them if the header does not give the
+    number.
+    """
     counted = count_frames(content)
     return counted if counted is not None else int(getattr(opened, "n_frames", 1))
 
 
 def _too_slow_error(name: str, details: str) -> MediaTooLargeError:
     return MediaTooLargeError(
-        tr("{file} is built in a way that takes too long to decode ({details}).").format(file=name, details=details),
+        tr("Decoding {file} takes too long because of its structure ({details}).").format(file=name, details=details),
         tr("Open it in another program and save it again."),
         details,
     )
@@ -255,7 +259,7 @@ def _too_slow_error(name: str, details: str) -> MediaTooLargeError:
 
 def _too_large_error(name: str, details: str) -> MediaTooLargeError:
     return MediaTooLargeError(
-        tr("{file} has more than the {most:,} pixels that are read.").format(file=name, most=MOST_PIXELS),
-        tr("Make it smaller and save it again."),
+        tr("{file} exceeds the limit of {most:,} pixels.").format(file=name, most=MOST_PIXELS),
+        tr("Reduce its size and save it again."),
         details,
     )

@@ -1,4 +1,4 @@
-"""Sound: decoded by libsndfile, mixed to one channel, brought to the rate that a model hears."""
+"""Decode audio with libsndfile, mix it to one channel, and resample it to the model's rate."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     import soundfile
 
 _BLOCK_SAMPLES = 2**16
-"""Samples of all channels that are decoded at once."""
+"""Samples of all channels decoded at a time."""
 _UNKNOWN_LENGTH = 0x7FFF_0000
-"""A length that programs write which do not know it yet."""
+"""Placeholder length that programs write before the real length is determined."""
 
 
 def describe_sound(file: Path, content: bytes, digest: str) -> MediaFile:
-    """What the sound is. Raises MediaDamagedError, MediaTooLargeError."""
+    """Describe the audio. Raises MediaDamagedError, MediaTooLargeError."""
     mono, opened = _decode(file.name, content)
     return MediaFile(
         file, SOUND, opened.format, len(content), digest, seconds=len(mono) / opened.samplerate,
@@ -41,7 +41,7 @@ def describe_sound(file: Path, content: bytes, digest: str) -> MediaFile:
 
 
 def read_samples(path: str | Path, rate: int) -> np.ndarray:
-    """One channel, float32 [n], at `rate` samples a second. Raises MediaError."""
+    """Return one channel, float32 [n], at `rate` samples per second. Raises MediaError."""
     mono, opened = _decode(checked_path(path).name, read_bytes(path))
     if opened.samplerate == rate:
         return mono
@@ -52,7 +52,7 @@ def read_samples(path: str | Path, rate: int) -> np.ndarray:
 
 
 def _decode(name: str, content: bytes) -> tuple[np.ndarray, soundfile.SoundFile]:
-    """All of it, the channels' mean, and the opened file. Raises MediaError."""
+    """Return all samples as the mean of the channels, and the opened file. Raises MediaError."""
     import soundfile
 
     _check_complete(name, content)
@@ -66,14 +66,14 @@ def _decode(name: str, content: bytes) -> tuple[np.ndarray, soundfile.SoundFile]
     except (soundfile.SoundFileError, RuntimeError, ValueError, MemoryError) as error:
         raise damaged_error(name, SOUND, error) from error
     if not len(mono):
-        raise MediaDamagedError(tr("{file} holds no sound.").format(file=name), tr("Choose another file."))
+        raise MediaDamagedError(tr("{file} contains no audio.").format(file=name), tr("Choose another file."))
     if not np.isfinite(mono).all():
         raise damaged_error(name, SOUND, "NaN")
     return mono, opened
 
 
 def _mix_to_mono(name: str, opened: soundfile.SoundFile) -> np.ndarray:
-    """Block by block, so that a header that promises days takes no memory."""
+    """Mix block by block, so that a header that claims days of audio costs no memory."""
     if opened.channels > MAX_CHANNELS:
         raise damaged_error(name, SOUND, tr("{count:,} channels").format(count=opened.channels))
     most, blocks, count = MOST_SECONDS * opened.samplerate, list[np.ndarray](), 0
@@ -82,20 +82,20 @@ def _mix_to_mono(name: str, opened: soundfile.SoundFile) -> np.ndarray:
         count += len(block)
         if count * opened.channels > MAX_SAMPLES:
             raise MediaTooLargeError(
-                tr("{file} has more than the {most:,} samples that are read.").format(file=name, most=MAX_SAMPLES),
-                tr("Cut it into shorter ones, or save it with fewer channels or a lower rate."),
+                tr("{file} exceeds the limit of {most:,} samples.").format(file=name, most=MAX_SAMPLES),
+                tr("Split it, or save it with fewer channels or a lower sample rate."),
             )
         if count > most:
             raise MediaTooLargeError(
                 tr("{file} is longer than {minutes:g} minutes.").format(file=name, minutes=MOST_SECONDS / 60),
-                tr("Cut it into shorter ones."),
+                tr("Split it into shorter files."),
             )
         blocks.append(block.mean(axis=1))
     return np.concatenate(blocks) if blocks else np.zeros(0, np.float32)
 
 
 def _check_complete(name: str, content: bytes) -> None:
-    """A WAV says how long it is; libsndfile reads what there is of it without a word."""
+    """Check the length in a WAV header, because libsndfile reads an incomplete file without an error."""
     if content[:4] == b"RIFF":
         promised = int.from_bytes(content[4:8], "little")
         if promised < _UNKNOWN_LENGTH and promised + 8 > len(content) + 1:

@@ -1,1 +1,1 @@
-"""Whether a run fits, and what to do when it does not."""
+"""Memory estimate of a run, and recovery when memory runs out."""

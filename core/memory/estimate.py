@@ -1,4 +1,4 @@
-"""Whether a run fits into memory, reckoned before anything of it is there, and what would make it fit."""
+"""Estimate before a run whether it fits into memory, and what would make it fit."""
 
 from __future__ import annotations
 
@@ -26,82 +26,82 @@ from core.settings import resolve_settings
 from resources.language import tr, trn
 
 _CHARACTERS_PER_TOKEN = 3
-"""Characters a token, where the tokenizer cannot say."""
+"""Characters per token if the tokenizer cannot count them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a run takes, in bytes; `free` is what there is for it."""
+    """Memory needs of a run in bytes; `free` is the available memory."""
 
     weights: int
     cache: int
-    """0 where only the model knows its memory."""
+    """0 if the cache size is unpredictable."""
     draft: int
-    """Weights and cache of the draft models."""
+    """Weights and caches of the draft models."""
     tokens: int
-    """Of the longest text the decoder will hold."""
+    """Length of the longest text in the decoder, in tokens."""
     rows: int
-    """Texts, beams or candidates side by side."""
+    """Number of sequences, beams or candidates in the batch."""
     free: int
     title: str
-    """Of the cache."""
+    """Title of the cache."""
     remedies: tuple[str, ...] = ()
-    """Each of them would make it fit; empty when it fits, or when nothing does."""
+    """Changes each of which would make it fit; empty if it fits, or if nothing helps."""
 
     @property
     def needed(self) -> int:
-        """All of it."""
+        """Total bytes needed."""
         return self.weights + self.cache + self.draft
 
     @property
     def ok(self) -> bool:
-        """Whether it fits, with something to spare."""
+        """Whether it fits with some memory to spare."""
         return has_room(self.needed, self.free)
 
     @property
     def figures(self) -> str:
-        """`Needs 45.2 MiB of 3.1 GiB free: 21.9 MiB of weights, 18.0 MiB of cache (Dynamic, 560 tokens × 4).`"""
+        """Summary such as `Needs 45.2 MiB of 3.1 GiB free: 21.9 MiB of weights, 18.0 MiB of cache (Dynamic, 560 tokens
+        × 4).`
+        """
         sentence = (
             tr(
-                "Needs {needed} of {free} free: {weights} of weights, {cache} of cache ({title}, {tokens}), "
-                "{draft} for the draft."
+                "Needs {needed} of {free} free: {weights} for weights, {cache} for the cache ({title}, "
+                "{tokens}), {draft} for the draft model."
             )
             if self.draft
-            else tr("Needs {needed} of {free} free: {weights} of weights, {cache} of cache ({title}, {tokens}).")
+            else tr("Needs {needed} of {free} free: {weights} for weights, {cache} for the cache ({title}, {tokens}).")
         )
         tokens = counted_tokens(self.tokens, self.rows)
         return sentence.format(
             needed=size(self.needed), free=size(self.free), weights=size(self.weights), draft=size(self.draft),
-            cache=size(self.cache) if self.cache else tr("an unknown size"), title=tr(self.title),
+            cache=size(self.cache) if self.cache else tr("an unknown amount"), title=tr(self.title),
             tokens=tokens,
         )  # fmt: skip
 
     @property
     def advice(self) -> str:
-        """What would make it fit; empty when it fits."""
+        """What would make it fit; empty if it fits."""
         if self.ok:
             return ""
         if not self.remedies:
-            return tr(
-                "It does not fit, and neither a shorter text nor another cache changes that: choose a smaller model."
-            )
+            return tr("It does not fit, even with a shorter text or another cache. Choose a smaller model.")
         sentence = (
             tr("It does not fit. It would fit {remedies}.")
             if self.needed > self.free
-            else tr("That leaves too little to spare. It would fit {remedies}.")
+            else tr("That leaves too little free memory. It would fit {remedies}.")
         )
         return sentence.format(remedies=_join_with_or(self.remedies))
 
 
 def _join_with_or(several: Sequence[str]) -> str:
-    """The last after an "or"."""
+    """Join the items with commas and a final "or"."""
     if len(several) == 1:
         return several[0]
     return tr("{several} or {last}").format(several=tr(", ").join(several[:-1]), last=several[-1])
 
 
 def _join_with_and(several: Sequence[str]) -> str:
-    """The last after an "and"."""
+    """Join the items with commas and a final "and"."""
     if len(several) == 1:
         return several[0]
     return tr("{several} and {last}").format(several=tr(", ").join(several[:-1]), last=several[-1])
@@ -109,7 +109,7 @@ def _join_with_and(several: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _EstimateCase:
-    """What is varied to find out what would help."""
+    """A variation of the request, to find out what would make it fit."""
 
     prompt: int
     new: int
@@ -117,19 +117,20 @@ class _EstimateCase:
     cache: str
     halved: bool = False
     packed: bool = False
-    """Weights in eight bits."""
+    """Weights in 8 bits."""
     drafted: bool = True
     offloaded: bool = False
-    """As few layers in memory as it goes."""
+    """Whether as many layers as possible are offloaded to disk."""
 
 
 def estimate(
     model: LoadedModel, request: Request, held: int = 0, drafters: Sequence[LoadedModel] | None = None
 ) -> Estimate:
-    """Reckon `request` on `model`, which may be a `Blueprint`; so may its `drafters`, where it holds none itself.
+    """Estimate the memory of `request` on `model`, which may be a `Blueprint`, as may its `drafters`.
 
-    `held`: bytes of their weights that are in memory already, and not free for anybody else.
-    Raises StrategyError, ParameterError, CacheError when the request cannot be run at all.
+    `drafters` replace those of the request. `held`: bytes of the models' weights that are already in memory and so are
+    not
+    free for others. Raises StrategyError, ParameterError or CacheError if the request cannot run at all.
     """
     check_model(model)
     check_request(request)
@@ -155,7 +156,7 @@ class _MemoryEstimator:
         return self.strategy.rows(config, self.model.vocabulary)
 
     def result(self) -> Estimate:
-        """The figures, and remedies where they are wanted."""
+        """Return the estimate, with remedies if it does not fit."""
         case = self.case
         found = Estimate(
             self._weights(case), self._cache(self.model, case), self._draft(case), self._length(self.model, case),
@@ -184,7 +185,7 @@ class _MemoryEstimator:
         return min(length, model.context) if bounded and model.context is not None else length
 
     def _cache(self, model: LoadedModel, case: _EstimateCase) -> int:
-        """Bytes on the device at a time; none where only the model knows its memory."""
+        """Return the device bytes of the cache; 0 if its size is unpredictable."""
         options = self.request.cache_options if case.cache == self.case.cache else {}
         length = self._length(model, case)
         situation = RunShape(case.rows, length, self.source if model.is_encoder_decoder else None, options)
@@ -203,7 +204,7 @@ class _MemoryEstimator:
         return whole // (2 if case.halved else 1)
 
     def _remedies(self) -> Iterator[str]:
-        """Changes of one thing that are enough."""
+        """Yield the single changes that would be enough."""
         case = self.case
         if new := _max_fitting(case.new, lambda count: self._fits(replace(case, new=count))):
             yield trn("with at most {new:,} new token", "with at most {new:,} new tokens", new).format(new=new)
@@ -217,7 +218,7 @@ class _MemoryEstimator:
         if self._can_pack() and self._fits(replace(case, packed=True)):
             yield tr("with int8 weights")
         if self._can_offload() and self._fits(replace(case, offloaded=True)):
-            yield tr("with layers read from the disk (“Weights…” in the list of models)")
+            yield tr("with layers offloaded to disk (“Weights…” in the model list)")
         if self.request.drafters and self._fits(replace(case, drafted=False)):
             yield tr("without a draft model")
 
@@ -228,7 +229,7 @@ class _MemoryEstimator:
         return self._can_pack() and self.model.disk_offload is None
 
     def _combined_remedies(self) -> Iterator[str]:
-        """The least that has to change at once, where no single change is enough."""
+        """Yield the smallest combination of changes, for cases where no single change is enough."""
         single = replace(self.case, rows=1)
         caches_too = [replace(single, cache=backend.name) for backend in self._supported_caches()]
         for case in (single, *caches_too, *(replace(other, halved=True) for other in (single, *caches_too))):
@@ -248,38 +249,38 @@ class _MemoryEstimator:
                 return
 
     def _most_new(self, case: _EstimateCase) -> int:
-        """New tokens that fit, up to those of the case; 0 when not even one does."""
+        """Return how many new tokens fit, at most those of the case; 0 if not even one does."""
         return _max_fitting(case.new + 1, lambda count: self._fits(replace(case, new=count)))
 
     def _rows_text(self, rows: int) -> str:
         if int(self.config.num_beams or 1) > 1:
             said = trn("{count} beam", "{count} beams", rows)
         elif self.config.do_sample:
-            said = trn("{count} text", "{count} texts", rows)
+            said = trn("{count} sequence", "{count} sequences", rows)
         else:
             said = trn("{count} candidate", "{count} candidates", rows)
         return said.format(count=f"{rows:,}")
 
     def _supported_caches(self) -> list[CacheBackend]:
-        """Other back ends that can hold this run; exact ones first."""
+        """Return other backends that support this run, exact ones first."""
         others = [backend for backend in caches.registry.values() if backend.name != self.case.cache]
         serving = [backend for backend in others if not backend.unsupported_reason(self.model, self.strategy.needs)]
         return sorted(serving, key=lambda backend: not backend.exact)
 
     def _other_caches(self) -> Iterator[str]:
-        """Titles of those that are small enough."""
+        """Yield the titles of caches that are small enough."""
         for backend in self._supported_caches():
             if self._fits(replace(self.case, cache=backend.name)):
                 yield backend.title
 
 
 def weight_bytes_as(model: LoadedModel, kind: str) -> int:
-    """Bytes of its weights kept as `kind`, near enough."""
+    """Return the approximate bytes of the weights in the format `kind`."""
     return int(model.parameters * BYTES[kind])
 
 
 def prompt_tokens(model: LoadedModel, request: Request) -> int:
-    """How many tokens the prompt has; a guess for a prompt that cannot be read yet."""
+    """Return the number of prompt tokens; an estimate if the prompt cannot be encoded yet."""
     try:
         return len(encode(model, request.prompt, unbounded=True))
     except DecodescopeError:
@@ -287,7 +288,7 @@ def prompt_tokens(model: LoadedModel, request: Request) -> int:
 
 
 def answer_prefix_tokens(model: LoadedModel, request: Request) -> int:
-    """How many the answer begins with; a guess for what cannot be read yet."""
+    """Return the number of tokens the answer must begin with; an estimate if they cannot be encoded yet."""
     try:
         return len(encode_continuation(model, (), request.beginning))
     except TokenizerMissingError:
@@ -295,7 +296,7 @@ def answer_prefix_tokens(model: LoadedModel, request: Request) -> int:
 
 
 def _max_fitting(limit: int, fits: Callable[[int], bool]) -> int:
-    """The greatest count below `limit` that fits; 0 when not even one does."""
+    """Return the largest count below `limit` that fits; 0 if not even one does."""
     low, high = 0, limit
     while high - low > 1:
         middle = (low + high) // 2

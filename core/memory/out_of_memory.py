@@ -1,4 +1,4 @@
-"""When memory ends in the middle of a run: free it, say so, and go on with a cheaper cache that writes the same."""
+"""Recover from running out of memory during a run: free memory, report it, and continue with a smaller exact cache."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ Decode = Callable[[LoadedModel, Request, threading.Event], Iterator[Event]]
 
 
 class EventFilter:
-    """What a reader has heard of a run. A second attempt writes the same; of it only what is new is passed on."""
+    """Filters the events of a repeated run. A second attempt generates the same text, so only new events are passed on."""
 
     def __init__(self) -> None:
         self.counts: Counter[type[Event]] = Counter()
         self.tokens: list[tuple[int, int]] = []
-        """(sequence, id) of every token told."""
+        """(sequence, id) of every emitted token."""
         self.cache_bytes = 0
 
     def filter_new(self, events: Iterator[Event]) -> Iterator[Event]:
-        """Pass on what was not told yet. Raises OutOfMemoryError when the second text is not the first."""
+        """Yield events that were not emitted before. Raises OutOfMemoryError if the second text differs from the first."""
         again: Counter[type[Event]] = Counter()
         for event in events:
             kind, again[type(event)] = type(event), again[type(event)] + 1
-            if isinstance(event, CachePlan):  # another cache, another plan
+            if isinstance(event, CachePlan):  # another cache has another plan
                 yield event
                 continue
             if again[kind] <= self.counts[kind]:
@@ -59,18 +59,21 @@ class EventFilter:
         if isinstance(event, TokenChosen) and (event.sequence, event.id) != self.tokens[index]:
             raise OutOfMemoryError(
                 tr(
-                    "Memory ran out, and starting again with another cache gave another text: on this device the same "
-                    "computation does not always give the same numbers."
+                    "Memory ran out, and restarting with another cache gave a different text: this "
+                    "device does not always compute the same numbers."
                 ),
-                tr("Choose the offloaded cache from the start, or write fewer tokens."),
+                tr("Choose the offloaded cache from the start, or generate fewer tokens."),
             )
 
 
 def with_fallback(
     model: LoadedModel, request: Request, cancel: threading.Event, decode: Decode, prefixes: PrefixStore | None = None
 ) -> Iterator[Event]:
-    """The events of `decode`; when memory ends and the request allows it, those of another attempt follow, less what
-    was told already, after a Notice. `prefixes` are given up first. Raises what ended the last attempt."""
+    """Yield the events of `decode`. If memory runs out and the request allows it, retry with a smaller cache.
+
+    After a Notice, the retry yields only events that were not emitted before. `prefixes` are dropped first. Raises the
+    error of the last attempt.
+    """
     seen_events, tried = EventFilter(), set[str]()
     while True:
         successor: CacheBackend | None = None
@@ -84,14 +87,14 @@ def with_fallback(
             successor = next_smaller_cache(model, request, tried)
             if successor is None:
                 raise
-        # Only here, when nothing refers to the error any more, is what it held on to free.
+        # Free memory only here: before, the traceback still references the tensors of the failed attempt.
         freed = _free_memory(prefixes)
         yield _notice(model, request, successor, seen_events, freed)
         request = replace(request, cache=successor.name, cache_options={})
 
 
 def next_smaller_cache(model: LoadedModel, request: Request, tried: set[str]) -> CacheBackend | None:
-    """The next back end to try; None when the user forbids it, the text would change, or none is left."""
+    """Return the next backend to try; None if the user forbids it, the text would change, or none is left."""
     present = caches.registry.get(request.cache)
     if not request.memory_fallback or present is None or not present.exact:
         return None
@@ -105,13 +108,13 @@ def next_smaller_cache(model: LoadedModel, request: Request, tried: set[str]) ->
 
 
 def _fallback_caches() -> list[CacheBackend]:
-    """Back ends that need less of the device's memory, in the order they are tried."""
+    """Return the backends that need less device memory, in the order they are tried."""
     numbered = [(backend.rescue, backend) for backend in caches.registry.values() if backend.rescue is not None]
     return [backend for _, backend in sorted(numbered, key=lambda pair: pair[0])]
 
 
 def _free_memory(prefixes: PrefixStore | None) -> int:
-    """Give back what can be given back; bytes that kept prefixes took."""
+    """Free all memory that can be freed; return the bytes of the dropped prefixes."""
     freed = 0
     if prefixes is not None:
         freed = prefixes.bytes
@@ -127,14 +130,14 @@ def _free_memory(prefixes: PrefixStore | None) -> int:
 def _notice(model: LoadedModel, request: Request, successor: CacheBackend, seen: EventFilter, freed: int) -> Notice:
     said = [_out_of_memory_text(model, seen)]
     if freed:
-        said.append(tr("{size} of kept prefixes were freed.").format(size=words.size(freed)))
-    going_on = tr("Going on with the cache “{cache}” ({summary}); the text stays as it is.")
+        said.append(tr("{size} of stored prefixes was freed.").format(size=words.size(freed)))
+    going_on = tr("Continuing with the cache “{cache}” ({summary}); the text stays the same.")
     said.append(going_on.format(cache=tr(successor.title), summary=tr(successor.summary)))
     return Notice("memory_fallback", join_sentences(*said))
 
 
 def _out_of_memory_text(model: LoadedModel, seen: EventFilter) -> str:
-    """When, and with how much in the cache, as far as either is known."""
+    """Return the sentence that says when memory ran out and how large the cache was, as far as known."""
     sentence = {
         (False, False): mark("{device} ran out of memory."),
         (True, False): mark("{device} ran out of memory after {tokens}."),

@@ -1,1 +1,1 @@
-"""Models: finding, checking, loading them, and their text."""
+"""Find, check and load models, and convert between text and tokens."""

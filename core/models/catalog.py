@@ -1,4 +1,4 @@
-"""Where models are found; importing this does not import torch."""
+"""Find models on disk. Importing this module does not import torch."""
 
 from __future__ import annotations
 
@@ -43,22 +43,22 @@ __all__ = [
 
 _PREFIX = "models--"
 _REF_BYTES = 4096
-"""A reference is the name of a commit."""
+"""A reference contains the name of a commit."""
 _MAX_QUOTED = 80
-"""Characters of a name that a problem quotes."""
+"""Maximum number of characters of a name quoted in a problem."""
 
 
 class CachedModel(NamedTuple):
-    """A repository of the cache: its hub id, and the folder of the snapshot that `main`, or else the newest, is."""
+    """A repository in the cache: its hub id, and the folder of the `main` snapshot or else of the newest one."""
 
     name: str
     path: Path
     problem: str | None = None
-    """Why nothing can be read from it, in a sentence; then `path` is the repository's own folder."""
+    """Why nothing can be read from it, as a sentence; then `path` is the repository's folder."""
 
 
 def hub_cache() -> Path:
-    """The cache's folder, by the library's own environment variables."""
+    """Return the cache folder, as the library's environment variables define it."""
     if folder := os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE"):
         return Path(os.path.expanduser(folder))
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
@@ -67,17 +67,17 @@ def hub_cache() -> Path:
 
 
 def has_models() -> bool:
-    """Whether anything of a model is in the cache; quick."""
+    """Return whether the cache contains any model; quick."""
     return bool(_repositories())
 
 
 def cached_models() -> list[CachedModel]:
-    """Every model in the cache by name; a damaged one says why, and costs no other. Never raises."""
+    """Return every cached model, sorted by name; damaged ones have a `problem`. Never raises."""
     return sorted(_scan(_repositories()), key=lambda model: model.name)
 
 
 def cached_model(name: str) -> CachedModel | None:
-    """The one with that hub id."""
+    """Return the cached model with that hub id."""
     wanted = _PREFIX + name.replace("/", "--")
     return next(iter(_scan([folder for folder in _repositories() if folder.name == wanted])), None)
 
@@ -102,14 +102,15 @@ def _scan(folders: Iterable[Path]) -> Iterator[CachedModel]:
 
 
 class _DamagedError(Exception):
-    """Says what is wrong with a repository of the cache."""
+    """Describes what is wrong with a repository in the cache."""
 
 
 def _find_snapshot(folder: str) -> str | None:
-    """The snapshot's folder; None for a repository of which nothing was downloaded. Raises _DamagedError, OSError.
+    """Return the snapshot's folder, or None if nothing was downloaded. Raises _DamagedError, OSError.
 
-    The rules are those of `huggingface_hub.scan_cache_dir`, which takes a millisecond for each repository: a list of
-    thousands of models would wait for seconds.
+    The rules are those of `huggingface_hub.scan_cache_dir`, which takes a millisecond per repository: a list of
+    thousands of
+    models would take seconds.
     """
     snapshots = os.path.join(folder, "snapshots")
     commits = _commits(snapshots)
@@ -126,7 +127,7 @@ def _find_snapshot(folder: str) -> str | None:
 
 
 def _commits(snapshots: str) -> set[str]:
-    """The names of all snapshots."""
+    """Return the names of all snapshots."""
     found = set()
     try:
         entries = list(os.scandir(snapshots))
@@ -137,13 +138,15 @@ def _commits(snapshots: str) -> set[str]:
             found.add(entry.name)
         elif entry.name != ".DS_Store":
             raise _DamagedError(
-                tr("its cache is damaged: {file} is a file among snapshots").format(file=entry.name[:_MAX_QUOTED])
+                tr("its cache is damaged: {file} is a file in the snapshots folder").format(
+                    file=entry.name[:_MAX_QUOTED]
+                )
             )
     return found
 
 
 def _read_main(path: str) -> str | None:
-    """The commit that `main` refers to; None without such a reference. Raises _DamagedError."""
+    """Return the commit that `main` refers to, or None without such a reference. Raises _DamagedError."""
     try:
         about = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -151,7 +154,7 @@ def _read_main(path: str) -> str | None:
     if stat.S_ISDIR(about.st_mode):
         return None
     data = b""
-    if stat.S_ISREG(about.st_mode) and about.st_size <= _REF_BYTES:  # a pipe would be waited for
+    if stat.S_ISREG(about.st_mode) and about.st_size <= _REF_BYTES:  # reading a pipe would block
         with open(path, "rb") as file:
             data = file.read(_REF_BYTES)
     try:
@@ -159,12 +162,12 @@ def _read_main(path: str) -> str | None:
     except UnicodeDecodeError:
         commit = ""
     if not commit.isalnum():
-        raise _DamagedError(tr("its cache is damaged: {reference} is no reference").format(reference=path))
+        raise _DamagedError(tr("its cache is damaged: {reference} is not a valid reference").format(reference=path))
     return commit
 
 
 def _modified_time(snapshot: str) -> float:
-    """When the newest of its files was written. Raises _DamagedError for a link to a file that is gone."""
+    """Return the modification time of its newest file. Raises _DamagedError for a link to a missing file."""
     newest, folders = 0.0, [snapshot]
     while folders:
         with os.scandir(folders.pop()) as entries:
@@ -185,16 +188,16 @@ def _modified_time(snapshot: str) -> float:
 
 BUNDLED = Path(__file__).resolve().parents[2] / "resources" / "models"
 _MAX_NAME_LENGTH = 300
-"""What an error quotes of a name."""
+"""Maximum length of a name quoted in an error."""
 
 
 def available() -> list[ModelEntry]:
-    """Every model found without being told where: bundled ones, then the local hub cache."""
+    """Return all models in known places: bundled ones, then the local hub cache."""
     return [*bundled(), *hub_cached()]
 
 
 def bundled() -> list[ModelEntry]:
-    """The models that ship with the program; the full-size ones before their drafts."""
+    """Return the models that ship with the program, full-size ones before their drafts."""
     if not BUNDLED.is_dir():
         return []
     entries = [describe(path, path.name, "bundled") for path in BUNDLED.iterdir() if is_file(path / "config.json")]
@@ -202,9 +205,9 @@ def bundled() -> list[ModelEntry]:
 
 
 def hub_cached() -> list[ModelEntry]:
-    """Models in the Hugging Face hub's local cache that write text, and those too damaged to tell.
+    """Return the text-generating models in the local Hugging Face hub cache, and those too damaged to classify.
 
-    Slower than the others: `hub_has_models` says at once whether there are any.
+    Slower than the other functions; `hub_has_models` quickly says whether there are any.
     """
     found = []
     for model in cached_models():
@@ -218,12 +221,12 @@ def hub_cached() -> list[ModelEntry]:
 
 
 def hub_has_models() -> bool:
-    """Whether anything of a model lies in the hub's cache."""
+    """Return whether the hub cache contains any model."""
     return has_models()
 
 
 def hub_entry(name: str) -> ModelEntry | None:
-    """The model with that hub id, when it is in the cache."""
+    """Return the model with that hub id if it is in the cache."""
     model = cached_model(name)
     return _describe_cached(model) if model is not None else None
 
@@ -234,14 +237,14 @@ def _describe_cached(model: CachedModel) -> ModelEntry:
 
 
 def inspect(folder: str | Path) -> ModelEntry:
-    """A model in a folder of the user's. Raises ModelNotFoundError, ConfigMissingError."""
+    """Describe a model in one of the user's folders. Raises ModelNotFoundError, ConfigMissingError."""
     path = locate(folder)
     read_config(path)
     return describe(path, str(path), "folder")
 
 
 def locate(model: object) -> Path:
-    """The folder of a bundled name, a path, or a hub id in the local cache. Raises ModelNotFoundError."""
+    """Return the folder of a bundled name, a path, or a hub id in the local cache. Raises ModelNotFoundError."""
     name = str(model) if isinstance(model, str | PathLike) else short_repr(model)
     if name and "/" not in name and "\\" not in name and is_file(BUNDLED / name / "config.json"):
         return BUNDLED / name
@@ -254,33 +257,35 @@ def locate(model: object) -> Path:
     if cached is not None:
         raise ModelNotFoundError(
             tr("“{name}” cannot be used: {problem}.").format(name=name, problem=cached.problem),
-            tr("Remove it from the cache, and download it again."),
+            tr("Remove it from the cache and download it again."),
         )
     if is_file(path):
         raise ModelNotFoundError(
-            tr("{name} is a file, and a model is a folder.").format(name=name),
-            tr("Choose the folder that holds config.json beside the weights."),
+            tr("{name} is a file, but a model is a folder.").format(name=name),
+            tr("Choose the folder that contains config.json and the weights."),
         )
     looks_local = path.is_absolute() or name.startswith((".", "~")) or name.count("/") != 1
-    what = tr("The folder {name} does not exist.") if looks_local else tr("There is no model “{name}” on this disk.")
+    what = (
+        tr("The folder {name} does not exist.") if looks_local else tr("There is no model “{name}” on this computer.")
+    )
     known = ", ".join(entry.name for entry in bundled()) or tr("none")
     raise ModelNotFoundError(
         what.format(name=cut_short(name, _MAX_NAME_LENGTH)),
-        tr("Choose a folder with a model, a model in the hub cache, or a bundled one ({known}).").format(known=known),
+        tr("Choose a model folder, a model in the hub cache, or a bundled model ({known}).").format(known=known),
     )
 
 
 def same_tokenizer(one: ModelEntry, other: ModelEntry) -> bool:
-    """Whether two folders hold the same tokenizer.json; both may lack one that can be read.
+    """Return whether two folders hold the same tokenizer.json; both may lack a readable one.
 
-    Files of different sizes are not read: a list of drafts compares one model with all others.
+    Files of different sizes are not read, because a list of drafts compares one model with all others.
     """
     sizes = {size_of(entry.path / "tokenizer.json") for entry in (one, other)}
     return len(sizes) == 1 and tokenizer_of(one.path) == tokenizer_of(other.path)
 
 
 def tokenizer_of(folder: Path) -> bytes:
-    """What a folder's tokenizer.json holds; empty without one that can be read."""
+    """Return the content of a folder's tokenizer.json; empty if there is no readable one."""
     try:
         return read_bytes(folder / "tokenizer.json", INDEX_BYTES)
     except (FileNotFoundError, ModelFileError):
@@ -288,12 +293,12 @@ def tokenizer_of(folder: Path) -> bytes:
 
 
 def display_name(name: str, path: Path) -> str:
-    """A bundled or hub model's own name; the folder's name otherwise."""
+    """Return a bundled or hub model's own name, otherwise the folder's name."""
     return path.name if os.path.isdir(os.path.expanduser(name)) else name
 
 
 def _config_or_none(snapshot: Path) -> JsonObject | None:
-    """Its config.json; None where that is missing or cannot be read, which `describe` says."""
+    """Return the config.json, or None if it is missing or unreadable, which `describe` reports."""
     try:
         return read_config(snapshot)
     except ConfigMissingError:
@@ -301,7 +306,9 @@ def _config_or_none(snapshot: Path) -> JsonObject | None:
 
 
 def _can_generate(config: JsonObject) -> bool:
-    """Whether its architectures name a language-model head; embedders, classifiers and what only hears do not."""
+    """Return whether the architectures include a language-model head; embedders, classifiers and audio-only models do
+    not.
+    """
     if non_text_modality(config) in ("hears", "speaks") and "audio_config" not in config:
         return False
     return has_language_head(config)

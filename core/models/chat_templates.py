@@ -1,4 +1,4 @@
-"""A chat as the text its template makes of it."""
+"""Render a chat to text with the model's template."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from resources.language import tr
 ContentForm = Literal["text", "parts", "both"]
 Messages = Sequence[Mapping[str, object]]
 _PROBE = "7340918265"
-"""Digits stay the same in every case, and in JSON."""
+"""Digits look the same in any case and in JSON."""
 _QUESTION = "5"
 _WRITTEN_OUT = re.compile(rf"text\\*['\"]\s*:\s*\\*['\"]{_PROBE}")
 
 
 def content_forms(render: Callable[[Messages], str], roles: Sequence[str]) -> dict[str, ContentForm]:
-    """Return the form of each role's content. `render` renders messages as they are. Raises TemplateLimitError."""
+    """Return the form of each role's content. `render` renders messages unchanged. Raises TemplateLimitError."""
     user = _detect_form(render, lambda content: [_message("user", content)])
     forms: dict[str, ContentForm] = {"user": user}
     question = _message("user", _as_content(_QUESTION, user))
@@ -33,7 +33,7 @@ def content_forms(render: Callable[[Messages], str], roles: Sequence[str]) -> di
 
 
 def adapt_message(message: Mapping[str, object], forms: Mapping[str, ContentForm]) -> Mapping[str, object]:
-    """Return the message with its content in the form that the template takes. Pictures stay where they are."""
+    """Return the message with its content in the form the template supports. Images stay in place."""
     content, form = message.get("content"), forms.get(str(message.get("role")), "both")
     if form == "parts" and isinstance(content, str):
         return {**message, "content": _as_content(content, form)}
@@ -56,7 +56,7 @@ def _detect_form(render: Callable[[Messages], str], chat: Callable[[object], Mes
 
 
 def _is_written_out(text: str) -> bool:
-    """Whether a list of parts stands in the text as Python or JSON writes it."""
+    """Return whether the text contains the list of parts as Python or JSON source."""
     return _WRITTEN_OUT.search(text) is not None
 
 
@@ -65,7 +65,7 @@ def _try_render(render: Callable[[Messages], str], chat: Messages) -> str:
         return render(chat)
     except TemplateLimitError:
         raise
-    except Exception:  # a form that the template refuses, in whichever way
+    except Exception:  # the template rejects this form with any exception
         return ""
 
 
@@ -84,19 +84,23 @@ def _as_content(text: str, form: ContentForm) -> object:
 
 
 _MAX_LENGTH = 2**19
-"""Characters of a template; those of the largest models have 30,000."""
+"""Maximum characters of a template; those of the largest models have 30,000."""
 _BASE, _PER_CHARACTER = 2**23, 400
-"""Units that a template may use: some anyway, and so many for each character of the messages."""
+"""Budget of a template in units: a base, and an amount per character of the messages."""
 _REASONING = ("reasoning_content", "thinking", "reasoning")
-"""Names that a message's reasoning goes by; templates read the first, or the second."""
+"""Keys of a message's reasoning; templates read the first or the second."""
 
 
 def render_chat(template: str, messages: Sequence[Mapping[str, object]], special_tokens: Mapping[str, object]) -> str:
-    """The text, ready for the model's answer. The content of a message is given to the template in the form that it
-    takes, one text or a list of parts. Raises whatever the template raises, and TemplateLimitError."""
+    """Render the chat up to the model's answer.
+
+    The content of each message is passed in the form the template supports: a text or a list of parts. Raises whatever
+    the
+    template raises, and TemplateLimitError.
+    """
     if len(template) > _MAX_LENGTH:
         raise TemplateLimitError(
-            tr("it has {characters:,} characters, more than the {most:,} of any template").format(
+            tr("it has {characters:,} characters; the maximum is {most:,}").format(
                 characters=len(template), most=_MAX_LENGTH
             )
         )
@@ -107,8 +111,9 @@ def render_chat(template: str, messages: Sequence[Mapping[str, object]], special
 
 
 def requires_parts(template: str, special_tokens: Mapping[str, object]) -> bool:
-    """Return whether the template takes the content of a user's message as a list of parts. Raises
-    TemplateLimitError."""
+    """Return whether the template requires the content of a user's message as a list of parts. Raises
+    TemplateLimitError.
+    """
     return _forms(template, (), _frozen(special_tokens))["user"] != "text"
 
 
@@ -160,7 +165,7 @@ def _to_json_object(given: Mapping[str, object]) -> JsonObject:
 
 
 def _to_json(value: object) -> Json:
-    """Nothing but JSON's own types: a template could call the methods of any other object."""
+    """Convert to JSON types, because a template could call the methods of other objects."""
     if isinstance(value, Mapping):
         return _to_json_object(value)
     if isinstance(value, (list, tuple)):

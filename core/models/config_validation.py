@@ -1,4 +1,4 @@
-"""Whether the values of a config.json can be, judged before anything is built from them; without torch."""
+"""Check the values of a config.json before anything is built from them. Does not import torch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SIZES = {
     "hidden_size", "n_embd", "d_model", "intermediate_size", "vocab_size", "max_position_embeddings", "n_positions",
     "num_attention_heads", "n_head", "n_heads", "num_heads", "num_key_value_heads", "head_dim", "d_kv", "d_ff",
 }  # fmt: skip
-"""Whole numbers in every family that has them; a list of them where layers differ."""
+"""Keys with integer values in every model family that has them; lists if layers differ."""
 _POSITIVE = {"num_hidden_layers", "n_layer", "n_layers", "hidden_size", "n_embd", "d_model", "vocab_size"}
 _FLAGS = {"is_encoder_decoder", "tie_word_embeddings", "use_cache"}
 _FLAGS_OF_METHODS = {"load_in_8bit", "load_in_4bit"}
@@ -27,42 +27,42 @@ _ATTENTION = {"attn_implementation", "_attn_implementation", "_attn_implementati
 _OWN_ATTENTION = {"eager", "sdpa", "flash_attention_2", "flash_attention_3", "flash_attention_4"}
 _MAX_SIZE = 2**31
 _MAX_LAYERS = 1024
-"""Where the weights' headers do not tell how many there can be; the deepest language models have about 130."""
+"""Limit used if the weight headers do not give one; the deepest language models have about 130 layers."""
 _SHARED_LAYERS = 64
-"""So many layers are believed whatever the headers list: layers may share their weights."""
+"""This many layers are accepted regardless of the headers, because layers may share weights."""
 _MAX_PARTS = 65_536
-"""Experts, labels and whatever else a configuration or a module makes one Python object each of."""
+"""Limit for experts, labels and other parts that become one Python object each."""
 
 
 def invalid_names_reason(config: Mapping[str, object]) -> str | None:
-    """What is wrong with the names a configuration gives of itself and of other files; None when nothing is."""
+    """Return what is wrong with the names that a config gives of itself and of other files; None if they are valid."""
     kind, code = config.get("model_type"), config.get("auto_map", {})
     if kind is not None and not isinstance(kind, str):
         return tr("its model_type is {value}, not a name").format(value=_quoted_value(kind))
     if not isinstance(code, dict) or not all(isinstance(name, str | list) for name in code.values()):
         return tr("its auto_map is {value}, not names of classes").format(value=_quoted_value(code))
     if "configuration_files" in config:
-        return tr("it sends the reader on to other files (configuration_files)")
+        return tr("it refers to other files (configuration_files)")
     return None
 
 
 def impossible_value_reason(config: Mapping[str, object], tensors: int | None = None) -> str | None:
-    """The first value that cannot be, in a sentence; None when there is none.
+    """Return a sentence about the first impossible value, or None.
 
-    `tensors` is how many the weights' headers list: each layer has one of its own at least.
+    `tensors` is the number of tensors in the weight headers: each layer has at least one.
     """
     found = (_value_problem(name, value, tensors) for name, value in _values(config))
     return next((trouble for trouble in found if trouble), None)
 
 
 def external_attention_repository(config: Mapping[str, object]) -> str | None:
-    """The repository whose compiled code its attention would be taken from; None when it is transformers' own."""
+    """Return the repository whose compiled code would provide the attention; None if it is transformers' own."""
     asked = (value for name, value in _values(config) if name in _ATTENTION)
     return next((value for value in asked if isinstance(value, str) and "/" in value), None)
 
 
 def _values(config: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    """Every named value, those of inner configurations too."""
+    """Yield every named value, including those of nested configs."""
     for name, value in config.items():
         yield name, value
         if isinstance(value, dict):
@@ -73,9 +73,11 @@ def _value_problem(name: str, value: object, tensors: int | None) -> str | None:
     if name in _ATTENTION:
         return _attention_problem(name, value)
     if name in _FLAGS and not isinstance(value, bool | None):
-        return tr("its {name} is {value}, neither true nor false").format(name=name, value=_quoted_value(value))
+        return tr("its {name} is {value}, which is neither true nor false").format(
+            name=name, value=_quoted_value(value)
+        )
     if name == "quantization_config" and value is not None and not _names_method(value):
-        return tr("its quantization_config is {value}, and names no method (quant_method)").format(
+        return tr("its quantization_config is {value} and names no method (quant_method)").format(
             value=_quoted_value(value)
         )
     if name in _SIZES and value is not None:
@@ -86,7 +88,7 @@ def _value_problem(name: str, value: object, tensors: int | None) -> str | None:
 
 
 def _names_method(quantization: object) -> bool:
-    """Older files of bitsandbytes name theirs by two flags."""
+    """Return whether a method is named; older bitsandbytes files use two flags instead."""
     if not isinstance(quantization, dict):
         return False
     return isinstance(quantization.get("quant_method"), str) or not _FLAGS_OF_METHODS.isdisjoint(quantization)
@@ -106,18 +108,18 @@ def _size_problem(name: str, size: object) -> str | None:
     low = 1 if name in _POSITIVE else -1 if name in ("max_position_embeddings", "n_positions") else 0
     if low <= size <= _MAX_SIZE:
         return None
-    return tr("its {name} is {value}, which no model can have").format(name=name, value=_quoted_value(size))
+    return tr("its {name} is {value}, which is not possible").format(name=name, value=_quoted_value(size))
 
 
 def _count_problem(name: str, value: object, tensors: int | None) -> str | None:
-    """Of how much there is of something that Python makes an object each of."""
+    """Check the number of parts that become one Python object each."""
     if type(value) is not int or value <= 0:
         return None
     if name in _SIZES and name.endswith(("layers", "layer")):
         return _layers_problem(name, value, tensors)
     counted = name.endswith(("layers", "_labels", "experts", "_heads", "_blocks", "_groups", "_stages"))
     return (
-        tr("its {name} is {value}, which no model can have").format(name=name, value=_quoted_value(value))
+        tr("its {name} is {value}, which is not possible").format(name=name, value=_quoted_value(value))
         if counted and value > _MAX_PARTS
         else None
     )
@@ -125,11 +127,11 @@ def _count_problem(name: str, value: object, tensors: int | None) -> str | None:
 
 def _layers_problem(name: str, value: int, tensors: int | None) -> str | None:
     if tensors is not None and value > max(tensors, _SHARED_LAYERS):
-        return tr("its {name} is {value}, and the weights hold {tensors:,} tensors").format(
+        return tr("its {name} is {value}, but the weights hold {tensors:,} tensors").format(
             name=name, value=_quoted_value(value), tensors=tensors
         )
     if tensors is None and value > _MAX_LAYERS:
-        return tr("its {name} is {value}, which no model can have").format(name=name, value=_quoted_value(value))
+        return tr("its {name} is {value}, which is not possible").format(name=name, value=_quoted_value(value))
     return None
 
 
@@ -139,18 +141,18 @@ def _attention_problem(name: str, value: object) -> str | None:
         if one is not None and not isinstance(one, str):
             return tr("its {name} is {value}, not a name").format(name=name, value=_quoted_value(one))
         if one == "flex_attention":
-            return tr(
-                "its {name} is “flex_attention”, which is compiled anew for every length of a growing text"
-            ).format(name=name)
+            return tr("its {name} is “flex_attention”, which would be recompiled for every length of the text").format(
+                name=name
+            )
         if one and "/" not in one and one not in _OWN_ATTENTION:
-            return tr("its {name} is “{value}”, which transformers does not have").format(
+            return tr("its {name} is “{value}”, which transformers does not support").format(
                 name=name, value=_quoted_value(one)
             )
     return None
 
 
 def _quoted_value(value: object) -> str:
-    """At most forty characters of what JSON would show. A huge integer is told by its length alone."""
+    """Return at most forty characters of the JSON value; of a huge integer, only its number of bits."""
     if type(value) is int and value.bit_length() > 200:
         return tr("a number of {bits:,} bits").format(bits=value.bit_length())
     words = f"“{value}”" if isinstance(value, str) else repr(value) if value is not None else "null"
@@ -158,21 +160,23 @@ def _quoted_value(value: object) -> str:
 
 
 MODELOPT_FILE = "hf_quant_config.json"
-"""What NVIDIA's ModelOpt writes beside config.json."""
+"""Written by NVIDIA's ModelOpt next to config.json."""
 _NAMES = {"modelopt": "NVIDIA ModelOpt", "modelopt_fp4": "NVIDIA ModelOpt", "mlx": "MLX", "exl2": "ExLlamaV2",
           "exl3": "ExLlamaV3", "deepspeedfp": "DeepSpeed", "marlin": "Marlin", "qqq": "QQQ"}  # fmt: skip
 _PLAIN = {"gguf", "gemma"}
-"""Methods whose weights in a folder of safetensors are plain numbers."""
+"""Methods whose safetensors weights are unquantized numbers."""
 
 
 def unloadable_quantization(config: Mapping[str, object], *, is_quick: bool = False) -> str | None:
-    """Return why the weights that a config.json describes cannot be loaded, or None where they can. `is_quick`: compare
-    with the forms known here alone, without importing transformers."""
+    """Return why the weights that a config.json describes cannot be loaded, or None. `is_quick`: check only the formats
+    listed
+    here, without importing transformers.
+    """
     return next(filter(None, (_unloadable_reason(one, is_quick) for one in _quantizations(config))), None)
 
 
 def modelopt_quantization(values: Mapping[str, object]) -> str | None:
-    """Return the same for the content of `hf_quant_config.json`."""
+    """Return why the weights described by `hf_quant_config.json` cannot be loaded, or None."""
     inner = values.get("quantization")
     inner = inner if isinstance(inner, Mapping) else {}
     algorithm = inner.get("quant_algo")
@@ -180,24 +184,23 @@ def modelopt_quantization(values: Mapping[str, object]) -> str | None:
 
 
 def missing_requirement(config: PreTrainedConfig) -> str | None:
-    """Return what this machine lacks to load quantized weights (a package, a graphics card), in the words of
-    transformers, or None where nothing is missing."""
+    """Return what this computer lacks to load quantized weights (a package, a GPU), as worded by transformers, or None."""
     try:
         quantizer = _create_quantizer(config)
     except ImportError as error:
         return _first_line(error)
-    except Exception:  # values that are wrong are reported when the weights are read
+    except Exception:  # invalid values are reported when the weights are read
         return None
     try:
         if quantizer is not None:
             quantizer.validate_environment(device_map=None, weights_only=True)
-    except Exception as error:  # each method raises a type of its own
+    except Exception as error:  # each method raises a different exception type
         return _first_line(error)
     return None
 
 
 def stays_quantized(config: PreTrainedConfig) -> bool:
-    """Whether weights stay in their stored form when they are loaded here; some are turned into plain numbers."""
+    """Return whether weights keep their stored format when loaded here; some are dequantized."""
     try:
         quantizer = _create_quantizer(config)
         if quantizer is None or quantizer.quantization_config.quant_method in _PLAIN:
@@ -209,7 +212,7 @@ def stays_quantized(config: PreTrainedConfig) -> bool:
 
 
 def _create_quantizer(config: PreTrainedConfig) -> HfQuantizer | None:
-    """Make what transformers would load the weights with."""
+    """Create the quantizer with which transformers would load the weights."""
     texts: Any = config.get_text_config(decoder=True)
     values = getattr(config, "quantization_config", None) or getattr(texts, "quantization_config", None)
     if values is None:
@@ -253,22 +256,22 @@ def _unloadable_reason(quantization: Mapping[str, object], is_quick: bool = Fals
         return None
     algorithm = quantization.get("quant_algo")
     form = f"{_NAMES.get(method, method)}, {algorithm}" if isinstance(algorithm, str) else _NAMES.get(method, method)
-    return tr("its weights are quantized in a form that the installed transformers cannot read ({form})").format(
+    return tr("its weights have a quantization format that the installed transformers cannot read ({form})").format(
         form=form
     )
 
 
 FLOATS = ("float32", "bfloat16", "float16")
 PACKED = {"int8": 8, "int4": 4}
-"""Kinds that are made at load, and their bits."""
+"""Formats that are created at load, and their bits."""
 KINDS = ("auto", *FLOATS, *PACKED)
 
 
 def check_format(kind: str) -> str:
-    """`kind` itself. Raises ParameterError for what is none of KINDS."""
+    """Return `kind`. Raises ParameterError if it is not in KINDS."""
     if kind not in KINDS:
         raise ParameterError(
-            tr("“{wish}” is no kind of weights.").format(wish=display_name(kind)),
+            tr("“{wish}” is not a weight format.").format(wish=display_name(kind)),
             tr("Use {names}.").format(names=", ".join(KINDS)),
             "weights",
         )

@@ -1,4 +1,4 @@
-"""Where a network keeps its layers, and the same network around others: found by its structure, whatever its class."""
+"""Find a network's list of layers by its structure, whatever its class, and build the network with other layers."""
 
 from __future__ import annotations
 
@@ -14,24 +14,23 @@ from core.models.text_decoder import media_input_of
 
 M = TypeVar("M", bound=torch.nn.Module)
 _DEPTH = 4
-"""How far below the whole network its list of layers is looked for."""
+"""Maximum depth at which the list of layers is searched."""
 
 
 def layer_path(model: LoadedModel) -> tuple[str, ...] | None:
-    """Names that lead from the network to its list of layers, those of the part that writes; None without a single
-    such list."""
+    """Return the attribute path to the decoder's list of layers; None unless there is exactly one such list."""
     writes_apart = model.is_encoder_decoder or media_input_of(model.model, model.takes) == "prompt"
     start = _decoder_path(model) if writes_apart else ()
     if start is None:
         return None
     found = _paths_in(model, start)
     if len(found) > 1 and (start := _decoder_path(model) or ()):
-        found = _paths_in(model, start)  # what hears or sees may have as many layers as what writes
+        found = _paths_in(model, start)  # the audio or vision part may have as many layers as the text decoder
     return found[0] if len(found) == 1 else None
 
 
 def get_layers(model: LoadedModel, path: Sequence[str]) -> torch.nn.ModuleList:
-    """The list that `layer_path` found."""
+    """Return the list that `layer_path` found."""
     layers = model.model.get_submodule(".".join(path))
     assert isinstance(layers, torch.nn.ModuleList)
     return layers
@@ -40,7 +39,7 @@ def get_layers(model: LoadedModel, path: Sequence[str]) -> torch.nn.ModuleList:
 def replace_layers(
     model: LoadedModel, path: Sequence[str], layers: Iterable[torch.nn.Module], name: str = ""
 ) -> LoadedModel:
-    """The network with these layers in the place of its own; all else, modules and weights, is the network's own."""
+    """Return the network with these layers instead of its own; all other modules and weights are shared."""
     stack = torch.nn.ModuleList(layers)
     count = len(stack)
     network = _shallow_copy(model.model, count)
@@ -54,7 +53,7 @@ def replace_layers(
 
 
 def _paths_in(model: LoadedModel, start: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Ways to the lists of a part."""
+    """Return the paths to the layer lists of a part."""
     part = model.model.get_submodule(".".join(start)) if start else model.model
     return list(_list_paths(part, model.layers, start))
 
@@ -67,7 +66,7 @@ def _decoder_path(model: LoadedModel) -> tuple[str, ...] | None:
 
 
 def _list_paths(module: torch.nn.Module, count: int, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Ways to lists of `count` modules that are not parts of one another."""
+    """Yield the paths to lists of `count` modules that are not nested in one another."""
     for name, child in module.named_children():
         if isinstance(child, torch.nn.ModuleList):
             if len(child) == count:
@@ -77,7 +76,7 @@ def _list_paths(module: torch.nn.Module, count: int, path: tuple[str, ...]) -> I
 
 
 def _shallow_copy(module: M, count: int) -> M:
-    """A module object of its own around the same children, whose configuration knows `count` layers."""
+    """Return a new module object with the same children and a config of `count` layers."""
     twin = copy.copy(module)
     twin._modules = dict(module._modules)
     config: PreTrainedConfig | None = vars(module).get("config")
@@ -89,7 +88,7 @@ def _shallow_copy(module: M, count: int) -> M:
 def _with_layer_count(config: PreTrainedConfig, count: int) -> PreTrainedConfig:
     config = copy.deepcopy(config)
     text = _decoder_config(config)
-    kinds = vars(text).get("layer_types")  # Mamba's are reckoned, and cannot be set
+    kinds = vars(text).get("layer_types")  # Mamba computes them, and they cannot be set
     if kinds:
         text.layer_types = list(kinds)[:count]
     text.num_hidden_layers = count
@@ -97,7 +96,7 @@ def _with_layer_count(config: PreTrainedConfig, count: int) -> PreTrainedConfig:
 
 
 def _decoder_config(config: PreTrainedConfig) -> PreTrainedConfig:
-    """The part of a configuration that is of the layers that write; of most models all of it."""
+    """Return the part of a config that describes the text decoder; for most models the full config."""
     if hasattr(config, "num_hidden_layers"):
         return config
     text: PreTrainedConfig = config.get_text_config(decoder=True)

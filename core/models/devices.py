@@ -1,4 +1,4 @@
-"""Which device and which number type to use."""
+"""Choose the device and the dtype."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _OUTPUTS, _INPUTS = 4096, 2048
-"""Of the matrix that is tried: larger than most caches, as a model's weights are."""
+"""Size of the benchmark matrix: larger than most CPU caches, as model weights are."""
 _TIMES = 5
 
 
 PROMPT_ROWS = 32
-"""Rows that are a prompt."""
+"""Number of rows that represents a prompt."""
 
 
 def is_bfloat16_faster(rows: int = 1) -> bool:
-    """For one row, as single tokens are, or for MANY."""
+    """Return whether bfloat16 is faster for `rows` rows: 1 as for single tokens, or PROMPT_ROWS."""
     kept = _read_results()
     key = f"{platform.node()} {platform.machine()} {torch.__version__} {torch.get_num_threads()}"
     key = f"{key} ×{rows}" if rows > 1 else key
@@ -46,7 +46,7 @@ def is_bfloat16_faster(rows: int = 1) -> bool:
 
 
 def _best_time(dtype: torch.dtype, rows: int) -> float:
-    """The quickest of a few products; the first makes the kernel."""
+    """Return the fastest of several products; the first one creates the kernel."""
     weight, several = torch.ones(_OUTPUTS, _INPUTS, dtype=dtype), torch.ones(rows, _INPUTS, dtype=dtype)
     F.linear(several, weight)
     taken = []
@@ -58,13 +58,13 @@ def _best_time(dtype: torch.dtype, rows: int) -> float:
 
 
 def _cache_file() -> Path:
-    """In the folder for what can be found out again."""
+    """Return the file in the user's cache folder."""
     base = os.environ.get("XDG_CACHE_HOME") or (os.environ.get("LOCALAPPDATA") if os.name == "nt" else None)
     return (Path(base) if base else Path.home() / ".cache") / "decodescope" / "speeds.json"
 
 
 def _read_results() -> dict[str, bool]:
-    """What is kept; nothing where there is none, or something else."""
+    """Return the cached results; empty if there are none or the file is invalid."""
     try:
         kept = read_json(_cache_file())
     except (OSError, ModelFileError):
@@ -73,7 +73,7 @@ def _read_results() -> dict[str, bool]:
 
 
 def _write_results(kept: dict[str, bool]) -> None:
-    """Measured again next time where it cannot be kept."""
+    """Write the results; if that fails, they are measured again next time."""
     try:
         _cache_file().parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(_cache_file()) as part:
@@ -86,12 +86,12 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 
 def choose_device(requested: str) -> torch.device:
-    """`auto` takes cuda, then mps, then cpu. Raises DeviceError when the one asked for is not there."""
+    """Choose a device; `auto` takes cuda, then mps, then cpu. Raises DeviceError if the requested one is not available."""
     if requested == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "mps" if _has_mps() else "cpu")
     try:
         device = torch.device(requested)
-    except (RuntimeError, TypeError, ValueError):  # torch's own, of a name or of what is none
+    except (RuntimeError, TypeError, ValueError):  # raised by torch for an invalid name or object
         raise DeviceError(
             tr("“{wish}” is not a device.").format(wish=display_name(requested)),
             tr("Use auto, cpu, cuda, cuda:1 … or mps."),
@@ -99,7 +99,7 @@ def choose_device(requested: str) -> torch.device:
     there = {"cpu": True, "meta": False, "mps": _has_mps(), "cuda": (device.index or 0) < torch.cuda.device_count()}
     if not there.get(device.type, True):
         raise DeviceError(
-            tr("This machine has no device “{wish}” that the installed torch {version} can use.").format(
+            tr("This computer has no device “{wish}” that the installed torch {version} can use.").format(
                 wish=requested, version=torch.__version__
             ),
             tr("Choose “auto” or “cpu”, or install a torch build for that device."),
@@ -108,15 +108,15 @@ def choose_device(requested: str) -> torch.device:
 
 
 def choose_dtype(requested: str, device: torch.device, config: PreTrainedConfig) -> torch.dtype:
-    """`auto`: the type the weights are stored in; on a CPU bfloat16 where that is quicker there, else float32.
+    """Choose a dtype; `auto` takes the stored dtype, but on a CPU float32 unless bfloat16 is faster there.
 
     Raises ParameterError.
     """
-    if requested in tuple(DTYPES):  # anything may be asked for, what cannot be hashed too
+    if requested in tuple(DTYPES):  # the value may be any object, even an unhashable one
         return DTYPES[requested]
     if requested != "auto":
         raise ParameterError(
-            tr("“{wish}” is not a number type.").format(wish=display_name(requested)),
+            tr("“{wish}” is not a supported dtype.").format(wish=display_name(requested)),
             tr("Use auto, {names}.").format(names=", ".join(DTYPES)),
             "dtype",
         )
@@ -127,32 +127,32 @@ def choose_dtype(requested: str, device: torch.device, config: PreTrainedConfig)
 
 
 class WeightFormat(NamedTuple):
-    """How weights are kept: the floats that are computed with, and int8 or int4 where layers are packed."""
+    """Storage format of weights: the dtype of computation, and int8 or int4 if layers are packed."""
 
     dtype: torch.dtype
     packed: str | None
 
 
 def choose_weights(requested: str, dtype: str, device: torch.device, config: PreTrainedConfig) -> WeightFormat:
-    """What `core.load`'s arguments of these names mean. Raises ParameterError."""
+    """Resolve the arguments of `core.load` of these names. Raises ParameterError."""
     if check_format(requested) not in PACKED:
         return WeightFormat(choose_dtype(dtype if requested == "auto" else requested, device, config), None)
     if device.type != "cpu":
         raise ParameterError(
-            tr("Weights in {kind} are multiplied by the processor, and this model is to run on {device}.").format(
+            tr("{kind} weights are supported on the CPU only, but this model is to run on {device}.").format(
                 kind=requested, device=device
             ),
-            tr("Choose bfloat16 weights, or the device “cpu”."),
+            tr("Choose bfloat16 weights or the device “cpu”."),
             "weights",
         )
     return WeightFormat(torch.float32, requested)
 
 
 def _stored_dtype(config: PreTrainedConfig) -> torch.dtype:
-    """As transformers' configuration says; small models are quick and exact in float32."""
+    """Return the dtype in the config; float32 for small models, which are fast and exact in it."""
     text = config.get_text_config(decoder=True)
     stored = getattr(text, "dtype", None) or getattr(config, "dtype", None)
-    size = getattr(text, "hidden_size", None)  # where a config's own word is another, this may be anything
+    size = getattr(text, "hidden_size", None)  # may be anything if the config class defines the name differently
     small = isinstance(size, int) and 0 < size < 512
     known = stored if isinstance(stored, torch.dtype) else DTYPES.get(str(stored), torch.float32)
     return torch.float32 if small or known not in DTYPES.values() else known

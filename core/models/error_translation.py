@@ -1,4 +1,4 @@
-"""Whatever fails while a model works is told as an error with cause and remedy."""
+"""Translate exceptions raised during inference into errors with cause and remedy."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ T = TypeVar("T")
 
 @torch.inference_mode()
 def translate_iterator_errors(model: LoadedModel, make_iterator: Callable[[], Iterator[T]]) -> Iterator[T]:
-    """What `make_iterator()` gives, most often events: memory failures as errors with figures, what nobody foresaw as an error
-    with its words and place."""
+    """Iterate over `make_iterator()`, usually events: translate out-of-memory errors into errors with sizes, and
+    unexpected ones into errors with message and traceback.
+    """
     with translate_errors(model):
         yield from make_iterator()
 
 
 @contextmanager
 def translate_errors(model: LoadedModel) -> Iterator[None]:
-    """Whatever fails meanwhile, told as an error of `core.errors`."""
+    """Translate exceptions within the block into errors of `core.errors`."""
     try:
         yield
     except DecodescopeError:
@@ -43,7 +44,7 @@ def _unforeseen_error(model: LoadedModel, error: Exception) -> UnforeseenError:
     cause = tr("{model} failed with {kind}: {said}.") if said else tr("{model} failed with {kind}.")
     return UnforeseenError(
         cause.format(model=model.name, kind=kind, said=said),
-        tr("Another strategy or cache may serve this model; the details say where it happened."),
+        tr("Try another strategy or cache; the details say where it failed."),
         "".join(traceback.format_exception(error)),
     )
 
@@ -61,6 +62,6 @@ def _memory_error(model: LoadedModel, error: Exception) -> OutOfMemoryError:
         cause.format(
             device=device, free=size(free), total=size(total), model=model.name, size=size(model.weight_bytes)
         ),
-        tr("Write fewer tokens or texts at once, shorten the prompt, or choose a smaller model or cache."),
+        tr("Generate fewer tokens or sequences, shorten the prompt, or choose a smaller model or cache."),
         str(error),
     )

@@ -1,4 +1,4 @@
-"""Which heads a checkpoint's folder holds, by the names of its tensors alone; importing this does not import torch."""
+"""Detect prediction heads in a checkpoint folder by tensor names. Importing this module does not import torch."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 BUNDLED = catalog.BUNDLED.parent / "heads"
 """Heads that ship with the program, for its own models."""
 _EXTRA_LAYER = re.compile(r"^(?:\w+\.)*layers\.(\d+)\.eh_proj\.weight$")
-"""DeepSeek's way: the heads are layers behind the last."""
+"""DeepSeek's naming: the heads are layers after the last one."""
 _SINGLE = re.compile(r"^(?:model\.)?mtp\.fc\.weight$")
-"""Qwen's: one head under a name of its own."""
+"""Qwen's naming: one head with its own name."""
 _NUMBERED = re.compile(r"^(?:model\.)?mtp\.layers\.(\d+)\.(?:eh_proj|input_proj)\.weight$")
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointHeads:
-    """Heads for several tokens (MTP) in a model's own checkpoint."""
+    """Multi-token prediction heads (MTP) in a model's own checkpoint."""
 
     count: int
     patterns: tuple[str, ...]
-    """What the names of their tensors match, and those of no other."""
+    """Patterns that match the names of their tensors and no others."""
 
 
 def checkpoint_heads(model: LoadedModel) -> CheckpointHeads | None:
-    """What the checkpoint of a model holds beside the model; None for nothing. Remembered."""
+    """Return the MTP heads in a model's checkpoint, or None. Cached."""
     if "own_heads" not in model.remembered:
         model.remembered["own_heads"] = _find_heads(_tensor_names(_folder(model)), model.layers)
     found: CheckpointHeads | None = model.remembered["own_heads"]
@@ -43,17 +43,17 @@ def checkpoint_heads(model: LoadedModel) -> CheckpointHeads | None:
 
 
 def head_folder(name: str) -> Path:
-    """Of a bundled head, a path, or a hub id on this disk. Raises ModelNotFoundError."""
+    """Return the folder of a bundled head, a path, or a hub id on this computer. Raises ModelNotFoundError."""
     bundled = BUNDLED / name
     return bundled if Path(name).name == name and is_file(bundled / "config.json") else catalog.locate(name)
 
 
 def heads_unsupported_reason(model: LoadedModel, name: str | None) -> str | None:
-    """Why no head can draft for it: its own, or the one called `name`."""
+    """Return why no head can draft for the model: its own, or the one called `name`."""
     if model.is_encoder_decoder:
-        return tr("{model} is an encoder–decoder, and prediction heads read a decoder's states.").format(
-            model=model.name
-        )
+        return tr(
+            "{model} is an encoder–decoder model, but prediction heads read the states of a decoder-only model."
+        ).format(model=model.name)
     if name:
         try:
             return eagle_unsupported_reason(model, head_folder(name))
@@ -61,15 +61,15 @@ def heads_unsupported_reason(model: LoadedModel, name: str | None) -> str | None
             return error.cause
     if checkpoint_heads(model) is None:
         return tr(
-            "{model} comes without heads for several tokens (MTP), and no EAGLE head is named (draft_head)."
+            "{model} has no multi-token prediction heads (MTP), and no EAGLE head is selected (draft_head)."
         ).format(model=model.name)
     return None
 
 
 def has_fitting_head(model: LoadedModel) -> bool:
-    """Whether an EAGLE head that was made for the model lies among the bundled ones or in the hub's cache. Remembered.
+    """Return whether a bundled EAGLE head, or one in the hub cache, was made for the model. Cached.
 
-    Heads elsewhere are found by their path alone.
+    Heads elsewhere are found by path only.
     """
     if "fitting_head" not in model.remembered:
         bundled = sorted(BUNDLED.iterdir()) if BUNDLED.is_dir() else []
@@ -86,19 +86,19 @@ def _is_eagle_of(model: LoadedModel, folder: Path) -> bool:
 
 
 def eagle_unsupported_reason(model: LoadedModel, folder: Path) -> str | None:
-    """Why the checkpoint in `folder` is no EAGLE head for the model."""
+    """Return why the checkpoint in `folder` is not an EAGLE head for the model."""
     names = _tensor_names(folder)
     if not names and not find_weights(folder).files:
-        return tr("{folder} holds no weights of a draft head.").format(folder=folder)
+        return tr("{folder} contains no weights of a draft head.").format(folder=folder)
     if any(name.startswith(("midlayer.", "d2t")) for name in names):
-        return tr("{folder} holds an EAGLE-3 head, which reads three of the model's layers; only EAGLE's first two "
-                  "forms are read, which see the last.").format(folder=folder.name)  # fmt: skip
+        return tr("{folder} contains an EAGLE-3 head, which reads three of the model's layers; only EAGLE 1 and "
+            "2, which read the last layer, are supported.").format(folder=folder.name)  # fmt: skip
     if names and "fc.weight" not in names:
-        return tr("{folder} holds no EAGLE head: there is no fc.weight.").format(folder=folder.name)
+        return tr("{folder} does not contain an EAGLE head: fc.weight is missing.").format(folder=folder.name)
     width = read_json(folder / "config.json").get("hidden_size") if is_file(folder / "config.json") else None
     if width != model.config.hidden_size:
         return tr(
-            "{folder} was made for another model: its states have {width} numbers, those of {model} {own}."
+            "{folder} was made for another model: its states have {width} dimensions, those of {model} have {own}."
         ).format(folder=folder.name, width=width, model=model.name, own=model.config.hidden_size)
     return None
 
@@ -108,7 +108,7 @@ def _folder(model: LoadedModel) -> Path:
 
 
 def _tensor_names(folder: Path) -> Collection[str]:
-    """Of the tensors in a folder's safetensors files."""
+    """Return the tensor names in a folder's safetensors files."""
     try:
         files = find_weights(folder).files if folder.is_dir() else ()
     except (CorruptWeightsError, ModelFileError):

@@ -1,7 +1,7 @@
-"""Which layers stay on the disk, and the one place in memory that each of them is read to in turn.
+"""Layers offloaded to disk, and the buffer in memory into which each of them is read.
 
-A safetensors file holds numbers as they lie in memory, so a layer's are read straight to where its products look for
-them. What was read is dropped from the system's cache of the disk: memory that is not to be taken is not taken there.
+A safetensors file stores numbers as they are in memory, so a layer's weights are read straight into its tensors. The
+file pages are then dropped from the system's page cache, so that they take no memory there.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 _LAYER_TENSOR = re.compile(r"^(?P<layer>(?:[^.]+\.)*?\d+)\.(?P<rest>.+)$")
 _MAX_BUFFERS = 512
-"""Places that one call may read to; systems have a limit."""
+"""Maximum number of buffers per read call; systems have a limit."""
 _ALIGNMENT = 64
-"""Bytes that each tensor begins at a multiple of."""
+"""Alignment of each tensor in bytes."""
 
 
 class TensorSlice(NamedTuple):
-    """One tensor of a layer: where it is stored, and where in the place it goes."""
+    """One tensor of a layer: where it is stored, and its offset in the buffer."""
 
     name: str
     stored: FileTensor
@@ -50,55 +50,59 @@ class TensorSlice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OffloadedLayer:
-    """What is read before a layer computes."""
+    """A layer that is read before it computes."""
 
     name: str
-    """As its files call it: `model.layers.3`."""
+    """Name in the files: `model.layers.3`."""
     tensors: tuple[TensorSlice, ...]
     buffer_bytes: int
-    """Bytes of the place that it fills."""
+    """Bytes that it fills in the buffer."""
 
     @property
     def bytes(self) -> int:
-        """That are read."""
+        """Bytes read from disk."""
         return sum(piece.stored.nbytes for piece in self.tensors)
 
 
 class DiskOffload:
-    """The layers on the disk, and the place that they share. Closed with the model."""
+    """The layers on disk and their shared buffer. Closed with the model."""
 
     def __init__(self, layers: Sequence[OffloadedLayer], kept: int, dtype: torch.dtype, total_layers: int) -> None:
-        """`kept`: bytes of all other weights; `total_layers`: how many layers there are, those in memory too."""
+        """Create it. `kept`: bytes of all other weights; `total_layers`: total number of layers, including those in
+        memory.
+        """
         self.layers, self.dtype, self.total_layers = tuple(layers), dtype, total_layers
         self._buffer = torch.zeros(max(layer.buffer_bytes for layer in layers), dtype=torch.uint8)
         self.kept_bytes = kept + len(self._buffer)
-        """In memory: all other weights, and the place."""
+        """Bytes in memory: all other weights and the buffer."""
         self._skipped: frozenset[str] = frozenset()
         self.read_seconds = 0.0
-        """That reading has taken so far."""
+        """Seconds spent reading so far."""
 
     @property
     def bytes(self) -> int:
-        """Read from the disk for each pass."""
+        """Bytes read from disk per pass."""
         return sum(layer.bytes for layer in self.layers)
 
     def views(self) -> dict[str, torch.Tensor]:
-        """What each parameter on the disk looks at, by its name in the files."""
+        """Return the view into the buffer for each offloaded parameter, by its name in the files."""
         return {name: view for layer in self.layers for name, view in self.layer_views(layer).items()}
 
     def layer_views(self, layer: OffloadedLayer) -> dict[str, torch.Tensor]:
-        """The same of one layer."""
+        """Return the views of one layer's parameters."""
         return {piece.name: self._view(piece) for piece in layer.tensors}
 
     def is_in_buffer(self, tensor: torch.Tensor) -> bool:
-        """Whether a parameter looks at the place."""
+        """Return whether a parameter is a view of the buffer."""
         begin = self._buffer.data_ptr()
         return begin <= tensor.data_ptr() < begin + len(self._buffer)
 
     @contextmanager
     def read_only_layers(self, only: Sequence[OffloadedLayer]) -> Iterator[None]:
-        """Passes inside read these layers alone; others compute with whatever weights lie there, which takes as
-        long: so reading and computing are timed apart."""
+        """Read only these layers in passes inside the context, so that reading and computing can be timed separately.
+
+        The others compute with arbitrary weights, which takes the same time.
+        """
         self._skipped = frozenset(layer.name for layer in self.layers) - {layer.name for layer in only}
         try:
             yield
@@ -106,13 +110,14 @@ class DiskOffload:
             self._skipped = frozenset()
 
     def ensure_read(self, layer: OffloadedLayer) -> None:
-        """It is about to compute: read it. Raises CorruptWeightsError where a file has gone or ended."""
+        """Read `layer` before it computes. Raises CorruptWeightsError if a file is missing or too short."""
         if layer.name not in self._skipped:
             self.read_layer(layer)
 
     def read_layer(self, layer: OffloadedLayer) -> None:
-        """Read a layer's weights, those of one file on end. Raises CorruptWeightsError where a file has gone or
-        ended."""
+        """Read a layer's weights, contiguous parts at once. Raises CorruptWeightsError if a file is missing or too
+        short.
+        """
         began = time.perf_counter()
         by_file: dict[Path, list[TensorSlice]] = {}
         for piece in sorted(layer.tensors, key=lambda piece: piece.stored.start):
@@ -128,8 +133,10 @@ class DiskOffload:
         self.read_seconds += time.perf_counter() - began
 
     def _read(self, stream: FileIO, run: Sequence[TensorSlice]) -> None:
-        """Pieces that lie one behind another, in one call where the system has one for it: after every call a thread
-        waits for its turn again, for long where a window is being drawn."""
+        """Read adjacent tensors in one system call if possible: after every call the thread waits for the GIL, which
+        takes long
+        while a window is being painted.
+        """
         others = [piece for piece in run if piece.stored.dtype != self.dtype]
         read = {piece.name: torch.empty(piece.stored.shape, dtype=piece.stored.dtype) for piece in others}
         tensors = [read.get(piece.name, self._view(piece)) for piece in run]
@@ -144,7 +151,7 @@ class DiskOffload:
 
 
 def min_resident_bytes(network: nn.Module) -> int:
-    """What of its weights is needed at a time, with all layers on the disk: everything else, and the largest layer."""
+    """Return the minimum bytes of weights in memory with all layers on disk: everything else and the largest layer."""
     rest, layers = 0, dict[str, int]()
     for name, one in network.named_parameters():
         match = _LAYER_TENSOR.match(name)
@@ -158,10 +165,11 @@ def min_resident_bytes(network: nn.Module) -> int:
 def choose_offloaded_layers(
     stored: Mapping[str, FileTensor], outline: nn.Module, dtype: torch.dtype, limit: int
 ) -> DiskOffload | None:
-    """What stays on the disk so that no more than `limit` bytes of weights are in memory; None where all fit.
+    """Choose the layers to offload so that at most `limit` bytes of weights are in memory; None if all fit.
 
-    As many layers as fit are kept, the first ones; with a limit of 0 none. Raises ModelTooLargeError where one layer
-    beside what is no layer is more than that.
+    The first layers are kept in memory as far as they fit; with a limit of 0, none. Raises ModelTooLargeError if one
+    layer
+    and the non-layer weights exceed the limit.
     """
     layers = _stored_layers(stored, outline, dtype)
     of = len(layers)
@@ -174,12 +182,10 @@ def choose_offloaded_layers(
         return DiskOffload(layers, rest, dtype, of)
     if not layers or rest + place > limit:
         raise ModelTooLargeError(
-            tr("{limit} are allowed to its weights; what is needed all the time takes {least}.").format(
+            tr("The limit for its weights is {limit}, but the part that must stay in memory takes {least}.").format(
                 limit=size(limit), least=size(rest + place)
             ),
-            tr("Allow it {least} or more: the other layers are then read from the disk.").format(
-                least=size(rest + place)
-            ),
+            tr("Allow {least} or more: the other layers are then read from disk.").format(least=size(rest + place)),
         )
     while rest + place + layers[0].buffer_bytes <= limit:
         rest += layers.pop(0).buffer_bytes
@@ -187,7 +193,7 @@ def choose_offloaded_layers(
 
 
 def _stored_layers(stored: Mapping[str, FileTensor], outline: nn.Module, dtype: torch.dtype) -> list[OffloadedLayer]:
-    """Those that a module of the model stands for, with the parameters that it has under the same names."""
+    """Return the stored layers that correspond to a module of the model with parameters of the same names."""
     found: dict[str, list[tuple[str, FileTensor]]] = {}
     modules = dict(outline.named_modules())
     for name, one in stored.items():
@@ -200,7 +206,7 @@ def _stored_layers(stored: Mapping[str, FileTensor], outline: nn.Module, dtype: 
 
 
 def find_module(modules: Mapping[str, nn.Module], layer: str) -> nn.Module | None:
-    """The module that the files call `layer`: they may leave out what it stands in."""
+    """Return the module that the files call `layer`: they may omit the names of enclosing modules."""
     return next((module for name, module in modules.items() if name == layer or name.endswith("." + layer)), None)
 
 
@@ -213,7 +219,7 @@ def _lay_out_tensors(layer: str, pieces: Sequence[tuple[str, FileTensor]], dtype
 
 
 def _adjacent_runs(pieces: Sequence[TensorSlice]) -> Iterator[list[TensorSlice]]:
-    """Pieces of one file, in order, parted where something else lies between them."""
+    """Yield runs of adjacent tensors in one file."""
     run: list[TensorSlice] = []
     for piece in pieces:
         if run and (len(run) == _MAX_BUFFERS or run[-1].stored.start + run[-1].stored.nbytes != piece.stored.start):
@@ -225,28 +231,28 @@ def _adjacent_runs(pieces: Sequence[TensorSlice]) -> Iterator[list[TensorSlice]]
 
 def _missing_file_error(file: Path, error: OSError) -> CorruptWeightsError:
     return CorruptWeightsError(
-        tr("Layers are read from {file} for every token, and it cannot be read any more: {error}.").format(
+        tr("Layers are read from {file} for every token, but it can no longer be read: {error}.").format(
             file=file.name, error=error.strerror or error
         ),
-        tr("See that {folder} is there, whole, and choose the model again.").format(folder=file.parent),
+        tr("Make sure that {folder} exists and is complete, then choose the model again.").format(folder=file.parent),
     )
 
 
 def _drop_page_cache(handle: int, pieces: Sequence[TensorSlice]) -> None:
-    """Have the system keep nothing of what was read; where it cannot be asked to, it does as it likes."""
+    """Drop the read pages from the system's page cache, where it supports that."""
     if hasattr(os, "posix_fadvise"):
         first, last = pieces[0].stored.start, pieces[-1].stored.start + pieces[-1].stored.nbytes
         os.posix_fadvise(handle, first, last - first, os.POSIX_FADV_DONTNEED)
 
 
 MemoryLimit = int | Literal["fit"]
-"""Bytes of weights in memory, 0 for as few as it goes; `fit`: as many as the free memory takes."""
+"""Limit for weights in memory, in bytes; 0: the minimum; `fit`: as much as free memory allows."""
 _WEIGHTS_FRACTION = 0.75
-"""Of the free memory that weights get where they get as much as fits: caches and passes want some too."""
+"""Fraction of the free memory for weights with `fit`; the rest is for caches and activations."""
 
 
 class _OffloadedParameter:
-    """A parameter on the disk, as transformers' loader asks for tensors: it gets the place that is read to."""
+    """Tensor-like parameter for transformers' loader: indexing returns the view into the shared buffer."""
 
     def __init__(self, view: torch.Tensor) -> None:
         self._view, self.shape, self.dtype = view, view.shape, view.dtype
@@ -258,22 +264,23 @@ class _OffloadedParameter:
 def plan_disk_offload(
     plan: ModelPlan, dtype: torch.dtype, device: torch.device, packed: str | None, limit: MemoryLimit | None
 ) -> DiskOffload | None:
-    """The layers that stay on the disk; None where all fit, or nothing is said of a limit. Raises ParameterError,
-    UnpackableError, OutOfMemoryError."""
+    """Choose the layers to offload; None if all fit or there is no limit. Raises ParameterError, UnpackableError,
+    OutOfMemoryError.
+    """
     if limit is None:
         return None
     _check_limit(limit)
     if device.type != "cpu" or packed is not None:
         raise ParameterError(
-            tr("A limit to its memory is for a model on the processor, with weights as floats."),
-            tr("Choose the device “cpu” and float32 or bfloat16 weights, or leave the limit out."),
+            tr("A memory limit is supported on the CPU only, with unpacked weights."),
+            tr("Choose the device “cpu” and float32 or bfloat16 weights, or remove the limit."),
             "memory_limit",
         )
     weights = find_weights(plan.path)
     if weights.pickled:
         raise UnpackableError(
-            tr("{model} has pickled weights, which are not read layer by layer.").format(model=plan.path.name),
-            tr("Convert them to safetensors, or leave the limit out."),
+            tr("{model} has pickled weights, which cannot be read layer by layer.").format(model=plan.path.name),
+            tr("Convert them to safetensors, or remove the limit."),
         )
     check_not_quantized(plan)
     tensors = {name: one for name, one in stored_tensors(weights).items() if isinstance(one, FileTensor)}
@@ -286,15 +293,17 @@ def _check_limit(limit: object) -> None:
     if limit == "fit" or (isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0):
         return
     raise ParameterError(
-        tr("The limit to the memory of its weights is {limit!r}.").format(limit=limit),
-        tr("Give a whole number of bytes, 0 for as few as it goes, or “fit”."),
+        tr("The memory limit of the weights is {limit!r}.").format(limit=limit),
+        tr("Use an integer number of bytes (0: as little as possible) or “fit”."),
         "memory_limit",
     )
 
 
 def load_offloaded(plan: ModelPlan, outline: Network, offload: DiskOffload) -> tuple[Network, LoadingReport]:
-    """The module, which reads the shelf's layers whenever they compute. Raises UnpackableError, and what transformers
-    raises."""
+    """Load the module, which reads offloaded layers whenever they compute.
+
+    Raises UnpackableError and transformers' own exceptions.
+    """
     tensors: dict[str, object] = dict(stored_tensors(find_weights(plan.path)))
     tensors.update((name, _OffloadedParameter(view)) for name, view in offload.views().items())
     network, report = read_tensors(plan, outline, tensors, offload.dtype, None)
@@ -304,15 +313,15 @@ def load_offloaded(plan: ModelPlan, outline: Network, offload: DiskOffload) -> t
         if module is None or not all(map(offload.is_in_buffer, module.parameters())):
             raise UnpackableError(
                 tr(
-                    "The layers of {model} are made of its files in a way that cannot be repeated for each pass."
+                    "The layers of {model} are assembled from its files in a way that cannot be repeated for each pass."
                 ).format(model=plan.path.name),
-                tr("Leave the limit out, or choose another model."),
+                tr("Remove the limit, or choose another model."),
             )
         module.register_forward_pre_hook(partial(_read_before_forward, offload, layer))
     return network, report
 
 
 def _read_before_forward(offload: DiskOffload, layer: OffloadedLayer, _module: nn.Module, _inputs: object) -> None:
-    """Before the layer computes."""
+    """Read the layer before it computes."""
     with torch.inference_mode():
         offload.ensure_read(layer)

@@ -1,7 +1,8 @@
-"""transformers' models, imported without torch's compiler.
+"""Import transformers' models without torch's compiler.
 
-Its caches import hqq, whose decorators call `torch.compile`, which loads the whole compiler: a fifth of all that the
-first model waits for. Compiling is put off until something that was so decorated is called.
+Their caches import hqq, whose decorators call `torch.compile`, which loads the full compiler: a fifth of the time to
+load
+the first model. Compilation is deferred until a decorated function is called.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import torch
 
 @contextmanager
 def without_torch_compile() -> Iterator[None]:
-    """`torch.compile` loads nothing meanwhile; what it is given compiles itself when it is first called."""
+    """Make `torch.compile` lazy within the context: functions are compiled on their first call."""
     original = torch.compile
 
     def later(model: Callable[..., object] | None = None, **options: Any) -> Any:

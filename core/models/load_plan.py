@@ -1,4 +1,4 @@
-"""From a folder's config.json to what transformers would build of it: checked, permitted, outlined without memory."""
+"""Plan how to build a model from its folder: check config.json and permissions, and outline the module without memory."""
 
 from __future__ import annotations
 
@@ -74,40 +74,42 @@ _LANGUAGE_CLASSES = {
     *MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES.values(),
 }
 _WEIGHTS_PER_NUMBER = 8
-"""Numbers in one stored number, at most: quantized weights hold eight of four bits in an int32."""
+"""Maximum number of weights per stored number: quantized formats store eight 4-bit weights in an int32."""
 _EXTRA_NUMBERS = 2**24
-"""Numbers that a module may compute for itself beside its weights (masks, tables of positions)."""
+"""Numbers that a module may compute in addition to its weights (masks, position tables)."""
 
 
 BUILD_LOCK = threading.RLock()
-"""Held while transformers builds a module: it changes settings of the whole process meanwhile, and of two modules that
-are built at once one may come out without its tied weights."""
+"""Held while transformers builds a module, which changes process-wide settings: of two modules built at the same time,
+one
+may end up without its tied weights.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelPlan:
-    """What will be built, and how: transformers' configuration and the auto class that goes with it."""
+    """How to build a model: transformers' config and the matching auto class."""
 
     path: Path
     config: PreTrainedConfig
     auto: type[_BaseAutoModelClass]
     allow_remote_code: bool
     takes: Takes = TEXT
-    """What the model reads: text, sound, pictures."""
+    """Modalities the model reads: text, audio, images."""
 
     def outline(self, dtype: torch.dtype) -> Network:
-        """The module without memory (torch's meta device). Raises ConfigInvalidError when none can be built."""
+        """Build the module without memory (torch's meta device). Raises ConfigInvalidError if that fails."""
         try:
             with BUILD_LOCK, torch.device("meta"):
                 outline: Network = self.auto.from_config(
                     self.config, dtype=dtype, trust_remote_code=self.allow_remote_code
                 )
                 return outline
-        except Exception as error:  # each architecture fails in its own way on values that do not go together
+        except Exception as error:  # architectures raise different exceptions for inconsistent values
             raise _build_error(self.path, error) from error
 
     def check_size(self, outline: Network, weights: WeightFiles) -> None:
-        """That what the configuration promises is what the files hold, before memory is taken for it.
+        """Check that the files contain as many weights as the config describes, before memory is allocated.
 
         Raises CorruptWeightsError.
         """
@@ -118,15 +120,15 @@ class ModelPlan:
             return
         raise CorruptWeightsError(
             tr(
-                "The weights in {folder} do not fit its config.json: it describes {promised:,} numbers, "
-                "and the files hold {there:,} ({free} of memory are free)."
+                "The weights in {folder} do not match its config.json, which describes {promised:,} "
+                "numbers; the files contain {there:,} ({free} of memory are free)."
             ).format(folder=self.path.name, promised=promised, there=there, free=size(free_memory())),
-            tr("Copy or download the model again, whole."),
+            tr("Copy or download the complete model again."),
         )
 
 
 def plan_model(path: Path, allow_remote_code: bool) -> ModelPlan:
-    """Everything that can be judged before weights are read.
+    """Check everything that can be checked before weights are read.
 
     Raises ConfigMissingError, ModelFileError, ConfigInvalidError, RemoteCodeError, UnknownArchitectureError.
     """
@@ -140,7 +142,7 @@ def plan_model(path: Path, allow_remote_code: bool) -> ModelPlan:
     _check_quantization(raw, path)
     config = _build_config(path, allow_remote_code)
     _check_requirement(config, path)
-    config.return_dict = True  # whatever a folder says: only the form of what the module returns
+    config.return_dict = True  # regardless of the folder's config: it affects only the form of the output
     _check_purpose(raw, config, path)
     reads = modalities_of(raw)
     return ModelPlan(path, config, _auto_class(config, reads), allow_remote_code, reads)
@@ -177,18 +179,18 @@ def _check_quantization(raw: Mapping[str, object], path: Path) -> None:
 def _check_requirement(config: PreTrainedConfig, path: Path) -> None:
     if (missing := missing_requirement(config)) is not None:
         raise ConfigInvalidError(
-            tr("The quantized weights of {file} cannot be loaded on this machine: {reason}").format(
+            tr("The quantized weights of {file} cannot be loaded on this computer: {reason}").format(
                 file=path.name, reason=missing
             ),
-            tr("Install what is missing, or choose the model in its original form."),
+            tr("Install what is missing, or choose the original model."),
         )
 
 
 def _check_reads_text(raw: Mapping[str, object], path: Path) -> None:
     if is_draft_head(raw):
         raise UnknownArchitectureError(
-            tr("{folder} is only a draft head: it guesses from another model's hidden states and reads no text by "
-               "itself.").format(folder=path.name),
+            tr("{folder} is only a draft head: it predicts from another model's hidden states and cannot "
+                "read text itself.").format(folder=path.name),
             tr(OTHER_DRAFTS),
         )  # fmt: skip
 
@@ -196,7 +198,7 @@ def _check_reads_text(raw: Mapping[str, object], path: Path) -> None:
 def _stored_tensors(path: Path) -> int | None:
     try:
         stored = count_stored(find_weights(path))
-    except CorruptWeightsError:  # told when the weights are read
+    except CorruptWeightsError:  # reported when the weights are read
         return None
     return stored.tensors if stored is not None else None
 
@@ -204,20 +206,20 @@ def _stored_tensors(path: Path) -> int | None:
 def _check_permission(raw: Mapping[str, object], path: Path, allowed: bool) -> None:
     if allowed:
         return
-    remedy = tr("Allow it for this model only if you trust where it comes from, or choose a model transformers knows.")
+    remedy = tr("Allow it for this model only if you trust its source, or choose a model that transformers supports.")
     code = raw.get("auto_map")
     if isinstance(code, dict) and not _is_supported(raw):
         raise RemoteCodeError(
             tr(
-                "{file} brings program code of its own ({code}), which would run on this machine with your rights."
+                "{file} includes its own program code ({code}), which would run on this computer with your permissions."
             ).format(file=path.name, code=", ".join(sorted(code))),
             remedy,
         )
     if repository := external_attention_repository(raw):
         raise RemoteCodeError(
             tr(
-                "{file} asks for compiled code from “{repository}” for its attention, which would run on "
-                "this machine with your rights."
+                "{file} requires compiled code from “{repository}” for its attention, which would run "
+                "on this computer with your permissions."
             ).format(file=path.name, repository=repository),
             remedy,
         )
@@ -237,9 +239,9 @@ def _check_architecture(raw: Mapping[str, object], path: Path, allow_remote_code
     if kind in CONFIG_MAPPING:
         raise _no_text_error(path.name, kind, non_text_modality(raw) or _modality_by_class(kind))
     cause = (
-        tr("{folder} is of the type “{kind}”, which the installed transformers cannot generate text with.")
+        tr("{folder} has the model type “{kind}”, with which the installed transformers cannot generate text.")
         if kind
-        else tr("{folder} is of no stated type, which the installed transformers cannot generate text with.")
+        else tr("{folder} does not state its model type, so the installed transformers cannot generate text with it.")
     )
     raise UnknownArchitectureError(
         cause.format(folder=path.name, kind=kind),
@@ -248,7 +250,7 @@ def _check_architecture(raw: Mapping[str, object], path: Path, allow_remote_code
 
 
 def _modality_by_class(kind: object) -> str | None:
-    """hears or sees, by transformers' own lists of classes."""
+    """Return the media input of a model type according to transformers' lists of classes: audio, images, or None."""
     if kind in MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES:
         return "hears"
     return "sees" if kind in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES else None
@@ -260,12 +262,12 @@ def _build_config(path: Path, allow_remote_code: bool) -> PreTrainedConfig:
             path, trust_remote_code=allow_remote_code, local_files_only=True
         )
         return config
-    except Exception as error:  # validators, missing libraries and the arithmetic of each family
+    except Exception as error:  # validators, missing libraries, and the arithmetic of each model family
         raise _build_error(path, error) from error
 
 
 def _check_purpose(raw: Mapping[str, object], config: PreTrainedConfig, path: Path) -> None:
-    """An encoder–decoder whose encoder does not read text is in the table of decoders only (Musicgen)."""
+    """Refuse encoder–decoders whose encoder does not read text; they are in the table of decoders only (Musicgen)."""
     kind = raw.get("model_type")
     if (
         not modalities_of(raw).media
@@ -277,15 +279,15 @@ def _check_purpose(raw: Mapping[str, object], config: PreTrainedConfig, path: Pa
 
 
 def check_reads_text(network: Network) -> None:
-    """That a module of transformers reads text. Raises UnknownArchitectureError.
+    """Check that a transformers module reads text. Raises UnknownArchitectureError.
 
-    One that transformers lists as a language model does, whatever else it takes; classes of others are believed.
+    Modules that transformers lists as language models do, whatever else they accept; third-party classes are trusted.
     """
     kind, listed = network.config.model_type, type(network).__name__
     if modalities_of(network.config.to_dict()).needs:
         raise UnknownArchitectureError(
-            tr("{model} writes about what it hears or sees, and was given without its processor.").format(model=listed),
-            tr("Give its processor too (decodescope.wrap(…, processor=…))."),
+            tr("{model} needs audio or an image as input, but was passed without its processor.").format(model=listed),
+            tr("Pass its processor too (decodescope.wrap(…, processor=…))."),
         )
     if network.main_input_name == "input_ids" and (kind not in CONFIG_MAPPING or listed in _LANGUAGE_CLASSES):
         return
@@ -302,11 +304,11 @@ def _no_text_error(name: str, kind: object, sense: str | None) -> UnknownArchite
 
 def _build_error(path: Path, error: Exception) -> ConfigInvalidError:
     if isinstance(error, ImportError):
-        remedy = tr("Install the library that it names, or choose another model.")
+        remedy = tr("Install the library named in the details, or choose another model.")
     else:
         remedy = tr("Copy or download config.json again, or correct the value.")
     return ConfigInvalidError(
-        tr("Nothing can be built from the config.json of {file}: {reason}").format(
+        tr("The config.json of {file} does not describe a valid model: {reason}").format(
             file=path.name, reason=readable_reason(error)
         ),
         remedy,

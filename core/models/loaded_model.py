@@ -1,4 +1,4 @@
-"""A model in memory, ready to decode with, and how it gets there."""
+"""A model in memory that is ready to decode, and functions to load or wrap one."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
 _LENGTH = struct.Struct("<Q")
 _MACHINE_KEYS = {"_name_or_path", "transformers_version"}
-"""What a configuration says of where it was loaded, and with what."""
+"""Config keys that depend on where and with what the model was loaded."""
 
 
 def identify(network: Network, name: str, path: Path | None) -> ModelIdentity:
-    """By the files of its folder where there is one, else by the network itself."""
+    """Identify a model by the files of its folder, or without a folder by the network itself."""
     return ModelIdentity(
         name,
         type(network).__name__,
@@ -62,7 +62,7 @@ def _hash_of(parts: list[bytes]) -> str:
 
 
 def _read_optional(path: Path | None, name: str, limit: int) -> bytes:
-    """The bytes of a file of the folder; none where it is not there."""
+    """Return the bytes of a file in the folder; empty if it is missing."""
     if path is None:
         return b""
     try:
@@ -72,14 +72,14 @@ def _read_optional(path: Path | None, name: str, limit: int) -> bytes:
 
 
 def _weight_listing(path: Path | None) -> list[bytes]:
-    """The index of the weights, or the headers of the files that hold them; none where a folder has neither."""
+    """Return the index of the weights, or the headers of the weight files; empty if the folder has neither."""
     if index := _read_optional(path, "model.safetensors.index.json", INDEX_BYTES):
         return [index]
     return list(_headers(path)) if path is not None else []
 
 
 def _headers(path: Path) -> Iterator[bytes]:
-    """What each safetensors file says it holds: names, types, shapes."""
+    """Yield the header of each safetensors file: names, dtypes, shapes."""
     try:
         for file in sorted(path.glob("*.safetensors")):
             with file.open("rb") as weights:
@@ -101,13 +101,13 @@ def _network_weights(network: Network) -> bytes:
 
 
 _LENGTH_KEYS = ("max_decoder_position_embeddings", "max_target_positions", "max_position_embeddings", "max_seq_len")
-"""Fields that hold the decoder's longest text, in the order they are asked."""
+"""Config keys of the decoder's maximum length, in order of precedence."""
 _RESERVED_POSITIONS = {"prophetnet": 2, "xlm": 1}
-"""Places that no token can have: a padding's and the one that is predicted, a mask's."""
+"""Positions that no token can use, reserved for padding, the predicted token or a mask."""
 
 
 def embedding_rows(network: Any, default: int) -> int:
-    """Return how many rows a network's input embedding has; `default` where it has no plain one."""
+    """Return the number of rows of a network's input embedding; `default` if it has no plain one."""
     try:
         weight = getattr(network.get_input_embeddings(), "weight", None)
     except (AttributeError, NotImplementedError):
@@ -118,70 +118,70 @@ def embedding_rows(network: Any, default: int) -> int:
 
 @dataclass(eq=False)
 class LoadedModel:
-    """A transformers module with its tokenizer. `tokenizer` may be None: then ids go in and ids come out."""
+    """A transformers module with its tokenizer. If `tokenizer` is None, prompts and results are token ids."""
 
     model: Network
     tokenizer: Any
     name: str
     path: Path | None = None
     processor: Any = None
-    """transformers' own, which turns sound and pictures into what the module reads; None for a model of text alone."""
+    """transformers' processor, which converts audio and images into model inputs; None for a text-only model."""
     takes: Takes = TEXT
-    """What it reads: text, sound, pictures."""
+    """Modalities the model reads: text, audio, images."""
     disk_offload: DiskOffload | None = None
-    """The layers that stay on the disk and are read for each pass; None where all are in memory."""
+    """The layers offloaded to disk, which are read for each pass; None if all are in memory."""
     remembered: dict[str, Any] = field(default_factory=dict)
-    """What strategies learn about this model and keep between runs (draft lengths, cost curves)."""
+    """Data about this model that strategies keep between runs (draft lengths, cost curves)."""
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """Device of the weights."""
         return torch.device(self.model.device)
 
     @property
     def dtype(self) -> torch.dtype:
-        """Type of the weights."""
+        """Dtype of the weights."""
         return self.model.dtype
 
     @cached_property
     def weights(self) -> str:
-        """What its layers are kept as: float32, bfloat16, float16, int8 or int4."""
+        """Storage format of the layers: float32, bfloat16, float16, int8 or int4."""
         return packed_kind(self.model) or str(self.dtype).removeprefix("torch.")
 
     @property
     def has_exact_dtype(self) -> bool:
-        """Its numbers have 32 bits or more: computing in another order changes nothing that decides."""
+        """Whether its numbers have 32 bits or more, so that the order of computation does not change decisions."""
         return self.dtype in (torch.float32, torch.float64)
 
     @property
     def config(self) -> PreTrainedConfig:
-        """Configuration of the text decoder (the part of a larger one that generates)."""
+        """Config of the text decoder (the generating part of a larger model)."""
         return self.model.config.get_text_config(decoder=True)
 
     @property
     def generation_config(self) -> GenerationConfig:
-        """The model's own defaults for decoding."""
+        """The model's own default decoding settings."""
         config: GenerationConfig = self.model.generation_config
         return config
 
     @property
     def is_encoder_decoder(self) -> bool:
-        """True for T5, Bart and their like."""
+        """Whether it is an encoder–decoder such as T5 or Bart."""
         return bool(self.model.config.is_encoder_decoder)
 
     @cached_property
     def is_recurrent(self) -> bool:
-        """True when (part of) its memory is a state that cannot be rolled back: Mamba, RWKV, Jamba."""
+        """Whether its cache includes a state that cannot be rolled back: Mamba, RWKV, Jamba."""
         return bool(getattr(self.model, "_is_stateful", False))
 
     @cached_property
     def cache_name(self) -> str:
-        """What its forward and what that gives back call the cache."""
+        """Name of the cache in the forward arguments and the output."""
         return cache_name(self.model)
 
     @cached_property
     def forward_parameters(self) -> frozenset[str]:
-        """Names that the module's forward accepts."""
+        """Names of the arguments of the module's `forward`."""
         return frozenset(inspect.signature(self.model.forward).parameters)
 
     @cached_property
@@ -192,18 +192,18 @@ class LoadedModel:
 
     @cached_property
     def vocabulary(self) -> int:
-        """Number of token ids the model scores."""
+        """Number of token ids that the model scores."""
         size: int = self.config.vocab_size
         return size
 
     @cached_property
     def readable_ids(self) -> int:
-        """Number of token ids the model has an input embedding for."""
+        """Number of token ids that have an input embedding."""
         return embedding_rows(self.model, self.vocabulary)
 
     @cached_property
     def context(self) -> int | None:
-        """Longest sequence it was built for, in tokens; None without such a limit (T5's relative positions, Mamba)."""
+        """Maximum sequence length in tokens; None without such a limit (T5's relative positions, Mamba)."""
         if has_state_only(self):
             return None
         limits = (getattr(self.config, name, None) for name in _LENGTH_KEYS)
@@ -227,31 +227,33 @@ class LoadedModel:
 
     @property
     def token_bytes(self) -> Sequence[bytes | None] | None:
-        """What each token writes behind others; None for a model of ids alone. Found out once."""
+        """Bytes that each token adds after other tokens; None for a model without tokenizer. Computed once."""
         return token_bytes.token_bytes(self) if self.tokenizer is not None else None
 
     def spellings(self, text: str) -> list[list[int]]:
-        """Token ids that write `text`, behind a space and without one. Requires a tokenizer."""
+        """Return the token ids that spell `text`, with and without a space before it. Requires a tokenizer."""
         return word_spellings(self, text)
 
     def strips_first_space(self, before: Sequence[int]) -> bool:
-        """Whether the text of an answer behind `before` loses the space that its first token begins with."""
+        """Return whether an answer after the tokens `before` loses the leading space of its first token."""
         return token_bytes.strips_first_space(self, before)
 
     @cached_property
     def identity(self) -> ModelIdentity:
-        """What tells this model from any other, for what is kept of its runs."""
+        """Identity of this model, for data stored about its runs."""
         return identify(self.model, self.name, self.path)
 
     @property
     def head(self) -> torch.nn.Linear:
-        """The output projection from hidden states to logits."""
+        """Output projection from hidden states to logits."""
         return self.model.get_output_embeddings()
 
 
 def wrap(model: Any, tokenizer: object = None, name: str | None = None, processor: object = None) -> LoadedModel:
-    """A transformers model you already have; with its `processor` (or feature extractor, or image processor) one that
-    hears or sees. Raises UnknownArchitectureError if it cannot generate text from what it is given."""
+    """Wrap a loaded transformers model; with its `processor` (or feature extractor, or image processor), one that reads
+    audio
+    or images. Raises UnknownArchitectureError if it cannot generate text from these inputs.
+    """
     if not getattr(model, "can_generate", lambda: False)():
         raise UnknownArchitectureError(
             tr("{model} has no language-model head, so it cannot generate text.").format(model=type(model).__name__),
@@ -271,10 +273,10 @@ def _name_of(model: Network) -> str:
 
 
 def check_model(model: object) -> None:
-    """Raises ParameterError for anything else than what `load` and `wrap` give, a model's name most of all."""
+    """Raise ParameterError unless `model` is a result of `load` or `wrap`; a model's name is a common mistake."""
     if not isinstance(model, LoadedModel):
         raise ParameterError(
-            tr("The model is {value}, and not one that was loaded.").format(value=short_repr(model)),
+            tr("The model is {value}, which is not a loaded model.").format(value=short_repr(model)),
             tr("Load it first: decodescope.load(name), or decodescope.wrap(module, tokenizer)."),
             "model",
         )
@@ -290,14 +292,16 @@ def load(
     allow_remote_code: bool = False,
     memory_limit: MemoryLimit | None = None,
 ) -> LoadedModel:
-    """Load a bundled model, a folder, or a hub model already on this disk; nothing is downloaded.
+    """Load a bundled model, a folder, or a hub model already on this computer; nothing is downloaded.
 
     `device`: auto, cpu, cuda, cuda:1, mps. `dtype`: auto, float32, bfloat16, float16.
-    `weights`: how they are kept. auto: as `dtype` says; float32, bfloat16 and float16 win over `dtype`; int8 and int4
-    are made layer by layer while loading, on a CPU, and computed with in float32.
-    `memory_limit`: bytes that its weights may take, on a CPU, 0 for as few as it goes, `fit` for as many as
-    the free memory takes; layers beyond stay on the disk and are read for each pass (`core.foretell` says how quick
-    that is).
+    `weights`: storage format. auto: as `dtype` says; float32, bfloat16 and float16 override `dtype`; int8 and int4 are
+    quantized layer by layer while loading, on a CPU, and computed in float32.
+    `memory_limit`: maximum bytes of weights in memory, on a CPU; 0 for the minimum, `fit` for as much as the free
+    memory
+    allows. The remaining layers stay on disk and are read for each pass (`core.throughput_estimate` predicts the
+    speed).
+
     Raises ModelError subclasses, DeviceError, ParameterError or OutOfMemoryError, each with its remedy.
     """
     path = catalog.locate(name)
@@ -314,21 +318,21 @@ def load(
 
 
 def has_state_only(model: LoadedModel) -> bool:
-    """Whether its memory is a state in a cache, without keys and values: Mamba's, xLSTM's."""
+    """Return whether its cache is a state without keys and values: Mamba, xLSTM."""
     has_heads = getattr(model.config, "num_attention_heads", None) is not None
     return model.is_recurrent and not has_heads and model.cache_name in model.forward_parameters
 
 
 class Blueprint(LoadedModel):
-    """Takes no memory to speak of and cannot be run; `device` is where the model would be."""
+    """A model on the meta device, which takes almost no memory and cannot be run; `device` is where the model would be."""
 
     planned = torch.device("cpu")
     stored_bytes: int | None = None
-    """Size of quantized weights that stay as they are stored; None for plain ones."""
+    """Size of quantized weights that keep their stored format; None for unquantized weights."""
 
     @property
     def device(self) -> torch.device:
-        """Where the weights would be."""
+        """The device where the weights would be."""
         return self.planned
 
     @cached_property
@@ -341,7 +345,7 @@ def blueprint(
     name: str | Path, *, device: str = "auto", dtype: str = "auto", weights: str = "auto",
     allow_remote_code: bool = False, memory_limit: MemoryLimit | None = None,
 ) -> Blueprint:  # fmt: skip
-    """What `core.load` of the same arguments would give, as a module on torch's meta device.
+    """Return what `core.load` with the same arguments would, as a module on torch's meta device.
 
     Raises ModelError subclasses, DeviceError, ParameterError, or OutOfMemoryError for a limit that is too low.
     """

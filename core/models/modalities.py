@@ -1,4 +1,4 @@
-"""What a model reads: text, sound, pictures; by its configuration alone, without torch."""
+"""The modalities a model reads (text, audio, images), from its config alone and without torch."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ _SEES = {"vision_config", "image_size", "image_token_id", "image_token_index", "
 _SPEAKS = {"num_codebooks", "codebook_size", "audio_channels"}
 _HEADS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 _MODALITY_SENTENCES = {
-    "hears": mark("{name} (“{kind}”) takes sound, and for models of its kind Decodescope reads and writes text only."),
-    "sees": mark(
-        "{name} (“{kind}”) takes pictures, and for models of its kind Decodescope reads and writes text only."
-    ),
-    "speaks": mark("{name} (“{kind}”) writes sound; Decodescope reads and writes text only."),
+    "hears": mark("{name} (“{kind}”) takes audio; for this model type, Decodescope supports text only."),
+    "sees": mark("{name} (“{kind}”) takes images; for this model type, Decodescope supports text only."),
+    "speaks": mark("{name} (“{kind}”) generates audio; Decodescope supports text only."),
 }
 _LIBRARIES: Mapping[str, str] = {
     **dict.fromkeys((
@@ -26,23 +24,27 @@ _LIBRARIES: Mapping[str, str] = {
     ), "torchvision"),
     "pop2piano": "librosa",
 }  # fmt: skip
-"""What turns their sounds or pictures into numbers is made, in transformers, by a library that this program has not."""
-_BY_LIBRARY = mark("{name} (“{kind}”) hears or sees by way of {library}, a library that is not part of Decodescope.")
-_NO_TEXT = mark("{name} (“{kind}”) does not continue a text: transformers has no language model of this type.")
+"""Model types whose audio or image processor in transformers requires a library that this program does not include."""
+_BY_LIBRARY = mark(
+    "{name} (“{kind}”) needs {library} to process audio or images, a library that is not part of Decodescope."
+)
+_NO_TEXT = mark("{name} (“{kind}”) does not generate text: transformers has no language model of this type.")
 
 
 OTHER_DRAFTS = mark(
-    "Draft with a small model, with the model's own first layers (early exit), or with lookahead. An EAGLE head of the "
-    "first two forms drafts for the model that it was made for: name its folder under “Prediction heads”."
+    "Draft with a small model, with the model's own first layers (early exit), or with lookahead. An "
+    "EAGLE 1 or 2 head can draft for the model it was made for: enter its folder under “Prediction "
+    "heads”."
 )
-"""What to do where a draft head cannot be used."""
+"""Remedy if a draft head cannot be used."""
 _DRAFTERS = ("eagle", "dflash", "medusa")
-"""In the names of architectures that guess from another model's hidden states."""
+"""Parts of the names of architectures that predict from another model's hidden states."""
 
 
 def is_draft_head(config: Mapping[str, object]) -> bool:
-    """Whether it is a draft head: it reads another model's hidden states, and no text by itself (EAGLE, DFlash, Medusa,
-    the assistants of transformers)."""
+    """Return whether it is a draft head that reads another model's hidden states and no text (EAGLE, DFlash, Medusa,
+    transformers' assistants).
+    """
     names = config.get("architectures")
     named = " ".join(map(str, names)).lower() if isinstance(names, list) else ""
     assists = str(config.get("model_type", "")).endswith("_assistant")
@@ -50,7 +52,10 @@ def is_draft_head(config: Mapping[str, object]) -> bool:
 
 
 def non_text_modality(config: Mapping[str, object]) -> str | None:
-    """hears, sees or speaks: by the names that only such models' configurations hold; None for plain text."""
+    """Return which non-text input or output a config has, according to keys that only such configs contain: audio
+    input,
+    images or audio output; None for text models.
+    """
     for sense, names in (("hears", _HEARS), ("sees", _SEES), ("speaks", _SPEAKS)):
         if any(config.get(name) is not None for name in names):
             return sense
@@ -58,33 +63,33 @@ def non_text_modality(config: Mapping[str, object]) -> str | None:
 
 
 def has_language_head(config: Mapping[str, object]) -> bool:
-    """Whether one of its architectures is named as those that write text are."""
+    """Return whether one of its architectures has a name of text-generating classes."""
     names = config.get("architectures")
     return isinstance(names, list) and any(str(name).endswith(_HEADS) for name in names)
 
 
 def not_text_reason(name: str, kind: object, sense: str | None) -> str:
-    """The sentence for a model that is not one of plain text."""
+    """Return the sentence for a model that is not a plain text model."""
     if library := _LIBRARIES.get(str(kind)):
         return tr(_BY_LIBRARY).format(name=name, kind=kind, library=library)
     return tr(_MODALITY_SENTENCES.get(sense or "", _NO_TEXT)).format(name=name, kind=kind)
 
 
 class Takes(NamedTuple):
-    """What a model reads, and how many sounds or pictures in one run."""
+    """The modalities a model reads, and the maximum number of audio clips or images per run."""
 
     text: bool = True
-    """A prompt; without it the prompt has to be empty, for the sound or picture is all that is read."""
+    """Whether it reads a prompt; otherwise the prompt must be empty, because only the audio or image is read."""
     sound: bool = False
     picture: bool = False
     needs: bool = False
-    """Without a sound or a picture it writes nothing."""
+    """Whether it cannot generate without audio or an image."""
     most: int | None = 0
-    """How many of them at most; None: any number."""
+    """Maximum number of audio clips or images; None: unlimited."""
 
     @property
     def media(self) -> bool:
-        """Whether it takes sound or pictures at all."""
+        """Whether it accepts audio or images."""
         return self.sound or self.picture
 
 
@@ -118,19 +123,18 @@ _FAMILIES: Mapping[str, Takes] = {
     "qwen3_vl": _PICTURES,
     "smolvlm": _PICTURES,
 }
-"""By `model_type`: the families whose sounds and pictures are read here."""
+"""Model families by `model_type` whose audio and images are supported."""
 _MIN_WHISPER_VOCABULARY = 51_864
-"""Tokens of the English-only Whisper; the others have more."""
+"""Vocabulary size of the English-only Whisper; the others are larger."""
 _TEXT_HEADS = ("ForCausalLM", "LMHeadModel")
 _IMAGE_CLASSES = {"GitForCausalLM"}
-"""Heads named as those of text alone, that take pictures."""
+"""Classes named like text-only heads that accept images."""
 _UNSUPPORTED_CLASSES = {"BlipForQuestionAnswering", "BlipForImageTextRetrieval", "BlipModel"}
-"""Heads of such a family that write nothing, or in another way."""
+"""Classes of such families that do not generate text, or do so differently."""
 
 
 def modalities_of(config: Mapping[str, object]) -> Takes:
-    """What the model of that configuration reads; text alone where one of its architectures is the text half of a
-    larger one."""
+    """Return the modalities of a model with that config; text only if an architecture is the text half of a larger one."""
     names = config.get("architectures")
     heads = [str(name) for name in names] if isinstance(names, list) else []
     if heads and all(name.endswith(_TEXT_HEADS) and name not in _IMAGE_CLASSES for name in heads):
@@ -142,6 +146,6 @@ def modalities_of(config: Mapping[str, object]) -> Takes:
 
 
 def _reads_prompt(config: Mapping[str, object]) -> bool:
-    """Whether it is of a vocabulary as large as Whisper's own: those alone have a mark for text before the sound."""
+    """Return whether the vocabulary is as large as Whisper's: only those have a token for text before the audio."""
     size = config.get("vocab_size")
     return isinstance(size, int) and size >= _MIN_WHISPER_VOCABULARY

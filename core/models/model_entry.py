@@ -1,4 +1,4 @@
-"""A model on this disk, described by its files alone; importing this does not import torch."""
+"""A model on disk described by its files alone. Importing this module does not import torch."""
 
 from __future__ import annotations
 
@@ -24,48 +24,48 @@ from resources.language import mark, tr, trn
 
 
 class ModelEntry(NamedTuple):
-    """A model on this disk, described without loading it."""
+    """A model on disk, described without loading it."""
 
     name: str
-    """What `core.load` takes."""
+    """The name for `core.load`."""
     title: str
     source: str
     """bundled, hub or folder."""
     path: Path
     architecture: str
-    """Family and shape in a few words: `Llama · 12 layers × 192`."""
+    """Short description such as `Llama · 12 layers × 192`."""
     model_type: str
     parameters: int | None
     bytes: int
-    """Of the weights as stored."""
+    """Bytes of the stored weights."""
     context: int | None
     encoder_decoder: bool
     pickled: bool = False
-    """Its weights are pickles, which must be allowed first."""
+    """Whether its weights are pickles, which must be allowed first."""
     takes: Takes = TEXT
-    """What it reads: text, sound, pictures."""
+    """Modalities it reads: text, audio, images."""
     problem: str | None = None
-    """Why it cannot be loaded as it is, in a sentence."""
+    """Why it cannot be loaded as it is, as a sentence."""
 
 
 def read_config(path: Path) -> JsonObject:
-    """config.json of the folder. Raises ConfigMissingError when there is none or it cannot be read."""
+    """Return the folder's config.json. Raises ConfigMissingError if it is missing or unreadable."""
     file = path / "config.json"
     try:
         return read_json(file)
     except FileNotFoundError:
         raise ConfigMissingError(
-            tr("{path} holds no config.json, so it is not a Hugging Face model folder.").format(path=path),
-            tr("Choose the folder that holds config.json beside the weights."),
+            tr("{path} contains no config.json, so it is not a Hugging Face model folder.").format(path=path),
+            tr("Choose the folder that contains config.json and the weights."),
         ) from None
     except ModelFileError as error:
         raise ConfigMissingError(error.cause, error.remedy) from error
 
 
 def describe(path: Path, name: str, source: str, known: JsonObject | None = None) -> ModelEntry:
-    """What config.json and the weights' headers tell; never raises for a broken model, but says so in `problem`.
+    """Describe a model by its config.json and weight headers. Never raises for a broken model, but sets `problem`.
 
-    `known` is its config.json where that has been read already.
+    `known` is its config.json if that was already read.
     """
     config, problem = (known, None) if known is not None else _try_read_config(path)
     weights, stored, trouble = _examine_weights(path)
@@ -101,7 +101,7 @@ def _try_read_config(path: Path) -> tuple[JsonObject, str | None]:
 
 
 def _examine_weights(path: Path) -> tuple[WeightFiles, WeightTotals | None, str | None]:
-    """The files, what their headers promise, and what is wrong with them."""
+    """Return the weight files, the totals in their headers, and what is wrong with them."""
     try:
         weights = find_weights(path)
     except ModelError as error:
@@ -111,19 +111,19 @@ def _examine_weights(path: Path) -> tuple[WeightFiles, WeightTotals | None, str 
 
 def _weights_problem(weights: WeightFiles) -> str | None:
     if not weights.files:
-        return tr("holds no weights")
+        return tr("contains no weights")
     if missing := [file.name for file in weights.files if not is_file(file)]:
         return tr("{file} is missing").format(file=missing[0])
-    return tr("only pickled weights; they must be allowed first") if weights.pickled else None
+    return tr("only pickled weights, which must be allowed first") if weights.pickled else None
 
 
 def family_name(config: Mapping[str, object]) -> str:
-    """The model type as a name: `Llama`, `Qwen3 Moe`."""
+    """Return the model type as a name: `Llama`, `Qwen3 Moe`."""
     return str(config.get("model_type", "unknown")).replace("_", " ").title()
 
 
 def describe_shape(config: JsonObject) -> str:
-    """Family and shape in a few words, as far as config.json tells: `Llama · 12 layers × 192`."""
+    """Return a short description such as `Llama · 12 layers × 192`, as far as config.json contains it."""
     named = family_name(config)
     layers = _first_size(config, ("num_hidden_layers", "n_layer", "num_layers"))
     width = _first_size(config, ("hidden_size", "n_embd", "d_model"))
@@ -137,7 +137,7 @@ def describe_shape(config: JsonObject) -> str:
 
 
 def _first_size(config: JsonObject, names: tuple[str, ...]) -> int | None:
-    """The first of these that is a number above 0."""
+    """Return the first of these keys that is a positive number."""
     sizes = (config.get(name) for name in names)
     return next((size for size in sizes if isinstance(size, int) and size > 0), None)
 
@@ -148,9 +148,9 @@ _WIDTH = ("hidden_size", "n_embd", "d_model")
 
 
 def cache_bytes(config: Mapping[str, object], tokens: int, element_bytes: int = 4) -> int:
-    """Bytes of keys and values of `tokens` tokens: 2 · layers · kv_heads · tokens · head_dim · bytes.
+    """Return the bytes of keys and values of `tokens` tokens: 2 · layers · kv_heads · tokens · head_dim · bytes.
 
-    An upper bound where layers keep a window only; 0 for models without attention, or whose config does not tell.
+    This is an upper bound if layers keep only a window; 0 for models without attention, or if the config is incomplete.
     """
     inner = config.get("text_config")
     text = inner if isinstance(inner, dict) else config
@@ -164,7 +164,7 @@ def cache_bytes(config: Mapping[str, object], tokens: int, element_bytes: int = 
 
 
 def _config_size(config: Mapping[str, object], names: tuple[str, ...]) -> int:
-    """The first of these that is a size, or the greatest of a list of them; 0 when none is."""
+    """Return the first of these keys that is a size, or the maximum of a list; 0 if there is none."""
     sizes = (_size(config.get(name)) for name in names)
     return next((size for size in sizes if size > 0), 0)
 
@@ -176,11 +176,11 @@ def _size(value: object) -> int:
 
 
 BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "int8": 1.05, "int4": 0.7}
-"""Bytes of a weight, near enough: packed ones have scales beside them, and norms and positions stay floats."""
+"""Approximate bytes per weight: packed weights have scales, and norms and positions stay floats."""
 
 
 class Fit(NamedTuple):
-    """Whether a model's weights fit into memory; sizes in bytes."""
+    """Result of the check whether a model's weights fit into memory; sizes in bytes."""
 
     ok: bool
     needed: int
@@ -189,17 +189,16 @@ class Fit(NamedTuple):
 
 
 def weight_bytes(entry: ModelEntry, kind: str) -> int:
-    """What a model's weights take in memory when they are kept as `kind`; auto and others: as float32."""
+    """Return the memory that a model's weights take in the format `kind`; auto and others count as float32."""
     return int(entry.parameters * BYTES.get(kind, 4.0)) if entry.parameters else entry.bytes
 
 
 def fits(entry: ModelEntry, dtype: str = "float32", device: str = "auto", tokens: int = 0, rows: int = 1) -> Fit:
-    """Whether the weights, kept as `dtype` (int8 and int4 too), fit into the memory that is free now.
+    """Check whether the weights in format `dtype` (int8 and int4 too) fit into the free memory.
 
-    It is the host's memory that is looked at; a GPU is asked on loading.
-
-    With `tokens`, the keys and values of `rows` texts of that length are reckoned in, or of the context where it is
-    shorter. `core.estimate` reckons a whole request, with the model's own shape.
+    This checks the host's memory; a GPU's is checked on loading. With `tokens`, the keys and values of `rows` texts of
+    that
+    length are included, limited to the context. `core.estimate` estimates a whole request with the model's own shapes.
     """
     weights = weight_bytes(entry, dtype)
     tokens = min(tokens, entry.context or tokens)
@@ -208,27 +207,29 @@ def fits(entry: ModelEntry, dtype: str = "float32", device: str = "auto", tokens
 
 
 def check_memory(weights: int, cache: int, tokens: int = 0, rows: int = 1) -> Fit:
-    """Whether so many bytes of weights, and of keys and values of `rows` texts of `tokens`, fit into what is free."""
+    """Check whether the given bytes of weights, and of keys and values of `rows` texts of `tokens`, fit into free
+    memory.
+    """
     needed, free = weights + cache, free_memory()
     ok = has_room(needed, free)
     if cache:
-        told = mark("needs {needed} ({weights} of weights, {cache} for {tokens}) of {free} free")
-        failed = mark("needs {needed} ({weights} of weights, {cache} for {tokens}) of {free} free: it does not fit")
+        told = mark("needs {needed} ({weights} for weights, {cache} for {tokens}) of {free} free")
+        failed = mark("needs {needed} ({weights} for weights, {cache} for {tokens}) of {free} free: does not fit")
     else:
         told = mark("needs {needed} of {free} free")
-        failed = mark("needs {needed} of {free} free: it does not fit")
+        failed = mark("needs {needed} of {free} free: does not fit")
     sizes = {"needed": size(needed), "weights": size(weights), "cache": size(cache), "free": size(free)}
     return Fit(ok, needed, free, tr(told if ok else failed).format(tokens=counted_tokens(tokens, rows), **sizes))
 
 
 def counted_tokens(tokens: int, rows: int) -> str:
-    """`560 tokens × 4`: the tokens of each text, and how many texts where there are several."""
+    """Return for example `560 tokens × 4`: the tokens per text, and the number of texts if there are several."""
     told = count(tokens, "token")
     return tr("{tokens} × {rows}").format(tokens=told, rows=rows) if rows > 1 else told
 
 
 def has_room(needed: int, free: int) -> bool:
-    """Whether so many bytes fit into those that are free, with a tenth to spare for what is computed on the way."""
+    """Return whether the needed bytes fit into the free ones with a tenth to spare for activations."""
     return needed * 1.1 < free
 
 
@@ -240,7 +241,7 @@ def _cache_bytes(entry: ModelEntry, tokens: int, element_bytes: int) -> int:
 
 
 def free_memory() -> int:
-    """Bytes of memory that can be had without swapping; a large guess where the system does not tell."""
+    """Return the bytes of memory available without swapping; a large guess if the system does not report it."""
     try:
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
             if line.startswith("MemAvailable:"):

@@ -1,4 +1,4 @@
-"""Reading the files of a model folder, which anybody may have made: regular files only, of a size that can be."""
+"""Read files of a model folder from any source: only regular files of a plausible size."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ JsonObject: TypeAlias = "dict[str, Json]"
 CONFIG_BYTES = 16 * 2**20
 INDEX_BYTES = 256 * 2**20
 _MAX_BYTES = {".json": 2**30, ".jinja": 2**20, ".txt": 2**30, ".py": 2**24}
-"""Bytes that a file with such a name may have; weights may have any number."""
+"""Maximum bytes of files by suffix; weights are unlimited."""
 _MAX_DEPTH = 64
-"""Levels of brackets. Libraries copy what they read by recursion, and Python ends after about a thousand calls."""
+"""Maximum nesting of brackets. Libraries copy JSON recursively, and Python stops after about a thousand calls."""
 
 
 def is_file(file: Path) -> bool:
-    """Whether a regular file is there; never raises, whatever the name."""
+    """Return whether a regular file exists; never raises, whatever the name."""
     return os.path.isfile(file)
 
 
 def exists(path: Path) -> bool:
-    """Return whether anything is there. Never raises, not even in a folder that may not be read."""
+    """Return whether the path exists. Never raises, not even in an unreadable folder."""
     return os.path.exists(path)
 
 
 def size_of(file: Path) -> int:
-    """Bytes of a file; 0 where there is none, or none that may be asked."""
+    """Return the size of a file in bytes; 0 if it is missing or inaccessible."""
     try:
         return file.stat().st_size
     except (OSError, ValueError):
@@ -48,7 +48,7 @@ def size_of(file: Path) -> int:
 
 
 def read_bytes(file: Path, limit: int) -> bytes:
-    """The whole of a regular file. Raises FileNotFoundError, and ModelFileError for whatever else is wrong."""
+    """Read a regular file. Raises FileNotFoundError, and ModelFileError for any other problem."""
     try:
         about = file.stat()
         if (reason := _unreadable_reason(file, about, limit)) is not None:
@@ -61,28 +61,27 @@ def read_bytes(file: Path, limit: int) -> bytes:
 
 
 def read_json(file: Path, limit: int = CONFIG_BYTES) -> JsonObject:
-    """The JSON object in a file. Raises FileNotFoundError, and ModelFileError for whatever else is wrong."""
+    """Read the JSON object in a file. Raises FileNotFoundError, and ModelFileError for any other problem."""
     try:
         data = json.loads(read_bytes(file, limit).decode("utf-8"))
     except (ValueError, RecursionError, MemoryError) as error:
         raise _unreadable_error(file, tr("not readable JSON: {error}").format(error=error)) from None
     if not isinstance(data, dict):
-        raise _unreadable_error(file, tr("it does not hold a JSON object"))
+        raise _unreadable_error(file, tr("it does not contain a JSON object"))
     if _depth(data) > _MAX_DEPTH:
-        raise _unreadable_error(file, tr("its brackets are nested more than {most} deep").format(most=_MAX_DEPTH))
+        raise _unreadable_error(file, tr("it is nested more than {most} levels deep").format(most=_MAX_DEPTH))
     return data
 
 
 def check_folder(path: Path) -> None:
-    """That everything a library may open here is a regular file of a possible size. Raises ModelFileError.
+    """Check that every file that a library may open is a regular file of a plausible size. Raises ModelFileError.
 
-    Libraries open files of a folder by their names: a named pipe among them would wait for ever, a device would never
-    end.
+    Libraries open files of a folder by name: a named pipe would block forever, and a device would never end.
     """
     for file in _contents(path):
         try:
             about = file.stat()
-        except OSError:  # a link to nowhere is a missing file
+        except OSError:  # a dangling link counts as a missing file
             continue
         if stat.S_ISDIR(about.st_mode) and not file.suffix:
             continue
@@ -100,7 +99,7 @@ def _contents(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise ModelFileError(
             tr("The folder {path} cannot be read: {reason}.").format(path=path, reason=error.strerror or error),
-            tr("Check its permissions, or choose another."),
+            tr("Check its permissions, or choose another folder."),
         ) from error
 
 
@@ -110,10 +109,10 @@ def _unreadable_reason(file: Path, about: os.stat_result, limit: int) -> str | N
     if not stat.S_ISREG(about.st_mode):
         return tr("it is a pipe, a socket or a device, not a regular file")
     if about.st_size > limit:
-        return tr("it has {st_size:,} bytes, more than the {limit:,} that such a file may have").format(
+        return tr("it has {st_size:,} bytes, more than the {limit:,} allowed for such a file").format(
             st_size=about.st_size, limit=limit
         )
-    return None if os.access(file, os.R_OK) else tr("it may not be read (permission denied)")
+    return None if os.access(file, os.R_OK) else tr("permission to read it was denied")
 
 
 def _unreadable_error(file: Path, reason: str) -> ModelFileError:
@@ -123,7 +122,7 @@ def _unreadable_error(file: Path, reason: str) -> ModelFileError:
 
 
 def _depth(data: Json) -> int:
-    """Levels of nesting, without recursion."""
+    """Return the nesting depth, without recursion."""
     level, depth = [data], 0
     while level and depth <= _MAX_DEPTH:
         depth += 1
@@ -136,42 +135,42 @@ def _children(value: Json) -> Iterable[Json]:
 
 
 _HEADER_BYTES = 100_000_000
-"""The longest header that safetensors itself reads."""
+"""Maximum header size that safetensors reads."""
 
 
 class WeightFiles(NamedTuple):
-    """The files weights come from; `pickled` when no safetensors were found."""
+    """The weight files of a model; `pickled` if there are no safetensors files."""
 
     files: tuple[Path, ...]
     pickled: bool
 
     @property
     def bytes(self) -> int:
-        """Of all files that are there."""
+        """Total size of all existing files."""
         return sum(size_of(file) for file in self.files)
 
 
 class WeightTotals(NamedTuple):
-    """What the headers promise: tensors, and the numbers in all of them."""
+    """Totals in the headers: tensors, and numbers in all of them."""
 
     tensors: int
     numbers: int
 
 
 class TensorHeader(TypedDict):
-    """What a safetensors header says of one tensor."""
+    """Entry of a tensor in a safetensors header."""
 
     shape: list[int]
     data_offsets: list[int]
-    """Its first byte and the one behind its last, counted from the header's end."""
+    """Its first byte and the one after its last, counted from the end of the header."""
     dtype: NotRequired[str]
-    """As safetensors calls it: F32, BF16 …"""
+    """safetensors' name of the dtype: F32, BF16 …"""
 
 
 def find_weights(path: Path) -> WeightFiles:
-    """Safetensors if there are any, pickled files otherwise; shards by their index, missing ones included.
+    """Find safetensors files, or else pickled files; shards are listed by their index, including missing ones.
 
-    Raises CorruptWeightsError when the index cannot be used.
+    Raises CorruptWeightsError if the index is invalid.
     """
     for stem, suffix in (("model", "safetensors"), ("pytorch_model", "bin")):
         index, single = path / f"{stem}.{suffix}.index.json", path / f"{stem}.{suffix}"
@@ -183,7 +182,7 @@ def find_weights(path: Path) -> WeightFiles:
 
 
 def shard_names(index: Path) -> list[str]:
-    """The files that an index of weights names. Raises CorruptWeightsError."""
+    """Return the files listed in a weights index. Raises CorruptWeightsError."""
     try:
         named = read_json(index, INDEX_BYTES).get("weight_map")
     except (ModelFileError, FileNotFoundError) as error:
@@ -191,7 +190,7 @@ def shard_names(index: Path) -> list[str]:
     names = [name for name in named.values() if _is_file_name(name)] if isinstance(named, dict) else []
     if not isinstance(named, dict) or not named or len(names) < len(named):
         raise CorruptWeightsError(
-            tr("The weights index {index} does not say which file holds which tensor (weight_map).").format(
+            tr("The weights index {index} does not list which file contains which tensor (weight_map).").format(
                 index=index.name
             ),
             tr("Copy or download the file again."),
@@ -200,12 +199,12 @@ def shard_names(index: Path) -> list[str]:
 
 
 def _is_file_name(name: object) -> TypeGuard[str]:
-    """A file of the same folder."""
+    """Return whether it is the name of a file in the same folder."""
     return isinstance(name, str) and bool(name) and Path(name).name == name and "\0" not in name
 
 
 def count_stored(weights: WeightFiles) -> WeightTotals | None:
-    """By the safetensors headers; None where they cannot be read."""
+    """Return the totals of the safetensors headers; None if a header is unreadable."""
     if weights.pickled or not weights.files:
         return None
     counts = [_count_quickly(file) for file in weights.files]
@@ -223,7 +222,7 @@ _Size: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
 
 
 class _HeaderEntry(msgspec.Struct):
-    """What is counted of a tensor; also reads `__metadata__`, which has neither."""
+    """The counted fields of a tensor; also matches `__metadata__`, which has neither."""
 
     shape: list[_Size] | msgspec.UnsetType = msgspec.UNSET
     data_offsets: tuple[_Size, _Size] | msgspec.UnsetType = msgspec.UNSET
@@ -233,10 +232,10 @@ _decode_header = msgspec.json.Decoder(dict[str, _HeaderEntry]).decode
 
 
 def _count_quickly(file: Path) -> WeightTotals | None:
-    """What one header promises; None where it is not as most are, and has to be read with more care."""
+    """Return the totals of one header; None if it is unusual and needs the slower reader."""
     try:
         about = os.stat(file)
-        if not stat.S_ISREG(about.st_mode):  # to open a pipe would wait for ever
+        if not stat.S_ISREG(about.st_mode):  # opening a pipe would block forever
             return None
         with open(file, "rb") as stream:
             length = int.from_bytes(stream.read(8), "little")
@@ -255,7 +254,7 @@ def _count_quickly(file: Path) -> WeightTotals | None:
 
 
 def read_header(file: Path) -> dict[str, TensorHeader] | None:
-    """A safetensors file's entries by name, each with a shape and data_offsets of whole numbers; None for any other."""
+    """Return a safetensors file's entries by name, each with a valid shape and data_offsets; None for an invalid file."""
     if not is_file(file):
         return None
     try:
@@ -271,7 +270,7 @@ def read_header(file: Path) -> dict[str, TensorHeader] | None:
 
 
 def _are_valid_entries(header: dict[str, object]) -> TypeGuard[dict[str, TensorHeader]]:
-    """All at once: a model has hundreds, and each list of models asks for all of theirs."""
+    """Validate all entries at once: a model has hundreds, and every model list checks all of them."""
     entries = [entry for entry in header.values() if isinstance(entry, dict)]
     shapes, offsets = ([entry.get(key) for entry in entries] for key in ("shape", "data_offsets"))
     lists = [numbers for numbers in (*shapes, *offsets) if isinstance(numbers, list)]
@@ -282,38 +281,38 @@ def _are_valid_entries(header: dict[str, object]) -> TypeGuard[dict[str, TensorH
 
 
 def damage_description(file: Path) -> str:
-    """What is wrong with a file that safetensors cannot open, as far as its header still tells."""
+    """Return what is wrong with a file that safetensors cannot open, as far as its header is readable."""
     size, header = size_of(file), read_header(file)
     if header is None:
-        return tr("its header cannot be read ({size:,} bytes in all)").format(size=size)
+        return tr("its header cannot be read ({size:,} bytes in total)").format(size=size)
     with file.open("rb") as stream:
         length = int.from_bytes(stream.read(8), "little")
     expected = 8 + length + max((entry["data_offsets"][1] for entry in header.values()), default=0)
-    return tr("{size:,} of {expected:,} bytes are there").format(size=size, expected=expected)
+    return tr("only {size:,} of {expected:,} bytes are present").format(size=size, expected=expected)
 
 
 _PROGRAMMING_ERRORS = (
     TypeError, AttributeError, KeyError, IndexError, NameError, ZeroDivisionError, OverflowError, RecursionError,
     AssertionError, UnboundLocalError, StopIteration,
 )  # fmt: skip
-"""What Python itself raises says how a program went wrong, not what is wrong with a file."""
+"""Python's own exceptions describe a programming error, not what is wrong with a file."""
 _CLASS = re.compile(r"^(?:[A-Z]\w*(?:Error|Exception)): ")
 _MAX_LENGTH = 300
 
 
 def readable_reason(error: BaseException) -> str:
-    """A clause that says why, to stand behind a colon; the whole of `error` belongs into an error's `details`."""
+    """Return a clause that gives the reason, to follow a colon; the full `error` belongs into an error's `details`."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if isinstance(error, KeyError) and error.args:
         name = str(error.args[0])
-        return name[:_MAX_LENGTH] if " " in name else tr("“{name}” is missing, or not known").format(name=name[:60])
+        return name[:_MAX_LENGTH] if " " in name else tr("“{name}” is missing or unknown").format(name=name[:60])
     if isinstance(error, UnicodeDecodeError):
-        return tr("it holds what is no text (UTF-8)")
+        return tr("it contains bytes that are not text (UTF-8)")
     if type(error) in _PROGRAMMING_ERRORS or not lines:
-        return tr("a value in it is missing, or of a kind that cannot stand there")
+        return tr("a value in it is missing or has the wrong type")
     return _CLASS.sub("", lines[-1])[:_MAX_LENGTH]
 
 
 def full_message(error: BaseException) -> str:
-    """What it says, with its kind, for those who look into the details."""
+    """Return the full message with the exception type, for the details of an error."""
     return f"{type(error).__name__}: {error}"

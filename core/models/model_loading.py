@@ -1,4 +1,4 @@
-"""From a folder to a module: safetensors only, no code of the model's own, unless explicitly allowed."""
+"""Load a module from a folder: only safetensors and none of the model's own code, unless explicitly allowed."""
 
 from __future__ import annotations
 
@@ -44,10 +44,11 @@ def load_network(
     plan: ModelPlan, dtype: torch.dtype, device: torch.device, allow_pickle: bool, packed: str | None = None,
     disk_offload: DiskOffload | None = None,
 ) -> Network:  # fmt: skip
-    """The module with its weights, on its device, ready to run; `packed`: int8 or int4, in which they are kept;
-    `disk_offload`: the layers that stay on the disk.
+    """Load the module with its weights on its device, ready to run.
 
-    Raises ModelError subclasses and OutOfMemoryError.
+    `packed`: int8 or int4, the format of the weights; `disk_offload`: the layers that stay on disk. Raises ModelError
+    subclasses and
+    OutOfMemoryError.
     """
     path = plan.path
     _check_generation_config(path)
@@ -63,7 +64,7 @@ def load_network(
         ready: Network = _move_to(network, device).eval()
     except UnpackableError:
         raise
-    except Exception as error:  # pickles, headers and checkpoints of other libraries fail in ways of their own
+    except Exception as error:  # pickles, headers and checkpoints of other libraries raise many exception types
         log.debug("weights of %s", path, exc_info=True)
         raise _loading_error(error, path) from error
     _check_complete(report, path)
@@ -71,7 +72,7 @@ def load_network(
 
 
 def _move_to(network: Any, device: torch.device) -> Any:
-    """As torch's own `to`, whose annotation transformers hides."""
+    """Move the module with torch's `to`, whose annotation transformers hides."""
     return network.to(device)
 
 
@@ -90,7 +91,7 @@ def _read_network(
 
 
 def _check_generation_config(path: Path) -> None:
-    remedy = tr("Correct or delete the file; the model can do without it.")
+    remedy = tr("Correct or delete the file; the model works without it.")
     try:
         read_json(path / "generation_config.json")
         GenerationConfig.from_pretrained(path, local_files_only=True)
@@ -98,7 +99,7 @@ def _check_generation_config(path: Path) -> None:
         return
     except ModelFileError as error:
         raise ConfigInvalidError(error.cause, remedy) from error
-    except Exception as error:  # what transformers finds in its values, each kind in a way of its own
+    except Exception as error:  # transformers raises various exceptions for invalid values
         raise ConfigInvalidError(
             tr("The generation_config.json of {model} cannot be used: {reason}").format(
                 model=path.name, reason=readable_reason(error)
@@ -112,14 +113,14 @@ def _check_weights(path: Path, allow_pickle: bool) -> WeightFiles:
     weights = find_weights(path)
     if not weights.files:
         raise CorruptWeightsError(
-            tr("{path} holds no weights (no *.safetensors file).").format(path=path),
-            tr("Copy or download the model again, whole."),
+            tr("{path} contains no weights (no *.safetensors file).").format(path=path),
+            tr("Copy or download the complete model again."),
         )
     if weights.pickled and not allow_pickle:
         raise PickledWeightsError(
-            tr("{model} has only pickled weights ({file}). Loading a pickle can run any code in it.").format(
-                model=path.name, file=weights.files[0].name
-            ),
+            tr(
+                "{model} has only pickled weights ({file}). A pickle file can run arbitrary code when it is loaded."
+            ).format(model=path.name, file=weights.files[0].name),
             tr("Allow it for this model if you trust its source, or convert the weights to safetensors."),
         )
     for file in weights.files:
@@ -128,11 +129,11 @@ def _check_weights(path: Path, allow_pickle: bool) -> WeightFiles:
 
 
 def _check_file(file: Path, pickled: bool) -> None:
-    """That it is there; of safetensors, that its header and the size it promises agree with the file's own."""
+    """Check that the file exists; for safetensors, that its header and size are consistent."""
     if not is_file(file):
         raise CorruptWeightsError(
             tr("The weights file {file} is missing from {folder}.").format(file=file.name, folder=file.parent),
-            tr("Copy or download the model again, whole."),
+            tr("Copy or download the complete model again."),
         )
     if pickled:
         return
@@ -157,15 +158,15 @@ def _check_complete(report: LoadingReport, path: Path) -> None:
     names = ", ".join([*missing, *shapes][:3])
     raise CorruptWeightsError(
         tr(
-            "The weights in {file} do not fit its config.json: {missing} tensors missing, {shapes} of "
-            "another shape ({names} …)."
+            "The weights in {file} do not match its config.json: {missing} tensors are missing, "
+            "{shapes} have another shape ({names} …)."
         ).format(file=path.name, missing=len(missing), shapes=len(shapes), names=names),
-        tr("Copy or download the model again, whole."),
+        tr("Copy or download the complete model again."),
     )
 
 
 def _parameter_name(found: str | tuple[object, ...]) -> str:
-    """A parameter's name; one of another shape comes with both shapes."""
+    """Return a parameter's name; mismatched ones come as tuples with both shapes."""
     return str(found[0] if isinstance(found, tuple) else found)
 
 
@@ -173,7 +174,7 @@ def _loading_error(error: Exception, path: Path) -> Exception:
     if is_out_of_memory(error):
         return ModelTooLargeError(
             tr("{file} does not fit into memory.").format(file=path.name),
-            tr("Have what does not fit read from the disk, choose a smaller model or number type, or free memory."),
+            tr("Offload layers to disk, choose a smaller model or dtype, or free memory."),
             str(error),
         )
     if isinstance(error, ImportError):
@@ -185,7 +186,7 @@ def _loading_error(error: Exception, path: Path) -> Exception:
             str(error),
         )
     return CorruptWeightsError(
-        tr("The weights in {file} cannot be read, or do not fit its config.json.").format(file=path.name),
-        tr("Copy or download the model again, whole."),
+        tr("The weights in {file} cannot be read, or do not match its config.json.").format(file=path.name),
+        tr("Copy or download the complete model again."),
         full_message(error),
     )

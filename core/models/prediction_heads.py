@@ -1,4 +1,4 @@
-"""What drafting asks of heads that read hidden states, whatever checkpoint they come from."""
+"""Interface of prediction heads that read hidden states, whatever checkpoint they come from."""
 
 from __future__ import annotations
 
@@ -25,28 +25,29 @@ from resources.language import tr
 
 
 class PredictionHeads(Protocol):
-    """One small decoder layer or several, in the model's own width, embedding and output head shared with it."""
+    """One or more small decoder layers of the model's width that share its embedding and output head."""
 
     count: int
-    """How many follow one another; a single one is used again and again on its own guesses."""
+    """Number of consecutive heads; a single head is applied repeatedly to its own guesses."""
     weight_count: int
-    """Without what is the model's."""
+    """Number of weights, without those shared with the model."""
     readable_ids: int
-    """Token ids that their embedding has a row for."""
+    """Number of token ids in their embedding."""
     windows: tuple[int | None, ...]
-    """Tokens that each one's attention sees; None for all."""
+    """Attention window of each head in tokens; None for unlimited."""
 
     def read(
         self, head: int, ids: torch.Tensor, states: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor,
         cache: Cache,
     ) -> torch.Tensor:  # fmt: skip
-        """States [1, n, D] behind tokens ids [1, n], each beside the state [1, n, D] of the token before it.
+        """Return the states [1, n, D] after tokens ids [1, n], each combined with the state [1, n, D] of the token
+        before it.
 
         `mask` [1, 1, n, rows + n] is additive; the cache's layer `head` grows by n rows.
         """
 
     def scores(self, states: torch.Tensor) -> torch.Tensor:
-        """Float32 logits [n, V] of states [1, n, D]."""
+        """Return float32 logits [n, V] of states [1, n, D]."""
 
 
 Tensors = Mapping[str, torch.Tensor]
@@ -54,13 +55,13 @@ _LAYER = "layers.0."
 
 
 class EagleHead:
-    """The head of one folder, for one model."""
+    """The EAGLE head of one folder, attached to one model."""
 
     count: int = 1
     windows: tuple[int | None, ...] = (None,)
 
     def __init__(self, model: LoadedModel, config: PreTrainedConfig, tensors: Tensors) -> None:
-        """Raises ValueError or RuntimeError where the tensors are not those of such a head."""
+        """Raise ValueError or RuntimeError if the tensors are not those of an EAGLE head."""
         blank = AutoModel.from_config(config)
         self._rotary, self._layer = blank.rotary_emb.to(model.device), _load_layer(blank.layers[0], tensors)
         self._join = _load_projection(tensors, model.config.hidden_size)
@@ -77,7 +78,7 @@ class EagleHead:
         self, head: int, ids: torch.Tensor, states: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor,
         cache: Cache,
     ) -> torch.Tensor:  # fmt: skip
-        """As of `Heads`."""
+        """Implement `PredictionHeads.read`."""
         joined = self._join(torch.cat([self._embed(ids), states], -1))
         found = self._layer(
             joined, attention_mask=mask, position_ids=positions,
@@ -87,13 +88,13 @@ class EagleHead:
         return state
 
     def scores(self, states: torch.Tensor) -> torch.Tensor:
-        """As of `Heads`."""
+        """Implement `PredictionHeads.scores`."""
         logits: torch.Tensor = self._head(states)
         return logits[0].float()
 
 
 def load_eagle_head(model: LoadedModel, folder: Path) -> EagleHead:
-    """Read once and kept with the model. Raises StrategyError where it is no head for the model."""
+    """Load the head once and cache it with the model. Raises StrategyError if it does not fit the model."""
     key = f"eagle/{folder}"
     if key not in model.remembered:
         try:
@@ -108,14 +109,14 @@ def load_eagle_head(model: LoadedModel, folder: Path) -> EagleHead:
         if reason:
             raise StrategyError(
                 tr("The draft head in {folder} cannot be read: {reason}").format(folder=folder, reason=reason),
-                tr("Name the folder of an EAGLE head that was made for {model}.").format(model=model.name),
+                tr("Enter the folder of an EAGLE head made for {model}.").format(model=model.name),
             )
     head: EagleHead = model.remembered[key]
     return head
 
 
 def _head_config(model: LoadedModel, folder: Path) -> PreTrainedConfig:
-    """The head's own, for one layer and next to no words: those are the model's."""
+    """Return the head's config, reduced to one layer and a vocabulary of one, because the model's embedding is used."""
     config: PreTrainedConfig = AutoConfig.from_pretrained(folder, local_files_only=True)
     config.num_hidden_layers, config.vocab_size, config.pad_token_id = 1, 1, None
     config._attn_implementation = model.model.config._attn_implementation
@@ -123,7 +124,7 @@ def _head_config(model: LoadedModel, folder: Path) -> PreTrainedConfig:
 
 
 def _load_tensors(folder: Path) -> Tensors:
-    """Of all its files; pickled ones, as EAGLE's are, by torch's reader that runs no code."""
+    """Return the tensors of all files; pickled files, which EAGLE uses, are loaded with `weights_only`."""
     files, pickled = find_weights(folder)
     found: dict[str, torch.Tensor] = {}
     for file in files:
@@ -132,7 +133,7 @@ def _load_tensors(folder: Path) -> Tensors:
 
 
 def _load_layer(layer: nn.Module, tensors: Tensors) -> nn.Module:
-    """With its weights; the first norm is left out where EAGLE's checkpoint has none."""
+    """Load the layer's weights; drop the first norm if the checkpoint has none, as EAGLE's do."""
     own = {name.removeprefix(_LAYER): value for name, value in tensors.items() if name.startswith(_LAYER)}
     if "input_layernorm.weight" not in own:
         layer._modules["input_layernorm"] = nn.Identity()
@@ -141,13 +142,13 @@ def _load_layer(layer: nn.Module, tensors: Tensors) -> nn.Module:
 
 
 def _make_embedding(table: torch.Tensor) -> nn.Embedding:
-    """Of a table [V, D] of its own."""
+    """Return an embedding of the given table [V, D]."""
     words, width = table.shape
     return nn.Embedding(words, width, _weight=table)
 
 
 def _load_projection(tensors: Tensors, width: int) -> nn.Linear:
-    """[token's embedding, state] → state. Raises ValueError for another shape."""
+    """Return the projection [token embedding, state] → state. Raises ValueError for another shape."""
     weight, bias = tensors["fc.weight"], tensors.get("fc.bias")
     if weight.shape != (width, 2 * width):
         raise ValueError(tr("fc.weight has the shape {shape}.").format(shape=tuple(weight.shape)))
@@ -160,7 +161,10 @@ _SUPPORTED_LAYERS = {"full_attention", "sliding_attention"}
 
 
 class MtpHeads:
-    """DeepSeek-V3, GLM-4-MoE and their like: state and embedding normalized, projected, through one layer each."""
+    """MTP heads of DeepSeek-V3, GLM-4-MoE and similar models.
+
+    State and embedding are normalized, projected, and passed through one layer per head.
+    """
 
     def __init__(self, network: Any) -> None:
         self._network = network
@@ -174,7 +178,7 @@ class MtpHeads:
         self, head: int, ids: torch.Tensor, states: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor,
         cache: Cache,
     ) -> torch.Tensor:  # fmt: skip
-        """As of `Heads`."""
+        """Implement `PredictionHeads.read`."""
         network = self._network
         embedded = network.embed_tokens(ids)
         angles = None
@@ -189,13 +193,13 @@ class MtpHeads:
         return network.shared_post_norm(found) if network.use_shared_post_norm else found
 
     def scores(self, states: torch.Tensor) -> torch.Tensor:
-        """As of `Heads`."""
+        """Implement `PredictionHeads.scores`."""
         logits: torch.Tensor = self._network._project_to_logits(states)
         return logits[0].float()
 
 
 def load_mtp_heads(model: LoadedModel) -> MtpHeads:
-    """Read once and kept with the model. Raises StrategyError where they cannot be."""
+    """Load the heads once and cache them with the model. Raises StrategyError if they cannot be loaded."""
     if "mtp" not in model.remembered:
         held = checkpoint_heads(model)
         assert held is not None
@@ -214,7 +218,7 @@ def load_mtp_heads(model: LoadedModel) -> MtpHeads:
 
 def _unreadable_error(model: LoadedModel, error: Exception) -> StrategyError:
     return StrategyError(
-        tr("The heads for several tokens (MTP) of {model} cannot be read: {reason}").format(
+        tr("The multi-token prediction heads (MTP) of {model} cannot be read: {reason}").format(
             model=model.name, reason=str(error).splitlines()[0]
         ),
         tr("Draft with a small model, with the model's own first layers (early exit), or with lookahead."),
@@ -222,14 +226,14 @@ def _unreadable_error(model: LoadedModel, error: Exception) -> StrategyError:
 
 
 def _check_layer_types(config: PreTrainedConfig) -> None:
-    """Raises ValueError for a layer whose memory cannot be cut."""
+    """Raise ValueError for a layer whose cache cannot be cropped."""
     for kind in getattr(config, "layer_types", None) or ():
         if kind not in _SUPPORTED_LAYERS:
-            raise ValueError(tr("a layer of the kind {kind} keeps a state.").format(kind=kind))
+            raise ValueError(tr("a layer of type {kind} keeps a state.").format(kind=kind))
 
 
 def _network_with_heads(model: LoadedModel, held: CheckpointHeads) -> Any:
-    """The model's network, every module its own, that knows how many heads there are and what they are called."""
+    """Return a copy of the model's network that shares its modules and whose config describes the heads."""
     network = copy.copy(model.model)
     config = copy.deepcopy(model.model.config)
     config.name_or_path = str(model.path or config.name_or_path)

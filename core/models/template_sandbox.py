@@ -1,7 +1,7 @@
-"""Jinja's sandbox with a meter in it: loops, calls, filters, operators, comparisons and output all pay.
+"""Jinja's sandbox with a budget: loops, calls, filters, operators, comparisons and output are charged.
 
-What a template may do is what transformers lets it do (its own environment has no limits): the same extensions, the
-same functions. A few filters for web pages are missing.
+Templates may use what transformers allows (its own environment has no limits): the same extensions and functions,
+except a few filters for web pages.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
     from jinja2.parser import Parser
 
 _SECONDS = 5.0
-"""Of processor time."""
+"""Processor time."""
 _ITEM, _PRODUCT = 8, 2**12
-"""Units of looking at one item of a container; bits of two factors that cost one unit together."""
+"""Units for inspecting one item of a container; product of factor bits that costs one unit."""
 _CHECK, _STEP = 20_000, 100
-"""The clock is read after so many units; each payment counts as some, however small it is."""
+"""The clock is read after this many units; every charge counts at least as a step."""
 _DIGITS = re.compile(r"\d+")
 _CONTAINERS = (list, tuple, set, frozenset, KeysView, ValuesView, ItemsView)
 
 
 class TemplateLimitError(TemplateError):
-    """A template asked for more time or text than any chat needs."""
+    """A template needs more time or text than allowed."""
 
 
 class TemplateBudget:
-    """Units are characters, and steps of a program; what is left can only fall."""
+    """A budget of units, which are characters and program steps. It can only decrease."""
 
     def __init__(self, units: int) -> None:
         self._left = units
@@ -51,11 +51,13 @@ class TemplateBudget:
         self._deadline = time.thread_time() + _SECONDS
 
     def charge(self, units: int) -> None:
-        """Pay. Raises TemplateLimitError when that is more than is left, or when this thread has used up its processor
-        time: the time of other threads and programs does not count."""
+        """Charge `units`. Raises TemplateLimitError if the budget or the thread's processor time is exceeded.
+
+        The time of other threads and programs does not count.
+        """
         self._left -= units
         if self._left < 0:
-            raise TemplateLimitError(tr("it makes more text, or takes more steps, than any chat needs"))
+            raise TemplateLimitError(tr("it produces more text or takes more steps than any chat needs"))
         self._unchecked += _STEP + units
         if self._unchecked < _CHECK:
             return
@@ -64,15 +66,17 @@ class TemplateBudget:
             raise TemplateLimitError(tr("it takes longer than {seconds:g} seconds").format(seconds=_SECONDS))
 
     def charge_copy(self, value: object) -> None:
-        """Pay for a copy of a sequence: its items are not copied."""
+        """Charge for a shallow copy of a sequence."""
         if isinstance(value, (list, tuple)):
             self.charge(1 + len(value))
         else:
             self.charge_read(value)
 
     def charge_read(self, *values: object) -> int:
-        """Pay for reading values whole, and say what that cost. Things inside count as often as they are reached: a
-        list that holds itself twice, and that twice again, is as heavy as it would be long if it were printed."""
+        """Charge for reading values fully, and return the cost. Nested values count each time they are reached.
+
+        A list that contains itself twice, and that list twice again, costs as much as its printed length.
+        """
         total, waiting = 0, list(values)
         count = len(waiting)
         while waiting:
@@ -90,20 +94,22 @@ class TemplateBudget:
         return total
 
     def charge_repeated(self, value: object, others: Iterable[object]) -> None:
-        """Pay for an operation that may repeat what it is given once for each part of `value`, or as often as a number
-        says: padding, formatting, joining."""
+        """Charge for an operation that may repeat its arguments for each part of `value`, or as often as a number says:
+        padding,
+        formatting, joining.
+        """
         others = list(others)
         amount = sum(abs(int(number)) for number in _numbers(others)) + _widths((value, *others))
         self.charge(self.charge_read(value) * (1 + self.charge_read(*others) + amount))
 
     def charge_replace(self, text: str, old: object, new: object) -> None:
-        """Pay for a text in which one text is replaced by another, wherever it stands."""
+        """Charge for replacing every occurrence of one text by another."""
         self.charge(1 + len(text))
         if isinstance(old, str) and isinstance(new, str):
             self.charge(text.count(old) * len(new))
 
     def charge_operator(self, operator: str, left: object, right: object) -> None:
-        """Pay for `left operator right`."""
+        """Charge for `left operator right`."""
         if operator == "*" and isinstance(left, Sequence) != isinstance(right, Sequence):
             text, times = (left, right) if isinstance(left, Sequence) else (right, left)
             self.charge(self.charge_read(text) * max(1, int(times) if isinstance(times, int) else 1))
@@ -131,32 +137,32 @@ def _numbers(values: Iterable[object]) -> list[int | float]:
 
 
 def _widths(values: Iterable[object]) -> int:
-    """Numbers that stand in format strings (`%1000d`, `{:>1000}`), where they mean widths."""
+    """Return the sum of numbers in format strings (`%1000d`, `{:>1000}`), where they are widths."""
     formats = [value for value in values if isinstance(value, str) and ("%" in value or "{" in value)]
     return sum(int(digits[:12]) for text in formats for digits in _DIGITS.findall(text))
 
 
 BUDGET: ContextVar[TemplateBudget] = ContextVar("meter")
-"""Of the template that is being compiled or rendered."""
+"""Budget of the template being compiled or rendered."""
 _WEIGH, _LOOP = "_weigh", "_loop"
 _MACRO, _ITERATION = 300, 16
-"""Units of calling a macro and of one round of a loop, whatever stands in them."""
+"""Units for calling a macro and for one loop iteration, whatever they contain."""
 _FOR_WEB_PAGES = ("urlize", "striptags", "xmlattr", "pprint")
 _MULTIPLYING = {
     "replace", "join", "indent", "center", "format", "tojson", "wordwrap", "batch", "slice", "round", "map",
 }  # fmt: skip
-"""Filters whose result may be longer than all that they are given together."""
+"""Filters whose result may be longer than all their inputs together."""
 _LINEAR = {
     "capitalize", "casefold", "copy", "count", "endswith", "find", "get", "index", "isalnum", "isalpha", "isdigit",
     "islower", "isspace", "istitle", "isupper", "items", "keys", "lower", "lstrip", "partition", "removeprefix",
     "removesuffix", "rfind", "rindex", "rpartition", "rsplit", "rstrip", "split", "splitlines", "startswith", "strip",
     "swapcase", "title", "upper", "values",
 }  # fmt: skip
-"""Methods whose result is no longer than what they are called on; of all others the worst is believed."""
+"""Methods whose result is no longer than their object; for all others the worst case is assumed."""
 
 
 class _ChargeInserter(NodeTransformer):
-    """Puts the meter where jinja itself has no place for it: around loops, comparisons and what is put together."""
+    """Adds charges where jinja has no hook: around loops, comparisons and concatenations."""
 
     def visit_For(self, node: nodes.For) -> nodes.For:
         self.generic_visit(node)
@@ -187,18 +193,18 @@ class _ChargeInserter(NodeTransformer):
 
 
 class _Generation(Extension):
-    """`{% generation %}` marks what the assistant wrote, for training; here its text is all that matters."""
+    """Supports `{% generation %}`, which marks assistant text for training; here its text is rendered unchanged."""
 
     tags = {"generation"}  # noqa: RUF012 (as jinja declares it)
 
     def parse(self, parser: Parser) -> list[nodes.Node]:
-        """The text between the marks, as it is."""
+        """Return the nodes between the tags."""
         next(parser.stream)
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 
 class _Namespace(Namespace):
-    """Jinja's, without names that reach into Python."""
+    """Jinja's namespace without names that reach into Python."""
 
     def __init__(self, /, *args: Mapping[str, object], **kwargs: object) -> None:
         attributes = dict(*args, **kwargs)
@@ -211,12 +217,12 @@ class _Namespace(Namespace):
         super().__setitem__(name, value)
 
     def __repr__(self) -> str:
-        return "<Namespace>"  # its values were never weighed together
+        return "<Namespace>"  # its values were never charged together
 
 
 def _check_name(name: object) -> None:
     if isinstance(name, str) and name.startswith("_"):
-        raise SecurityError(tr("a namespace cannot hold {name!r}").format(name=name))
+        raise SecurityError(tr("a namespace cannot contain {name!r}").format(name=name))
 
 
 def _charged(node: nodes.Expr) -> nodes.Expr:
@@ -233,7 +239,7 @@ def _charge_one(value: object) -> object:
 
 
 def _loop(values: Iterable[object]) -> Iterable[object]:
-    """What a loop goes over, paid for in advance where its length is known."""
+    """Return the values of a loop, charged in advance if their number is known."""
     meter = BUDGET.get()
     if isinstance(values, Sized):
         meter.charge(_ITERATION * len(values))
@@ -256,7 +262,7 @@ def _concat(pieces: Iterable[str]) -> str:
 
 
 def _charging(name: str, function: Callable[..., object]) -> Callable[..., object]:
-    """A filter or test that pays first. Some get the context before what they work on."""
+    """Return a filter or test that charges first. Some receive the context before their value."""
     skip = 1 if hasattr(function, "jinja_pass_arg") else 0
 
     @functools.wraps(function)
@@ -303,12 +309,12 @@ def _tojson(
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,
 ) -> str:
-    """As transformers writes it: jinja's own escapes what web pages would take for tags."""
+    """Write JSON as transformers does: jinja's own filter escapes HTML."""
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
 class MeteredEnvironment(ImmutableSandboxedEnvironment):
-    """Compiles and renders under the meter that `BUDGET` holds."""
+    """Compiles and renders templates under the budget in `BUDGET`."""
 
     concat = staticmethod(_concat)
     intercepted_binops = frozenset({"+", "-", "*", "/", "//", "%", "**"})
@@ -328,21 +334,21 @@ class MeteredEnvironment(ImmutableSandboxedEnvironment):
         }  # fmt: skip
 
     def call_binop(self, context: Context, operator: str, left: object, right: object) -> object:
-        """An operator of arithmetic, which also joins and repeats texts."""
+        """Charge for an arithmetic operator, which may also join or repeat texts."""
         BUDGET.get().charge_operator(operator, left, right)
         return super().call_binop(context, operator, left, right)
 
     def call(__self, __context: Context, __obj: Callable[..., object], *args: object, **kwargs: object) -> object:
-        """A function, a method or a macro."""
+        """Charge for calling a function, method or macro."""
         meter = BUDGET.get()
         if isinstance(__obj, (Macro, LoopContext)):
-            meter.charge(_MACRO)  # what it does with its arguments pays for itself
+            meter.charge(_MACRO)  # operations on its arguments are charged separately
         else:
             _charge_call(meter, __obj, [*args, *kwargs.values()])
         return super().call(__context, __obj, *args, **kwargs)
 
     def getitem(self, obj: object, argument: object) -> object:
-        """A slice is a copy; a key of many parts is read whole."""
+        """Charge for a slice as a copy, or for reading a nested key."""
         if isinstance(argument, slice):
             BUDGET.get().charge_copy(obj)
         else:

@@ -1,6 +1,6 @@
-"""Tokens as text: what each id stands for, and the text that a growing sequence of ids spells.
+"""Convert token ids to text: single tokens, and the text that a growing sequence of ids spells.
 
-Everything that turns ids into text goes through here: runs, prompts, beams, scores, grammars and stop strings.
+All conversions of ids to text use this module: runs, prompts, beams, scores, grammars and stop strings.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     class Network(PreTrainedModel):
-        """A model with a language-model head, and what is used here of transformers' `GenerationMixin`."""
+        """A model with a language-model head, and the parts of transformers' `GenerationMixin` that are used here."""
 
         @classmethod
         def _supports_default_dynamic_cache(cls) -> bool: ...
@@ -50,7 +50,7 @@ __all__ = [
 
 
 class Tokenizer(Protocol):
-    """What spelling asks of a tokenizer."""
+    """The tokenizer methods used to spell tokens."""
 
     @property
     def all_special_ids(self) -> list[int]: ...
@@ -62,29 +62,29 @@ class Tokenizer(Protocol):
 
 INCOMPLETE = "\ufffd"
 _WINDOW = 6
-"""Tokens before a new one that its text may depend on."""
+"""Number of preceding tokens on which the text of a new token may depend."""
 _MAX_TAIL = 16
-"""Tokens that are kept of a text's end, at most: the cost of a token stays constant."""
+"""Maximum number of tokens kept from the end of a text, so that the cost per token stays constant."""
 _MAX_CHARACTER_BYTES = 4
 _PREFIX = "abcdef"
-"""The text behind which `generate` spells a token to find stop strings in it."""
+"""Text after which `generate` spells a token to find stop strings in it."""
 
 _Utf8 = codecs.getincrementaldecoder("utf-8")
 
 
 def shown_bytes(text: str) -> str:
-    """Decoded with surrogateescape: every byte that belongs to no whole character is written as ⟨E2⟩."""
+    """Return text decoded with surrogateescape in which every byte of an incomplete character is written as ⟨E2⟩."""
     return "".join(f"⟨{ord(char) - 0xDC00:02X}⟩" if 0xDC80 <= ord(char) <= 0xDCFF else char for char in text)
 
 
 def _append(texts: list[str], rest: str) -> None:
-    """Bytes that nothing completed any more belong to the last token before."""
+    """Append the remaining incomplete bytes to the last token."""
     if rest and texts:
         texts[-1] += shown_bytes(rest)
 
 
 class TokenSpellings:
-    """What single token ids stand for, remembered."""
+    """Texts of single token ids, cached."""
 
     def __init__(self, tokenizer: Tokenizer | None) -> None:
         self._tokenizer: Any = tokenizer
@@ -94,7 +94,7 @@ class TokenSpellings:
         self._prefix: list[str] | None = None
         self.scheme = detect_scheme(tokenizer)
         self.special = special_ids(tokenizer)
-        """The ids that decoding skips."""
+        """Ids that decoding skips."""
         self._added = added_ids(tokenizer)
 
     def __getitem__(self, token: int) -> str:
@@ -104,8 +104,12 @@ class TokenSpellings:
         return piece
 
     def texts(self, ids: Sequence[int]) -> list[str]:
-        """What each of `ids` adds to the text that they spell. A character made of several tokens comes with the last
-        of them, bytes that belong to no whole character as ⟨E2⟩, and special tokens as they are."""
+        """Return what each of `ids` adds to the text they spell.
+
+        A character made of several tokens comes with the last of them, bytes of incomplete characters as ⟨E2⟩, and
+        special
+        tokens as they are.
+        """
         found = self._byte_texts(ids)
         if self._tokenizer is None or self.scheme.errors:
             return found
@@ -113,14 +117,14 @@ class TokenSpellings:
         own = "".join([text for token, text in zip(ids, found, strict=True) if self.data(token) is not None])
         whole = Decoder(self._tokenizer)(known)
         if own == whole or (own == f" {whole}" and own[1:2] == " "):
-            return found  # of several spaces at the start all are told: some tokenizers write one before every text
+            return found  # keep all leading spaces: some tokenizers write one before every text
         if own == f" {whole}":
             first = next(place for place, token in enumerate(ids) if self.data(token))
             return [*found[:first], found[first].removeprefix(" "), *found[first + 1 :]]
         return self._decoded_texts(ids, found)
 
     def _byte_texts(self, ids: Sequence[int]) -> list[str]:
-        """The texts by the bytes of each token."""
+        """Return the texts according to the bytes of each token."""
         found: list[str] = []
         decoder = _Utf8("surrogateescape")
         for token in ids:
@@ -132,8 +136,10 @@ class TokenSpellings:
         return found
 
     def _decoded_texts(self, ids: Sequence[int], joined: Sequence[str]) -> list[str]:
-        """The texts as the tokenizer decodes them, where the tokens' bytes do not add up to that; those of byte tokens
-        as in `joined`."""
+        """Return the texts as the tokenizer decodes them, if the tokens' bytes do not add up to that; those of byte
+        tokens as in
+        `joined`.
+        """
         decoder = IncrementalDecoder(self._tokenizer, self)
         state, found, bytes_before = decoder.start, list(joined), False
         for place, token in enumerate(ids):
@@ -166,7 +172,7 @@ class TokenSpellings:
         return raw
 
     def data(self, token: int) -> bytes | None:
-        """The bytes that a token spells; None for special tokens, and for those that the tokenizer does not know."""
+        """Return the bytes that a token spells; None for special and unknown tokens."""
         if token not in self._bytes:
             self._bytes[token] = None if token in self.special else self._read_bytes(token)
         return self._bytes[token]
@@ -178,15 +184,17 @@ class TokenSpellings:
         return self.scheme.token_bytes(raw, token in self._added)
 
     def is_byte(self, token: int) -> bool:
-        """Whether a token is a single byte among tokens of whole characters."""
+        """Return whether a token is a single byte in a vocabulary of whole characters."""
         if not self.scheme.byte_fallback:
             return False
         data = self.data(token)
         return data is not None and len(data) == 1 and self.scheme.is_byte(str(self._raw(token)))
 
     def stop_bytes(self, token: int) -> bytes | None:
-        """The bytes in which `generate` looks for stop strings: those of the token behind other text; of a special
-        token its name. None for an id that the tokenizer does not know."""
+        """Return the bytes in which `generate` looks for stop strings: those of the token after other text, or a
+        special token's
+        name; None for an unknown id.
+        """
         if token not in self._stops:
             self._stops[token] = self._read_stop(token)
         return self._stops[token]
@@ -200,11 +208,11 @@ class TokenSpellings:
         try:
             text = str(self._tokenizer.convert_tokens_to_string([*self._prefix_tokens(), raw]))
             return text[text.index(_PREFIX) + len(_PREFIX) :].encode("utf-8", "surrogatepass")
-        except (AttributeError, TypeError, ValueError):  # no such method, or no token for these letters
+        except (AttributeError, TypeError, ValueError):  # no such method, or no tokens for these letters
             return scheme.token_bytes(raw, token in self._added)
 
     def _prefix_tokens(self) -> list[str]:
-        """The tokens of the text that stop strings are looked for behind."""
+        """Return the tokens of the text after which stop strings are searched."""
         if self._prefix is None:
             ids = self._tokenizer(_PREFIX, add_special_tokens=False)["input_ids"]
             self._prefix = [str(self._tokenizer.convert_ids_to_tokens(token)) for token in ids]
@@ -212,7 +220,7 @@ class TokenSpellings:
 
 
 class Decoder:
-    """A tokenizer's decoding, special tokens left out, as texts that grow need it."""
+    """Decodes token ids without special tokens, as growing texts require."""
 
     def __init__(self, tokenizer: Tokenizer | None) -> None:
         self._tokenizer = tokenizer
@@ -223,34 +231,35 @@ class Decoder:
         return self._tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
     def added_text(self, known: Sequence[int], ids: Sequence[int]) -> str:
-        """The text that `ids` has after that of its beginning `known`, which ends with a whole character.
+        """Return the text that `ids` adds to that of its prefix `known`, which ends with a complete character.
 
-        Decoders with byte tokens give up a whole run of them for one byte that does not belong there; what was shown
-        of it stays, and only what came since is given as it is.
+        Decoders with byte tokens drop a whole run of them because of one invalid byte; text already shown stays, and
+        only the
+        rest is decoded separately.
         """
         before, after = self(known), self(ids)
         return after[len(before) :] if after.startswith(before) else self(ids[len(known) :])
 
 
 class TextState(NamedTuple):
-    """What must be known of a text to spell its next token: small, whatever the text's length."""
+    """What is needed of a text to spell its next token; its size does not grow with the text."""
 
     tail: tuple[int, ...]
-    """The last tokens; empty where their bytes are enough."""
+    """The last tokens; empty if their bytes suffice."""
     held_tokens: int
-    """Tokens at the end whose character is still incomplete."""
+    """Number of tokens at the end whose character is incomplete."""
     has_text: bool
-    """Whether any text stands before: some tokenizers strip the space in front of the very first word."""
+    """Whether there is any text before: some tokenizers strip the space before the first word."""
     pending: bytes = b""
-    """The bytes of the incomplete character."""
+    """Bytes of the incomplete character."""
     context_tokens: int = 0
-    """How many of the held tokens stand in the text before the first token that was pushed."""
+    """Number of held tokens that precede the first pushed token."""
 
 
 class IncrementalDecoder:
-    """Spells texts token by token, at a cost that does not depend on their length.
+    """Spells texts token by token, at a cost independent of their length.
 
-    The texts that `push` returns on the way and `flush` returns at the end add up to the decoded sequence.
+    The texts that `push` returns, and finally `flush`, add up to the decoded sequence.
     """
 
     def __init__(self, tokenizer: Tokenizer | None, pieces: TokenSpellings | None = None) -> None:
@@ -259,12 +268,12 @@ class IncrementalDecoder:
         self._pieces = pieces if pieces is not None else TokenSpellings(tokenizer)
         self._scheme = self._pieces.scheme
         self._context_free: set[int] = set()
-        """Tokens whose text behind other text is their own piece: they need not be decoded again."""
+        """Tokens whose text after other text is always their own: they need not be decoded again."""
         self.start = TextState((), 0, False)
-        """The state of an empty text."""
+        """State of an empty text."""
 
     def state_after(self, context: Sequence[int]) -> TextState:
-        """The state behind the tokens of a text that is there already."""
+        """Return the state after the tokens of an existing text."""
         if self._has_no_tokenizer:
             return self.start
         if self._scheme.errors:
@@ -277,7 +286,7 @@ class IncrementalDecoder:
         return TextState(tail, held, bool(self._decode(tail[: len(tail) - held])), pending, held)
 
     def push(self, state: TextState, token: int) -> tuple[str, TextState]:
-        """Whole characters that `token` completes, and the state behind it."""
+        """Return the complete characters that `token` adds, and the next state."""
         if self._has_no_tokenizer:
             return "", state
         data = self._pieces.data(token)
@@ -290,7 +299,7 @@ class IncrementalDecoder:
         return self._push_tokens(state, token)
 
     def flush(self, state: TextState) -> str:
-        """What is still held back at the end of a text, incomplete as it is."""
+        """Return the text that is held back at the end, as incomplete as it is."""
         if not state.held_tokens or self._has_no_tokenizer:
             return ""
         if self._scheme.errors:
@@ -299,12 +308,14 @@ class IncrementalDecoder:
         return self._decode.added_text(state.tail[:known], state.tail)
 
     def state_after_flush(self, state: TextState) -> TextState:
-        """The state once `flush` has been shown."""
+        """Return the state after `flush`."""
         return TextState(state.tail, 0, True)
 
     def tail(self, ids: Sequence[int]) -> tuple[int, ...]:
-        """The last tokens of `ids` that the text of a next one may depend on: a few, from a whole character on, with a
-        token of visible text among them where there is one."""
+        """Return the last tokens of `ids` on which the text of a next one may depend: a few, starting with a complete
+        character
+        and including a token of visible text if there is one.
+        """
         if len(ids) <= _WINDOW:
             return tuple(ids)
         start = len(ids) - _WINDOW
@@ -319,7 +330,7 @@ class IncrementalDecoder:
         return (*head, *recent)
 
     def _push_bytes(self, state: TextState, data: bytes) -> tuple[str, TextState]:
-        """Decoding is that of UTF-8: the tokenizer need not be called."""
+        """Decode the bytes as UTF-8 without calling the tokenizer."""
         buffer = state.pending + data
         text, consumed = codecs.utf_8_decode(buffer, self._scheme.errors, False)
         rest = buffer[consumed:]
@@ -335,7 +346,7 @@ class IncrementalDecoder:
         )
 
     def _push_tokens(self, state: TextState, token: int) -> tuple[str, TextState]:
-        """Decoding is the tokenizer's own, of the last few tokens."""
+        """Decode the last few tokens with the tokenizer."""
         ids = (*state.tail, token)
         known = len(state.tail) - state.held_tokens
         buffer, pending, held = self._incomplete(state, ids, token)
@@ -356,7 +367,9 @@ class IncrementalDecoder:
         return text, self._shorten(TextState(ids, held, state.has_text or bool(text), pending))
 
     def _incomplete(self, state: TextState, ids: Sequence[int], token: int) -> tuple[bytes, bytes, int]:
-        """The bytes since the last whole character, those of them that belong to an incomplete one, and its tokens."""
+        """Return the bytes since the last complete character, those of an incomplete character among them, and its
+        token count.
+        """
         data = self._pieces.data(token) or b""
         if self._pieces.is_byte(token) or self._scheme.byte_level:
             buffer = state.pending + data
@@ -377,7 +390,7 @@ class IncrementalDecoder:
         return state if len(state.tail) <= _MAX_TAIL else state._replace(tail=self.tail(state.tail))
 
     def _pending_bytes(self, ids: Sequence[int]) -> bytes:
-        """The bytes of an incomplete character at the end of `ids`."""
+        """Return the bytes of an incomplete character at the end of `ids`."""
         data = b""
         for place in range(len(ids) - 1, -1, -1):
             if len(data) >= _MAX_CHARACTER_BYTES or not (
@@ -388,11 +401,11 @@ class IncrementalDecoder:
         return data[codecs.utf_8_decode(data, "replace", False)[1] :]
 
     def _may_split_characters(self, token: int) -> bool:
-        """Whether the characters of a text may be divided among this token and its neighbours."""
+        """Return whether characters may be split between this token and its neighbors."""
         return bool(self._scheme.errors) or self._scheme.byte_level or self._pieces.is_byte(token)
 
     def _count_pending_tokens(self, ids: Sequence[int], pending: bytes) -> int:
-        """How many tokens at the end of `ids` hold the bytes of the incomplete character."""
+        """Return how many tokens at the end of `ids` contain the bytes of the incomplete character."""
         count, length = 0, 0
         while length < len(pending):
             count += 1
@@ -408,8 +421,10 @@ class IncrementalDecoder:
         return bool(data and data.strip()) and not self._may_split_characters(token)
 
     def _invalid_byte_before(self, ids: Sequence[int], start: int) -> list[int]:
-        """A byte token that breaks the run of them that `ids[start:]` begins with, where one before it does: a decoder
-        gives up the whole run."""
+        """Return an invalid byte token from the run that `ids[start:]` continues, if there is one: a decoder drops the
+        whole run
+        because of it.
+        """
         if not self._pieces.is_byte(ids[start]):
             return []
         first = start
@@ -424,15 +439,16 @@ class IncrementalDecoder:
 
 
 def _starts_invalid(text: str, data: bytes) -> bool:
-    """Whether the first character of `data`, decoded as `text`, is invalid."""
+    """Return whether the first character of `data`, decoded as `text`, is invalid."""
     return text.startswith(INCOMPLETE) and not data.startswith(INCOMPLETE.encode())
 
 
 class TextStream:
-    """Spells a sequence as it grows; what `push` and `flush` return adds up to the decoded sequence.
+    """Spells a growing sequence; the results of `push` and `flush` add up to the decoded sequence.
 
-    `context` are tokens before it: tokenizers that strip a leading space need them to get it right, and a character
-    that begins in them is shown once it is whole.
+    `context` are the tokens before it: tokenizers that strip a leading space need them, and a character that begins in
+    them
+    is shown once it is complete.
     """
 
     def __init__(
@@ -442,23 +458,23 @@ class TextStream:
         self.state = self._decoder.state_after(context)
 
     def copy(self) -> TextStream:
-        """Another one at the same place of the same text."""
+        """Return an independent stream with the same state."""
         twin = TextStream.__new__(TextStream)
         twin._decoder, twin.state = self._decoder, self.state
         return twin
 
     @property
     def held(self) -> int:
-        """Tokens at the end whose character is incomplete."""
+        """Number of tokens at the end whose character is incomplete."""
         return self.state.held_tokens
 
     def push(self, token: int) -> str:
-        """Whole characters that `token` completes; empty while one is incomplete."""
+        """Return the complete characters that `token` adds; empty while a character is incomplete."""
         text, self.state = self._decoder.push(self.state, token)
         return text
 
     def flush(self) -> str:
-        """What is still held back, incomplete as it is."""
+        """Return the text that is held back, as incomplete as it is."""
         text = self._decoder.flush(self.state)
         self.state = self._decoder.state_after_flush(self.state)
         return text

@@ -1,4 +1,4 @@
-"""The part of a network that writes, where another part hears or sees: how what was perceived reaches it."""
+"""The text decoder of a multimodal network, and how media inputs reach it."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ if TYPE_CHECKING:
     from core.models.text import Network
 
 MediaInput = Literal["none", "encoder", "before", "prompt"]
-"""How a network takes sounds and pictures. encoder: an encoder of its own reads them, and the decoder looks at its
-states (Whisper, TrOCR); before: their states stand before the text's first token (GIT); prompt: tokens of the prompt
-stand for them (LLaVA, Qwen-VL); none: it reads text alone."""
+"""How a network takes audio and images. encoder: its encoder reads them and the decoder attends to its states (Whisper,
+TrOCR); before: their states precede the first text token (GIT); prompt: placeholder tokens in the prompt represent them
+(LLaVA, Qwen-VL); none: text only.
+"""
 _TRIAL_STATES = 6
-"""States of an encoder that nothing was given to, for a trial."""
+"""Number of dummy encoder states for a trial pass."""
 _BEFORE_TEXT = frozenset({"git"})
 
 
 def media_input_of(network: Network, takes: Takes) -> MediaInput:
-    """By what the module is, whatever was given to it; `takes`: what it reads."""
+    """Return how the module takes media, whatever was passed to it; `takes`: its modalities."""
     if not takes.media:
         return "none"
     if network.config.is_encoder_decoder:
@@ -40,25 +41,26 @@ def media_input_of(network: Network, takes: Takes) -> MediaInput:
 
 
 def position_function(network: Network) -> Callable[..., Any] | None:
-    """What tells where tokens of pictures stand, in models that place them by row and column (Qwen-VL); None in others.
+    """Return the function that positions image tokens by row and column (Qwen-VL); None for other models.
 
-    Such a module remembers how far text behind a picture is shifted, and shifts the next text too: it is always told.
+    Such a module remembers the position offset after an image and applies it to the next text too, so the positions are
+    always passed.
     """
     found: Callable[..., Any] | None = getattr(getattr(network, "model", None), "get_rope_index", None)
     return found
 
 
 def reset_image_offset(network: Network) -> None:
-    """How far text behind the last picture is shifted: what is read next is read as if there had been none."""
+    """Reset the position offset after the last image, so that the next text is read as if there had been none."""
     inner: Any = getattr(network, "model", None)
     if getattr(inner, "rope_deltas", None) is not None:
         inner.rope_deltas = None
 
 
 def dummy_encoder_outputs(network: Network, ids: torch.Tensor) -> ModelOutput:
-    """States [1, n, D] of an encoder that has read `ids` [1, n]; of one that reads no text, numbers in their place.
+    """Return encoder states [1, n, D] of `ids` [1, n]; random numbers if the encoder reads no text.
 
-    What a decoder keeps of them, and how it reads on, does not depend on what they are.
+    What a decoder caches of them, and how it continues, does not depend on their values.
     """
     encoder: Any = network.get_encoder()
     if network.main_input_name == "input_ids":
@@ -70,11 +72,11 @@ def dummy_encoder_outputs(network: Network, ids: torch.Tensor) -> ModelOutput:
 
 
 NAMES = ("cache", "past_key_values", "cache_params")
-"""Since 5.24; before it; before it, where there is a state alone."""
+"""Since 5.24; before 5.24; before 5.24 for models with a state only."""
 
 
 def cache_name(module: nn.Module) -> str:
-    """The argument of its forward, and the field of what it gives back, that is the cache."""
+    """Return the name of the cache, both as an argument of `forward` and as a field of its output."""
     return _cache_parameter(type(module).forward)
 
 
@@ -85,27 +87,27 @@ def _cache_parameter(forward: Callable[..., object]) -> str:
 
 
 def _current_name() -> str:
-    """What this release of transformers calls it, for a wrapper whose forward passes on whatever it is given."""
+    """Return the name in this transformers release, for wrappers whose `forward` passes on arbitrary arguments."""
     from transformers.modeling_outputs import CausalLMOutputWithPast
 
     return next(name for name in NAMES if name in CausalLMOutputWithPast.__dataclass_fields__)
 
 
 class Captioner(BlipForConditionalGeneration):
-    """The weights of a BLIP; `generate` is BLIP's own."""
+    """BLIP's weights with an encoder–decoder interface; `generate` is BLIP's own."""
 
     def get_encoder(self, *_: object, **__: object) -> nn.Module:
-        """What sees."""
+        """Return the vision encoder."""
         eyes: nn.Module = self.vision_model
         return eyes
 
     def get_decoder(self) -> nn.Module:
-        """What writes, without its head."""
+        """Return the text decoder without its head."""
         writer: nn.Module = self.text_decoder.bert
         return writer
 
     def get_output_embeddings(self) -> nn.Linear:
-        """From hidden states [B, n, D] to logits [B, n, V]."""
+        """Return the output head, from hidden states [B, n, D] to logits [B, n, V]."""
         head: nn.Linear = self.text_decoder.get_output_embeddings()
         return head
 
@@ -118,8 +120,11 @@ class Captioner(BlipForConditionalGeneration):
         logits_to_keep: int = 0,
         **more: object,
     ) -> ModelOutput:
-        """Logits of ids [B, n] behind those of the cache, beside the encoder's states [B, S, D]; more:
-        `output_hidden_states`, `output_attentions`, `return_dict`, `decoder_position_ids`, `decoder_attention_mask`."""
+        """Return the logits of ids [B, n] that follow those in the cache, given the encoder states [B, S, D].
+
+        `more`: `output_hidden_states`, `output_attentions`, `return_dict`, `decoder_position_ids`,
+        `decoder_attention_mask`.
+        """
         own = {name.removeprefix("decoder_"): value for name, value in more.items()}
         read: ModelOutput = self.text_decoder(
             input_ids=decoder_input_ids, encoder_hidden_states=encoder_outputs["last_hidden_state"],
@@ -132,7 +137,9 @@ class Captioner(BlipForConditionalGeneration):
 
 
 def as_encoder_decoder(network: object) -> Any:
-    """A BLIP as such a module on the same weights, any other network as it is; what is given stays as it was."""
+    """Return a BLIP as a `Captioner` that shares its weights, or any other network unchanged. The input is not
+    modified.
+    """
     if type(network) is not BlipForConditionalGeneration:
         return network
     captioner = copy.copy(network)
@@ -144,7 +151,7 @@ def as_encoder_decoder(network: object) -> Any:
 
 
 def _generation_settings(network: BlipForConditionalGeneration) -> Any:
-    """The text half's, ended and begun as BLIP's own `generate` has it."""
+    """Return the text half's settings with the start and end tokens that BLIP's own `generate` uses."""
     text: Any = network.config.text_config
     settings = copy.deepcopy(network.text_decoder.generation_config)
     settings.decoder_start_token_id = settings.bos_token_id = text.bos_token_id

@@ -1,4 +1,4 @@
-"""The bytes that each token adds to a text, whatever way a tokenizer has of spelling."""
+"""Bytes that each token adds to a text, for any kind of tokenizer."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from core.models.text import Tokenizer, TokenSpellings
 
 _SAMPLE_INTERVAL = 97
-"""Every so many tokens one is spelled by the tokenizer too, to see whether their own bytes are what it writes."""
+"""Interval at which tokens are also decoded by the tokenizer, to verify that their own bytes are what it writes."""
 
 
 class SpellingModel(Protocol):
-    """What spelling asks of a model."""
+    """The attributes of a model required for spelling."""
 
     @property
     def pieces(self) -> TokenSpellings: ...
@@ -31,7 +31,7 @@ class SpellingModel(Protocol):
 
 
 def token_bytes(model: SpellingModel) -> list[bytes | None]:
-    """What each token writes behind others; None for those that write nothing (special ones, gaps). Found out once."""
+    """Return what each token writes after other tokens; None for tokens without text (special ones, gaps). Cached."""
     known: list[bytes | None] | None = model.remembered.get("token_bytes")
     if known is None:
         known = model.remembered["token_bytes"] = _compute_bytes(model)
@@ -39,8 +39,10 @@ def token_bytes(model: SpellingModel) -> list[bytes | None]:
 
 
 def _compute_bytes(model: SpellingModel) -> list[bytes | None]:
-    """Byte-level and SentencePiece tokens carry their bytes. Others (WordPiece: `##ing`) are spelled behind a word by
-    the tokenizer itself."""
+    """Return the bytes per token. Byte-level and SentencePiece tokens contain theirs; others (WordPiece: `##ing`) are
+    decoded
+    after a word by the tokenizer.
+    """
     own = [model.pieces.data(token) for token in range(model.vocabulary)]
     decode, anchor = Decoder(model.tokenizer), _anchor(model, own)
     if anchor is None:
@@ -64,13 +66,13 @@ def _is_text(data: bytes) -> bool:
 
 
 def _anchor(model: SpellingModel, own: Sequence[bytes | None]) -> int | None:
-    """A token of plain letters, which others can stand behind; None where there is no tokenizer to ask."""
+    """Return a token of plain letters that others can follow; None without a tokenizer."""
     plain = (token for token, data in enumerate(own) if data is not None and data.isalpha() and len(data) < 8)
     return next(plain, None) if model.tokenizer is not None else None
 
 
 def strips_first_space(model: SpellingModel, before: Sequence[int]) -> bool:
-    """Whether the text of an answer behind `before` loses the space that its first token begins with."""
+    """Return whether an answer after the tokens `before` loses the leading space of its first token."""
     spaced = (token for token, data in enumerate(token_bytes(model)) if data and data[:1] == b" " and data[1:])
     token = next(spaced, None)
     if token is None or model.tokenizer is None:
@@ -81,13 +83,13 @@ def strips_first_space(model: SpellingModel, before: Sequence[int]) -> bool:
 
 
 _CONTEXTS = ("(", "\n", '"', ".", "a", "1 ")
-"""What a word may stand behind: tokenizers write it otherwise there than at the start of a text."""
+"""Texts before a word: tokenizers spell it differently there than at the start of a text."""
 
 
 def word_spellings(model: SpellingModel, text: str) -> list[list[int]]:
-    """Token ids that write `text` behind a space and without one, each once.
+    """Return the token ids that spell `text`, with and without a space before it, each once.
 
-    These are the tokenizer's own spellings in different surroundings, and single tokens of the same letters.
+    These are the tokenizer's own spellings in different contexts, and single tokens of the same letters.
     """
     tokenizer: Any = model.tokenizer
     encode, decode = tokenizer.encode, Decoder(tokenizer)
@@ -111,7 +113,7 @@ def word_spellings(model: SpellingModel, text: str) -> list[list[int]]:
 
 
 def _tokens_by_bytes(model: SpellingModel) -> dict[bytes, int]:
-    """The first token of the vocabulary that writes these bytes."""
+    """Return the first token of the vocabulary with each byte string."""
     known: dict[bytes, int] | None = model.remembered.get("tokens_by_bytes")
     if known is None:
         known = {data: token for token, data in reversed(list(enumerate(token_bytes(model)))) if data}

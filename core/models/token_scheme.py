@@ -1,4 +1,4 @@
-"""How a tokenizer's decoder turns tokens into text, and which tokens it skips as special."""
+"""How a tokenizer's decoder converts tokens to text, and which special tokens it skips."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PURE_BYTES = frozenset(("Sequence", "Fuse", "ByteLevel"))
 
 @cache
 def byte_alphabet() -> dict[str, int]:
-    """Byte-level BPE's printable stand-ins: character → byte (Radford et al. 2019)."""
+    """Return byte-level BPE's printable characters: character → byte (Radford et al. 2019)."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [b for b in range(256) if b not in set(printable)]
     return {chr(b): b for b in printable} | {chr(256 + i): b for i, b in enumerate(others)}
@@ -25,24 +25,26 @@ def byte_alphabet() -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class TokenScheme:
-    """How the tokens of a vocabulary stand for text."""
+    """How the tokens of a vocabulary represent text."""
 
     byte_level: bool = False
-    """Each character of a token stands for a byte, by `byte_alphabet`."""
+    """Each character of a token represents a byte, by `byte_alphabet`."""
     latin1: bool = False
     """Each token is a byte, named by the Latin-1 character of its number (ByT5)."""
     byte_fallback: bool = False
-    """Tokens such as <0xE6> stand for single bytes."""
+    """Tokens such as <0xE6> represent single bytes."""
     space_mark: bool = False
-    """▁ stands for a space."""
+    """▁ represents a space."""
     errors: str = ""
-    """Where the text is the UTF-8 text of the tokens' bytes: what happens to invalid bytes ("replace", "ignore").
-    Empty where only the tokenizer itself can decode."""
+    """Treatment of invalid bytes ("replace", "ignore") if the text is the UTF-8 text of the tokens' bytes; empty if
+    only the
+    tokenizer can decode.
+    """
     is_local: bool = False
-    """The text of a token does not depend on its neighbours, except for a space that is stripped from the first."""
+    """Whether the text of a token is independent of its neighbors, except for a space stripped from the first one."""
 
     def token_bytes(self, raw: str, is_added: bool) -> bytes | None:
-        """Bytes that the token `raw` of the vocabulary stands for; None where it stands for nothing."""
+        """Return the bytes that the vocabulary token `raw` represents, or None."""
         if self.latin1 and not is_added:
             return bytes([ord(raw)]) if len(raw) == 1 and ord(raw) < 256 else None
         alphabet = byte_alphabet()
@@ -53,12 +55,12 @@ class TokenScheme:
         return (raw.replace(_SPACE_MARK, " ") if self.space_mark else raw).encode("utf-8", "surrogatepass")
 
     def is_byte(self, raw: str) -> bool:
-        """Whether the token `raw` is one of the byte tokens of a byte fallback."""
+        """Return whether `raw` is a byte token of a byte fallback."""
         return self.byte_fallback and not self.byte_level and BYTE_TOKEN.fullmatch(raw) is not None
 
 
 def detect_scheme(tokenizer: Any) -> TokenScheme:
-    """The scheme of a tokenizer, read from its decoder."""
+    """Return the scheme of a tokenizer, read from its decoder."""
     is_plain = _decodes_plainly(tokenizer)
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is not None:
@@ -71,8 +73,10 @@ def detect_scheme(tokenizer: Any) -> TokenScheme:
 
 
 def special_ids(tokenizer: Any) -> frozenset[int]:
-    """The ids that `decode(skip_special_tokens=True)` skips: every added token that is marked as special. Tokenizers
-    in Python skip the tokens that they name (`all_special_ids`)."""
+    """Return the ids that `decode(skip_special_tokens=True)` skips: the added tokens marked as special. Python
+    tokenizers skip
+    the tokens in `all_special_ids`.
+    """
     if tokenizer is None:
         return frozenset()
     added = _added_tokens(tokenizer)
@@ -82,19 +86,19 @@ def special_ids(tokenizer: Any) -> frozenset[int]:
 
 
 def added_ids(tokenizer: Any) -> frozenset[int]:
-    """The ids of tokens that were added to the vocabulary, special or not."""
+    """Return the ids of tokens added to the vocabulary, special or not."""
     added = _added_tokens(tokenizer)
     return frozenset(getattr(tokenizer, "added_tokens_decoder", ()) if added is None else added)
 
 
 def _added_tokens(tokenizer: Any) -> dict[int, Any] | None:
-    """The added tokens of a tokenizer of the library `tokenizers`; None for a tokenizer in Python."""
+    """Return the added tokens of a tokenizer of the library `tokenizers`; None for a Python tokenizer."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     return None if backend is None else dict(backend.get_added_tokens_decoder())
 
 
 def _decodes_plainly(tokenizer: Any) -> bool:
-    """Whether `decode` is transformers' own: subclasses such as Whisper's change the text afterwards."""
+    """Return whether `decode` is transformers' own: subclasses such as Whisper's change the text afterwards."""
     methods = [getattr(type(tokenizer), name, None) for name in ("decode", "_decode", "convert_ids_to_tokens")]
     return all(str(getattr(method, "__module__", "")).startswith("transformers.tokenization_") for method in methods)
 
@@ -123,12 +127,12 @@ def _replaces_mark(part: dict[str, Any]) -> bool:
 
 
 def _decoder_parts(decoder: Any) -> list[dict[str, Any]]:
-    """The parts of a decoder of the library `tokenizers`, nested ones included; empty where it does not tell them."""
+    """Return the parts of a `tokenizers` decoder, including nested ones; empty if there is no decoder."""
     if decoder is None:
         return []
     try:
         state = json.loads(decoder.__getstate__())
-    except Exception:  # a decoder written in Python has no state that could be read
+    except Exception:  # a decoder written in Python has no readable state
         return [{"type": "custom"}]
     return list(_flatten(state))
 
@@ -143,5 +147,5 @@ def _flatten(state: Any) -> Iterator[dict[str, Any]]:
 def _has_latin1_bytes(tokenizer: Any) -> bool:
     try:
         return bool(tokenizer.convert_tokens_to_string(["\xc3", "\xa9"]) == "é")
-    except Exception:  # other tokenizers in Python fail here in ways of their own
+    except Exception:  # other Python tokenizers raise various exceptions here
         return False

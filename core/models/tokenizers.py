@@ -1,4 +1,4 @@
-"""The tokenizer of a model folder."""
+"""Load the tokenizer of a model folder."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _REMEDY = mark("Copy or download the model's tokenizer files again.")
 
 
 def load_tokenizer(path: Path, allow_remote_code: bool) -> PreTrainedTokenizerBase | None:
-    """The tokenizer in the folder, or None when it holds none. Raises TokenizerMissingError when it is broken."""
+    """Load the tokenizer in the folder, or return None if there is none. Raises TokenizerMissingError if it is broken."""
     if not any(is_file(path / name) for name in _FILES):
         return None
     try:
         tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=allow_remote_code, local_files_only=True)
         _check_methods(tokenizer)
-    except BaseException as error:  # every class fails in a way of its own
+    except BaseException as error:  # classes raise different exceptions
         if not is_library_failure(error):
             raise
         log.debug("tokenizer of %s", path, exc_info=True)
@@ -55,12 +55,14 @@ def load_tokenizer(path: Path, allow_remote_code: bool) -> PreTrainedTokenizerBa
 
 
 def _check_vocabulary(path: Path, tokenizer: PreTrainedTokenizerBase) -> None:
-    """That its tokens come from a file: without one, many classes make a vocabulary of their special tokens alone,
-    and read every prompt as nothing. Raises TokenizerMissingError."""
+    """Check that the tokens come from a file: otherwise many classes make a vocabulary of special tokens only, which
+    reads
+    every prompt as empty. Raises TokenizerMissingError.
+    """
     own = set(tokenizer.vocab_files_names.values())
     if own and not any(is_file(path / name) for name in {"tokenizer.json", "tekken.json", *own}):
         raise TokenizerMissingError(
-            tr("{folder} says which kind of tokenizer it has, and lacks the file of its tokens ({names}).").format(
+            tr("{folder} names its tokenizer type, but its vocabulary file is missing ({names}).").format(
                 folder=path.name, names=", ".join(sorted(own))
             ),
             tr(_REMEDY),
@@ -68,12 +70,14 @@ def _check_vocabulary(path: Path, tokenizer: PreTrainedTokenizerBase) -> None:
 
 
 def is_library_failure(error: BaseException) -> bool:
-    """Whether a library failed, in Python or in Rust (whose panics are no Exception), and nobody asked to stop."""
+    """Return whether a library failed, in Python or in Rust (whose panics are not an Exception), rather than an
+    interruption.
+    """
     return isinstance(error, Exception) or type(error).__name__ == "PanicException"
 
 
 def _check_methods(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Everything that a run asks of it once, so that what is broken shows now and not in the middle of a text."""
+    """Call every tokenizer method that runs use, so that a broken tokenizer is detected now."""
     tokenizer.decode([0, 1], skip_special_tokens=True, clean_up_tokenization_spaces=False)
     tokenizer.convert_ids_to_tokens([0])
     frozenset(tokenizer.all_special_ids)
@@ -81,33 +85,35 @@ def _check_methods(tokenizer: PreTrainedTokenizerBase) -> None:
 
 _PROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json")
 _PIXEL_MODELS = frozenset({"blip", "git"})
-"""Models that take pixels as they are: no mark of the prompt stands for them."""
+"""Models that read pixels directly, without an image token in the prompt."""
 
 
 def load_processor(path: Path, config: PreTrainedConfig, modalities: Takes, allow_remote_code: bool) -> object:
-    """transformers' own for the folder; None for a model of text alone, and for one that can do without where the
-    folder holds none. Raises ProcessorMissingError."""
+    """Load transformers' processor of the folder. Raises ProcessorMissingError.
+
+    Return None for a text-only model, and if the folder has none and the model works without it.
+    """
     if not modalities.media:
         return None
     if not any(is_file(path / name) for name in _PROCESSOR_FILES):
         if not modalities.needs:
             return None
         raise ProcessorMissingError(
-            tr("{folder} holds no {file}, so its sounds and pictures cannot be read.").format(
+            tr("{folder} contains no {file}, so audio and images cannot be processed.").format(
                 folder=path.name, file=_PROCESSOR_FILES[0]
             ),
-            tr("Copy or download the model again, whole."),
+            tr("Copy or download the complete model again."),
         )
     try:
         return _processor_class(config, modalities).from_pretrained(
             path, trust_remote_code=allow_remote_code, local_files_only=True
         )
-    except BaseException as error:  # every class fails in a way of its own
+    except BaseException as error:  # classes raise different exceptions
         if not is_library_failure(error):
             raise
         log.debug("processor of %s", path, exc_info=True)
         raise ProcessorMissingError(
-            tr("What reads sounds and pictures for {folder} cannot be loaded: {error}").format(
+            tr("The processor for audio and images of {folder} cannot be loaded: {error}").format(
                 folder=path.name, error=error
             ),
             tr("Copy or download {file} again.").format(file=_PROCESSOR_FILES[0]),
@@ -116,7 +122,7 @@ def load_processor(path: Path, config: PreTrainedConfig, modalities: Takes, allo
 
 
 def _processor_class(config: PreTrainedConfig, takes: Takes) -> Any:
-    """The part that is needed: a tokenizer is loaded by itself, with its own errors."""
+    """Return the class of the required part; the tokenizer is loaded separately, with its own errors."""
     if takes.sound:
         return AutoFeatureExtractor
     if config.is_encoder_decoder or config.model_type in _PIXEL_MODELS:
@@ -125,21 +131,23 @@ def _processor_class(config: PreTrainedConfig, takes: Takes) -> Any:
 
 
 def text_image_processor(kind: str) -> object:
-    """The class that reads text and pictures together for a family, by its `model_type`."""
+    """Return the class that processes text and images together for a family, by its `model_type`."""
     names: dict[str, str] = vars(processing_auto)["PROCESSOR_MAPPING_NAMES"]
     whole = getattr(transformers, names[kind])
     return _without_video(whole) if "video_processor" in whole.get_attributes() else whole
 
 
 def _without_video(whole: Any) -> object:
-    """The processor of a family that takes films too, which need libraries that pictures do not (torchvision, and
-    num2words for the number of a film's pictures)."""
+    """Return a processor class without video, which needs libraries that images do not (torchvision, and num2words for
+    the
+    number of frames).
+    """
     module = sys.modules[whole.__module__]
     if getattr(module, "num2words", whole) is None:
         vars(module)["num2words"] = str
 
     class Pictures(whole):  # type: ignore[misc]  # whichever class a family has
-        """Of text and pictures."""
+        """Processor of text and images."""
 
         def __init__(
             self, image_processor: object = None, tokenizer: object = None, chat_template: object = None, **more: object
@@ -148,11 +156,13 @@ def _without_video(whole: Any) -> object:
 
         @staticmethod
         def validate_init_kwargs(processor_config: object, valid_kwargs: object) -> object:
-            """What a folder's file sets: transformers would look for its names in the parameters above alone."""
+            """Validate against the original class's parameters; transformers would only look at those of this class."""
             return whole.validate_init_kwargs(processor_config=processor_config, valid_kwargs=names)
 
     init = inspect.signature(whole.__init__)
     kept = [one for name, one in init.parameters.items() if name != "video_processor"]
     names = [one.name for one in kept]
-    vars(Pictures.__init__)["__signature__"] = init.replace(parameters=kept)  # by which its own values are saved
+    vars(Pictures.__init__)["__signature__"] = init.replace(
+        parameters=kept
+    )  # transformers saves the values by this signature
     return Pictures

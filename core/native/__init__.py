@@ -1,1 +1,1 @@
-"""Machine code for the quick step, built on this machine by its own compiler. Knows no torch."""
+"""Native kernels for the decode step, compiled on this computer. Does not import torch."""

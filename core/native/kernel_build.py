@@ -1,4 +1,4 @@
-"""Building the library: one run of the machine's compiler, at the lowest priority, into a file that appears whole."""
+"""Compile the native library with the computer's compiler, at the lowest priority, and move it into place atomically."""
 
 from __future__ import annotations
 
@@ -28,28 +28,29 @@ from resources.language import tr
 
 State = Literal["ready", "missing", "built", "off", "no_compiler", "failed", "cancelled"]
 _MAX_LIBRARIES = 4
-"""Libraries that stay on the disk: of this program and of others before it, the latest."""
+"""Number of libraries kept on disk: the latest, of this and earlier versions."""
 _POLL_INTERVAL = 0.1
 _TIMEOUT = 600.0
-"""Seconds after which a compiler is given up."""
+"""Timeout of the compiler in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quickened:
-    """What came of it. `seconds`: what the compiler took; `sentence`: the same in words."""
+    """Result of a build. `seconds`: compilation time; `sentence`: the result in words."""
 
     state: State
     sentence: str
     seconds: float = 0.0
     details: str = ""
-    """What the compiler said."""
+    """Output of the compiler."""
 
 
 def quicken(cancel: threading.Event | None = None) -> Quickened:
-    """Build the quick step for this machine, unless it is there; runs use it from the next one on.
+    """Build the native kernels for this computer unless they exist; they are used from the next run on.
 
-    It is looked for under the user's cache, so every later start has it. `cancel` ends the compiler.
-    Raises ParameterError for a `cancel` that is none, nothing else.
+    The library is stored in the user's cache, so later starts find it. `cancel` stops the compiler. Raises
+    ParameterError
+    for an invalid `cancel`, nothing else.
     """
     check_cancel(cancel)
     standing, path, found = quick_standing(), library_path(), find_compiler()
@@ -60,29 +61,32 @@ def quicken(cancel: threading.Event | None = None) -> Quickened:
         with _build_folder() as shop:
             built = _build(found, shop, path, cancel or threading.Event())
     except OSError as error:
-        built = Quickened("failed", tr("The quick step could not be built."), details=str(error))
+        built = Quickened("failed", tr("The native code could not be compiled."), details=str(error))
     if built is not None:
         return built
     seconds = time.monotonic() - begun
     if library() is None:
-        return Quickened("failed", tr("The quick step was built, but cannot be used here."), seconds)
-    return Quickened("built", tr("The quick step was built in {seconds:.0f} s.").format(seconds=seconds), seconds)
+        return Quickened("failed", tr("The native code was compiled, but cannot be used here."), seconds)
+    return Quickened("built", tr("The native code was compiled in {seconds:.0f} s.").format(seconds=seconds), seconds)
 
 
 def quick_standing() -> Quickened:
-    """Whether the quick step is there (`ready`), could be built (`missing`), or why not; builds nothing."""
+    """Return whether the native kernels exist (`ready`), could be built (`missing`), or why not; builds nothing."""
     if library_path() is None or not is_switched_on():
-        return Quickened("off", tr("The quick step is switched off."))
+        return Quickened("off", tr("Native code is turned off."))
     if library() is not None:
-        return Quickened("ready", tr("The quick step is there."))
+        return Quickened("ready", tr("Native code is ready."))
     if find_compiler() is None:
-        return Quickened("no_compiler", tr("No quick step: this machine has no C++ compiler (g++ or clang++)."))
-    return Quickened("missing", tr("The quick step is not built yet."))
+        return Quickened("no_compiler", tr("No native code: this computer has no C++ compiler (g++ or clang++)."))
+    return Quickened("missing", tr("The native code has not been compiled yet."))
 
 
 @contextlib.contextmanager
 def _build_folder() -> Iterator[Path]:
-    """A folder beside the libraries, gone afterwards; one that a killed program left goes as well."""
+    """Create a temporary folder next to the libraries, and remove it afterwards; old ones left by killed processes are
+    removed
+    too.
+    """
     home = library_folder()
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     home.chmod(0o700)
@@ -95,21 +99,21 @@ def _build_folder() -> Iterator[Path]:
 
 
 def _build(compiler_path: str, folder_path: Path, path: Path, cancel: threading.Event) -> Quickened | None:
-    """None when it lies at `path`. Threads are left out where the compiler has no library for them."""
+    """Compile to `path` and return None, or the failed result. Retry without threads if the compiler lacks OpenMP."""
     target, said = folder_path / path.name, ""
     for more in (("-fopenmp",), ()):
         code, said = _compile([compiler_path, *FLAGS, *more, str(MAIN_SOURCE), "-o", str(target)], folder_path, cancel)
         if cancel.is_set():
-            return Quickened("cancelled", tr("The quick step is built another time."))
+            return Quickened("cancelled", tr("Compilation was canceled and will be done another time."))
         if code == 0 and target.is_file():
             target.chmod(0o700)
             target.replace(path)
             return None
-    return Quickened("failed", tr("The quick step could not be built."), details=said)
+    return Quickened("failed", tr("The native code could not be compiled."), details=said)
 
 
 def _compile(command: list[str], shop: Path, cancel: threading.Event) -> tuple[int, str]:
-    """The compiler's answer and its last words; it is killed when `cancel` is set."""
+    """Return the compiler's exit code and the end of its output; kill it when `cancel` is set."""
     nice = shutil.which("nice")
     with (shop / "said").open("w+", encoding="utf-8", errors="replace") as said:
         child = subprocess.Popen(
@@ -133,7 +137,7 @@ def _wait(child: subprocess.Popen[bytes], cancel: threading.Event) -> int:
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:
-    """The compiler and the programs that it has started."""
+    """Kill the compiler and its child processes."""
     if os.name == "posix":
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, 9)
@@ -142,7 +146,7 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
 
 
 def _clean_up(home: Path) -> None:
-    """Leave the latest few libraries, and no workshop that is older than a compiler may take."""
+    """Remove all but the latest libraries, and temporary folders older than the compiler's timeout."""
     built = sorted(home.glob("step-*.so"), key=lambda file: file.stat().st_mtime)
     for file in built[:-_MAX_LIBRARIES]:
         file.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The built library, once it is there: opened with its first use, its functions with their types."""
+"""The compiled native library: opened on first use, with typed functions."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ FLAGS = (
     "-fvisibility=hidden", "-shared", "-fPIC",
 )  # fmt: skip
 SWITCH_VARIABLE = "DECODESCOPE_QUICK_STEP"
-"""In the environment: 0 leaves what is built unused, and builds nothing."""
+"""Environment variable: 0 disables the native kernels and their compilation."""
 _COMPILERS = ("g++", "clang++", "c++")
 
 
 def library_folder() -> Path:
-    """In the folder for what can be found out again."""
+    """Return the folder in the user's cache."""
     base = os.environ.get("XDG_CACHE_HOME") or (os.environ.get("LOCALAPPDATA") if os.name == "nt" else None)
     return (Path(base) if base else Path.home() / ".cache") / "decodescope" / "native"
 
 
 def find_compiler() -> str | None:
-    """The C++ compiler of this machine that knows the vectors which the source is written with."""
+    """Return the path of a C++ compiler that supports the vector extensions of the source."""
     return next((found for name in _COMPILERS if (found := shutil.which(name))), None)
 
 
 def library_path() -> Path | None:
-    """The library for this program on this processor, whether it is there or not; None where it is switched off."""
+    """Return the path of the library for this program and processor, whether it exists or not; None if it is disabled."""
     if read_variable(SWITCH_VARIABLE) == "0" or os.name == "nt":
         return None
     return library_folder() / f"step-{_digest()}.so"
@@ -54,7 +54,7 @@ def _digest() -> str:
 
 
 def _processor() -> str:
-    """What its code may use: a home folder may be shared by machines that differ."""
+    """Return the processor model and its instruction sets: different computers may share a home folder."""
     if sys.platform != "linux":
         return platform.processor()
     with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as cpuinfo:
@@ -64,7 +64,9 @@ def _processor() -> str:
 
 
 def is_private(path: Path) -> bool:
-    """Whether file and folder belong to this user and nobody else may write to them: it is going to be executed."""
+    """Return whether file and folder belong to this user and no other user may write to them, because the file is
+    executed.
+    """
     if os.name != "posix":
         return True
     kept = (path.parent.stat(), path.stat())
@@ -77,15 +79,17 @@ ACTIVATIONS = {"silu": 0, "gelu_tanh": 1, "gelu_erf": 2, "relu": 3}
 
 
 class NormStruct(ctypes.Structure):
-    """Weight and bias [width] in float32."""
+    """A norm with float32 weight and bias [width]."""
 
     _fields_ = (("kind", c_int64), ("weight", c_void_p), ("bias", c_void_p), ("eps", c_double))
 
 
 class MatrixStruct(ctypes.Structure):
-    """Weights [outputs, inputs] of a kind of WEIGHTS, row behind row; float32 bias [outputs]; scales
-    of int8, float32 [outputs], or of int4, bfloat16 [outputs, 2, groups], offsets among them. Of floats `in_panels`:
-    weights [panels, inputs, rows of a panel]."""
+    """A matrix of weights [outputs, inputs] of a kind in WEIGHTS, row-major, with a float32 bias [outputs].
+
+    Scales: float32 [outputs] for int8; bfloat16 [outputs, 2, groups], including offsets, for int4. Float weights may be
+    `in_panels`: [panels, inputs, rows of a panel].
+    """
 
     _fields_ = (
         ("kind", c_int64), ("outputs", c_int64), ("inputs", c_int64), ("weights", c_void_p), ("bias", c_void_p),
@@ -94,7 +98,7 @@ class MatrixStruct(ctypes.Structure):
 
 
 class LayerStruct(ctypes.Structure):
-    """One layer."""
+    """One decoder layer."""
 
     _fields_ = (
         ("norm", NormStruct),
@@ -119,7 +123,7 @@ class LayerStruct(ctypes.Structure):
 
 
 class ModelStruct(ctypes.Structure):
-    """A whole decoder behind its embedding."""
+    """A decoder without its embedding."""
 
     _fields_ = (
         ("layers", c_int64), ("hidden", c_int64), ("heads", c_int64), ("kv_heads", c_int64), ("width", c_int64),
@@ -129,7 +133,7 @@ class ModelStruct(ctypes.Structure):
 
 
 class PassStruct(ctypes.Structure):
-    """One pass over a few tokens: sizes, what goes in, what comes out, where keys and values lie."""
+    """One pass over a few tokens: sizes, inputs, outputs, and the addresses of keys and values."""
 
     _fields_ = (
         ("texts", c_int64), ("count", c_int64), ("past", c_int64), ("keep", c_int64), ("threads", c_int64),
@@ -140,7 +144,7 @@ class PassStruct(ctypes.Structure):
 
 
 class RaggedAttentionStruct(ctypes.Structure):
-    """What the heads of a layer read in a pass over many tokens of several texts, each behind what it keeps of one."""
+    """Inputs and outputs of one layer's attention over many tokens of several texts, each with its own cached keys."""
 
     _fields_ = (
         ("heads", c_int64), ("kv_heads", c_int64), ("width", c_int64), ("scaling", c_double), ("q_norm", NormStruct),
@@ -153,30 +157,32 @@ class RaggedAttentionStruct(ctypes.Structure):
 log = logging.getLogger(__name__)
 
 VERSION = 8
-"""Of the functions below; a library that says otherwise is not used."""
+"""Version of the functions below; a library of another version is not used."""
 MAX_WITH_GIL = 2**16
-"""Numbers that are read without giving up the interpreter's lock: they take some 50 µs, and a thread that draws keeps
-the lock for a millisecond once it has it."""
+"""Number of values that are read without releasing the GIL, which takes some 50 µs; another thread that paints would
+keep
+the GIL for a millisecond once it has it.
+"""
 
 
 class NativeLibrary:
     """The functions of `source/decodescope.cpp`. Pointers are addresses of contiguous memory.
 
-    Each raises MemoryError.
+    Every method may raise MemoryError.
     """
 
     def __init__(self, path: Path) -> None:
-        """Raises OSError where it cannot be opened or is another version."""
+        """Open the library. Raises OSError if it cannot be opened or has another version."""
         loaded, at_once = ctypes.CDLL(str(path)), ctypes.PyDLL(str(path))
         loaded.decodescope_version.restype = c_int64
         if loaded.decodescope_version() != VERSION:
             raise OSError(f"{path.name} is of another version")
         self.vector_offset = int(loaded.decodescope_shift())
-        """What is added to each number of a vector in eight bits, so that it has no sign; 0 where it may have one."""
+        """Offset that makes the 8-bit numbers of a vector unsigned; 0 if they may be signed."""
         self.supports_float16 = bool(loaded.decodescope_halves())
-        """Whether it reads weights in float16."""
+        """Whether it supports weights in float16."""
         self.panel_rows = int(loaded.decodescope_panel())
-        """Rows of a matrix that lie side by side where it is kept in panels."""
+        """Number of adjacent matrix rows in the panel layout."""
         self._step, self._multiply, self._stats = (
             loaded.decodescope_step, loaded.decodescope_multiply, loaded.decodescope_read,
         )  # fmt: skip
@@ -191,8 +197,14 @@ class NativeLibrary:
         self._product.argtypes = (POINTER(MatrixStruct), c_void_p, c_int64, c_void_p, c_int64, c_int64, c_int64)
         self._gated.argtypes = (POINTER(MatrixStruct), POINTER(MatrixStruct), c_void_p, c_int64, c_void_p, c_int64)
         for function in (
-            self._step, self._multiply, self._stats, self._stats_with_gil, self._ragged_attention, self._product, self._gated,
-        ):  # fmt: skip
+            self._step,
+            self._multiply,
+            self._stats,
+            self._stats_with_gil,
+            self._ragged_attention,
+            self._product,
+            self._gated,
+        ):
             function.restype = c_int64
         self._norm, self._choices = loaded.decodescope_norm, loaded.decodescope_choices
         self._norm.argtypes = (c_void_p, POINTER(NormStruct), c_int64, c_int64, c_void_p)
@@ -202,49 +214,57 @@ class NativeLibrary:
         self.samplers = SamplerFunctions(at_once)
 
     def step(self, model: ModelStruct, pass_struct: PassStruct) -> None:
-        """Go through the model: logits are written, and keys and values gain the tokens."""
+        """Run the model: write the logits and append the tokens to keys and values."""
         _check(self._step(model, pass_struct))
 
     def multiply(self, matrix: MatrixStruct, halves: int, steps: int, rows: int, found: int, threads: int) -> None:
-        """float32 [rows, outputs] of split vectors: int8 [2 · rows, inputs], and float32 steps [rows]."""
+        """Multiply split vectors, int8 [2 · rows, inputs] and float32 steps [rows], into float32 [rows, outputs]."""
         _check(self._multiply(matrix, halves, steps, rows, found, threads))
 
     def compute_stats(self, scores: list[int], rows: int, vocabulary: int, chosen: int, top_n: int, found: int) -> None:
-        """Figures of `rows` steps: `scores` are float32 [rows, vocabulary] before the first stage and behind each,
-        `chosen` int64 [rows], `found` float32 [rows, `columns`]."""
+        """Compute the statistics of `rows` steps.
+
+        `scores` are float32 [rows, vocabulary] before the first stage and after each stage, `chosen` int64 [rows],
+        `found`
+        float32 [rows, `columns`].
+        """
         pointers = (c_void_p * len(scores))(*scores)
         read = self._stats_with_gil if len(scores) * rows * vocabulary <= MAX_WITH_GIL else self._stats
         _check(read(pointers, len(scores) - 1, rows, vocabulary, chosen, top_n, found))
 
     def ragged_attention(self, attention: RaggedAttentionStruct) -> None:
-        """What a layer's heads read, of many tokens of several texts; queries and keys are turned where they lie."""
+        """Compute a layer's attention for many tokens of several texts; queries and keys are rotated in place."""
         _check(self._ragged_attention(attention))
 
     def norm(self, hidden: int, norm: NormStruct, shape: tuple[int, ...], found: int) -> None:
-        """The norm of float32 hidden [rows, width]."""
+        """Normalize float32 hidden [rows, width]."""
         self._norm(hidden, norm, *shape, found)
 
     def matmul(
         self, matrix: MatrixStruct, vectors: int, rows: int, found: int, row_stride: int, adds: bool, threads: int
     ) -> None:  # fmt: skip
-        """float32 [rows, outputs] of vectors [rows, inputs] and a matrix of float32, `row_stride` numbers from one row of
-        them to the next; added to what is there where it `adds`."""
+        """Multiply float32 vectors [rows, inputs] by a float32 matrix into [rows, outputs].
+
+        `row_stride` is the distance of the output rows in numbers; the result is added to the output if `adds`.
+        """
         _check(self._product(matrix, vectors, rows, found, row_stride, adds, threads))
 
     def gated_matmul(
         self, gate: MatrixStruct, up: MatrixStruct, vectors: int, rows: int, found: int, threads: int
     ) -> None:
-        """float32 silu(gate) · up [rows, outputs], where both are such products."""
+        """Compute float32 silu(gate) · up [rows, outputs], where both are such products."""
         _check(self._gated(gate, up, vectors, rows, found, threads))
 
     def top_choices(self, scores: int, shape: tuple[int, ...], chosen: int, found: int) -> None:
-        """First choice, its probability, that of the chosen token and its rank, float32 [rows, 4]; of float32 scores
-        [rows, vocabulary] and int64 tokens [rows]."""
+        """Write float32 [rows, 4]: first choice, its probability, the chosen token's probability and rank; for float32
+        scores
+        [rows, vocabulary] and int64 tokens [rows].
+        """
         self._choices(scores, *shape, chosen, found)
 
 
 class SamplerFunctions:
-    """What samplers ask of scores: `source/samplers.h`. None of it gives up the interpreter's lock."""
+    """The functions that samplers use: `source/samplers.h`. None of them releases the GIL."""
 
     def __init__(self, loaded: ctypes.CDLL) -> None:
         self._spread, self._likely = loaded.decodescope_spread, loaded.decodescope_likely
@@ -257,31 +277,39 @@ class SamplerFunctions:
         self._likely.restype = self._passages.restype = c_int64
 
     def score_stats(self, scores: int, rows: int, vocabulary: int, found: int) -> None:
-        """Greatest, least, log of the sum of exponentials, entropy in nats, count and deviation of the finite ones of
-        each row, float64 [rows, 6] of float32 scores [rows, vocabulary]."""
+        """Write float64 [rows, 6] for float32 scores [rows, vocabulary]: maximum, minimum, logsumexp, entropy in nats,
+        count and
+        standard deviation of the finite scores of each row.
+        """
         self._spread(scores, rows, vocabulary, found)
 
     def likely_tokens(
         self, scores: int, vocabulary: int, threshold: float, max_count: int, tokens: int, found: int
     ) -> int:
-        """int64 tokens and float32 shares of those at least so likely, `max_count` at the most, the likeliest first; how
-        many there are. `scores`: float32 [vocabulary]."""
+        """Write the int64 tokens and float32 probabilities of at most `max_count` tokens above `threshold`, likeliest
+        first; return
+        their number. `scores`: float32 [vocabulary].
+        """
         count = int(self._likely(scores, vocabulary, threshold, max_count, tokens, found))
         _check(count < 0)
         return count
 
     def histogram(self, scores: int, vocabulary: int, ends: tuple[float, float], parts: int, found: int) -> None:
-        """int64 [parts]: how many of the finite ones of float32 scores [vocabulary] stand in each equal part between
-        the two `ends`."""
+        """Write an int64 histogram [parts] of the finite float32 scores [vocabulary] between the two `ends`."""
         self._parts(scores, vocabulary, *ends, parts, found)
 
     def repeated_passages(
         self, text: int, count: int, breaks: tuple[int, int], lengths: tuple[int, int], found: int
     ) -> int:  # fmt: skip
-        """int64 (place, length) of each earlier passage with which int64 `text` [count] ends, of the least length or
-        more and followed to the longest; how many there are, or -1 where nobody knows whether one of its tokens ends a
-        passage. `breaks`: where int8 [vocabulary + 1] by token lie (less than 0: nobody knows; the last one is for
-        whatever is no token), and the vocabulary."""
+        """Write int64 (position, length) of each earlier passage with which int64 `text` [count] ends; return their
+        number.
+
+        Passages have at least the minimum length and are followed up to the maximum. Return -1 if it is not known
+        whether a token
+        ends a passage. `breaks`: address of int8 [vocabulary + 1] per token (negative: unknown; the last entry is for
+        ids that
+        are not tokens), and the vocabulary size.
+        """
         return int(self._passages(text, count, *breaks, *lengths, found))
 
 
@@ -291,7 +319,7 @@ def _check(failed: int) -> None:
 
 
 class _LibraryHolder:
-    """The one library of this process, or that there is none."""
+    """Holds the library of this process, if there is one."""
 
     def __init__(self) -> None:
         self.is_on = True
@@ -299,7 +327,7 @@ class _LibraryHolder:
         self._refused: Path | None = None
 
     def find(self) -> NativeLibrary | None:
-        """Looks for it until it is there; one that cannot be opened is not tried again."""
+        """Look for the library until it exists; one that cannot be opened is not tried again."""
         if self.library is None:
             path = library_path()
             if path is not None and path != self._refused and path.is_file():
@@ -318,15 +346,15 @@ _HOLDER = _LibraryHolder()
 
 
 def library() -> NativeLibrary | None:
-    """The built library, where it is there and switched on."""
+    """Return the native library if it exists and is enabled."""
     return _HOLDER.find() if _HOLDER.is_on else None
 
 
 def is_switched_on() -> bool:
-    """Whether what is built may be used."""
+    """Return whether native kernels may be used."""
     return _HOLDER.is_on
 
 
 def switch_quick_steps(on: bool) -> None:
-    """Use what is built, from the next run on, or leave it; on at first."""
+    """Enable or disable native kernels from the next run on; initially enabled."""
     _HOLDER.is_on = on

@@ -1,4 +1,4 @@
-"""All that comes between a model's scores and the choice; `registry` finds them, one a file, in the funnel's order.
+"""All processors between a model's scores and the choice; `registry` finds them, one per file, in pipeline order.
 
 Importing this package does not import torch.
 """

@@ -1,4 +1,4 @@
-"""Never write: phrases that must not appear."""
+"""Bans phrases from the text."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ PROCESSOR = Processor(
     phrase=mark("the list of banned words"),
     kind="ban",
     parameter=Parameter(
-        "bad_words_ids", mark("Never write"), "tokens", None,
-        mark("Phrases that must not appear, one a line, or lists of token ids."), form="phrases", advanced=True,
+        "bad_words_ids", mark("Banned phrases"), "tokens", None,
+        mark("Phrases that must not appear, one per line, or lists of token ids."), form="phrases", advanced=True,
     ),
     shown=20,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The shape of a processor: its setting, its place in the funnel, its words, and the function on scores."""
+"""Interface of a processor: its setting, its position in the pipeline, its labels, and its function on scores."""
 
 from __future__ import annotations
 
@@ -29,39 +29,39 @@ if TYPE_CHECKING:
     import torch
 
 Panel = Literal["sampling", "sampling_advanced", "penalties", "length", "more"]
-"""Where a panel shows the setting, and which strategies have it: the first two those that sample."""
+"""The panel that shows the setting; the first two are for strategies that sample."""
 
 
 class TokenTextSource(Protocol):
-    """What single tokens stand for (`core.models.text.TokenSpellings`)."""
+    """Texts of single tokens (`core.models.text.TokenSpellings`)."""
 
     special: frozenset[int]
 
     def data(self, token: int) -> bytes | None:
-        """The bytes that a token spells; None for special tokens."""
+        """Return the bytes that a token spells; None for special tokens."""
 
     def __getitem__(self, token: int) -> str:
-        """The token's own text."""
+        """Return the token's own text."""
 
 
 class ProcessorModel(Protocol):
-    """What a processor may ask of a model (`core.models.loaded_model.LoadedModel`)."""
+    """The attributes of a model that processors may use (`core.models.loaded_model.LoadedModel`)."""
 
     @property
     def model(self) -> object:
-        """The network itself."""
+        """The network."""
 
     @property
     def device(self) -> torch.device:
-        """Where its scores come from."""
+        """Device of its scores."""
 
     @property
     def vocabulary(self) -> int:
-        """How many tokens it knows."""
+        """Number of tokens."""
 
     @property
     def is_encoder_decoder(self) -> bool:
-        """Whether one half reads and the other writes."""
+        """Whether it is an encoder–decoder model."""
 
     @property
     def is_recurrent(self) -> bool:
@@ -69,22 +69,22 @@ class ProcessorModel(Protocol):
 
     @property
     def pieces(self) -> TokenTextSource:
-        """What its tokens stand for."""
+        """Texts of its tokens."""
 
     @property
     def token_bytes(self) -> Sequence[bytes | None] | None:
-        """What each token writes behind others; None for a model of ids alone."""
+        """Bytes that each token adds after other tokens; None for a model without tokenizer."""
 
     def strips_first_space(self, before: Sequence[int]) -> bool:
-        """Whether the text of an answer behind `before` loses the space that its first token begins with."""
+        """Return whether an answer after the tokens `before` loses the leading space of its first token."""
 
     @property
     def remembered(self) -> dict[str, object]:
-        """What is kept of it between runs."""
+        """Data about it that is kept between runs."""
 
 
 class Context(NamedTuple):
-    """What processors need to know of the run besides their own setting."""
+    """What processors need of a run besides their own setting."""
 
     model: ProcessorModel
     config: GenerationConfig
@@ -94,132 +94,138 @@ class Context(NamedTuple):
     encoder_ids: torch.Tensor | None
     eos: torch.Tensor | None
     keep: int
-    """Fewest tokens that a filter leaves over."""
+    """Minimum number of tokens that a filter keeps."""
     rng: Uniform
-    """(rows) → a number of [0, 1) for each row [B], by the run's seed; never twice the same."""
+    """(rows) → a random number in [0, 1) for each row [B], derived from the run's seed; different at each call."""
     negative_ids: torch.Tensor | None = None
     options: Settings = MappingProxyType({})
-    """`Request.options`: the settings that GenerationConfig has no field for."""
+    """`Request.options`: the settings without a GenerationConfig field."""
     before: Sequence[int] = ()
     """The decoder's input before the answer: `start` tokens."""
     beginning: Sequence[int] = ()
-    """What the answer begins with (`Request.beginning`)."""
+    """Required beginning of the answer (`Request.beginning`)."""
 
 
 def applies_always(context: Context) -> bool:
-    """It applies to every run."""
+    """Return True: it applies to every run."""
     return True
 
 
 def has_end(context: Context) -> bool:
-    """There is an end token."""
+    """Return whether there is an end token."""
     return context.eos is not None
 
 
 @plain(frozen=True)
 class Processor:
-    """One stage of the funnel; one file of `core/processors/` each."""
+    """One stage of the pipeline. One file in `core/processors/` defines each."""
 
     name: str
-    """The setting that switches it on: GenerationConfig's field, or a key of `Request.options`."""
+    """The setting that enables it: a field of GenerationConfig, or a key of `Request.options`."""
     make: Callable[[Any, Context], Transform]
-    """(value, context) → the function on scores. Raises ValueError with a reason for people."""
+    """(value, context) → the function on scores. Raises ValueError with a readable reason."""
     order: int
-    """Place in the funnel unless a request says otherwise; those of transformers stand in its order, ten apart."""
+    """Default position in the pipeline; transformers' processors are in its order, at steps of ten."""
     label: str
-    """A stage's short name; `{v}` is the setting's value."""
+    """Short name of the stage; `{v}` is the setting's value."""
     phrase: str = ""
-    """What a sentence calls it, likewise; empty: the label."""
+    """Name of the stage within a sentence, with `{v}` too; empty: the label."""
     kind: StageKind = "shift"
     parameter: Parameter | None = None
-    """Its editor, help and range; None: only a GenerationConfig can set it."""
+    """Its editor, help and range; None if only a GenerationConfig can set it."""
     beside: tuple[Parameter, ...] = ()
-    """What else there is to set, without effect while it is off; keys of `Request.options`."""
+    """Further settings, without effect while it is off; keys of `Request.options`."""
     panel: Panel = "more"
     shown: int = 100
-    """Place among its panel's settings."""
+    """Position among the settings of its panel."""
     is_on: Callable[[Any], bool] = bool
-    """Whether a value other than None switches it on."""
+    """Whether a value other than None enables it."""
     applies: Callable[[Context], bool] = applies_always
     samples: bool = False
-    """It takes part only while sampling."""
+    """Whether it is used only while sampling."""
     blind: bool = False
-    """It looks at the scores alone, not at the text: all nodes of a draft go through it at once."""
+    """Whether it depends only on the scores, not on the text, so that all nodes of a draft are processed at once."""
     drafts: bool = True
-    """Drafters apply it too, so that they guess what the model will choose; never needed for exactness."""
+    """Whether drafters apply it too, to predict the model's choice better; never needed for exactness."""
     reads: bool = False
-    """It runs the model a second time, with a memory of its own: speculation takes that over (`_Guide`)."""
+    """Whether it runs the model a second time with a separate cache, which speculation then manages (`_Guide`)."""
     uses_rng: bool = False
-    """It throws `Context.dice` once a step."""
+    """Whether it uses a random number of the context once per step."""
     in_turn: bool = False
-    """It must see every token drawn before the next is judged: drafts, which are judged together, are refused."""
+    """Whether it must see every token before the next is judged; drafts, which are judged together, are then refused.
+    """
     end: Literal["", "first", "last"] = ""
-    """Where it has to stand, whatever order the stages are given."""
+    """Required position at the start or end, whatever the order of the stages."""
     before_contrast: bool = False
-    """DoLa: it comes before the layers are contrasted, which keeps only tokens near the best one that it leaves."""
+    """DoLa: whether it comes before the layers are contrasted, which keeps only tokens near the best one that remains.
+    """
     before_diversity: bool = False
-    """Group beams: it comes before the penalty for what earlier groups chose."""
+    """Group beam search: whether it comes before the penalty for the choices of earlier groups."""
     follow: Callable[[Any, torch.Tensor], None] | None = None
-    """(transform, rows): beams have changed places, row i was row `rows[i]`; for one that remembers its rows."""
+    """(transform, rows): rows were reordered, and new row i is old row `rows[i]`; for processors that keep state per
+    row.
+    """
     observe: Callable[[Any], StageObserver] | None = None
-    """(transform) → a witness of what it did last, asked for behind each step that is traced."""
+    """(transform) → an observer of its last call, requested after each traced step."""
     progress: Callable[[Any, Sequence[int]], GrammarProgress] | None = None
-    """(transform, an answer's tokens without an end token) → how far a text has come with the form it is held to."""
+    """(transform, an answer's tokens without an end token) → the progress of the text in its required form."""
     signs: Callable[[Any, Settings, ProcessorModel], WatermarkScorer] | None = None
-    """(value, `Request.options`, model) → who finds its watermark again in a text that is given; ValueError as `make`
-    raises it. None: it leaves none."""
+    """(value, `Request.options`, model) → the detector of its watermark in a given text; raises ValueError like `make`.
+    None if
+    it leaves no watermark.
+    """
     aliases: tuple[str, ...] = ()
 
 
 MAX_DETAIL_TOKENS = 16
-"""Tokens that a stage's detail names at most."""
+"""Maximum number of tokens listed in a stage's detail."""
 
 
 def transformers_processors() -> Any:
-    """transformers' module of processors; its annotations are narrower than what its classes accept."""
-    from transformers.generation import logits_process  # heavy, and only a run needs it
+    """Return transformers' module of processors; its annotations are narrower than what its classes accept."""
+    from transformers.generation import logits_process  # heavy, and needed only by runs
 
     return logits_process
 
 
 def no_detail() -> None:
-    """A `DetailFactory` of a step of which there is nothing to tell."""
+    """Return None: the detail of a step without any."""
 
 
 def is_not_one(value: float) -> bool:
-    """1 switches it off."""
+    """Return whether the value enables it: any value but 1."""
     return value != 1.0
 
 
 def is_below_one(value: float) -> bool:
-    """1 and more switch it off."""
+    """Return whether the value enables it: any value below 1."""
     return value < 1.0
 
 
 def is_inside_unit(value: float) -> bool:
-    """0, 1 and what lies beyond switch it off."""
+    """Return whether the value enables it: any value between 0 and 1."""
     return 0.0 < value < 1.0
 
 
 def is_given(value: object) -> bool:
-    """Any value switches it on."""
+    """Return True: any value enables it."""
     return True
 
 
 class MinLengthBan:
-    """(ids [B, T], scores [B, V]) → scores: the end tokens are ruled out until T is `length`."""
+    """(ids [B, T], scores [B, V]) → scores in which the end tokens are banned until T is `length`."""
 
     def __init__(self, length: int, ends: torch.Tensor | None) -> None:
-        """`ends`: ids; those that the scores have no place for are never chosen anyway."""
+        """Create it. `ends`: token ids; ids without a score are ignored."""
         import torch
 
         self._length, self._ends = length, torch.as_tensor([] if ends is None else ends, dtype=torch.long).reshape(-1)
         self._known = self._ends[:0]
-        """Those that scores of `_width` have a place for, where the scores are."""
+        """End tokens within scores of `_width`, on the device of the scores."""
         self._width = 0
 
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """What came in stays as it is; behind that length it is what comes out."""
+        """Return a masked copy of the scores, or from that length on the scores themselves."""
         if ids.shape[-1] >= self._length:
             return scores
         if self._width != scores.shape[-1] or self._known.device != scores.device:

@@ -1,4 +1,4 @@
-"""Suppressed at the start: not written first."""
+"""Suppresses tokens at the start of the answer."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ PROCESSOR = Processor(
     make=_make,
     order=150,
     label=mark("not first {v}"),
-    phrase=mark("the list of tokens that may not come first"),
+    phrase=mark("the list of tokens suppressed at the start"),
     kind="ban",
     parameter=Parameter(
         "begin_suppress_tokens", mark("Suppressed at the start"), "tokens", None,
-        mark("Token ids that are not written first."), advanced=True,
+        mark("Token ids that cannot be the first token."), advanced=True,
     ),
     shown=50,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""DRY: a token that would go on repeating an earlier passage loses the more, the longer the passage is."""
+"""DRY: penalizes tokens that would continue a repetition of an earlier passage, more for longer passages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 BASE = Parameter(
     "dry_base", mark("DRY base"), "float", 1.75,
-    mark("By how much the penalty grows with every further token of the repeated passage."),
+    mark("Factor by which the penalty grows with every further token of the repeated passage."),
     minimum=1.0, maximum=10.0, soft_maximum=4.0, step=0.05, option=True, advanced=True,
 )  # fmt: skip
 ALLOWED = Parameter(
@@ -31,31 +31,35 @@ ALLOWED = Parameter(
 )  # fmt: skip
 RANGE = Parameter(
     "dry_range", mark("DRY range"), "int", 0,
-    mark("How many of the last tokens are searched for the passage; 0 is the whole text."),
+    mark("How many of the last tokens are searched for the passage; 0: the full text."),
     minimum=0, maximum=1_000_000, soft_maximum=2000, step=1, option=True, advanced=True,
 )  # fmt: skip
 BREAKERS = (b"\n", b":", b'"', b"*")
-"""A passage does not reach across these (p-e-w, text-generation-webui #5677)."""
+"""A passage does not extend across these (p-e-w, text-generation-webui #5677)."""
 MIN_FOLLOWED = 150
-"""Passages are followed so far at least, and until their penalty is beyond every score."""
+"""Minimum length to which passages are followed; further, until the penalty exceeds every score."""
 _KEY = "dry_breaks"
 _NOTHING = -1
-"""No token's id."""
+"""Not a token id."""
 _UNKNOWN, _UNKNOWN_BYTE = -1, b"\xff"
-"""Of a token that nobody has asked about yet, as a number and as a byte."""
+"""Marks a token that was not looked up yet, as a number and as a byte."""
 MAX_PENALTY = 1e6
-"""A penalty that is: no logit comes near it."""
+"""A penalty that exceeds every logit."""
 
 
 def find_repeats(text: np.ndarray, breaks: np.ndarray, max_length: int) -> Iterator[tuple[int, int]]:
-    """(place, length): where a token stood behind an earlier passage of `text` [T] with which it ends, and how long
-    that passage is, `max_length` at most; `breaks` [T] marks tokens that end one."""
+    """Yield (position, length) of each earlier passage of `text` [T] with which the text ends.
+
+    The position is that of the token after the passage; `length` is `max_length` at most; `breaks` [T] marks tokens
+    that end a
+    passage.
+    """
     import numpy as np
 
     last = len(text) - 1
     if last < 1 or breaks[last]:
         return
-    held = np.where(breaks, _NOTHING, text)  # what ends a passage is like no token
+    held = np.where(breaks, _NOTHING, text)  # a token that ends a passage matches no token
     places = (text[:-1] == text[last]).nonzero()[0]
     length = 1
     while places.size and length < max_length:
@@ -67,20 +71,20 @@ def find_repeats(text: np.ndarray, breaks: np.ndarray, max_length: int) -> Itera
 
 
 class _BreakTable:
-    """Which of a model's tokens end a passage; each is spelt once, when it comes first."""
+    """Which of a model's tokens end a passage; each is looked up once, on first use."""
 
     def __init__(self, pieces: TokenTextSource, vocabulary: int) -> None:
         import numpy as np
 
         self._pieces = pieces
         self._table = np.full(vocabulary + 1, _UNKNOWN, np.int8)
-        """By token: 1 where it does, 0 where not. The last one stands for whatever the model does not write."""
+        """Per token: 1 if it does, 0 if not. The last entry is for ids that are not tokens."""
         self._table[vocabulary] = 1
         self.address = int(self._table.ctypes.data), vocabulary
-        """Where that lies in memory, and of how many tokens it tells."""
+        """Address of the table, and the number of tokens."""
 
     def is_break(self, text: np.ndarray) -> np.ndarray:
-        """[T] of tokens [T]."""
+        """Return bool [T] for tokens [T]."""
         import numpy as np
 
         text = np.minimum(text, len(self._table) - 1)
@@ -94,23 +98,23 @@ class _BreakTable:
 
 
 def _cached_breaks(model: ProcessorModel) -> _BreakTable:
-    """Kept with the model: the next run has the same tokens."""
+    """Return the table, cached with the model for later runs."""
     known = model.remembered.setdefault(_KEY, _BreakTable(model.pieces, model.vocabulary))
     assert isinstance(known, _BreakTable)
     return known
 
 
 class RepeatMatch(NamedTuple):
-    """The longest passage behind which a token stood."""
+    """The longest repeated passage that a token would continue."""
 
     length: int
     distance: int
-    """How many tokens before the next one it stood there last."""
+    """Distance in tokens from its latest occurrence to the next token."""
     penalty: float
 
 
 class DryPenalty:
-    """Logit − multiplier · base^(n − allowed) for tokens behind a repeated passage of n ≥ allowed tokens."""
+    """Logit − multiplier · base^(n − allowed) for tokens that continue a repeated passage of n ≥ allowed tokens."""
 
     def __init__(self, multiplier: float, context: Context) -> None:
         self._multiplier, self._model = multiplier, context.model
@@ -123,7 +127,7 @@ class DryPenalty:
         self._matches: list[dict[int, RepeatMatch]] = []
 
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """Scores [B, V] with the penalties of the texts `ids` [B, T] taken off."""
+        """Return scores [B, V] minus the penalties for the texts `ids` [B, T]."""
         self._matches = [self._search(ids, row) for row in range(len(ids))]
         return add_at_tokens(
             scores,
@@ -134,7 +138,7 @@ class DryPenalty:
         )
 
     def _search(self, ids: torch.Tensor, row: int) -> dict[int, RepeatMatch]:
-        """By token, for those that lose something in one of the texts [B, T]."""
+        """Return the match of each penalized token for one of the texts [B, T]."""
         window = min(self._window or ids.shape[1], ids.shape[1])
         pairs = list(self._passages(ids, row, window))
         found: dict[int, RepeatMatch] = {}
@@ -149,7 +153,7 @@ class DryPenalty:
         return found
 
     def _passages(self, ids: torch.Tensor, row: int, window: int) -> Iterable[tuple[int, int]]:
-        """Of the end of one of the texts [B, T], of the allowed length or more."""
+        """Return the passages at the end of one of the texts [B, T] that have at least the allowed length."""
         quick = find_passages(ids, row, window, self._known.address, (self._allowed, self._longest))
         if quick is not None:
             return quick
@@ -158,17 +162,17 @@ class DryPenalty:
         return ((place, length) for place, length in pairs if length >= self._allowed)
 
     def _penalty(self, length: int) -> float:
-        """Never infinite: what is the only token left is chosen all the same."""
+        """Return the penalty, which is never infinite, so that the only remaining token can still be chosen."""
         return min(self._multiplier * self._base ** (length - self._allowed), MAX_PENALTY**5)
 
     def make_observer(self) -> StageObserver:
-        """Of the passages found at this step."""
+        """Return an observer of the passages found at this step."""
         matches, pieces = self._matches, self._model.pieces
         return lambda row, before, after, chosen: partial(_repeat_detail, matches[row], pieces)
 
 
 def _repeat_detail(matches: dict[int, RepeatMatch], pieces: TokenTextSource) -> StageDetail:
-    from core.events import Repeat, Repeats, StageDetail  # made when something runs
+    from core.events import Repeat, Repeats, StageDetail  # created on demand
 
     heaviest = sorted(matches.items(), key=lambda item: (-item[1].length, item[1].distance))
     told = (
@@ -179,7 +183,7 @@ def _repeat_detail(matches: dict[int, RepeatMatch], pieces: TokenTextSource) -> 
 
 
 def make(value: float, context: Context) -> DryPenalty:
-    """The penalty of one run."""
+    """Create the penalty of one run."""
     return DryPenalty(value, context)
 
 
@@ -191,8 +195,8 @@ PROCESSOR = Processor(
     phrase=mark("the DRY penalty of {v}"),
     parameter=Parameter(
         "dry_multiplier", mark("DRY"), "float", 0.0,
-        mark("Above 0, a token that would go on repeating an earlier passage loses score, the more the longer the "
-             "passage (DRY, don't repeat yourself). 0.8 is usual."),
+        mark("Above 0, a token that would continue repeating an earlier passage loses score, more for "
+            "longer passages (DRY, don't repeat yourself). 0.8 is usual."),
         minimum=0.0, maximum=100.0, soft_maximum=2.0, step=0.05, option=True, advanced=True,
     ),
     beside=(BASE, ALLOWED, RANGE),

@@ -1,4 +1,4 @@
-"""No n-gram of the prompt: no run of so many tokens is copied from the source."""
+"""Bans copying an n-gram of the source."""
 
 from __future__ import annotations
 
@@ -8,16 +8,25 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="encoder_no_repeat_ngram_size",
-    make=lambda value, context: transformers_processors().EncoderNoRepeatNGramLogitsProcessor(value, context.encoder_ids),
+    make=lambda value, context: transformers_processors().EncoderNoRepeatNGramLogitsProcessor(
+        value, context.encoder_ids
+    ),
     order=60,
     label=mark("no {v}-gram of the source"),
     phrase=mark("the ban on any {v} tokens of the source"),
     kind="ban",
     parameter=Parameter(
-        "encoder_no_repeat_ngram_size", mark("No n-gram of the prompt"), "int", 0,
-        mark("No run of this many tokens may be copied from the source text. 0 switches it off."),
-        minimum=0, maximum=1000, soft_maximum=10, step=1, advanced=True,
+        "encoder_no_repeat_ngram_size",
+        mark("No n-gram of the prompt"),
+        "int",
+        0,
+        mark("No sequence of this many tokens may be copied from the source text. 0: off."),
+        minimum=0,
+        maximum=1000,
+        soft_maximum=10,
+        step=1,
+        advanced=True,
     ),
     shown=70,
     applies=lambda context: context.encoder_ids is not None,
-)  # fmt: skip
+)

@@ -1,4 +1,4 @@
-"""Prompt faithfulness: tokens of the source gain likelihood."""
+"""Makes tokens of the source likelier."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ PROCESSOR = Processor(
     phrase=mark("the faithfulness of {v}"),
     parameter=Parameter(
         "encoder_repetition_penalty", mark("Prompt faithfulness"), "float", 1.0,
-        mark("Above 1, tokens of the source text gain likelihood (encoder–decoder and prompt alike)."),
+        mark("Above 1, tokens of the source text become likelier (for encoder–decoder models and prompts "
+            "alike)."),
         minimum=0.0, maximum=100.0, soft_maximum=2.0, step=0.01, exclusive=True, advanced=True,
     ),
     shown=60,

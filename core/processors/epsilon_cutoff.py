@@ -1,4 +1,4 @@
-"""Epsilon cut-off: no token less likely than this."""
+"""Epsilon cut-off: removes tokens below a fixed probability."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROCESSOR = Processor(
     kind="cut",
     parameter=Parameter(
         "epsilon_cutoff", mark("Epsilon cut-off"), "float", 0.0,
-        mark("Cut every token less likely than this. 0 switches it off; 0.0003 to 0.0009 is usual."),
+        mark("Remove every token with a lower probability than this. 0: off; 0.0003 to 0.0009 is usual."),
         minimum=0.0, maximum=1.0, soft_maximum=0.01, step=0.0001, advanced=True,
     ),
     panel="sampling_advanced",

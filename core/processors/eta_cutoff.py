@@ -1,4 +1,4 @@
-"""Eta cut-off: unlikely tokens go, more of them when the model is sure."""
+"""Eta cut-off: removes unlikely tokens, more of them if the model is certain."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ PROCESSOR = Processor(
     kind="cut",
     parameter=Parameter(
         "eta_cutoff", mark("Eta cut-off"), "float", 0.0,
-        mark("Cut unlikely tokens, more of them when the model is sure. 0 switches it off; 0.0003 to 0.002 is usual."),
+        mark("Remove unlikely tokens, more of them if the model is certain. 0: off; 0.0003 to 0.002 is "
+            "usual."),
         minimum=0.0, maximum=1.0, soft_maximum=0.01, step=0.0001, advanced=True,
     ),
     panel="sampling_advanced",

@@ -1,4 +1,4 @@
-"""Hurry to the end: the end token gains likelihood from some length on."""
+"""Raises the end token's score exponentially from a given length on."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ PROCESSOR = Processor(
         tuple(value), context.eos, context.start
     ),
     order=130,
-    label=mark("hurry"),
-    phrase=mark("the hurry to the end"),
+    label=mark("decay"),
+    phrase=mark("the exponential length penalty"),
     parameter=Parameter(
-        "exponential_decay_length_penalty", mark("Hurry to the end"), "tokens", None,
-        mark("[start, factor]: from that many new tokens on, the end token gains likelihood exponentially."),
+        "exponential_decay_length_penalty", mark("Length decay"), "tokens", None,
+        mark("[start, factor]: after this many new tokens, the end token's score rises exponentially."),
         form="decay", advanced=True,
     ),
     shown=100,

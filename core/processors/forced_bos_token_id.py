@@ -1,4 +1,4 @@
-"""First token: what every text begins with."""
+"""Forces the first token."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROCESSOR = Processor(
     kind="ban",
     parameter=Parameter(
         "forced_bos_token_id", mark("First token"), "int", None,
-        mark("The first token written, by id (translation models use it for the language)."),
+        mark("Id of the first generated token (translation models use it for the language)."),
         minimum=0, maximum=10_000_000, step=1, form="ids", advanced=True,
     ),
     shown=80,

@@ -1,4 +1,4 @@
-"""Last token: what a text ends with at its limit."""
+"""Forces the last token at the length limit."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ PROCESSOR = Processor(
     kind="ban",
     parameter=Parameter(
         "forced_eos_token_id", mark("Last token"), "tokens", None,
-        mark("The token written when the length limit is reached, by id."), advanced=True,
+        mark("Id of the token written when the length limit is reached."), advanced=True,
     ),
     shown=90,
     is_on=is_given,
-    applies=lambda context: context.options.get("grammar") is None,  # an end in the middle would be no text of it
+    applies=lambda context: context.options.get("grammar") is None,  # an end in the middle would violate the grammar
 )  # fmt: skip

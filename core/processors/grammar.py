@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 class GrammarProcessor:
-    """The stage: scores of tokens that lead out of the grammar become −∞.
+    """Sets the scores of tokens that violate the grammar to −∞.
 
-    A row whose text is none of the grammar's (a draft that was refused, a text that has ended) is left as it is.
+    A row whose text does not match the grammar (a rejected draft, a finished text) is left unchanged.
     """
 
     def __init__(self, matcher: GrammarMatcher, start: int, skipped: int) -> None:
-        """`skipped`: first tokens of the answer that are no part of the text."""
+        """Create the stage. `skipped`: number of first tokens of the answer that are not part of the text."""
         self.matcher, self._start, self._skipped = matcher, start + skipped, skipped
 
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """Scores [B, V]; `ids` [B, T] from `start` on are texts of the grammar, as far as they have come."""
+        """Return masked scores [B, V]; `ids` [B, T] from `start` on are partial texts of the grammar."""
         import torch
 
         if ids.shape[1] < self._start:
@@ -42,35 +42,35 @@ class GrammarProcessor:
         return scores.masked_fill(torch.stack([nothing if mask is None else mask for mask in masks]), -float("inf"))
 
     def reorder(self, rows: torch.Tensor) -> None:
-        """Row i was row `rows[i]`."""
+        """Reorder the rows: new row i is old row `rows[i]`."""
         self.matcher.reorder(rows.tolist())
 
     def progress(self, answer: Sequence[int]) -> GrammarProgress:
-        """How far an answer, its beginning included and its end token not, has come."""
+        """Return the progress of an answer, including its required beginning but not its end token."""
         return self.matcher.progress(list(answer[self._skipped :]))
 
 
 def make(value: Mapping[str, object], context: Context) -> GrammarProcessor:
-    """The grammar, compiled for the model's tokens. Raises ParameterError."""
+    """Compile the grammar for the model's tokens. Raises ParameterError."""
     from core.grammar.compilation import GrammarVocabulary, grammar_error, matcher_for
     from core.grammar.grammar_matcher import GrammarMatcher
 
     model = context.model
     if model.token_bytes is None:
-        raise grammar_error(tr("the model has no tokenizer that says what its tokens spell."))
+        raise grammar_error(tr("the model has no tokenizer, so the text of its tokens is unknown."))
     ends = () if context.eos is None else tuple(context.eos.tolist())
     vocabulary = GrammarVocabulary(model.token_bytes, model.pieces.__getitem__, ends, model.remembered)
     matcher = matcher_for(vocabulary, value, model.strips_first_space(context.before))
     walker = GrammarMatcher(matcher, model.vocabulary, model.device)
     if not walker.is_valid_prefix(context.beginning):
-        raise grammar_error(tr("the answer begins with what no text of it begins with."))
-    forced = context.config.forced_bos_token_id is not None  # a special token, and no part of the text
+        raise grammar_error(tr("no text of it begins like the required beginning of the answer."))
+    forced = context.config.forced_bos_token_id is not None  # a special token, not part of the text
     _check_length(value, context, forced)
     return GrammarProcessor(walker, context.start, int(forced))
 
 
 def _check_length(value: Mapping[str, object], context: Context, forced: bool) -> None:
-    """Raises ParameterError where no text of the grammar fits into the run."""
+    """Raise ParameterError if no text of the grammar fits into the run."""
     from core.grammar.compilation import grammar_error
     from core.grammar.shortest_text import min_tokens
 
@@ -79,16 +79,16 @@ def _check_length(value: Mapping[str, object], context: Context, forced: bool) -
     least = min_tokens(value, model.token_bytes or (), room, model.remembered)
     if least is None:
         raise grammar_error(
-            tr("no text ever ends by these rules: each holds another one of its own kind.")
+            tr("these rules never allow a text to end: each text contains another one of the same kind.")
             if "lark" in value
-            else tr("no text ever ends by this schema: each holds another one of its own kind.")
+            else tr("this schema never allows a text to end: each text contains another one of the same kind.")
         )
     if least > room:
         raise ParameterError(
-            tr(
-                "No text of the grammar is as short as {limit:,} new tokens: the shortest takes {least:,} or more."
-            ).format(limit=room, least=least),
-            tr("Allow more new tokens, or loosen the grammar."),
+            tr("No text of the grammar fits into {limit:,} new tokens: the shortest takes at least {least:,}.").format(
+                limit=room, least=least
+            ),
+            tr("Allow more new tokens, or relax the grammar."),
             PROCESSOR.name,
         )
 
@@ -102,8 +102,8 @@ PROCESSOR = Processor(
     kind="ban",
     parameter=Parameter(
         "grammar", mark("Grammar"), "grammar", None,
-        mark("Only texts of this form are written: JSON by a schema, a regular expression, a Lark grammar, or one of "
-             "several texts."),
+        mark("Generate only texts of this form: JSON by a schema, a regular expression, a Lark grammar, or "
+            "one of several texts."),
         choices=KINDS, option=True, advanced=True, extra="grammar",
     ),
     shown=5,

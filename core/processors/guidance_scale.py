@@ -1,4 +1,4 @@
-"""Guidance: away from what the model would write without the prompt."""
+"""Classifier-free guidance: steers away from what the model would generate without the prompt."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def _make(value: float, context: Context) -> Transform:
     if context.model.is_encoder_decoder or context.model.is_recurrent:
-        raise ValueError(tr("guidance works with decoder-only transformers"))
+        raise ValueError(tr("guidance requires a decoder-only transformer"))
     processor: Transform = transformers_processors().UnbatchedClassifierFreeGuidanceLogitsProcessor(
         value, context.model.model, unconditional_ids=context.negative_ids, use_cache=True
     )
@@ -22,13 +22,13 @@ def _make(value: float, context: Context) -> Transform:
 
 
 def _reorder_context(processor: Any, rows: Any) -> None:
-    """Its second reading goes along; `generate` leaves it behind, mixing the beams up."""
+    """Reorder the unconditional context too; `generate` does not, which mixes up the beams."""
     from transformers import Cache
 
     context = processor.unconditional_context
     for name in ("input_ids", "attention_mask"):
         context[name] = context[name].index_select(0, rows)
-    for kept in context.values():  # releases differ in what they call it
+    for kept in context.values():  # its name depends on the transformers release
         if isinstance(kept, Cache):
             kept.reorder_cache(rows)
 
@@ -40,7 +40,8 @@ PROCESSOR = Processor(
     label=mark("guidance {v}"),
     parameter=Parameter(
         "guidance_scale", mark("Guidance"), "float", None,
-        mark("Above 1, steer away from what the model would write without the prompt. Twice the work."),
+        mark("Above 1, steer away from what the model would generate without the prompt. Doubles the "
+            "computation."),
         minimum=0.0, maximum=100.0, soft_maximum=5.0, step=0.1, advanced=True, unset=1.0,
     ),
     shown=10,

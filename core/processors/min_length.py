@@ -1,4 +1,4 @@
-"""Least length with the prompt: no end token before."""
+"""Minimum length including the prompt: bans the end token before it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ PROCESSOR = Processor(
     phrase=mark("the minimum length of {v}"),
     kind="ban",
     parameter=Parameter(
-        "min_length", mark("Least length with prompt"), "int", 0,
-        mark("The end token is forbidden until prompt and text together have this many tokens."),
+        "min_length", mark("Min length with prompt"), "int", 0,
+        mark("The end token is banned until prompt and text together have this many tokens."),
         minimum=0, maximum=1_000_000, soft_maximum=400, step=1, advanced=True,
     ),
     panel="length",

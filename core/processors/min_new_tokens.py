@@ -1,4 +1,4 @@
-"""At least so many new tokens: no end token before."""
+"""Minimum number of new tokens: bans the end token before it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROCESSOR = Processor(
     kind="ban",
     parameter=Parameter(
         "min_new_tokens", mark("At least"), "int", None,
-        mark("The end token is forbidden until this many tokens are written."),
+        mark("The end token is banned until this many tokens are generated."),
         minimum=0, maximum=1_000_000, soft_maximum=400, step=1, advanced=True, unset=0,
     ),
     panel="length",

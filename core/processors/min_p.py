@@ -1,4 +1,4 @@
-"""Min-p: tokens at least so likely as a share of the likeliest."""
+"""Min-p: keeps tokens whose probability is at least a fraction of the likeliest token's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROCESSOR = Processor(
     kind="cut",
     parameter=Parameter(
         "min_p", mark("Min-p"), "float", None,
-        mark("Keep tokens at least this share as likely as the likeliest one."),
+        mark("Keep tokens whose probability is at least this fraction of the likeliest token's."),
         minimum=0.0, maximum=1.0, step=0.01, unset=0.0,
     ),
     panel="sampling",

@@ -1,4 +1,4 @@
-"""Mirostat 2: the cut moves from step to step, so that the text surprises by as much as was asked for."""
+"""Mirostat 2: moves the cut at each step to keep the surprise of the text at a target."""
 
 from __future__ import annotations
 
@@ -18,32 +18,33 @@ if TYPE_CHECKING:
     from core.processors.base import StageObserver
 
 ETA = Parameter(
-    "mirostat_eta", mark("Mirostat's learning rate"), "float", 0.1,
-    mark("How far the cut moves when a token surprised more or less than was asked for."),
+    "mirostat_eta", mark("Mirostat learning rate"), "float", 0.1,
+    mark("How far the cut moves when a token is more or less surprising than the target."),
     minimum=0.0, maximum=10.0, soft_maximum=1.0, step=0.01, exclusive=True, option=True, advanced=True,
 )  # fmt: skip
 
 
 _BIT = math.log(2)
-"""In nats."""
+"""One bit in nats."""
 
 
 class Mirostat:
-    """μ of every text, and the surprise of every token at the step before (Basu et al. 2021, Algorithm 2).
+    """μ of each text, updated by the surprise of the previous token (Basu et al. 2021, Algorithm 2).
 
-    μ begins at 2τ. Kept are tokens with −log₂ p ≤ μ, at least the likeliest; behind the draw μ −= η · (−log₂ p − τ),
-    p being the drawn token's probability before the cut.
+    μ starts at 2τ. Tokens with −log₂ p ≤ μ are kept, at least the likeliest; after the draw μ −= η · (−log₂ p − τ),
+    with p
+    the drawn token's probability before the cut.
     """
 
     def __init__(self, tau: float, eta: float) -> None:
         self.tau, self.eta = tau, eta
         self.mu: list[float] = []
-        """Of each text, in bits."""
+        """μ of each text in bits."""
         self._previous: tuple[torch.Tensor, list[tuple[float, float]]] | None = None
-        """The scores [B, V] of the step before; of each row the greatest, and the log of the sum of exponentials."""
+        """Scores [B, V] of the previous step, with the maximum and logsumexp of each row."""
 
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """Scores [B, V] with what surprises more than μ at −∞; `ids` [B, T] end with what was drawn last."""
+        """Return scores [B, V] with tokens more surprising than μ at −∞; `ids` [B, T] end with the latest drawn tokens."""
         if self._previous is None:
             self.mu = [2 * self.tau] * len(scores)
         else:
@@ -55,7 +56,7 @@ class Mirostat:
         return cut_below(scores, floors)
 
     def make_observer(self) -> StageObserver:
-        """Of μ and the surprises of this step."""
+        """Return an observer of μ and the surprises of this step."""
         limits = self.mu
         assert self._previous is not None
         _, sums = self._previous
@@ -64,25 +65,25 @@ class Mirostat:
         )
 
     def reorder(self, rows: torch.Tensor) -> None:
-        """Row i was row `rows[i]`."""
+        """Reorder the rows: new row i is old row `rows[i]`."""
         if self._previous is not None:
             (scores, sums), places = self._previous, rows.tolist()
             self.mu, self._previous = [self.mu[row] for row in places], (scores[rows], [sums[row] for row in places])
 
 
 def _surprise_detail(tau: float, limit: float, surprise: float) -> StageDetail:
-    from core.events import StageDetail, SurpriseAim  # made when something runs
+    from core.events import StageDetail, SurpriseAim  # created on demand
 
     return StageDetail(aim=SurpriseAim(tau, limit, surprise))
 
 
 def _surprises(scores: torch.Tensor, sums: list[tuple[float, float]], ids: torch.Tensor) -> list[float]:
-    """In bits, by each row of scores [B, V], of the token with which its text of ids [B, T] ends."""
+    """Return the surprise in bits, by each row of scores [B, V], of the last token of its text in ids [B, T]."""
     return [(whole - score) / _BIT for (_, whole), score in zip(sums, last_token_scores(scores, ids), strict=True)]
 
 
 def make(value: float, context: Context) -> Mirostat:
-    """A memory for the texts of one run."""
+    """Create the state of one run."""
     return Mirostat(float(value), float(context.options.get(ETA.name, ETA.default)))
 
 
@@ -95,8 +96,8 @@ PROCESSOR = Processor(
     kind="cut",
     parameter=Parameter(
         "mirostat_tau", mark("Mirostat"), "float", None,
-        mark("The surprise, in bits a token, that the text is held to: the cut moves after every token. 5 is usual for "
-             "large models; 2 suits the small ones here."),
+        mark("Target surprise of the text in bits per token; the cut moves after every token. 5 is usual "
+            "for large models; 2 suits the small bundled ones."),
         minimum=0.0, maximum=20.0, soft_maximum=8.0, step=0.1, exclusive=True, option=True, advanced=True,
     ),
     beside=(ETA,),

@@ -1,4 +1,4 @@
-"""No repeated n-gram: no run of so many tokens comes twice."""
+"""Bans repeating an n-gram."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ PROCESSOR = Processor(
     make=lambda value, context: transformers_processors().NoRepeatNGramLogitsProcessor(value),
     order=50,
     label=mark("no {v}-gram twice"),
-    phrase=mark("the ban on any {v} tokens coming twice"),
+    phrase=mark("the ban on repeating any {v} tokens"),
     kind="ban",
     parameter=Parameter(
         "no_repeat_ngram_size", mark("No repeated n-gram"), "int", 0,
-        mark("No run of this many tokens may come twice. 0 switches it off."),
+        mark("No sequence of this many tokens may occur twice. 0: off."),
         minimum=0, maximum=1000, soft_maximum=10, step=1,
     ),
     panel="penalties",

@@ -1,4 +1,4 @@
-"""The order in which the funnel's stages act: transformers', or one that a request names."""
+"""Order of the pipeline's stages: transformers' order, or that of a request."""
 
 from __future__ import annotations
 
@@ -18,23 +18,26 @@ if TYPE_CHECKING:
     from core.events import Stage
 
 OPTION = "stages"
-"""Its key in `Request.options`."""
+"""Key in `Request.options`."""
 
 
 def ordered_processors(names: Sequence[str] | None = None) -> list[Processor]:
-    """All processors, on or off, in the order in which they act.
+    """Return all processors, on or off, in the order in which they act.
 
-    The stages that are named share out among themselves the places they have by default, in the order given; every
-    other one keeps its place. So two stages named stand in the order they are named in, and to switch a third on or
-    off changes nothing of it. Raises ParameterError for names that are no stage's, doubled ones, and orders that
-    cannot be.
+    The named stages share their default positions in the given order; all others keep their position. So the order of
+    two
+    named stages does not depend on whether a third one is on. Raises ParameterError for unknown or duplicate names, and
+    for
+    impossible orders.
     """
     usual = list(processors.registry.values())
     if names is not None:
-        check_iterable(OPTION, names, tr("Give a list of the names of stages."))
+        check_iterable(OPTION, names, tr("Pass a list of stage names."))
     asked = [_find_processor(name) for name in names] if names is not None else []
     if twice := next((one for place, one in enumerate(asked) if one in asked[:place]), None):
-        raise _order_error(tr("The order names the stage “{name}” twice.").format(name=twice.name), tr("Name it once."))
+        raise _order_error(
+            tr("The order contains the stage “{name}” twice.").format(name=twice.name), tr("List it once.")
+        )
     wanted = iter(asked)
     order = [next(wanted) if one in asked else one for one in usual]
     _check_ends(order)
@@ -42,13 +45,14 @@ def ordered_processors(names: Sequence[str] | None = None) -> list[Processor]:
 
 
 def stage_order(names: Sequence[str] | None = None) -> tuple[str, ...]:
-    """The names of all stages in the order in which they act where a request names `names`, or by default. Raises as
-    `ordered_processors` does."""
+    """Return the names of all stages in the order of a request with `names`, or in default order. Raises like
+    `ordered_processors`.
+    """
     return tuple(stage.name for stage in ordered_processors(names))
 
 
 def is_default_order(names: Sequence[str] | None, active: Iterable[str]) -> bool:
-    """Whether the stages that are on act in transformers' order all the same. Raises as `ordered_processors` does."""
+    """Return whether the active stages act in transformers' order anyway. Raises like `ordered_processors`."""
     on = set(active)
     return [one.name for one in ordered_processors(names) if one.name in on] == [
         name for name in processors.registry if name in on
@@ -59,14 +63,14 @@ def _find_processor(name: str) -> Processor:
     known = processors.registry.get(name)
     if known is None:
         raise _order_error(
-            tr("The order names “{name}”, which is no stage.").format(name=name),
+            tr("The order contains “{name}”, which is not a stage.").format(name=name),
             tr("The stages are: {names}.").format(names=", ".join(processors.registry)),
         )
     return known
 
 
 def _check_ends(order: Sequence[Processor]) -> None:
-    """What has to act first or last does so."""
+    """Raise ParameterError unless stages that must act first or last do so."""
     for end, stages in (("first", order), ("last", order[::-1])):
         there = stages[: sum(stage.end == end for stage in stages)]
         if other := next((stage for stage in there if stage.end != end), None):
@@ -76,12 +80,12 @@ def _check_ends(order: Sequence[Processor]) -> None:
 def _misplaced_error(stage: Processor, other: Processor) -> ParameterError:
     told, remedy = {
         "first": (
-            tr("The order puts {stage} behind {other}, and it has to act first."),
-            tr("Leave {stage} out of the order, or name it first."),
+            tr("The order puts {stage} after {other}, but it must act first."),
+            tr("Remove {stage} from the order, or put it first."),
         ),
         "last": (
-            tr("The order puts {stage} before {other}, and it has to act last."),
-            tr("Leave {stage} out of the order, or name it last."),
+            tr("The order puts {stage} before {other}, but it must act last."),
+            tr("Remove {stage} from the order, or put it last."),
         ),
     }[stage.end]
     return _order_error(told.format(stage=stage.name, other=other.name), remedy.format(stage=stage.name))
@@ -92,15 +96,15 @@ def _order_error(cause: str, remedy: str) -> ParameterError:
 
 
 def stage_label(stage: Stage) -> str:
-    """Short, with its value: `T 0.8`, `top-p 0.92`; `model` for the model's own distribution."""
+    """Return the short name with its value: `T 0.8`, `top-p 0.92`; `model` for the model's own distribution."""
     if stage.name == "raw":
         return tr("model")
-    known = processors.registry.get(stage.name)  # a recorded run may have one that is not here
+    known = processors.registry.get(stage.name)  # a recorded run may have a stage that does not exist here
     return _fill_template(known.label if known is not None else "", stage.value) or stage.label
 
 
 def stage_phrase(stage: Stage) -> str:
-    """What a sentence calls it: `the model`, `top-p 0.92`, `the repetition penalty of 1.3`."""
+    """Return the name within a sentence: `the model`, `top-p 0.92`, `the repetition penalty of 1.3`."""
     if stage.name == "raw":
         return tr("the model")
     known = processors.registry.get(stage.name)
@@ -108,7 +112,7 @@ def stage_phrase(stage: Stage) -> str:
 
 
 def _fill_template(template: str, value: float | None) -> str:
-    """Empty where the event's own words serve: in English, or without the value that the template wants."""
+    """Fill in the translated template; empty if the event's own text is used: in English, or without a required value."""
     if current_language() == ENGLISH or not template or ("{v}" in template and value is None):
         return ""
     return tr(template).format(v="" if value is None else f"{value:g}")
@@ -116,21 +120,23 @@ def _fill_template(template: str, value: float | None) -> str:
 
 @cache
 def watermark_processors() -> tuple[Processor, ...]:
-    """Those whose mark can be searched for, in the order of their stages."""
+    """Return the processors with a detectable watermark, in stage order."""
     return tuple(processor for processor in registry.values() if processor.signs is not None)
 
 
 def processor_settings(processor: Processor) -> tuple[Parameter, ...]:
-    """The one that switches it on, and what else there is to set."""
+    """Return the setting that enables the processor, and its further settings."""
     own = (processor.parameter,) if processor.parameter is not None else ()
     return (*own, *processor.beside)
 
 
 def watermark_settings(options: Settings) -> dict[str, object]:
-    """The settings of watermarks among `Request.options`, all that are given where one is on; else none. Raises
-    ParameterError for what is no mapping."""
+    """Return the watermark settings in `Request.options` if a watermark is on, otherwise {}. Raises ParameterError
+    unless
+    `options` is a mapping.
+    """
     example = f'{{"{watermark_processors()[0].name}": 2}}'
-    check_kind("options", options, Mapping, tr("Give them as in {example}.").format(example=example))
+    check_kind("options", options, Mapping, tr("Pass them as in {example}.").format(example=example))
     if not any(options.get(processor.name) for processor in watermark_processors()):
         return {}
     names = {parameter.name for processor in watermark_processors() for parameter in processor_settings(processor)}

@@ -1,4 +1,4 @@
-"""Repair of invalid numbers: NaN and infinity are replaced."""
+"""Replaces NaN and infinity."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROCESSOR = Processor(
     phrase=mark("the repair of invalid numbers"),
     parameter=Parameter(
         "remove_invalid_values", mark("Repair invalid numbers"), "bool", False,
-        mark("Replace NaN and infinity in the model's output instead of ending the run with an error."), advanced=True,
+        mark("Replace NaN and infinity in the model's output instead of stopping with an error."), advanced=True,
     ),
     shown=110,
     blind=True,

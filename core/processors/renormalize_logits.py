@@ -1,4 +1,4 @@
-"""Renormalisation: the processed scores become a distribution again."""
+"""Renormalization: makes the processed scores log-probabilities."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ PROCESSOR = Processor(
     name="renormalize_logits",
     make=lambda value, context: transformers_processors().LogitNormalization(),
     order=250,
-    label=mark("renormalised"),
+    label=mark("renormalized"),
     parameter=Parameter(
-        "renormalize_logits", mark("Renormalise"), "bool", False,
-        mark("Make the processed scores a distribution again."), advanced=True,
+        "renormalize_logits", mark("Renormalize"), "bool", False,
+        mark("Turn the processed scores into a probability distribution again."), advanced=True,
     ),
     shown=120,
     blind=True,

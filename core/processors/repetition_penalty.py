@@ -1,4 +1,4 @@
-"""Repetition penalty: tokens that stand in the text lose likelihood."""
+"""Repetition penalty: makes tokens that occur in the text less likely."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROCESSOR = Processor(
     phrase=mark("the repetition penalty of {v}"),
     parameter=Parameter(
         "repetition_penalty", mark("Repetition penalty"), "float", 1.0,
-        mark("Above 1, tokens already in the text lose likelihood. 1 is no penalty."),
+        mark("Above 1, tokens already in the text become less likely. 1: off."),
         minimum=0.0, maximum=100.0, soft_maximum=2.0, step=0.01, exclusive=True,
     ),
     panel="penalties",

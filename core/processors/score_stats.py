@@ -1,4 +1,4 @@
-"""What samplers measure of scores and of a text: in machine code where that is built, else by torch."""
+"""Statistics of scores and texts for samplers: by native code if it is built, otherwise by torch."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from core.native.native_library import NativeLibrary, SamplerFunctions
 
 _FLOAT, _DOUBLE, _INTEGER = 4, 8, 8
-"""Bytes."""
+"""Sizes in bytes."""
 
 
 _BEST, _LOWEST, _LOG_SUM, _ENTROPY, _REMAINING, _DEVIATION = range(6)
-"""Places among a row's figures (`SamplerFunctions.spread`)."""
+"""Indices into the statistics of a row (`SamplerFunctions.score_stats`)."""
 _STAT_COUNT = 6
 
 
 class LikelyTokens(NamedTuple):
-    """The likeliest tokens of a row of scores above some threshold, the likeliest first, and how many lie above it."""
+    """The likeliest tokens of a row above a threshold, likeliest first, and the total number above it."""
 
     tokens: list[int]
     probabilities: list[float]
@@ -29,13 +29,13 @@ class LikelyTokens(NamedTuple):
 
 
 def get_native_library() -> NativeLibrary | None:
-    """What is built, if anything. Imported with the first use: a list of settings needs no machine code."""
+    """Return the native library, if it is built. Imported on first use, because listing settings does not need it."""
 
     return get_native_library()
 
 
 def native_samplers(scores: torch.Tensor) -> SamplerFunctions | None:
-    """Machine code for such scores: float32 of the host's memory."""
+    """Return the native functions for scores they support: float32 in host memory."""
     found = get_native_library()
     if found is None or not scores.is_cpu or scores.element_size() != _FLOAT or not scores.is_floating_point():
         return None
@@ -43,7 +43,7 @@ def native_samplers(scores: torch.Tensor) -> SamplerFunctions | None:
 
 
 def _native_stats(scores: torch.Tensor) -> array[float] | None:
-    """Of each row of scores [B, V], one row behind the other; None where nothing is built for it."""
+    """Return the statistics of all rows of scores [B, V], one row after another; None without native code."""
     found = native_samplers(scores)
     if found is None:
         return None
@@ -54,7 +54,7 @@ def _native_stats(scores: torch.Tensor) -> array[float] | None:
 
 
 def entropies(scores: torch.Tensor) -> list[tuple[float, float]]:
-    """The entropy of each row of scores [B, V] in nats, and how many tokens are left there."""
+    """Return the entropy in nats and the number of remaining tokens of each row of scores [B, V]."""
     if (found := _native_stats(scores)) is not None:
         return list(zip(found[_ENTROPY::_STAT_COUNT], found[_REMAINING::_STAT_COUNT], strict=True))
     import torch
@@ -65,15 +65,17 @@ def entropies(scores: torch.Tensor) -> list[tuple[float, float]]:
 
 
 def max_and_logsumexp(scores: torch.Tensor) -> list[tuple[float, float]]:
-    """The greatest of each row of scores [B, V], and ln Σ exp(score)."""
+    """Return the maximum and ln Σ exp(score) of each row of scores [B, V]."""
     if (found := _native_stats(scores)) is not None:
         return list(zip(found[_BEST::_STAT_COUNT], found[_LOG_SUM::_STAT_COUNT], strict=True))
     return list(zip(scores.amax(-1).tolist(), scores.logsumexp(-1).tolist(), strict=True))
 
 
 def max_and_deviation(scores: torch.Tensor) -> list[tuple[float, float, float | None]]:
-    """The greatest of each row of scores [B, V], σ of the finite ones, at once where all are, nearly always, and the
-    least of them where it was found on the way."""
+    """Return per row of scores [B, V]: the maximum, the standard deviation of the finite scores, and their minimum if
+    it was
+    computed anyway.
+    """
     if (known := _native_stats(scores)) is not None:
         return list(zip(*(known[place::_STAT_COUNT] for place in (_BEST, _DEVIATION, _LOWEST)), strict=True))
     found = scores.std(-1, correction=0, keepdim=True)
@@ -87,7 +89,9 @@ def max_and_deviation(scores: torch.Tensor) -> list[tuple[float, float, float | 
 
 
 def likely_tokens(scores: torch.Tensor, threshold: float, max_count: int, row: int = 0) -> LikelyTokens:
-    """Of a row of scores [B, V]: tokens with p ≥ threshold, `max_count` at the most; of equal ones the first comes first."""
+    """Return the tokens with p ≥ threshold in a row of scores [B, V], at most `max_count`; among equal ones the first
+    comes first.
+    """
     vocabulary, found = scores.shape[-1], native_samplers(scores)
     max_count = min(max_count, vocabulary)
     if found is None:
@@ -110,7 +114,7 @@ def _likely_by_torch(row: torch.Tensor, threshold: float, max_count: int) -> Lik
 
 
 def score_histogram(row: torch.Tensor, lowest: float, highest: float, parts: int) -> tuple[int, ...]:
-    """How many of the finite ones of scores [V] stand in each of so many equal parts between two of them."""
+    """Return the histogram of the finite scores [V] in equal parts between two of them."""
     found = native_samplers(row)
     if found is None:
         return _histogram_by_numpy(row[row.isfinite()], lowest, highest, parts)
@@ -120,27 +124,27 @@ def score_histogram(row: torch.Tensor, lowest: float, highest: float, parts: int
 
 
 def _histogram_by_numpy(row: torch.Tensor, lowest: float, highest: float, parts: int) -> tuple[int, ...]:
-    """NumPy counts small whole numbers in a third of the time that torch takes for a histogram."""
+    """Count with NumPy, which takes a third of the time of torch's histogram for small integers."""
     import numpy as np
 
     width = highest - lowest or 1.0
     places = (row.float().cpu().numpy() - lowest) * (parts / width)
     found = np.bincount(places.astype(np.uint8), minlength=parts + 1).tolist()
-    return (*found[: parts - 1], found[parts - 1] + found[parts])  # the highest is the last part's
+    return (*found[: parts - 1], found[parts - 1] + found[parts])  # the maximum belongs to the last part
 
 
 def cut_below(scores: torch.Tensor, floors: list[float]) -> torch.Tensor:
-    """Scores [B, V] with what is less than its row's floor at −∞."""
+    """Return scores [B, V] with values below their row's floor set to −∞."""
     floor = floors[0] if len(floors) == 1 else scores.new_tensor(floors)[:, None]
     return scores.masked_fill(scores < floor, -math.inf)
 
 
 def add_at_tokens(scores: torch.Tensor, additions: dict[int, dict[int, float]]) -> torch.Tensor:
-    """Scores [B, V] with something added, by row and token; the same where there is nothing to add."""
+    """Return scores [B, V] with additions by row and token; the same tensor if there are none."""
     if not any(additions.values()):
         return scores
     scores = scores.clone()
-    if native_samplers(scores) is not None:  # NumPy takes a quarter of torch's time for a handful
+    if native_samplers(scores) is not None:  # NumPy takes a quarter of torch's time for a few numbers
         numbers = scores.numpy()
         for row, found in additions.items():
             numbers[row, list(found)] += list(found.values())
@@ -151,7 +155,7 @@ def add_at_tokens(scores: torch.Tensor, additions: dict[int, dict[int, float]]) 
 
 
 def last_token_scores(scores: torch.Tensor, ids: torch.Tensor) -> list[float]:
-    """The score, in each row of scores [B, V], of the token with which its text of ids [B, T] ends."""
+    """Return, for each row of scores [B, V], the score of the last token of its text in ids [B, T]."""
     if native_samplers(scores) is not None:
         numbers, last = scores.numpy(), ids.numpy()[:, -1]
         return [float(numbers[row, token]) for row, token in enumerate(last)]
@@ -162,10 +166,14 @@ def last_token_scores(scores: torch.Tensor, ids: torch.Tensor) -> list[float]:
 def find_passages(
     ids: torch.Tensor, row: int, window: int, breaks: tuple[int, int], lengths: tuple[int, int]
 ) -> list[tuple[int, int]] | None:  # fmt: skip
-    """(place, length) of the tokens of a text of int64 ids [B, T], in its last `window`, that stood behind an earlier
-    passage with which it ends, `lengths` at least and at most; places count from the window's beginning. `breaks`:
-    where int8 by token lie and how many tokens there are, one more behind them for what is none. None where nothing is
-    built, or one of them is not known yet."""
+    """Return (position, length) of the tokens in the last `window` of a text that follow an earlier occurrence of its
+    end.
+
+    `ids` is int64 [B, T]; `lengths` are the minimum and maximum; positions count from the start of the window.
+    `breaks`:
+    the address of int8 per token and the number of tokens; one more entry is for ids that are not tokens. Return None
+    without native code, or if an entry is not known yet.
+    """
     found = get_native_library()
     if found is None or ids.device.type != "cpu" or ids.stride(1) != 1:
         return None

@@ -1,4 +1,4 @@
-"""Sequence bias: phrases made likelier or less likely."""
+"""Sequence bias: makes phrases more or less likely."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROCESSOR = Processor(
     phrase=mark("the sequence bias"),
     parameter=Parameter(
         "sequence_bias", mark("Sequence bias"), "tokens", None,
-        mark("Make phrases likelier or less likely: list of [[token ids], bias]."), form="biases", advanced=True,
+        mark("Make phrases more or less likely: a list of [[token ids], bias]."), form="biases", advanced=True,
     ),
     shown=30,
     before_diversity=True,

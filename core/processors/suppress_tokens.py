@@ -1,4 +1,4 @@
-"""Suppressed tokens: never written."""
+"""Suppresses tokens."""
 
 from __future__ import annotations
 
@@ -8,15 +8,21 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="suppress_tokens",
-    make=lambda value, context: transformers_processors().SuppressTokensLogitsProcessor(value, device=context.model.device),
+    make=lambda value, context: transformers_processors().SuppressTokensLogitsProcessor(
+        value, device=context.model.device
+    ),
     order=140,
     label=mark("suppressed {v}"),
     phrase=mark("the list of suppressed tokens"),
     kind="ban",
     parameter=Parameter(
-        "suppress_tokens", mark("Suppressed tokens"), "tokens", None,
-        mark("Token ids that are never written."), advanced=True,
+        "suppress_tokens",
+        mark("Suppressed tokens"),
+        "tokens",
+        None,
+        mark("Token ids that are never generated."),
+        advanced=True,
     ),
     shown=40,
     blind=True,
-)  # fmt: skip
+)

@@ -1,4 +1,4 @@
-"""SynthID: a tournament among the likely tokens, whose winners carry a sign that can be found again."""
+"""SynthID watermark: a tournament among likely tokens whose winners can be detected later."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ if TYPE_CHECKING:
     from core.processors.watermarking.scores import SynthIdScorer
 
 KEYS = Parameter(
-    "synthid_keys", mark("SynthID's keys"), "text",
+    "synthid_keys", mark("SynthID keys"), "text",
     "654 400 836 123 340 443 597 160 57 29 590 639 13 715 468 990 966 226 324 585 118 504 421 521 129 669 732 225 90 "
     "960",
-    mark("Whole numbers, one for each round of the tournament: only who knows them finds the watermark."),
+    mark("Integers, one for each tournament round; the watermark can only be detected with them."),
     option=True, advanced=True,
 )  # fmt: skip
 HISTORY = Parameter(
-    "synthid_history", mark("SynthID's memory"), "int", 1024,
-    mark("How many steps back a repeated context is recognised; behind one the text is left as it is."),
+    "synthid_history", mark("SynthID history"), "int", 1024,
+    mark("How many steps back a repeated context is detected; after such a context no watermark is added."),
     minimum=1, maximum=100_000, soft_maximum=4096, step=1, option=True, advanced=True,
 )  # fmt: skip
 MAX_KEY_DIGITS = 18
-"""Letters of a key: more digits do not fit into the 64 bits that it is kept in."""
+"""Maximum digits of a key, so that it fits into 64 bits."""
 _TABLE_SEED, _TABLE_SIZE = 0, 2**16
 """transformers' defaults."""
 
 
 def parse_keys(text: str) -> list[int]:
-    """The keys that are written there. Raises ValueError for what is no whole number."""
+    """Parse the keys. Raises ValueError for anything but integers."""
     words = text.replace(",", " ").split()
     if not words or not all(word.removeprefix("-").isdecimal() and len(word) <= MAX_KEY_DIGITS for word in words):
-        raise ValueError(tr("its keys have to be whole numbers of {most} digits at most").format(most=MAX_KEY_DIGITS))
+        raise ValueError(tr("its keys must be integers of at most {most} digits").format(most=MAX_KEY_DIGITS))
     return [int(word) for word in words]
 
 
 def create_processor(length: int, options: Settings, device: torch.device) -> SynthIDTextWatermarkLogitsProcessor:
-    """transformers' processor with these settings."""
+    """Create transformers' processor with these settings."""
     from transformers import SynthIDTextWatermarkLogitsProcessor
 
     keys = parse_keys(str(options.get(KEYS.name, KEYS.default)))
@@ -54,14 +54,14 @@ def create_processor(length: int, options: Settings, device: torch.device) -> Sy
 
 
 def create_detector(length: int, options: Settings, model: ProcessorModel) -> SynthIdScorer:
-    """Who knows the g-values by these settings. Raises ValueError for keys that are none."""
+    """Create the detector of g-values for these settings. Raises ValueError for invalid keys."""
     from core.processors.watermarking.scores import SynthIdScorer
 
     return SynthIdScorer(create_processor(length, options, model.device))
 
 
 class SynthIDProcessor:
-    """transformers' processor, and the readings of what each text shows."""
+    """transformers' SynthID processor, which also keeps the texts for its observer."""
 
     def __init__(self, length: int, context: Context) -> None:
         self._processor = create_processor(length, context.options, context.model.device)
@@ -70,13 +70,13 @@ class SynthIDProcessor:
         self._texts: list[list[int]] = []
 
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """Log-probabilities [B, V] behind the tournament; it remembers the texts `ids` [B, T]."""
+        """Return log-probabilities [B, V] after the tournament, and keep the texts `ids` [B, T]."""
         self._texts = ids[:, max(self._start, ids.shape[1] - self._signs.width) :].tolist()
         told: torch.Tensor = self._processor(ids, scores)
         return told.masked_fill(scores.isneginf(), -float("inf"))
 
     def make_observer(self) -> StageObserver:
-        """Of the texts of this step."""
+        """Return an observer of the texts of this step."""
         texts = self._texts
         if len(self._seen) != len(texts):
             self._seen = [set() for _ in texts]
@@ -85,14 +85,14 @@ class SynthIDProcessor:
         for one, seen in zip(decides, self._seen, strict=True):
             seen.add(one)
 
-        from core.events import StageDetail  # made when something runs
+        from core.events import StageDetail  # created on demand
 
         return lambda row, before, after, chosen: partial(
             StageDetail, sign=self._signs.score_token(texts[row], chosen, repeated[row])
         )
 
     def reorder(self, rows: torch.Tensor) -> None:
-        """Row i was row `rows[i]`."""
+        """Reorder the rows: new row i is old row `rows[i]`."""
         state: SynthIDTextWatermarkState | None = self._processor.state
         if state is not None:
             state.context = state.context.index_select(0, rows)
@@ -100,7 +100,7 @@ class SynthIDProcessor:
 
 
 def make(value: int, context: Context) -> SynthIDProcessor:
-    """The watermark of one run. Raises ValueError for keys that are none."""
+    """Create the watermark of one run. Raises ValueError for invalid keys."""
     return SynthIDProcessor(int(value), context)
 
 
@@ -109,11 +109,11 @@ PROCESSOR = Processor(
     make=make,
     order=244,
     label=mark("SynthID {v}"),
-    phrase=mark("SynthID's watermark"),
+    phrase=mark("the SynthID watermark"),
     parameter=Parameter(
         "synthid_length", mark("SynthID"), "int", None,
-        mark("How many tokens in a row, the next one among them, decide a tournament whose winner is chosen more "
-             "often, by which the text can be recognised. 5 is usual."),
+        mark("Number of consecutive tokens, including the next one, that determine a tournament whose "
+            "winner is chosen more often, so that the text can be recognized. 5 is usual."),
         minimum=2, maximum=64, soft_maximum=10, step=1, option=True, advanced=True,
     ),
     beside=(KEYS, HISTORY),

@@ -1,4 +1,4 @@
-"""Temperature: scores divided by it."""
+"""Temperature: divides the scores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROCESSOR = Processor(
     phrase=mark("temperature {v}"),
     parameter=Parameter(
         "temperature", mark("Temperature"), "float", 1.0,
-        mark("Below 1 the likely tokens gain, above 1 the unlikely ones do. Near 0 it is greedy decoding."),
+        mark("Below 1 likely tokens gain, above 1 unlikely ones do. Near 0 it equals greedy decoding."),
         minimum=0.0, maximum=100.0, soft_maximum=2.0, step=0.05, exclusive=True,
     ),
     panel="sampling",

@@ -1,4 +1,4 @@
-"""Top-H: the likeliest tokens up to a share of the whole entropy."""
+"""Top-H: keeps the likeliest tokens up to a fraction of the entropy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ PROCESSOR = Processor(
     kind="cut",
     parameter=Parameter(
         "top_h", mark("Top-H"), "float", None,
-        mark("Keep the likeliest tokens until their entropy reaches this share of the whole distribution's entropy."),
+        mark("Keep the likeliest tokens until their entropy reaches this fraction of the full "
+            "distribution's entropy."),
         minimum=0.0, maximum=1.0, step=0.01, exclusive=True, advanced=True,
     ),
     panel="sampling_advanced",

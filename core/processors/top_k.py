@@ -1,4 +1,4 @@
-"""Top-k: the k likeliest tokens."""
+"""Top-k: keeps the k likeliest tokens."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROCESSOR = Processor(
     kind="cut",
     parameter=Parameter(
         "top_k", mark("Top-k"), "int", 50,
-        mark("Keep only the k most likely tokens. 0 switches it off."),
+        mark("Keep only the k likeliest tokens. 0: off."),
         minimum=0, maximum=1_000_000, soft_maximum=100, step=1, unset=0,
     ),
     panel="sampling",

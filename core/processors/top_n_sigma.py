@@ -1,4 +1,4 @@
-"""Top-nσ: scores within a few standard deviations of the best one."""
+"""Top-nσ: keeps scores within a few standard deviations of the maximum."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 
 
 HISTOGRAM_BARS = 32
-"""Of the histogram that a picture shows."""
+"""Number of bars in the histogram of the detail view."""
 
 
 class TopNSigma:
-    """Scores below max − n · σ become −∞; σ is the deviation of all finite scores (Tang et al. 2024)."""
+    """Sets scores below max − n · σ to −∞; σ is the standard deviation of all finite scores (Tang et al. 2024)."""
 
     def __init__(self, width: float) -> None:
         self._width = width
         self._found: list[tuple[float, float, float | None]] = []
 
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """Scores [B, V] without those too far below the best."""
+        """Return scores [B, V] without those too far below the maximum."""
         self._found = max_and_deviation(scores)
         return cut_below(scores, [best - self._width * deviation for best, deviation, _ in self._found])
 
     def make_observer(self) -> StageObserver:
-        """Of the scores at this step."""
+        """Return an observer of the scores at this step."""
         found = self._found
 
         def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> DetailFactory:
@@ -50,19 +50,19 @@ class TopNSigma:
 
 
 def _spread_detail(best: float, deviation: float, floor: float, lowest: float, parts: tuple[int, ...]) -> StageDetail:
-    from core.events import ScoreSpread, StageDetail  # made when something runs
+    from core.events import ScoreSpread, StageDetail  # created on demand
 
     return StageDetail(spread=ScoreSpread(best, deviation, floor, lowest, parts))
 
 
 def _min_finite(row: torch.Tensor) -> float:
-    """Of the finite ones of scores [V]."""
+    """Return the minimum of the finite scores [V]."""
     lowest = float(row.amin())
     return lowest if math.isfinite(lowest) else float(row[row.isfinite()].amin())
 
 
 def make(value: float, context: Context) -> TopNSigma:
-    """The cut of one run."""
+    """Create the cut of one run."""
     return TopNSigma(float(value))
 
 
@@ -74,8 +74,8 @@ PROCESSOR = Processor(
     kind="cut",
     parameter=Parameter(
         "top_n_sigma", mark("Top-nσ"), "float", None,
-        mark("Keep tokens whose score is within this many standard deviations of the best. It looks at the scores "
-             "before the temperature, so heat does not let more through."),
+        mark("Keep tokens whose score is within this many standard deviations of the maximum. It uses the "
+            "scores before the temperature, so a high temperature does not keep more tokens."),
         minimum=0.0, maximum=100.0, soft_maximum=4.0, step=0.1, exclusive=True, option=True, advanced=True,
     ),
     panel="sampling_advanced",

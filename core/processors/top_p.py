@@ -1,4 +1,4 @@
-"""Top-p (nucleus): the likeliest tokens up to a share of the probability."""
+"""Top-p (nucleus): keeps the likeliest tokens up to a total probability."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROCESSOR = Processor(
     kind="cut",
     parameter=Parameter(
         "top_p", mark("Top-p"), "float", 1.0,
-        mark("Keep the smallest set of likeliest tokens that together hold at least this share. 1 switches it off."),
+        mark("Keep the smallest set of likeliest tokens whose total probability reaches this value. 1: off."),
         minimum=0.0, maximum=1.0, step=0.01,
     ),
     panel="sampling",

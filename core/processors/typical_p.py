@@ -1,4 +1,4 @@
-"""Typical sampling: the tokens whose surprise is closest to the average."""
+"""Typical sampling: keeps the tokens whose surprise is closest to the average."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ PROCESSOR = Processor(
     kind="cut",
     parameter=Parameter(
         "typical_p", mark("Typical"), "float", 1.0,
-        mark("Keep the tokens whose surprise is closest to the average surprise, up to this share. 1 switches it off."),
+        mark("Keep the tokens whose surprise is closest to the average, up to this total probability. 1: "
+            "off."),
         minimum=0.0, maximum=1.0, step=0.01, exclusive=True, advanced=True,
     ),
     panel="sampling_advanced",

@@ -1,4 +1,4 @@
-"""Green lists: at each step a part of the vocabulary, drawn by the tokens before, is preferred, and found again."""
+"""Green-list watermark: at each step a part of the vocabulary, seeded by the previous tokens, is preferred."""
 
 from __future__ import annotations
 
@@ -17,29 +17,30 @@ if TYPE_CHECKING:
     from core.processors.watermarking.scores import GreenListScorer
 
 RATIO = Parameter(
-    "watermark_ratio", mark("Green share"), "float", 0.25,
-    mark("Which part of the vocabulary is green at each step."),
+    "watermark_ratio", mark("Green fraction"), "float", 0.25,
+    mark("Fraction of the vocabulary that is green at each step."),
     minimum=0.01, maximum=0.99, soft_maximum=0.9, step=0.05, option=True, advanced=True,
 )  # fmt: skip
 KEY = Parameter(
-    "watermark_key", mark("Watermark's key"), "int", 15485863,
-    mark("The secret from which green lists are drawn: only who knows it finds the watermark."),
+    "watermark_key", mark("Watermark key"), "int", 15485863,
+    mark("Secret seed of the green lists; the watermark can only be detected with it."),
     minimum=1, maximum=2_147_483_647, step=1, option=True, advanced=True,
 )  # fmt: skip
 SCHEME = Parameter(
-    "watermark_scheme", mark("Watermark's hash"), "choice", "lefthash",
-    mark("Whether the tokens before alone draw the list, or the token itself too: slower, and harder to forge."),
+    "watermark_scheme", mark("Watermark hash"), "choice", "lefthash",
+    mark("Whether the list depends on the previous tokens only, or also on the token itself, which is "
+        "slower but harder to forge."),
     choices=("lefthash", "selfhash"), option=True, advanced=True,
 )  # fmt: skip
 WIDTH = Parameter(
-    "watermark_width", mark("Watermark's width"), "int", 1,
-    mark("How many tokens before draw the list (with selfhash the token itself among them)."),
+    "watermark_width", mark("Watermark width"), "int", 1,
+    mark("How many previous tokens determine the list (with selfhash including the token itself)."),
     minimum=1, maximum=16, soft_maximum=4, step=1, option=True, advanced=True,
 )  # fmt: skip
 
 
 def create_detector(bias: float, options: Settings, model: ProcessorModel) -> GreenListScorer:
-    """Who knows green from red by these settings, whatever the bias."""
+    """Create the detector of green tokens for these settings, whatever the bias."""
     from transformers import WatermarkLogitsProcessor
 
     from core.processors.watermarking.scores import GreenListScorer
@@ -52,7 +53,7 @@ def create_detector(bias: float, options: Settings, model: ProcessorModel) -> Gr
 
 
 class GreenListProcessor:
-    """Adds a bias to the scores of the green list, as transformers does it, and knows which token was green."""
+    """Adds a bias to the scores of the green list with transformers' processor, and reports which tokens were green."""
 
     def __init__(self, bias: float, context: Context) -> None:
         self._signs = create_detector(bias, context.options, context.model)
@@ -60,17 +61,17 @@ class GreenListProcessor:
         self._texts: list[list[int]] = []
 
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """Scores [B, V] with the green ones of the texts `ids` [B, T] raised."""
+        """Return scores [B, V] with the green tokens of the texts `ids` [B, T] raised."""
         width = self._signs.width + 1
         self._texts = ids[:, max(self._start, ids.shape[1] - width) :].tolist()
         raised: torch.Tensor = self._signs.processor(ids, scores)
         return raised
 
     def make_observer(self) -> StageObserver:
-        """Of the texts of this step."""
+        """Return an observer of the texts of this step."""
         texts = self._texts
 
-        from core.events import StageDetail  # made when something runs
+        from core.events import StageDetail  # created on demand
 
         return lambda row, before, after, chosen: partial(
             StageDetail, sign=self._signs.score_token(texts[row], chosen, False)
@@ -78,7 +79,7 @@ class GreenListProcessor:
 
 
 def make(value: float, context: Context) -> GreenListProcessor:
-    """The watermark of one run."""
+    """Create the watermark of one run."""
     return GreenListProcessor(float(value), context)
 
 
@@ -90,8 +91,8 @@ PROCESSOR = Processor(
     phrase=mark("the watermark of {v}"),
     parameter=Parameter(
         "watermark_bias", mark("Watermark"), "float", 0.0,
-        mark("Above 0, a secret part of the vocabulary gains this much score at every step, by which the text can be "
-             "recognised. 2 is usual."),
+        mark("Above 0, a secret part of the vocabulary gains this much score at every step, so that the "
+            "text can be recognized. 2 is usual."),
         minimum=0.0, maximum=50.0, soft_maximum=6.0, step=0.25, option=True, advanced=True,
     ),
     beside=(RATIO, KEY, SCHEME, WIDTH),

@@ -1,4 +1,4 @@
-"""Watermark: a signature in the choice of words."""
+"""Watermark from a transformers configuration."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def _make(value: object, context: Context) -> Transform:
 
 
 def _config(value: object) -> WatermarkingConfig | SynthIDTextWatermarkingConfig:
-    """One of transformers' classes, or the fields of the first by name, as a file has them. Raises ParameterError."""
+    """Return one of transformers' classes, or create the first from its fields as a file stores them. Raises
+    ParameterError.
+    """
     from transformers import SynthIDTextWatermarkingConfig, WatermarkingConfig
 
     try:
@@ -32,17 +34,17 @@ def _config(value: object) -> WatermarkingConfig | SynthIDTextWatermarkingConfig
             validate: Callable[[], None] = made.validate
             validate()
             return made
-    except (TypeError, ValueError):  # names that it does not have, values of other types and out of range
+    except (TypeError, ValueError):  # unknown names, and values of a wrong type or out of range
         pass
     raise ParameterError(
         tr("Watermark (watermarking_config) is {value}.").format(value=short_repr(value)),
-        tr("Give a WatermarkingConfig or SynthIDTextWatermarkingConfig of transformers, or fields of the former."),
+        tr("Pass a WatermarkingConfig or SynthIDTextWatermarkingConfig of transformers, or the fields of the former."),
         "watermarking_config",
     )
 
 
 def _reorder_state(processor: Transform, rows: torch.Tensor) -> None:
-    """SynthID remembers each row's text."""
+    """Reorder SynthID's state, which is kept per row."""
     if isinstance(processor, transformers_processors().SynthIDTextWatermarkLogitsProcessor) and (
         processor.state is not None
     ):

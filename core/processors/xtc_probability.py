@@ -1,4 +1,4 @@
-"""XTC: now and then the likeliest tokens are taken away, so that the text leaves the well-worn path."""
+"""XTC: sometimes removes the likeliest tokens, so that the text becomes less predictable."""
 
 from __future__ import annotations
 
@@ -19,21 +19,25 @@ if TYPE_CHECKING:
 
 THRESHOLD = Parameter(
     "xtc_threshold", mark("XTC threshold"), "float", 0.1,
-    mark("Of the tokens at least so likely, XTC takes away all but the least likely one."),
+    mark("Of the tokens with at least this probability, XTC removes all but the least likely one."),
     minimum=0.0, maximum=1.0, soft_maximum=0.5, step=0.01, exclusive=True, option=True, advanced=True,
 )  # fmt: skip
 
 
 def tokens_to_remove(found: LikelyTokens) -> list[int]:
-    """Tokens that XTC would take away of all those with p ≥ threshold: all but the least likely one, of several as
-    unlikely all but the first."""
+    """Return the tokens that XTC removes among those with p ≥ threshold: all but the least likely one (of equal ones,
+    the
+    first).
+    """
     least = min(zip(found.probabilities, found.tokens, strict=True), default=None)
     return [token for share, token in zip(found.probabilities, found.tokens, strict=True) if (share, token) != least]
 
 
 class XtcProcessor:
-    """With a given probability at each step, unless the end token or a line break would go too (p-e-w 2024,
-    text-generation-webui #6335)."""
+    """Removes top choices with a given probability per step, unless that includes the end token or a line break (p-e-w
+    2024,
+    text-generation-webui #6335).
+    """
 
     def __init__(self, chance: float, context: Context) -> None:
         self._chance, self._context = chance, context
@@ -41,11 +45,11 @@ class XtcProcessor:
         self._ends = set() if context.eos is None else set(context.eos.tolist())
         self._random_numbers: list[float] = []
         self._likely: dict[int, LikelyTokens] = {}
-        """By row, of those for which the die fell."""
+        """Likely tokens by row, for rows in which the removal was drawn."""
         self._removed: dict[int, list[int]] = {}
 
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """Scores [B, V] with what was taken away at −∞; a die for each row."""
+        """Return scores [B, V] with removed tokens at −∞; each row uses one random number."""
         self._random_numbers, self._likely, self._removed = self._context.rng(len(scores)).tolist(), {}, {}
         for row, die in enumerate(self._random_numbers):
             if die < self._chance:
@@ -55,7 +59,7 @@ class XtcProcessor:
         return add_at_tokens(scores, {row: dict.fromkeys(removed, -math.inf) for row, removed in self._removed.items()})
 
     def _remove(self, scores: torch.Tensor, row: int) -> None:
-        most = int(min(1 / self._threshold + 1, scores.shape[-1]))  # more have no room beside each other
+        most = int(min(1 / self._threshold + 1, scores.shape[-1]))  # no more tokens than this can reach the threshold
         found = self._likely[row] = likely_tokens(scores, self._threshold, most, row)
         removed = tokens_to_remove(found)
         if removed and not self._should_keep(removed):
@@ -66,7 +70,7 @@ class XtcProcessor:
         return any(token in self._ends or b"\n" in (pieces.data(token) or b"") for token in removed)
 
     def make_observer(self) -> StageObserver:
-        """Of the die that was thrown for this step."""
+        """Return an observer of the random number of this step."""
         dice, known, taken, pieces = self._random_numbers, self._likely, self._removed, self._context.model.pieces
 
         chance, threshold = self._chance, self._threshold
@@ -81,8 +85,8 @@ class XtcProcessor:
 def _cut_detail(
     numbers: tuple[float, float, float], found: LikelyTokens, removed: int, pieces: TokenTextSource
 ) -> StageDetail:
-    """`numbers`: chance, die and threshold."""
-    from core.events import Likely as Told  # made when something runs
+    """Create the detail; `numbers`: chance, random number and threshold."""
+    from core.events import Likely as Told  # created on demand
     from core.events import StageDetail, TopCut
 
     pairs = zip(found.tokens[:MAX_DETAIL_TOKENS], found.probabilities, strict=False)
@@ -91,7 +95,7 @@ def _cut_detail(
 
 
 def make(value: float, context: Context) -> XtcProcessor:
-    """The dice of one run."""
+    """Create the processor of one run."""
     return XtcProcessor(float(value), context)
 
 
@@ -103,7 +107,7 @@ PROCESSOR = Processor(
     kind="ban",
     parameter=Parameter(
         "xtc_probability", mark("XTC"), "float", 0.0,
-        mark("How often the likeliest tokens are taken away (XTC, exclude top choices). 0 is never; 0.5 is usual."),
+        mark("How often the likeliest tokens are removed (XTC, exclude top choices). 0: never; 0.5 is usual."),
         minimum=0.0, maximum=1.0, step=0.05, option=True, advanced=True,
     ),
     beside=(THRESHOLD,),

@@ -1,4 +1,6 @@
-"""Engines on other machines: models that an address stands for. Importing this opens no connection, needs no torch."""
+"""Remote engines: models identified by an address. Importing this package opens no connection and does not import
+torch.
+"""
 
 from __future__ import annotations
 
@@ -32,22 +34,22 @@ __all__ = [
 
 
 def probe(address: Address, cancel: threading.Event | None = None) -> EngineInfo:
-    """Ask an engine what it is (`kind`) and which `models` it has. Raises EngineError."""
-    from core.remote import remote_model  # brings http and ssl
+    """Identify an engine (`kind`) and list its `models`. Raises EngineError."""
+    from core.remote import remote_model  # imports http and ssl
 
     check_cancel(cancel)
     return remote_model.probe(address, cancel)
 
 
 def connect(name: str, *, allow_plain: bool = False) -> RemoteModel:
-    """As `core.load` of an address, without torch. Raises EngineErrors, ModelNotFoundError."""
+    """Connect to a model like `core.load` with an address, without torch. Raises EngineErrors, ModelNotFoundError."""
     from core.remote import remote_model
 
     return remote_model.connect(name, allow_plain=allow_plain)
 
 
 def stream(model: RemoteModel, request: Request, cancel: threading.Event | None = None) -> Iterator[Event]:
-    """As `core.stream`, without torch. Raises what that raises."""
+    """Stream a run like `core.stream`, without torch. Raises the same errors."""
     from core.remote import remote_run
 
     check_cancel(cancel)
@@ -57,7 +59,7 @@ def stream(model: RemoteModel, request: Request, cancel: threading.Event | None 
 def score_stream(
     model: RemoteModel, text: object, top_n: int = 10, cancel: threading.Event | None = None
 ) -> Iterator[Event]:
-    """As `core.score_stream`, without torch. Raises what that raises."""
+    """Score a text like `core.score_stream`, without torch. Raises the same errors."""
     from core.remote import remote_run
 
     check_cancel(cancel)

@@ -1,4 +1,4 @@
-"""The address of a model on another machine: `https://host:port/v1#model-name`."""
+"""The address of a remote model: `https://host:port/v1#model-name`."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ _DEFAULT_PATH = "/v1"
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where an engine answers, and which of its models is meant."""
+    """The address of an engine and one of its models."""
 
     scheme: str
     host: str
     port: int
     path: str
-    """Of the OpenAI-compatible face, without a slash at its end: `/v1`."""
+    """Path of the OpenAI-compatible API, without a trailing slash: `/v1`."""
     model: str = ""
-    """Empty where the engine is to say which it has."""
+    """Empty if the engine's only model is meant."""
 
     @property
     def place(self) -> str:
-        """The machine as people name it: `localhost:8000`."""
+        """Host and port for display: `localhost:8000`."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _default_port(self.scheme) else f"{host}:{self.port}"
 
     @property
     def base(self) -> str:
-        """Without the model: what a key is kept for."""
+        """Address without the model; keys are stored under it."""
         return f"{self.scheme}://{self.place}{self.path}"
 
     @property
     def root(self) -> str:
-        """Path of the engine's own face, which stands beside the compatible one."""
+        """Path of the engine's native API, next to the compatible one."""
         return self.path.removesuffix(_DEFAULT_PATH)
 
     @property
@@ -54,7 +54,7 @@ class Address:
         """Whether it is this machine."""
         if self.host == "localhost" or self.host.endswith(".localhost"):
             return True
-        import ipaddress  # a window that has just begun needs none
+        import ipaddress  # not needed at startup
 
         try:
             return ipaddress.ip_address(self.host).is_loopback
@@ -66,25 +66,29 @@ class Address:
 
 
 def is_address(name: str) -> bool:
-    """Whether a model's name is the address of one."""
+    """Return whether a model name is an address."""
     return name.lower().startswith(_SCHEMES)
 
 
 def parse(text: str, allow_plain: bool = False) -> Address:
-    """The parts of an address; plain http goes to this machine only, unless allowed. Raises AddressError."""
+    """Parse an address; plain http is limited to this machine unless allowed. Raises AddressError."""
     parts, port = _split_url(text.strip())
     if parts.username is not None or parts.password is not None or parts.query:
-        raise AddressError(  # it may be a key: it is not repeated
-            tr("The address holds a name, a password or a query, which would be kept with it."),
-            tr("Give the address without them, and the key in its own field."),
+        raise AddressError(  # may contain a key: do not repeat it
+            tr("The address contains a user name, a password or a query, which would be saved with it."),
+            tr("Enter the address without them, and the key in its own field."),
         )
     address = Address(
-        parts.scheme, parts.hostname or "", port or _default_port(parts.scheme), parts.path.rstrip("/") or _DEFAULT_PATH,
+        parts.scheme,
+        parts.hostname or "",
+        port or _default_port(parts.scheme),
+        parts.path.rstrip("/") or _DEFAULT_PATH,
         unquote(parts.fragment),
-    )  # fmt: skip
+    )
     if address.scheme == "http" and not address.is_here and not allow_plain:
         raise AddressError(
-            tr("{place} is another machine, and http sends prompts and keys there for everybody on the way to read."
+            tr("{place} is another machine, and prompts and keys sent there over http can be read on the "
+                "way."
                ).format(place=address.place),
             tr("Use https, or allow http for this engine if you trust the network."),
         )  # fmt: skip
@@ -99,7 +103,9 @@ def _split_url(text: str) -> tuple[SplitResult, int | None]:
         parts, port = urlsplit(""), None
     broken = any(ord(char) <= 32 or ord(char) == 127 for char in text)
     if parts.scheme not in ("http", "https") or not parts.hostname or broken:
-        raise AddressError(tr("This is no address of an engine."), tr("Write it like https://host:8000/v1#model-name."))
+        raise AddressError(
+            tr("This is not a valid engine address."), tr("Write it like https://host:8000/v1#model-name.")
+        )
     return parts, port
 
 
@@ -108,23 +114,25 @@ def _default_port(scheme: str) -> int:
 
 
 _SERVICES = (NAME, FORMER_NAME)
-"""Names in the system's keyring that are read; the first one is written."""
+"""Service names read from the system keyring; the first one is written."""
 _OPENAI_VARIABLE, _OWN_VARIABLE = "OPENAI_API_KEY", "DECODESCOPE_API_KEY"
 _session_keys: dict[str, str] = {}
-"""Keys that were given or found since the program began, by the address's base; empty where there is none."""
+"""Keys entered or found since the program started, by the address's base; empty where there is none."""
 
 
 def find_key(address: Address) -> str:
-    """The key for an engine; empty where none is known. A key from the environment goes to the machine it is for:
-    OPENAI_API_KEY to that of OPENAI_BASE_URL (else api.openai.com), DECODESCOPE_API_KEY to any other."""
-    if address.base not in _session_keys:  # the keyring is asked once: a locked one may want its password each time
+    """Return the key for an engine; empty if none is known. Keys from the environment are only sent to their machine:
+    OPENAI_API_KEY to that of OPENAI_BASE_URL (default: api.openai.com), DECODESCOPE_API_KEY to any other.
+    """
+    if address.base not in _session_keys:  # read the keyring once: a locked one may prompt for its password each time
         _session_keys[address.base] = _key_from_keyring(address)
     return _session_keys[address.base] or _key_from_environment(address)
 
 
 def keep_key(address: Address, key: str, lasting: bool = False) -> bool:
-    """Use `key` for this engine from now on; `lasting`: in the system's keyring, whose system may ask for its password
-    meanwhile. False where it cannot be kept there: then it is known until the program ends."""
+    """Use `key` for this engine; with `lasting`, store it in the system keyring, which may prompt for its password.
+    Return False if it could not be stored there; it is then kept until the program ends.
+    """
     if not key.strip():
         forget_key(address)
         return True
@@ -134,40 +142,41 @@ def keep_key(address: Address, key: str, lasting: bool = False) -> bool:
         return not lasting
     try:
         ring.set_password(_SERVICES[0], address.base, key.strip())
-    except Exception:  # every system's keyring fails in its own way, and may say the key
+    except Exception:  # keyring backends raise various errors, which may contain the key
         return False
     return True
 
 
 def forget_key(address: Address) -> None:
-    """Know none for this engine any more, in memory and in the keyring."""
+    """Delete the engine's key from memory and from the keyring."""
     ring, _session_keys[address.base] = _keyring(), ""
     if ring is None or not _key_from_keyring(address):
         return
     for service in _SERVICES:
-        with suppress(Exception):  # the entry under the other name need not exist
+        with suppress(Exception):  # the entry under the other name may not exist
             ring.delete_password(service, address.base)
 
 
 def has_keyring() -> bool:
-    """Whether keys can outlast the program: the package of the extra `keyring` is there, and this system has a keyring
-    that it can use."""
+    """Return whether keys can be stored permanently: the package of the extra `keyring` is installed, and this system
+    has a usable keyring.
+    """
     ring = _keyring()
     try:
         return ring is not None and ring.get_keyring().priority > 0
-    except Exception:  # its service has gone
+    except Exception:  # the keyring service has stopped
         return False
 
 
 def has_keyring_package() -> bool:
-    """Whether the package is there, whatever the system has."""
+    """Return whether the keyring package is installed."""
     return find_spec("keyring") is not None
 
 
 def _keyring() -> ModuleType | None:
     if not has_keyring_package():
         return None
-    module: ModuleType = importlib.import_module("keyring")  # slow: it looks for the system's services
+    module: ModuleType = importlib.import_module("keyring")  # slow: it searches for the system's services
     return module
 
 

@@ -1,5 +1,6 @@
-"""What engines there are, and what each of them knows: its names for our settings, and how it is asked for what it
-tells. Read from their sources; what an engine is not known to have is not asked of it."""
+"""The supported engines and their capabilities: their names for our settings, and how they report probabilities. Taken
+from their sources; undocumented features are not used.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ _COMMON = {
 }  # fmt: skip
 _MULTIPLE = {"num_return_sequences": "n"}
 _GRAMMAR = {"grammar": "grammar"}
-"""What an engine calls it hangs on its kind: `core.remote.request_builder`."""
+"""The field's name depends on the kind of engine: `core.remote.grammar_formats`."""
 _SERVER_SETTINGS = {"top_k": "top_k", "min_p": "min_p", "repetition_penalty": "repetition_penalty",
             "min_new_tokens": "min_tokens", "eos_token_id": "stop_token_ids"}  # fmt: skip
 _LLAMA_SETTINGS = {
@@ -30,55 +31,66 @@ OFF_VALUES: Mapping[str, object] = {
     "temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0, "typical_p": 1.0, "repetition_penalty": 1.0,
     "xtc_probability": 0.0, "dry_multiplier": 0.0, "top_n_sigma": -1.0, "min_new_tokens": 0,
 }  # fmt: skip
-"""The value of a setting that does nothing: sent where it is off, for engines have other defaults than we show."""
+"""The value at which a setting has no effect. It is sent explicitly, because engines have other defaults than those
+shown here.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One sort of engine."""
+    """A kind of engine and its capabilities."""
 
     name: str
     title: str
     settings: Mapping[str, str]
-    """Our name of each setting it knows: its own."""
+    """Supported settings: our name → its name."""
     extras: Mapping[str, object] = field(default_factory=dict)
-    """What is sent with every request."""
+    """Fields sent with every request."""
     no_top_k: int = 0
-    """The top-k that cuts nothing."""
+    """The top-k value that disables top-k."""
     alternatives: int = 0
-    """How many tokens of a step it tells at most; 0 where it tells none."""
+    """Maximum number of alternatives per step that it reports; 0 if it reports none."""
     chat_alternatives: int = 0
-    """The same of its chats."""
+    """The same for chats."""
     counts_by: str = "logprobs"
-    """Field of a request that says how many."""
+    """Request field for the number of alternatives."""
     in_generate: bool = False
-    """Settings go as one JSON text that is transformers' own GenerationConfig."""
+    """Whether settings are sent as one JSON text in the form of transformers' GenerationConfig."""
     takes_ids: bool = False
-    """A prompt may be token ids."""
+    """Whether a prompt may be token ids."""
     tokenizes: bool = False
-    """It tells how it cuts a text into tokens: `/tokenize`, and `/detokenize` back."""
+    """Whether it has a tokenizer API: `/tokenize` and `/detokenize`."""
     generates: bool = False
-    """It has a face of its own that tells more: `/generate`."""
+    """Whether it has a native API that reports more: `/generate`."""
     fails_at_probabilities: bool = False
-    """Where it was started without them, asking for them is answered as a fault of its own."""
+    """Whether it answers a request for probabilities with an internal error if they were not enabled at its start."""
     scores: bool = False
-    """It tells what it holds of a prompt's tokens (`echo`)."""
+    """Whether it reports the probabilities of a prompt's tokens (`echo`)."""
     whole_text: tuple[str, ...] = ()
-    """Its names for how many of the last tokens a penalty reads. Each of them is sent as the length of the longest
-    text: -1 is refused, and a larger number is memory that the engine reserves."""
+    """Its fields for the number of last tokens that a penalty covers. Each is sent as the maximum text length: -1 is
+    rejected, and a larger number makes the engine reserve memory.
+    """
     after_temperature: bool = False
-    """What it tells is divided by the temperature already; else it is of the model alone."""
+    """Whether reported probabilities are after the temperature; otherwise they are raw."""
 
 
 _CHUNK_USAGE = {"stream_options": {"include_usage": True, "continuous_usage_stats": True}}
 _USAGE = {"stream_options": {"include_usage": True}}
 _LLAMA_SAMPLERS = ["penalties", "dry", "temperature", "top_k", "top_p", "min_p", "top_n_sigma", "typ_p", "xtc"]
-"""Of llama.cpp's stages: that of transformers."""
+"""llama.cpp's samplers in the order of transformers."""
 
 VLLM = Kind(
-    "vllm", "vLLM", {**_COMMON, **_MULTIPLE, **_SERVER_SETTINGS, **_GRAMMAR}, {**_CHUNK_USAGE, "return_token_ids": True},
-    no_top_k=-1, alternatives=20, chat_alternatives=20, takes_ids=True, tokenizes=True, scores=True,
-)  # fmt: skip
+    "vllm",
+    "vLLM",
+    {**_COMMON, **_MULTIPLE, **_SERVER_SETTINGS, **_GRAMMAR},
+    {**_CHUNK_USAGE, "return_token_ids": True},
+    no_top_k=-1,
+    alternatives=20,
+    chat_alternatives=20,
+    takes_ids=True,
+    tokenizes=True,
+    scores=True,
+)
 SGLANG = Kind(
     "sglang", "SGLang", {**_COMMON, **_MULTIPLE, **_SERVER_SETTINGS, **_GRAMMAR}, _USAGE, no_top_k=-1, alternatives=20,
     chat_alternatives=20, takes_ids=True, scores=True, after_temperature=True, generates=True,
@@ -94,9 +106,15 @@ LLAMA_CPP_PYTHON = Kind(
     {**_COMMON, "top_k": "top_k", "min_p": "min_p", "repetition_penalty": "repeat_penalty", **_GRAMMAR},
     alternatives=100, scores=True, fails_at_probabilities=True,
 )  # fmt: skip
-"""Its server, which has settings of its own where nothing is said of them: it repeats less, and cuts."""
-SERVE = Kind("transformers", "transformers serve", {name: name for name in (*_GENERATION_CONFIG_SETTINGS, "stop_strings")},
-             in_generate=True)  # fmt: skip
+"""The llama-cpp-python server, whose own defaults apply to settings that are not sent: it penalizes repetition and
+truncates.
+"""
+SERVE = Kind(
+    "transformers",
+    "transformers serve",
+    {name: name for name in (*_GENERATION_CONFIG_SETTINGS, "stop_strings")},
+    in_generate=True,
+)
 OTHER = Kind(
     "other", "OpenAI-compatible", {**_COMMON, **_MULTIPLE, **_GRAMMAR}, _USAGE, alternatives=5, chat_alternatives=20
 )

@@ -1,4 +1,4 @@
-"""Asking an engine: headers, key, tries and their pauses; a reply whole, or as a stream of its messages."""
+"""HTTP client for an engine: headers, key and retries; reads a response as JSON or as a stream of messages."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ _MAX_LINE_BYTES = 16 * 2**20
 
 
 def parse_messages(body: Iterable[bytes], place: str) -> Iterator[dict[str, object]]:
-    """Each message as JSON, up to the end mark or the end: not every engine has such a mark. Raises EngineCutError
-    where the engine says that it failed, EngineReplyError for what cannot be read."""
+    """Yield each message as JSON, up to the end mark or the end: not every engine sends an end mark. Raises
+    EngineCutError if the engine reports a failure, EngineReplyError for invalid data.
+    """
     for data in _data_lines(body, place):
         if data == _END_MARK:
             return
@@ -38,9 +39,10 @@ def parse_messages(body: Iterable[bytes], place: str) -> Iterator[dict[str, obje
 
 
 def _data_lines(body: Iterable[bytes], place: str) -> Iterator[str]:
-    """What stands behind `data:` on each line. Bytes that are no UTF-8 stay as lone surrogates: the next message may
-    complete them."""
-    rest = bytearray()  # grows in place: a line of many pieces is never copied for each of them
+    """Yield what follows `data:` on each line. Invalid UTF-8 bytes become lone surrogates, because the next message may
+    complete them.
+    """
+    rest = bytearray()  # grows in place, so that a line of many chunks is not copied for each of them
     for piece in body:
         first, *lines = piece.split(b"\n")
         rest += first
@@ -59,7 +61,7 @@ def _line_data(line: bytes, place: str) -> str | None:
     name, colon, value = text.partition(":")
     if not text or text.startswith(":") or name in ("event", "id", "retry"):
         return None
-    if name == "error" and colon:  # as llama.cpp's server says it
+    if name == "error" and colon:  # format of llama.cpp's server
         return f'{{"error": {value}}}'
     if name != "data" or not colon:
         raise http_stream.unreadable_error(place, text.encode("utf-8", "replace").decode("utf-8"))
@@ -77,21 +79,21 @@ def _parse_message(data: str, place: str) -> dict[str, object]:
 
 
 def _failure_message(message: dict[str, object]) -> str | None:
-    """What the engine says of its failing in the middle; None where it does not fail."""
+    """Return the engine's error message in the middle of a stream; None if there is none."""
     if not message.get("error"):
         return None
     return http_stream.error_message(json.dumps(message).encode())
 
 
 class Utf8Joiner:
-    """Texts that follow each other, as whole characters: half of one waits for the other half."""
+    """Joins consecutive texts into whole characters: an incomplete character waits for the rest."""
 
     def __init__(self) -> None:
         self._bytes = codecs.getincrementaldecoder("utf-8")("replace")
         self._high = ""
 
     def push(self, text: str) -> str:
-        """The whole characters that `text` completes."""
+        """Return the whole characters that `text` completes."""
         text = self._high + text
         self._high = text[-1] if text and "\ud800" <= text[-1] <= "\udbff" else ""
         text = text[: len(text) - len(self._high)]
@@ -103,7 +105,7 @@ class Utf8Joiner:
         )
 
     def flush(self) -> str:
-        """What is still half, as the mark of a broken character."""
+        """Return the replacement character if a character is still incomplete."""
         high, self._high = self._high, ""
         return self._bytes.decode(b"", final=True) + ("\ufffd" if high else "")
 
@@ -113,21 +115,21 @@ def _has_surrogates(text: str) -> bool:
 
 
 def _surrogate_bytes(char: str) -> bytes:
-    """A byte that was no UTF-8 as itself, any other lone surrogate as the mark of a broken character."""
+    """Convert a surrogate-escaped byte to itself, and any other lone surrogate to the replacement character."""
     if "\udc80" <= char <= "\udcff":
         return bytes([ord(char) - 0xDC00])
     return "\ufffd".encode() if "\ud800" <= char <= "\udfff" else char.encode()
 
 
 _MAX_ERROR_BYTES = 65_536
-"""Bytes of a refusal that are read."""
+"""Maximum bytes read of an error response."""
 _MAX_RESPONSE_BYTES = 64 * 2**20
-"""Bytes of a reply that is read at once."""
+"""Maximum bytes of a response that is read at once."""
 _INTERNAL_SERVER_ERROR = 500
 
 
 class InternalServerError(Exception):
-    """Status 500 for a request that is not to be asked again as it is. `error`: as it would be told."""
+    """Status 500 for a trial request. `error` is the error to report if there is no alternative."""
 
     def __init__(self, error: EngineError) -> None:
         self.error = error
@@ -135,25 +137,26 @@ class InternalServerError(Exception):
 
 
 class EngineClient:
-    """Speaks to one engine. Holds no key: it is looked up for each request."""
+    """Sends requests to one engine. The key is looked up for each request, not stored."""
 
     def __init__(self, address: Address, timeouts: Timeouts | None = None) -> None:
         self.address, self.timeouts = address, timeouts or Timeouts()
 
     def get(self, path: str, cancel: threading.Event) -> tuple[object, ResponseHead]:
-        """JSON, and the head of the reply. Raises EngineError, StoppedError."""
+        """Return the JSON of a GET request and the head of the response. Raises EngineError, CancelledError."""
         return self._request_json(path, None, cancel)
 
     def post(self, path: str, body: Mapping[str, object], cancel: threading.Event) -> object:
-        """JSON for JSON. Raises EngineError, StoppedError."""
+        """Post JSON and return the JSON response. Raises EngineError, CancelledError."""
         return self._request_json(path, body, cancel)[0]
 
     def stream(
         self, path: str, body: Mapping[str, object], cancel: threading.Event, *, is_trial: bool = False
     ) -> Iterator[dict[str, object]]:
-        """The messages of a reply that is streamed, up to its end mark. Raises EngineError, StoppedError; before the
-        first message a busy engine is asked again. `is_trial`: there is another way to ask, so that a fault of the
-        engine's own (500) is no reason to repeat this one, and raises FaultError."""
+        """Yield the messages of a streamed response up to its end mark. Raises EngineError, CancelledError; a busy
+        engine is retried before the first message. With `is_trial` there is an alternative request: status 500 is not
+        retried and raises InternalServerError.
+        """
         exchange, _head = self._open(path, body, cancel, is_trial)
         with closing(exchange):
             try:
@@ -182,7 +185,7 @@ class EngineClient:
     def _open(
         self, path: str, body: Mapping[str, object] | None, cancel: threading.Event, is_trial: bool = False
     ) -> tuple[HttpStream, ResponseHead]:
-        """A reply that is one, after as many tries as it takes."""
+        """Send a request, with retries, until it succeeds."""
         pause = self.timeouts.pause
         for attempt in range(1, self.timeouts.max_attempts + 1):
             exchange, head = self._send(path, body, cancel)
@@ -236,12 +239,12 @@ def _read_body(exchange: HttpStream, max_bytes: int) -> bytes:
 
 
 def _header_safe(key: str) -> str:
-    """What a header can hold of it: a key with anything else is none."""
+    """Return the characters of a key that are allowed in a header; valid keys have no others."""
     return "".join(char for char in key if 32 < ord(char) < 127)
 
 
 def _retry_after(head: ResponseHead) -> float:
-    """Seconds that the engine asks to be left alone; 0 where it does not say."""
+    """Return the seconds of the Retry-After header; 0 if there is none."""
     try:
         return max(0.0, float(head.headers.get("retry-after", "0")))
     except ValueError:

@@ -1,4 +1,4 @@
-"""The messages of a run, by the face of the engine that answers: its own where it has one, else the compatible one."""
+"""Stream the messages of a run from the engine's native endpoint, falling back to the OpenAI-compatible one."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _NATIVE_NAMES = {
     **{name: name for name in ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "stop", "stop_token_ids",
                                "n", "json_schema", "regex")},
 }  # fmt: skip
-"""What the compatible face calls a setting: what this one calls it."""
+"""Maps setting names of the compatible API to those of the native API."""
 
 
 def native_request(model: RemoteModel, request: EngineRequest) -> tuple[str, dict[str, object]] | None:
-    """Path and body that ask the same of it; None where it cannot be asked: a chat needs the engine's template."""
+    """Return path and body of the equivalent native request; None if there is none: chats need the engine's template."""
     if request.is_chat or not (model.kind.generates and model.generates):
         return None
     prompt = request.body["prompt"]
@@ -46,13 +46,13 @@ def native_request(model: RemoteModel, request: EngineRequest) -> tuple[str, dic
 
 
 def is_native_response(message: Mapping[str, object]) -> bool:
-    """Whether a message is one of that face."""
+    """Return whether a message comes from the native API."""
     return isinstance(message.get("meta_info"), dict)
 
 
 @dataclass(slots=True)
 class _ReceivedText:
-    """What has been told of one text."""
+    """What has been received of one text."""
 
     text: str = ""
     tokens: int = 0
@@ -60,14 +60,15 @@ class _ReceivedText:
 
 @dataclass(slots=True)
 class GenerateResponse:
-    """Reads the messages of one run. Each tells all from the beginning, or only what is new: that is a setting of the
-    server, and of lists and texts apart in some of its versions."""
+    """Reads the messages of one run. Each contains everything from the beginning or only what is new: this is a server
+    setting, and in some versions differs between lists and texts.
+    """
 
     place: str
     _known: dict[int, _ReceivedText] = field(default_factory=dict)
 
     def delta(self, message: Mapping[str, Any]) -> TextDelta:
-        """What a message adds. Raises EngineCutError where the engine gave the text up."""
+        """Return what a message adds. Raises EngineCutError if the engine aborted the text."""
         meta, number = message["meta_info"], as_count(message.get("index"))
         known = self._known.setdefault(number, _ReceivedText())
         ids, logs, tops = self._new_items(message, known)
@@ -86,7 +87,7 @@ class GenerateResponse:
         return TextDelta(number, added, tokens, *self._finish_reason(meta.get("finish_reason")))
 
     def _new_items(self, message: Mapping[str, Any], known: _ReceivedText) -> list[Sequence[Any]]:
-        """Ids, log-probabilities and likeliest tokens, without those that were told before."""
+        """Return the new ids, log-probabilities and alternatives."""
         meta = message["meta_info"]
         lists = (message.get("output_ids"), meta.get("output_token_logprobs"), meta.get("output_top_logprobs"))
         new = as_count(meta.get("completion_tokens")) - known.tokens
@@ -102,18 +103,18 @@ class GenerateResponse:
 
 
 def _new_part(told: Sequence[object], known: int, new: int) -> Sequence[object]:
-    """All of a list that holds the `new` tokens; of one that holds all tokens, those behind the `known` ones."""
+    """Return the new items of a list that contains either only the `new` ones or all, including the `known` ones."""
     is_piece = new > 0 and (len(told) == new or len(told) < known)
     return told if is_piece else told[known:]
 
 
 def _added_text(told: str, known: str, pieces: str) -> str:
-    """What a text adds to the one that is `known`: all of it where it is what the new tokens spell, and no more."""
+    """Return what a text adds to the `known` one: all of it if it consists of exactly the new tokens."""
     if not known or (told == pieces and told != known + pieces):
         return told
     if told.startswith(known):
         return told[len(known) :]
-    return "" if known.startswith(told) else told  # a stop text may be cut off again at the end
+    return "" if known.startswith(told) else told  # a stop string may be removed again at the end
 
 
 def _piece_of(told: object) -> str:
@@ -137,7 +138,7 @@ def _native_alternatives(told: Any) -> tuple[TokenLogprob, ...]:
 
 
 def _tokens_without_logprobs(ids: Sequence[Any], text: str) -> tuple[StreamedToken, ...]:
-    """Tokens of which nothing is told but their ids."""
+    """Return tokens for which only ids are reported."""
     if not all(isinstance(one, int) and one >= 0 for one in ids):
         return ()
     return tuple(
@@ -149,11 +150,13 @@ Messages = Iterator[dict[str, object]]
 
 
 class _EndpointUnavailableError(Exception):
-    """A face that has not answered: another may."""
+    """The native endpoint did not answer; try the compatible one."""
 
 
 def stream_messages(model: RemoteModel, request: EngineRequest, cancel: threading.Event) -> Messages:
-    """What the engine answers. A face that does not is not asked again, once the other one has. Raises EngineErrors."""
+    """Yield the engine's messages. An endpoint that fails is not tried again once the other one has answered. Raises
+    EngineErrors.
+    """
     own = native_request(model, request)
     if own is None:
         yield from _stream_compatible(model, request, cancel)
@@ -167,7 +170,7 @@ def stream_messages(model: RemoteModel, request: EngineRequest, cancel: threadin
 
 
 def _stream_native(model: RemoteModel, path: str, body: dict[str, object], cancel: threading.Event) -> Messages:
-    """Raises _ElsewhereError where nothing of it could be read."""
+    """Stream from the native endpoint. Raises _EndpointUnavailableError if nothing of it could be read."""
     is_read = False
     try:
         for message in model.client.stream(path, body, cancel, is_trial=True):
@@ -184,7 +187,7 @@ def _stream_native(model: RemoteModel, path: str, body: dict[str, object], cance
 
 
 def _stream_compatible(model: RemoteModel, asked: EngineRequest, cancel: threading.Event) -> Messages:
-    """Asked again without probabilities where the engine refuses those, or fails at them."""
+    """Stream from the compatible endpoint; retry without probabilities if the engine rejects them or fails at them."""
     bare, is_read = asked.without_probabilities(), False
     is_asked = bare != asked.body
     try:
@@ -201,7 +204,9 @@ def _stream_compatible(model: RemoteModel, asked: EngineRequest, cancel: threadi
 
 
 def _stream_without_probabilities(model: RemoteModel, answered: Messages) -> Messages:
-    """What the engine answers without probabilities; it is not asked for them again where it does."""
+    """Yield messages without probabilities; after the first one, probabilities are not requested from this engine
+    again.
+    """
     for message in answered:
         model.tells = False
         yield message

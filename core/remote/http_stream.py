@@ -1,4 +1,6 @@
-"""One request and its reply as it comes; waiting is done beside it, so that a stop closes the connection at once."""
+"""One HTTP request with a streamed response, read on a separate thread so that a cancellation closes the connection
+immediately.
+"""
 
 from __future__ import annotations
 
@@ -30,19 +32,19 @@ from resources.language import tr, trn
 
 _CHUNK_BYTES = 65_536
 _POLL_SECONDS = 0.02
-"""Seconds between two looks at whether somebody has asked to stop."""
+"""Seconds between two checks for cancellation."""
 
 
 _MAX_QUEUED = 64
-"""Pieces of a reply that wait to be read."""
+"""Maximum number of unread chunks of a response."""
 
 
 class CancelledError(Exception):
-    """Somebody asked to stop; the connection is closed."""
+    """The request was cancelled and its connection closed."""
 
 
 class ReadTimeoutError(Exception):
-    """Nothing came for `seconds`."""
+    """No data arrived for `seconds`."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -50,7 +52,7 @@ class ReadTimeoutError(Exception):
 
 
 class BrokenConnectionError(Exception):
-    """The connection could not be made, or ended too early; `is_after_head`: after the reply had."""
+    """The connection failed or ended too early; `is_after_head` is True if the response had started."""
 
     def __init__(self, error: Exception, begun: bool) -> None:
         self.error, self.is_after_head = error, begun
@@ -59,30 +61,30 @@ class BrokenConnectionError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How long is waited, in seconds, and how often is tried."""
+    """Timeouts in seconds, and retries."""
 
     connect: float = 10.0
     first_byte: float = 300.0
-    """For the reply to begin: a long prompt has to be read first."""
+    """Until the response starts: a long prompt must be processed first."""
     between: float = 60.0
-    """For more of it."""
+    """Between two chunks."""
     max_attempts: int = 4
-    """Of requests that are answered with “later”, or with a fault of the engine's own."""
+    """Maximum number of attempts for requests answered with a retry status."""
     pause: float = 0.5
-    """Before the second try; doubled before each further one."""
+    """Pause before the second attempt; doubled for each further one."""
     max_pause: float = 20.0
-    """Also where the engine asks for more."""
+    """Upper limit, also for Retry-After."""
 
 
 class ResponseHead(NamedTuple):
-    """How a reply begins; names of headers in small letters."""
+    """Status and headers of a response; header names in lower case."""
 
     status: int
     headers: Mapping[str, str]
 
 
 class HttpRequest(NamedTuple):
-    """What is sent: method, path from the root of the machine, body and headers."""
+    """Method, path from the root of the machine, body and headers of a request."""
 
     method: str
     path: str
@@ -91,7 +93,7 @@ class HttpRequest(NamedTuple):
 
 
 class HttpStream:
-    """A connection of its own for one question. `close` ends it, from whichever thread."""
+    """A connection for one request. `close` ends it from any thread."""
 
     def __init__(self, address: Address, request: HttpRequest, timeouts: Timeouts, cancel: threading.Event) -> None:
         self._address, self._request, self._timeouts, self._cancel = address, request, timeouts, cancel
@@ -101,25 +103,25 @@ class HttpStream:
         threading.Thread(target=self._run, name="engine", daemon=True).start()
 
     def head(self) -> ResponseHead:
-        """How the reply begins. Raises StoppedError, SlowError, BrokenError."""
+        """Return the head of the response. Raises CancelledError, ReadTimeoutError, BrokenConnectionError."""
         came = self._next(self._timeouts.first_byte)
         assert isinstance(came, ResponseHead)
         return came
 
     def body(self) -> Iterator[bytes]:
-        """The reply as it comes, to its end. Raises StoppedError, SlowError, BrokenError."""
+        """Yield the chunks of the response. Raises CancelledError, ReadTimeoutError, BrokenConnectionError."""
         while (came := self._next(self._timeouts.between)) is not None:
             assert isinstance(came, bytes)
             yield came
 
     def close(self) -> None:
-        """End the connection now, whatever it is doing."""
+        """Close the connection immediately."""
         self._is_closed = True
         if self._socket is not None:
             try:
                 self._socket.shutdown(socket.SHUT_RDWR)
             except OSError:
-                pass  # it is closed already
+                pass  # already closed
             self._socket.close()
 
     def _next(self, seconds: float) -> ResponseHead | bytes | None:
@@ -140,7 +142,7 @@ class HttpStream:
             return came
 
     def _run(self) -> None:
-        """On a thread of its own: DNS, connecting and reading all wait."""
+        """Run the request on a separate thread, because DNS, connecting and reading block."""
         begun, reply = False, None
         connection = _new_connection(self._address, self._timeouts.connect)
         try:
@@ -151,15 +153,17 @@ class HttpStream:
                 if not self._put(data):
                     return
             self._put(None)
-        except Exception as error:  # sockets, TLS and http.client each have their own
+        except Exception as error:  # sockets, TLS and http.client raise various errors
             self._put(BrokenConnectionError(error, begun))
         finally:
             if reply is not None:
-                reply.close()  # it holds the socket until its end was read
+                reply.close()  # it keeps the socket open until it has been read completely
             connection.close()
 
     def _put(self, came: ResponseHead | bytes | Exception | None) -> bool:
-        """Hand on what came once there is room: a fast engine waits for the reader. False when closed."""
+        """Queue a chunk; wait while the queue is full, so that a fast engine waits for the reader. Return False if
+        closed.
+        """
         while not self._is_closed:
             try:
                 self._queue.put(came, timeout=_POLL_SECONDS)
@@ -173,7 +177,9 @@ class HttpStream:
         self._socket = connection.sock
         if self._is_closed:
             self.close()
-        connection.sock.settimeout(None)  # from here on the other side of the queue waits, and shuts the socket
+        connection.sock.settimeout(
+            None
+        )  # from here on, the reading side applies its own timeout and shuts the socket down
         method, path, body, headers = self._request
         connection.request(method, path, body, dict(headers))
         return connection.getresponse()
@@ -188,21 +194,21 @@ def _new_connection(address: Address, seconds: float) -> http.client.HTTPConnect
 
 _MAX_MESSAGE_LENGTH = 400
 RETRY_STATUSES = frozenset({429, 500, 502, 503, 504, 529})
-"""Statuses that another try may find changed."""
+"""HTTP statuses that are worth a retry."""
 
 
 def redact(text: str, key: str) -> str:
-    """`text` with nothing of the key in it."""
+    """Remove the key from a text."""
     return text.replace(key, "…") if key else text
 
 
 def redacted_error(error: EngineError, key: str) -> EngineError:
-    """The same error with nothing of the key in it."""
+    """Return the error with the key removed."""
     return type(error)(redact(error.cause, key), error.remedy)
 
 
 def error_message(data: bytes) -> str:
-    """What an engine says of a refusal, in its own words, without its wrapping."""
+    """Return the error message in a response body, without its JSON wrapping."""
     text = data.decode("utf-8", "replace").strip()
     try:
         found = _find_message(json.loads(text))
@@ -212,7 +218,7 @@ def error_message(data: bytes) -> str:
 
 
 def _find_message(value: object) -> str | None:
-    """The sentence inside `{"error": {"message": …}}`, `{"detail": …}`, `{"message": …}` and their like."""
+    """Find the message inside `{"error": {"message": …}}`, `{"detail": …}`, `{"message": …}` and similar forms."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -225,81 +231,83 @@ def _find_message(value: object) -> str | None:
 
 
 def status_error(status: int, data: bytes, place: str, key: str) -> EngineError:
-    """A reply that is none. `place`: the machine's name."""
+    """Convert an error status to an error. `place` is the display name of the machine."""
     words = redact(error_message(data), key)
-    cause = tr("{place} answers {status}: {words}").format(place=place, status=status, words=words or "–")
+    cause = tr("{place} responded with {status}: {words}").format(place=place, status=status, words=words or "–")
     if status in (401, 403):
-        remedy = tr("Give another key; this one is not accepted.") if key else tr("Give the engine's key.")
+        remedy = tr("Enter another key; this one was rejected.") if key else tr("Enter the engine's key.")
         return EngineAccessError(cause, remedy)
     if status == 404:
-        return EngineRefusedError(cause, tr("Check the address, its path, and the name of the model."))
+        return EngineRefusedError(cause, tr("Check the address, its path and the name of the model."))
     if status == 429:
         return EngineBusyError(cause, tr("Try again in a while."))
     if status in RETRY_STATUSES:
-        return EngineBusyError(cause, tr("Look at what the engine itself writes, or try again in a while."))
+        return EngineBusyError(cause, tr("Check the engine's own log, or try again in a while."))
     if 300 <= status < 400:
         return EngineRefusedError(
-            cause, tr("It leads elsewhere, where the key was not sent: give that address itself.")
+            cause, tr("It redirects to another address; the key was not sent there. Enter that address directly.")
         )
-    return EngineRefusedError(cause, tr("Change the setting or the prompt that it names."))
+    return EngineRefusedError(cause, tr("Change the setting or the prompt named in the message."))
 
 
 def unreachable_error(error: BrokenConnectionError | ReadTimeoutError, place: str) -> EngineError:
-    """Nothing was answered."""
+    """Convert a failed connection to an error."""
     if isinstance(error, ReadTimeoutError):
         cause = trn(
             "{place} has not answered for {seconds:.0f} second.",
             "{place} has not answered for {seconds:.0f} seconds.",
             round(error.seconds),
         ).format(place=place, seconds=error.seconds)
-        return EngineUnreachableError(cause, tr("Look whether the engine is still loading its model, then try again."))
+        return EngineUnreachableError(cause, tr("Check whether the engine is still loading its model, then try again."))
     if isinstance(error.error, ssl.SSLError):
-        cause = tr("{place} cannot be trusted, or does not speak https: {reason}.").format(
+        cause = tr("{place} has no valid certificate, or does not support https: {reason}.").format(
             place=place, reason=_reason(error)
         )
-        return EngineUnreachableError(cause, tr("Check the address; http is for this machine, or where it is allowed."))
+        return EngineUnreachableError(
+            cause, tr("Check the address. http can be used for this machine, or where it is allowed.")
+        )
     cause = tr("{place} cannot be reached: {reason}.").format(place=place, reason=_reason(error))
     return EngineUnreachableError(cause, tr("Check the address, and whether the engine has been started."))
 
 
 def interrupted_error(error: BrokenConnectionError | ReadTimeoutError | None, place: str) -> EngineCutError:
-    """The text ended before its end; None: the connection was closed in good order."""
+    """Convert an interrupted response to an error; None means that the connection was closed normally."""
     if isinstance(error, ReadTimeoutError):
         cause = trn(
-            "{place} has sent nothing more for {seconds:.0f} second.",
-            "{place} has sent nothing more for {seconds:.0f} seconds.",
+            "{place} has sent no more data for {seconds:.0f} second.",
+            "{place} has sent no more data for {seconds:.0f} seconds.",
             round(error.seconds),
         ).format(place=place, seconds=error.seconds)
     elif error is not None:
-        cause = tr("The connection to {place} broke in the middle of the text: {reason}.").format(
+        cause = tr("The connection to {place} was lost during the text: {reason}.").format(
             place=place, reason=_reason(error)
         )
     else:
-        cause = tr("{place} closed the connection in the middle of the text.").format(place=place)
-    return EngineCutError(cause, tr("What came before is kept. Look at what the engine itself writes, then run again."))
+        cause = tr("{place} closed the connection before the text was complete.").format(place=place)
+    return EngineCutError(cause, tr("The text so far is kept. Check the engine's own log, then run again."))
 
 
 def failed_error(words: str, place: str) -> EngineCutError:
-    """The engine says in the middle of the text that it failed."""
-    cause = tr("{place} failed in the middle of the text: {words}").format(place=place, words=words)
-    return EngineCutError(cause, tr("What came before is kept. Look at what the engine itself writes, then run again."))
+    """Convert an error message in the middle of a stream to an error."""
+    cause = tr("{place} failed during the text: {words}").format(place=place, words=words)
+    return EngineCutError(cause, tr("The text so far is kept. Check the engine's own log, then run again."))
 
 
 def unreadable_error(place: str, what: str, error: Exception | None = None) -> EngineReplyError:
-    """It is no JSON, or other JSON than that face has; `error` is what reading it came upon, for the details."""
+    """Return the error for a response that is not the expected JSON; `error` is the parsing error, for the details."""
     shown = cut_short(" ".join(what.split()), 80)
     return EngineReplyError(
-        tr("What {place} sends is not what an OpenAI-compatible engine sends: “{what}”.").format(
+        tr("{place} sent data that is not a valid response of an OpenAI-compatible engine: “{what}”.").format(
             place=place, what=shown
         ),
-        tr("Check that the address is that of such an engine, with its path, most often /v1."),
+        tr("Check that the address belongs to such an engine and contains its path, usually /v1."),
         "".join(traceback.format_exception(error)) if error is not None else "",
     )
 
 
 @contextmanager
 def parsing_message(message: object, place: str) -> Iterator[None]:
-    """For reading a message in the block. Raises EngineReplyError where it is JSON of another shape."""
+    """Parse a message within the block. Raises EngineReplyError if its JSON has another structure."""
     try:
         yield
     except (TypeError, ValueError, LookupError) as error:
@@ -309,7 +317,7 @@ def parsing_message(message: object, place: str) -> Iterator[None]:
 def _safe_str(message: object) -> str:
     try:
         return str(message)
-    except RecursionError:  # nested too deep
+    except RecursionError:  # nested too deeply
         return "[[…]]"
 
 

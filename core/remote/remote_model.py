@@ -1,4 +1,4 @@
-"""A model on another machine, as `core.load` gives it for an address."""
+"""A remote model, as returned by `core.load` for an address."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from core.strategies.base import Flags, Strategy, beam_rows, flags_of
 from resources.language import mark, tr
 
 DEFAULT_CACHE = "dynamic"
-"""What a request names that says nothing of its cache; the engine keeps its own."""
+"""The cache of a request that does not choose one; the engine uses its own."""
 LOCAL_SETTINGS = frozenset({"max_time"})
-"""Settings that are minded on this side of the line."""
+"""Settings that are applied on this side of the connection."""
 _IGNORED_SETTINGS = frozenset({
     "do_sample", "num_beams", "num_beam_groups", "use_cache", "max_length", "pad_token_id", "bos_token_id",
     "transformers_version", "early_stopping", "length_penalty", "diversity_penalty", "penalty_alpha",
@@ -42,22 +42,22 @@ _IGNORED_SETTINGS = frozenset({
     "output_attentions", "output_hidden_states", "cache_implementation", "num_assistant_tokens",
     "num_assistant_tokens_schedule", "assistant_confidence_threshold",
 })  # fmt: skip
-"""What decides the strategy, or has no effect on greedy decoding and sampling."""
-_NO_DRAFTS = mark("{engine} says one token at a time, and lets no draft of ours be checked. It may draft by itself, if it "
-               "was started so.")  # fmt: skip
-_NO_BEAMS = mark("{engine} tells whole texts of a beam search, not how its beams grew.")
-_NO_INTERNALS = mark("It needs what happens inside the model, and {engine} tells tokens only.")
-_NO_CACHE = mark("{engine} keeps its own cache on its machine.")
-_NO_SETTING = mark("{engine} has no such setting.")
+"""Settings that select the strategy, or have no effect on greedy decoding and sampling."""
+_NO_DRAFTS = mark("{engine} generates one token at a time and cannot verify our drafts. It may use its own drafts if "
+    "started with them.")  # fmt: skip
+_NO_BEAMS = mark("{engine} returns only complete texts of a beam search, not the steps of its beams.")
+_NO_INTERNALS = mark("It needs the model's internal values, and {engine} reports only tokens.")
+_NO_CACHE = mark("{engine} uses its own cache on its machine.")
+_NO_SETTING = mark("{engine} does not have this setting.")
 
 
 def is_plain_decoding(strategy: Strategy) -> bool:
-    """Whether it takes one token after the other by the model's scores alone: what every engine does."""
+    """Return whether it chooses one token after the other from the model's scores alone, as every engine can."""
     return strategy in (strategies.selected_by(Flags()), strategies.selected_by(Flags(samples=True)))
 
 
 def strategy_unsupported_reason(strategy: Strategy, kind: Kind) -> str | None:
-    """Sentence on why it cannot be asked of that engine; None where it can."""
+    """Return a sentence on why the engine does not support the strategy; None if it does."""
     if is_plain_decoding(strategy):
         return None
     reason = _NO_DRAFTS if strategy.speculates else _NO_BEAMS if strategy.rows is beam_rows else _NO_INTERNALS
@@ -65,39 +65,40 @@ def strategy_unsupported_reason(strategy: Strategy, kind: Kind) -> str | None:
 
 
 def cache_unsupported_reason(name: str, kind: Kind) -> str | None:
-    """Sentence on why that cache cannot be asked for; None for the one that is nothing in particular."""
+    """Return a sentence on why the cache cannot be chosen; None for the default one."""
     return tr(_NO_CACHE).format(engine=kind.title) if name != DEFAULT_CACHE else None
 
 
 def setting_unsupported_reason(parameter: Parameter, kind: Kind) -> str | None:
-    """Sentence on why it has no effect there; None where it has."""
+    """Return a sentence on why the setting has no effect; None if it has."""
     if parameter.name in kind.settings or parameter.name in LOCAL_SETTINGS:
         return None
     return tr(_NO_SETTING).format(engine=kind.title)
 
 
 def check_request(request: Request, given: Mapping[str, object], kind: Kind) -> Strategy:
-    """The strategy, where the engine can do all that is asked. Raises StrategyError, CacheError, ParameterError,
-    MediaRefusedError."""
+    """Return the strategy if the engine supports the whole request. Raises StrategyError, CacheError, ParameterError,
+    MediaRefusedError.
+    """
     flags = flags_of(given, bool(request.drafters))
     strategy = strategies.named(request.strategy) if request.strategy else strategies.selected_by(flags)
     if reason := strategy_unsupported_reason(strategy, kind):
         raise StrategyError(
             tr("{strategy} cannot run: {reason}").format(strategy=tr(strategy.title), reason=reason),
-            tr("Choose greedy decoding or sampling, or a model in this machine's memory."),
+            tr("Choose greedy decoding or sampling, or a local model."),
         )
     if reason := cache_unsupported_reason(request.cache, kind):
-        raise CacheError(reason, tr("Choose the dynamic cache, which asks for nothing in particular."))
+        raise CacheError(reason, tr("Choose the dynamic cache, which is the default."))
     _check_settings(strategy, {**given, **request.options}, kind)
     if request.media:
         raise MediaRefusedError(
-            tr("Sound and pictures are not sent to an engine on another machine: {engine} is asked in text.").format(
+            tr("Sound and pictures cannot be sent to a remote engine: {engine} receives only text.").format(
                 engine=kind.title
             ),
-            tr("Remove the file, or choose a model in this machine's memory."),
+            tr("Remove the file, or choose a local model."),
         )
     if request.negative_prompt is not None:
-        raise ParameterError(tr(_NO_SETTING).format(engine=kind.title), tr("Leave it out."), "negative_prompt")
+        raise ParameterError(tr(_NO_SETTING).format(engine=kind.title), tr("Remove this setting."), "negative_prompt")
     return strategy
 
 
@@ -114,21 +115,21 @@ def _check_settings(strategy: Strategy, given: Mapping[str, object], kind: Kind)
         if usual or name in kind.settings or name in LOCAL_SETTINGS or value == OFF_VALUES.get(name, ...):
             continue
         raise ParameterError(
-            tr("{engine} has no setting “{name}”, and {value} of it was asked for.").format(
+            tr("{engine} has no setting “{name}”, but it was set to {value}.").format(
                 engine=kind.title, name=name, value=value
             ),
-            tr("Leave it out. It knows: {names}.").format(names=", ".join(sorted(kind.settings))),
+            tr("Remove it. Supported: {names}.").format(names=", ".join(sorted(kind.settings))),
             name,
         )
 
 
 _KIND_BY_OWNER = {"vllm": VLLM, "sglang": SGLANG, "llamacpp": LLAMA_CPP}
-"""`owned_by` in an engine's list of models."""
+"""Engines by `owned_by` in their list of models."""
 _KIND_BY_PATHS = {
     frozenset({"/load_model", "/reset"}): SERVE,
     frozenset({"/extras/tokenize", "/extras/detokenize"}): LLAMA_CPP_PYTHON,
 }
-"""Paths that it alone has."""
+"""Engines by paths that only they have."""
 
 
 _MAX_MODELS = 10_000
@@ -138,36 +139,36 @@ _MAX_COUNT = 2**31
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """One model of an engine."""
+    """One model served by an engine."""
 
     name: str
     context: int | None = None
-    """Longest text in tokens; None where the engine does not tell."""
+    """Context length in tokens; None if the engine does not report it."""
     vocabulary: int = 0
-    """Tokens it knows; 0 where the engine does not tell."""
+    """Vocabulary size; 0 if the engine does not report it."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineInfo:
-    """What answers at an address."""
+    """An engine found at an address."""
 
     kind: Kind
     models: tuple[ServedModel, ...] = ()
 
 
 def probe(address: Address, cancel: threading.Event | None = None) -> EngineInfo:
-    """Ask the engine what it is and has. Raises EngineError."""
+    """Identify the engine and list its models. Raises EngineError."""
     return identify_engine(EngineClient(address), cancel or threading.Event())
 
 
 def identify_engine(client: EngineClient, cancel: threading.Event) -> EngineInfo:
-    """The same with a client that is there. Raises EngineError, StoppedError."""
+    """Identify the engine with an existing client. Raises EngineError, CancelledError."""
     try:
         listed, head = client.get(f"{client.address.path}/models", cancel)
-    except EngineRefusedError:  # some have no list: they may still answer
+    except EngineRefusedError:  # no list of models: runs may still work
         return EngineInfo(_kind_from_paths(client, cancel))
     except EngineBusyError:
-        if _kind_from_paths(client, cancel) is SERVE:  # its list fails where nothing was ever downloaded
+        if _kind_from_paths(client, cancel) is SERVE:  # its list fails if no model was ever downloaded
             return EngineInfo(SERVE)
         raise
     cards = [card for card in _model_cards(listed)[:_MAX_MODELS] if _is_name(card.get("id"))]
@@ -197,7 +198,7 @@ def _detect_kind(
 
 
 def _kind_from_paths(client: EngineClient, cancel: threading.Event) -> Kind:
-    """Some sign nothing, but describe their own paths, of which some are theirs alone."""
+    """Identify an engine by the paths in its OpenAPI description, some of which are unique to it."""
     try:
         described, _head = client.get(f"{client.address.root}/openapi.json", cancel)
     except (EngineRefusedError, EngineUnreachableError):
@@ -221,7 +222,7 @@ def _is_count(value: object) -> TypeGuard[int]:
 
 
 def select_model(engine: EngineInfo, address: Address) -> ServedModel:
-    """The model that the address means. Raises ModelNotFoundError."""
+    """Return the model that the address means. Raises ModelNotFoundError."""
     names = [model.name for model in engine.models]
     if not address.model and len(names) == 1:
         return engine.models[0]
@@ -229,7 +230,7 @@ def select_model(engine: EngineInfo, address: Address) -> ServedModel:
     if known is not None:
         return known
     if address.model and (not names or engine.kind is SERVE or engine.kind is LLAMA_CPP):
-        return ServedModel(address.model)  # it loads what it is asked for, or answers to any name
+        return ServedModel(address.model)  # it loads the requested model, or accepts any name
     raise _unknown_model_error(address, names)
 
 
@@ -243,78 +244,78 @@ def _unknown_model_error(address: Address, names: Sequence[str]) -> ModelNotFoun
         cause = tr("{place} has no model “{name}”.").format(place=address.place, name=address.model)
     near = difflib.get_close_matches(address.model, names, 3, 0.3) or names[:5]
     listed = ", ".join(near)
-    remedy = tr("Write its name behind #. It has: {names}.") if listed else tr("Write its name behind #.")
+    remedy = tr("Add its name after #. Available: {names}.") if listed else tr("Add its name after #.")
     return ModelNotFoundError(cause, remedy.format(names=listed))
 
 
 @dataclass(eq=False, slots=True)
 class RemoteModel:
-    """What is known here of a model that runs elsewhere."""
+    """A model served by a remote engine."""
 
     client: EngineClient
     kind: Kind
     served: ServedModel
     words: TokenTable = field(default_factory=TokenTable)
     tells: bool = True
-    """Whether it tells probabilities; found out with the first run."""
+    """Whether the engine reports probabilities; detected in the first run."""
     generates: bool = True
-    """Whether it answers on a face of its own; found out with the first run."""
+    """Whether the engine answers on its native endpoint; detected in the first run."""
     reads: bool = True
-    """Whether it tells the tokens of a prompt; found out with the first run."""
+    """Whether the engine reports the tokens of a prompt; detected in the first run."""
 
     @property
     def address(self) -> Address:
-        """Where it is."""
+        """Address of the engine."""
         return self.client.address
 
     @property
     def name(self) -> str:
-        """As the engine calls it."""
+        """Name of the model in the engine."""
         return self.served.name
 
     @property
     def place(self) -> str:
-        """Its machine: `localhost:8000`."""
+        """Host and port: `localhost:8000`."""
         return self.address.place
 
     @property
     def takes(self) -> Takes:
-        """Text: nothing else is sent."""
+        """Text only: nothing else is sent."""
         return TEXT
 
     @property
     def context(self) -> int | None:
-        """Longest text in tokens; None where the engine does not tell."""
+        """Context length in tokens; None if the engine does not report it."""
         return self.served.context
 
     @property
     def vocabulary(self) -> int:
-        """Tokens it knows; 0 where the engine does not tell."""
+        """Vocabulary size; 0 if the engine does not report it."""
         return self.served.vocabulary
 
     @property
     def identity(self) -> ModelIdentity:
-        """What is known to tell it from others: its name, and the engine."""
+        """Known identity: the model's name, and the engine."""
         return ModelIdentity(self.name, self.kind.title)
 
     def refused_strategies(self) -> dict[str, str]:
-        """Name → why it cannot be asked for."""
+        """Return why each unsupported strategy cannot be used, by name."""
         found = ((name, strategy_unsupported_reason(one, self.kind)) for name, one in strategies.registry.items())
         return {name: reason for name, reason in found if reason}
 
     def refused_caches(self) -> dict[str, str]:
-        """Name → why it cannot be asked for."""
+        """Return why each unsupported cache cannot be used, by name."""
         found = ((name, cache_unsupported_reason(name, self.kind)) for name in caches.registry)
         return {name: reason for name, reason in found if reason}
 
     def refused_settings(self) -> dict[str, str]:
-        """Name → why it has no effect."""
+        """Return why each unsupported setting has no effect, by name."""
         known = (parameter for one in strategies.registry.values() for parameter in one.parameters)
         found = ((parameter.name, setting_unsupported_reason(parameter, self.kind)) for parameter in known)
         return {name: reason for name, reason in found if reason}
 
     def spell(self, beginning: object) -> str:
-        """Words, or tokens that this engine has told, as the text that was shown for them. Raises ParameterError."""
+        """Convert words, or tokens reported by this engine, to the text that was shown for them. Raises ParameterError."""
         items = [*beginning] if isinstance(beginning, Iterable) and not isinstance(beginning, str) else [beginning]
         text, length = self.words.shown_prefix(items)
         for start, shown in ((length, text), (0, "")):
@@ -323,10 +324,10 @@ class RemoteModel:
             except UnicodeDecodeError:
                 continue
         raise ParameterError(
-            tr("The answer is to begin with a token that is only part of a character, and {engine} takes text.").format(
-                engine=self.kind.title
-            ),
-            tr("Choose a token that completes the character, or give words."),
+            tr(
+                "The answer is to begin with a token that is only part of a character, and {engine} accepts only text."
+            ).format(engine=self.kind.title),
+            tr("Choose a token that completes the character, or enter text."),
             "beginning",
         )
 
@@ -340,10 +341,10 @@ class RemoteModel:
         piece = self.words.piece_of(number) if isinstance(number, int) else None
         if piece is None:
             raise ParameterError(
-                tr("The answer is to begin with a token that {model} has not told since it was connected.").format(
+                tr("The answer is to begin with a token that {model} has not reported since it was connected.").format(
                     model=self.name
                 ),
-                tr("Run the text again first, or give words."),
+                tr("Run the text again first, or enter text."),
                 "beginning",
             )
         return piece
@@ -352,8 +353,9 @@ class RemoteModel:
 def connect(
     name: str, *, key: str | None = None, allow_plain: bool = False, timeouts: Timeouts | None = None
 ) -> RemoteModel:
-    """The model behind an address; asks the engine what it is. Raises AddressError, ModelNotFoundError and the other
-    EngineErrors."""
+    """Connect to the model at an address and identify the engine. Raises AddressError, ModelNotFoundError and the other
+    EngineErrors.
+    """
     address = parse(name, allow_plain)
     if key:
         keep_key(address, key)

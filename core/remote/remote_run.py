@@ -1,4 +1,6 @@
-"""A run on another machine as events: those of any run, without what the engine does not tell."""
+"""Stream a run on a remote engine as events: the same as for a local run, without the values that the engine does not
+report.
+"""
 
 from __future__ import annotations
 
@@ -50,18 +52,19 @@ from resources.language import tr
 
 
 class TokenEventBuilder:
-    """Makes the events of one run. `requested`: how many alternatives of a step were asked for; `active_settings`: the settings that
-    stand between the model's distribution and the choice."""
+    """Builds the token events of one run. `requested` is the number of alternatives requested per step;
+    `active_settings` are the settings applied between the raw distribution and the choice.
+    """
 
     def __init__(self, model: RemoteModel, requested: int, active_settings: frozenset[str], method: Method) -> None:
         self._model, self._requested, self._active_settings, self._method = model, requested, active_settings, method
 
     def token_id(self, token: StreamedToken) -> int:
-        """Its id, or the number that stands for it."""
+        """Return the token's id, or a number that replaces an unreported one."""
         return self._model.words.id_of(token.piece, token.id, token.token_bytes)
 
     def build(self, token: StreamedToken, text: str, step: int, sequence: int, seconds: float) -> TokenChosen:
-        """The event. `text`: what the token adds to the text."""
+        """Build the event of a chosen token. `text` is what it adds to the text."""
         number = self.token_id(token)
         others, rank = self._alternatives(token, number)
         raw, final = self._log_probabilities(token.log_probability)
@@ -72,14 +75,16 @@ class TokenEventBuilder:
         )  # fmt: skip
 
     def _alternatives(self, token: StreamedToken, number: int) -> tuple[tuple[Alternative, ...], int]:
-        """The likeliest of a step, the chosen one among them, and its rank; 0 where it is not one of them."""
+        """Return the likeliest tokens of a step, including the chosen one, and the chosen one's rank; 0 if it is not
+        among them.
+        """
         found, own, has_own = list[Alternative](), 0, False
         for place, one in enumerate(token.top, 1):
             is_asked = place <= self._requested
             is_own = not has_own and _is_same_token(one, token)
             if not (is_asked or is_own):
-                continue  # more than was asked for
-            rank = place if is_asked else 0  # one more is the chosen one, from anywhere behind them
+                continue  # more than requested
+            rank = place if is_asked else 0  # an extra entry is the chosen token, whose rank is unknown
             own = rank if is_own else own
             told = number if is_own else self._model.words.id_of(one.piece, one.id, one.token_bytes)
             has_own = has_own or told == number
@@ -93,16 +98,18 @@ class TokenEventBuilder:
         return Alternative(number, piece, math.exp(raw), math.exp(final), raw, final, rank)
 
     def _log_probabilities(self, told: float) -> tuple[float, float]:
-        """Log-probabilities by the model alone and after the settings, of which an engine tells one: they are the same
-        where no setting acts."""
+        """Return the log-probabilities before and after the settings. An engine reports only one of them; they are
+        equal if no setting is active.
+        """
         if self._model.kind.after_temperature and "temperature" in self._active_settings:
             return math.nan, told if self._active_settings == {"temperature"} else math.nan
         return told, math.nan if self._active_settings else told
 
 
 def _is_same_token(one: TokenLogprob, token: StreamedToken) -> bool:
-    """Compare by id: several ids can have the same text. Where ids are missing or contradict each other, the text and
-    the log-probability decide."""
+    """Compare by id: several ids can have the same text. If ids are missing or contradictory, compare text and
+    log-probability.
+    """
     if one.id is not None and token.id is not None:
         is_named_twice = one.piece == token.piece and one.log_probability == token.log_probability
         return one.id == token.id or is_named_twice
@@ -110,24 +117,25 @@ def _is_same_token(one: TokenLogprob, token: StreamedToken) -> bool:
 
 
 _ENDINGS: dict[str, Ending] = {"length": "length", "model_length": "context", "abort": "stopped"}
-"""`finish_reason`: everything else is an end of the text's own."""
+"""Maps `finish_reason`; all other values mean the end of the text."""
 
 _PIECES_PER_TOKEN, _EXTRA_PIECES = 4, 1000
-"""Pieces of a text that are read for each token that it may have; an engine that sends more has no end."""
+"""Maximum number of pieces read per allowed token; an engine that sends more never ends."""
 _MAX_MESSAGES_AFTER_END = 256
-"""Messages that are read behind the end of every text."""
+"""Maximum number of messages read after the end of every text."""
 
 
 def stream(model: RemoteModel, request: Request, cancel: threading.Event | None = None) -> Iterator[Event]:
-    """The events of a run by `model`; the last one is `Finished`. Probabilities that the engine does not tell are NaN,
-    ranks 0. Raises EngineErrors, and what any run raises for a request that cannot be."""
+    """Yield the events of a run on `model`; the last one is `Finished`. Unreported probabilities are NaN, unreported
+    ranks 0. Raises EngineErrors, and the errors of any invalid request.
+    """
     asked = build_request(model, request)
     yield from _RemoteRun(model, asked, request, cancel or threading.Event()).events()
 
 
 @dataclass(slots=True)
 class _RemoteSequence:
-    """One text as it is written."""
+    """One text while it is received."""
 
     number: int
     answer: AnswerText
@@ -149,7 +157,7 @@ class _RemoteSequence:
 
 
 class _RemoteRun:
-    """One run; `events` once."""
+    """One run on a remote engine; call `events` once."""
 
     def __init__(self, model: RemoteModel, asked: EngineRequest, request: Request, cancel: threading.Event) -> None:
         self._model, self._engine_request, self._request, self._cancel = model, asked, request, cancel
@@ -180,19 +188,19 @@ class _RemoteRun:
             self._is_stopped = True
             yield from self._finish_all("stopped")
         except EngineCutError:
-            if not all(text.is_finished for text in self._texts):  # figures behind a whole text may be missing
+            if not all(text.is_finished for text in self._texts):  # statistics after a complete text may be missing
                 raise
         if not all(text.is_finished for text in self._texts):
             raise http_stream.interrupted_error(None, self._model.place)
         if self._withheld is not None and self._withheld.missing_count:
             yield Notice("not_told", tr(
-                "The tokens are not complete: {engine} sends whole characters only, and does not report every token of "
-                "one. Tokens of this answer without an id: {count}."
+                "The token list is incomplete: {engine} sends only whole characters, and does not "
+                    "report every token of a character. Tokens of this answer without an id: {count}."
             ).format(engine=self._model.kind.title, count=self._withheld.missing_count))  # fmt: skip
         yield self._finished()
 
     def _read_prompt(self, cancel: threading.Event) -> PromptTokens | None:
-        """The tokens of the prompt, where the engine tells them; that takes no time of the run's own."""
+        """Return the prompt's tokens if the engine reports them; not counted in the run's time."""
         read = tokenize_prompt(self._model, self._engine_request, cancel)
         self._counts.prompt = read.count if read else None
         self._start_time = time.perf_counter()
@@ -226,7 +234,7 @@ class _RemoteRun:
         )  # fmt: skip
 
     def _as_single_token(self, text: str) -> tuple[PromptToken, ...]:
-        """A text whose tokens nobody tells, as one."""
+        """Return a text with unknown tokens as a single token."""
         return (PromptToken(self._model.words.id_of(text), text),) if text else ()
 
     def _handle_message(self, message: dict[str, object]) -> Iterator[Event]:
@@ -261,24 +269,28 @@ class _RemoteRun:
             yield self._finish_sequence(text, *self._ending_of(part), rest=rest)
 
     def _first_token_events(self, with_tokens: bool) -> Iterator[Event]:
-        """With the first token: what is known of the prompt, and what will not be told."""
+        """Yield the events of the first token: the prefill, and notices about what the engine does not report."""
         self._first_token_time = time.perf_counter()
         if self._counts.prompt is not None:
-            yield Prefilled(self._counts.prompt, self._counts.prompt_seconds or self._first_token_time - self._start_time,
-                            self._counts.cached or 0)  # fmt: skip
+            yield Prefilled(
+                self._counts.prompt,
+                self._counts.prompt_seconds or self._first_token_time - self._start_time,
+                self._counts.cached or 0,
+            )
         if not with_tokens:
             yield Notice("not_told", tr(
-                "{engine} tells text only: what stands here as a token is a piece of text as it came, and nobody tells "
-                "how likely it was."
+                "{engine} reports only text: each \"token\" here is a piece of text as received, "
+                    "without a probability."
             ).format(engine=self._model.kind.title))  # fmt: skip
         model = self._model
         if model.kind.fails_at_probabilities and not (with_tokens or model.tells or self._engine_request.is_chat):
             yield Notice("not_told", tr(
-                "It was started without log-probabilities. Start it with --logits_all true, and it tells them."
+                "The engine was started without log-probabilities. Start it with --logits_all true to "
+                    "see them."
             ))  # fmt: skip
         if "grammar" in self._engine_request.settings:
             yield Notice("not_told", tr(
-                "{engine} keeps to the grammar by itself. Which tokens that forbade, it does not tell."
+                "{engine} applies the grammar itself and does not report which tokens it forbids."
             ).format(engine=self._model.kind.title))  # fmt: skip
 
     def _ending_of(self, part: TextDelta) -> tuple[Ending, str, float | None]:
@@ -302,7 +314,9 @@ class _RemoteRun:
                 yield self._finish_sequence(text, reason, limit=limit)
 
     def _exceeds_trailing_messages(self) -> bool:
-        """Whether an engine goes on behind the end of every text; a few messages with figures may follow it."""
+        """Return whether the engine keeps sending messages after the end of every text; a few with statistics are
+        allowed.
+        """
         if not all(text.is_finished for text in self._texts):
             return False
         self._messages_after_end += 1
@@ -340,7 +354,7 @@ class _RemoteRun:
 
 
 def read_deltas(message: dict[str, object], place: str, native_response: GenerateResponse) -> tuple[TextDelta, ...]:
-    """The parts of a message. Raises EngineReplyError where it is JSON of another shape."""
+    """Return the deltas in a message. Raises EngineReplyError if its JSON has another structure."""
     with http_stream.parsing_message(message, place):
         return (native_response.delta(message),) if is_native_response(message) else tuple(read_choices(message))
 
@@ -355,12 +369,12 @@ SCORE = "score"
 def score_stream(
     model: RemoteModel, text: object, top_n: int, given: object = None, cancel: threading.Event | None = None
 ) -> Iterator[Event]:
-    """As `core.score_stream` of a text or its parts. Raises EngineErrors, PromptError, ParameterError."""
+    """Score a text or its parts like `core.score_stream`. Raises EngineErrors, PromptError, ParameterError."""
     check_top_n(top_n)
     if not model.kind.scores:
         raise EngineRefusedError(
-            tr("{engine} does not tell what it holds of a text that is given.").format(engine=model.kind.title),
-            tr("vLLM and SGLang do; so does every model in this machine's memory."),
+            tr("{engine} does not report probabilities of a given text.").format(engine=model.kind.title),
+            tr("Use vLLM, SGLang, or a local model."),
         )
     before, whole = _text_of(model, given), _text_of(model, text)
     yield from _scoring_events(model, before, before + whole, top_n, cancel or threading.Event())
@@ -372,7 +386,7 @@ def _text_of(model: RemoteModel, text: object) -> str:
     parts = [text] if isinstance(text, str) else text
     if not isinstance(parts, (list, tuple)) or not all(isinstance(part, (str, int)) for part in parts):
         raise PromptError(
-            tr("An engine scores texts, and this is none."), tr("Give a text, or texts and tokens that it has told.")
+            tr("The input is not text."), tr("Pass a string, or strings and tokens reported by this engine.")
         )
     return model.spell(parts)
 
@@ -404,7 +418,7 @@ def _scoring_events(model: RemoteModel, before: str, text: str, top_n: int, canc
 
 
 def _read_reply(model: RemoteModel, reply: object, text: str) -> tuple[tuple[StreamedToken, ...], ResponseUsage]:
-    """The tokens of the text itself: one more was written behind it, for not every engine writes none."""
+    """Return the tokens of the text without the extra one generated after it: not every engine can generate none."""
     counts = ResponseUsage()
     with http_stream.parsing_message(reply, model.place):
         message = as_mapping(reply)
@@ -412,14 +426,14 @@ def _read_reply(model: RemoteModel, reply: object, text: str) -> tuple[tuple[Str
         found = tuple(choice_tokens(as_mapping(message["choices"][0])))
     if not found:
         raise EngineRefusedError(
-            tr("{place} has not told what it holds of the text.").format(place=model.place),
-            tr("Look whether the engine was started without log-probabilities."),
+            tr("{place} did not report probabilities of the text.").format(place=model.place),
+            tr("Check whether the engine was started without log-probabilities."),
         )
     return found[: counts.prompt or _token_count(found, text)], counts
 
 
 def _token_count(told: tuple[StreamedToken, ...], text: str) -> int:
-    """How many tokens spell `text`; at least the first, of which no engine tells how likely it was."""
+    """Count the tokens of `text`; at least the first, for which no engine reports a probability."""
     length = 0
     for place, token in enumerate(told):
         if length >= len(text) and not math.isnan(token.log_probability):

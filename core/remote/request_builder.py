@@ -1,4 +1,4 @@
-"""A run as an engine is asked for it: which path, and which body."""
+"""Build the HTTP request of a run: path and body."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FormatGrammar = Callable[[Any], Body]
 
 
 def grammar_fields(grammar: Mapping[str, object], kind: Kind, is_chat: bool) -> Body:
-    """The fields of a request that ask for it. Raises ParameterError where that engine knows no such grammar."""
+    """Return the request fields for a grammar. Raises ParameterError if the engine does not support it."""
     wordings = _formats_of(kind, is_chat)
     form = kind_of(grammar)
     if form not in wordings:
@@ -33,10 +33,10 @@ def grammar_fields(grammar: Mapping[str, object], kind: Kind, is_chat: bool) -> 
 
 def _unsupported_error(kind: Kind, title: str, known: Sequence[str]) -> ParameterError:
     remedy = (
-        tr("It knows: {names}.").format(names=", ".join(known)) if known else tr("Ask it in a chat, or leave it out.")
+        tr("Available: {names}.").format(names=", ".join(known)) if known else tr("Use it in a chat, or remove it.")
     )
     return ParameterError(
-        tr("{engine} keeps to no grammar of this kind: {kind}.").format(engine=kind.title, kind=tr(title)),
+        tr("{engine} does not support this kind of grammar: {kind}.").format(engine=kind.title, kind=tr(title)),
         remedy,
         "grammar",
     )
@@ -58,12 +58,12 @@ def _response_format(content: object) -> Body:
 
 
 def _choice_regex(words: Sequence[str]) -> str:
-    """One of several texts, as a regular expression."""
+    """Return a regular expression that matches one of several texts."""
     return f"({'|'.join(map(re.escape, words))})"
 
 
 def _choice_gbnf(words: Sequence[str]) -> str:
-    """The same as llama.cpp's grammar, whose strings are written as JSON's."""
+    """Return a llama.cpp grammar (GBNF) that matches one of several texts; its strings are written like JSON's."""
     return "root ::= " + " | ".join(json.dumps(word, ensure_ascii=False) for word in words)
 
 
@@ -84,39 +84,39 @@ _OPENAI: Mapping[str, _FormatGrammar] = {"json_schema": _response_format}
 
 
 _DEFAULT_MAX_NEW_TOKENS = 20
-"""Where nothing is said: as many as `generate` writes."""
+"""Default number of new tokens, as in `generate`."""
 _MAX_SEED = 2**63
 _LLAMA_MAX_SEED = 2**32 - 1
-"""llama.cpp keeps 32 bits of a seed, and chooses one by chance for the largest number."""
+"""llama.cpp uses 32 bits of a seed, and a random one for the largest number."""
 _DEFAULT_CONTEXT = 2**17
-"""Tokens, where the engine does not report how long its longest text is."""
+"""Assumed context length in tokens if the engine does not report it."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineRequest:
-    """A request that was checked and put into an engine's words."""
+    """A validated request in an engine's format."""
 
     strategy: Strategy
     settings: Mapping[str, object]
-    """By our names, the ones that are sent."""
+    """The settings that are sent, by our names."""
     path: str
     body: dict[str, Any]
     prompt_text: str
     """The prompt as text."""
     beginning: str
-    """What the answer begins with."""
+    """Text that the answer begins with."""
     sequence_count: int
     max_new_tokens: int
     max_seconds: float | None
-    """Of the run at most."""
+    """Time limit of the run."""
     is_sampling: bool
     is_chat: bool
     alternatives: int
-    """How many of a step are asked for."""
+    """Number of alternatives requested per step."""
 
     @property
     def active_settings(self) -> frozenset[str]:
-        """The settings that stand between the model's distribution and the choice."""
+        """Settings applied between the raw distribution and the choice."""
         return frozenset(
             name
             for name, value in self.settings.items()
@@ -124,17 +124,28 @@ class EngineRequest:
         )
 
     def without_probabilities(self) -> dict[str, Any]:
-        """The body that asks for none."""
+        """Return the body without the request for probabilities."""
         return {name: value for name, value in self.body.items() if name not in _PROBABILITY_FIELDS}
 
 
 _PROBABILITY_FIELDS = ("logprobs", "top_logprobs", "n_probs")
-_NON_PROCESSING_SETTINGS = frozenset({"max_new_tokens", "stop_strings", "num_return_sequences", "eos_token_id", "max_time",
-                        "xtc_threshold", "dry_base", "dry_allowed_length", "dry_range"})  # fmt: skip
+_NON_PROCESSING_SETTINGS = frozenset(
+    {
+        "max_new_tokens",
+        "stop_strings",
+        "num_return_sequences",
+        "eos_token_id",
+        "max_time",
+        "xtc_threshold",
+        "dry_base",
+        "dry_allowed_length",
+        "dry_range",
+    }
+)
 
 
 def build_request(model: RemoteModel, request: Request) -> EngineRequest:
-    """Raises StrategyError, CacheError, ParameterError, PromptError."""
+    """Build the engine's request. Raises StrategyError, CacheError, ParameterError, PromptError."""
     check_request_fields(request)
     given = request_settings(request)
     strategy = check_request(request, given, model.kind)
@@ -145,27 +156,37 @@ def build_request(model: RemoteModel, request: Request) -> EngineRequest:
     before = model.spell(request.beginning) if request.beginning else ""
     if before and "grammar" in settings:
         raise ParameterError(
-            tr("An engine begins a grammar anew with its answer: it cannot go on from the middle of a text."),
-            tr("Leave the grammar out, or run it from the start."),
+            tr("The engine starts the grammar with its answer and cannot continue from the middle of a text."),
+            tr("Remove the grammar, or run from the start."),
             "grammar",
         )
     if is_chat and before:
         raise PromptError(
-            tr("The engine writes whole answers of a chat: one cannot go on from its middle."),
-            tr("Ask again, or continue from a text prompt."),
+            tr("The engine only writes complete chat answers and cannot continue from the middle of one."),
+            tr("Run the chat again, or continue from a text prompt."),
         )
     if isinstance(prompt, str):
         prompt += before
     body = _build_body(model, request, settings, samples, is_chat) | {"messages" if is_chat else "prompt": prompt}
     path = f"{model.address.path}/{'chat/completions' if is_chat else 'completions'}"
     return EngineRequest(
-        strategy, settings, path, body, _prompt_text(prompt, before), before, int(settings.get("num_return_sequences", 1)),
-        int(settings["max_new_tokens"]), given.get("max_time"), samples, is_chat, _alternative_count(model, request, is_chat),
-    )  # fmt: skip
+        strategy,
+        settings,
+        path,
+        body,
+        _prompt_text(prompt, before),
+        before,
+        int(settings.get("num_return_sequences", 1)),
+        int(settings["max_new_tokens"]),
+        given.get("max_time"),
+        samples,
+        is_chat,
+        _alternative_count(model, request, is_chat),
+    )
 
 
 def request_settings(request: Request) -> dict[str, Any]:
-    """What the request says of settings, by name."""
+    """Return the settings in the request's config, by name."""
     config = request.config
     if config is None or isinstance(config, Mapping):
         return dict(config or {})
@@ -175,7 +196,7 @@ def request_settings(request: Request) -> dict[str, Any]:
 def _settings_to_send(
     model: RemoteModel, strategy: Strategy, given: Mapping[str, Any], samples: bool
 ) -> dict[str, Any]:
-    """Those that are sent: the request's, and what the others are where nobody says anything."""
+    """Return the settings to send: those of the request, and defaults for the others."""
     kind = model.kind
     found = {name: given[name] for name in kind.settings if given.get(name) is not None}
     found.setdefault("max_new_tokens", _DEFAULT_MAX_NEW_TOKENS)
@@ -225,7 +246,7 @@ def _engine_value(model: RemoteModel, name: str, value: Any) -> Any:
 
 
 def _probability_fields(model: RemoteModel, request: Request, is_chat: bool) -> dict[str, object]:
-    """How many alternatives are asked for, and how."""
+    """Return the request fields for the number of alternatives."""
     count = _alternative_count(model, request, is_chat)
     if not count:
         return {}
@@ -238,11 +259,11 @@ def _alternative_count(model: RemoteModel, request: Request, is_chat: bool) -> i
 
 
 def _prompt_to_send(model: RemoteModel, request: Request) -> tuple[str | list[object], bool]:
-    """The prompt as it is sent, and whether it is a chat. Raises PromptError."""
+    """Return the prompt as sent, and whether it is a chat. Raises PromptError."""
     prompt = request.prompt
     if isinstance(prompt, str):
         if not prompt and not request.beginning:
-            raise EmptyPromptError(tr("There is no prompt."), tr("Write something for the model to go on with."))
+            raise EmptyPromptError(tr("The prompt is empty."), tr("Write a text for the model to continue."))
         return prompt, False
     items: list[Any] = list(prompt)
     if items and all(isinstance(item, Mapping) for item in items):
@@ -250,15 +271,16 @@ def _prompt_to_send(model: RemoteModel, request: Request) -> tuple[str | list[ob
     if items and all(isinstance(item, int) and not isinstance(item, bool) for item in items):
         if not model.kind.takes_ids:
             raise PromptError(
-                tr("{engine} takes text, no token ids.").format(engine=model.kind.title), tr("Give the prompt as text.")
+                tr("{engine} accepts text, not token ids.").format(engine=model.kind.title),
+                tr("Pass the prompt as text."),
             )
         if request.beginning:
             raise ParameterError(
-                tr("A prompt of token ids and words to begin with do not go together."), tr("Give one text."),
+                tr("A prompt of token ids cannot be combined with a beginning of the answer."), tr("Pass one text."),
                 "beginning",
             )  # fmt: skip
         return items, False
-    raise PromptError(tr("The prompt is neither a text nor a chat."), tr("Give a text, or the messages of one chat."))
+    raise PromptError(tr("The prompt is neither text nor a chat."), tr("Pass a text, or the messages of one chat."))
 
 
 def _prompt_text(prompt: str | list[Any], before: str) -> str:

@@ -1,5 +1,6 @@
-"""What one message of an engine says: text, tokens with their log-probabilities, an end, figures. Both shapes of
-OpenAI's faces, with what vLLM, SGLang and llama.cpp add to them."""
+"""Parse an engine's messages: text, tokens with log-probabilities, finish reasons and usage. Supports both response
+formats of OpenAI's API, with the extensions of vLLM, SGLang and llama.cpp.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +14,11 @@ from typing import Any, NamedTuple
 from core.remote.client import Utf8Joiner
 
 _MAX_ANSWERS = 64
-"""Answers whose shown text is remembered."""
+"""Number of answers whose displayed text is remembered."""
 
 
 class AnswerText:
-    """The tokens of one answer with the text that each of them adds, as it was shown."""
+    """The tokens of one answer with the text that each adds, as displayed."""
 
     def __init__(self) -> None:
         self.ids: list[int] = []
@@ -29,7 +30,7 @@ class AnswerText:
         self.texts.append(text)
 
     def common_prefix_length(self, ids: Sequence[object]) -> int:
-        """Return how many tokens `ids` and this answer have in common from the start."""
+        """Return the length of the common prefix of `ids` and this answer."""
         length = 0
         for one, other in zip(ids, self.ids, strict=False):
             if one != other:
@@ -39,8 +40,9 @@ class AnswerText:
 
 
 class TokenTable:
-    """Each token's number and text. One whose id the engine does not tell has a negative number, which only tells it
-    from others."""
+    """Maps tokens to ids and texts. A token whose id is not reported gets a negative number, which only distinguishes
+    it from others.
+    """
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -49,26 +51,27 @@ class TokenTable:
         self._answers: deque[AnswerText] = deque(maxlen=_MAX_ANSWERS)
 
     def new_answer(self) -> AnswerText:
-        """Return the record of a new answer. A branch of the answer continues from the text in this record."""
+        """Add the record of a new answer. A branch continues from the text in this record."""
         self._answers.append(AnswerText())
         return self._answers[-1]
 
     def shown_prefix(self, ids: Sequence[object]) -> tuple[str, int]:
-        """Return the shown text of the longest start of `ids` that an answer has, and the number of its tokens."""
+        """Return the displayed text of the longest prefix of `ids` found in an answer, and its number of tokens."""
         found = max(self._answers, key=lambda one: one.common_prefix_length(ids), default=None)
         length = found.common_prefix_length(ids) if found is not None else 0
         return ("".join(found.texts[:length]), length) if found is not None else ("", 0)
 
     def bytes_of(self, number: int) -> bytes | None:
-        """Return the bytes of a token, or None where its bytes are not known: it may be part of a character."""
+        """Return the bytes of a token, or None if unknown: it may be part of a character."""
         if number in self._data:
             return self._data[number]
         piece = self._pieces.get(number)
         return None if piece is None or "\ufffd" in piece else piece.encode("utf-8", "replace")
 
     def id_of(self, piece: str, reported_id: int | None = None, data: bytes | None = None) -> int:
-        """The id that was told, else a number of ours, always the same for the same text. `bytes_of`: the bytes of the
-        token, where the engine reports them."""
+        """Return the reported id, or a substitute that is always the same for the same text. `data` are the token's
+        bytes, if reported.
+        """
         if reported_id is not None:
             if data is not None:
                 self._data.setdefault(reported_id, data)
@@ -82,18 +85,18 @@ class TokenTable:
         return found
 
     def piece_of(self, number: int) -> str | None:
-        """The text of a token that has been told; None for any other."""
+        """Return the text of a reported token; None for any other."""
         return self._pieces.get(number)
 
 
 def display_piece(piece: str, data: object) -> str:
-    """A token's own text; from its bytes, where the engine tells them and they are no whole characters: ⟨E2⟩."""
+    """Return a token's own text, from its bytes if reported; bytes of incomplete characters as ⟨E2⟩."""
     known = as_bytes(data)
     return display_bytes(known) if known else repair_text(piece)
 
 
 def display_bytes(data: bytes) -> str:
-    """Return the bytes of a token as text, with each byte that is not part of a whole character as ⟨E2⟩."""
+    """Return the bytes of a token as text, with each byte of an incomplete character as ⟨E2⟩."""
     text = data.decode("utf-8", "surrogateescape")
     return "".join(f"⟨{ord(char) - 0xDC00:02X}⟩" if "\udc80" <= char <= "\udcff" else char for char in text)
 
@@ -106,40 +109,40 @@ def as_bytes(data: object) -> bytes | None:
 
 
 def repair_text(text: str) -> str:
-    """Whole characters only: what is half has the mark of a broken one."""
+    """Return the text with incomplete characters replaced by the replacement character."""
     joiner = Utf8Joiner()
     return joiner.push(text) + joiner.flush()
 
 
 MAX_ALTERNATIVES = 1000
-"""Alternatives of a token that are read; no engine can be asked for more."""
+"""Maximum number of alternatives read per token; no engine supports more."""
 _MAX_ID = 2**31
 _MAX_TEXTS = 1024
-"""Texts of a reply whose figures are added up."""
+"""Maximum number of texts in a response whose usage is added up."""
 
 
 class TokenLogprob(NamedTuple):
-    """A token, its log-probability (natural), and its id where it is told."""
+    """A token with its log-probability (natural), and its id if reported."""
 
     piece: str
     log_probability: float
     id: int | None = None
     token_bytes: bytes | None = None
-    """Its bytes, where they are reported."""
+    """Its bytes, if reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamedToken:
-    """A token that was written."""
+    """A generated token."""
 
     piece: str
     id: int | None = None
     log_probability: float = math.nan
-    """NaN where it is not told."""
+    """NaN if not reported."""
     top: tuple[TokenLogprob, ...] = ()
-    """The likeliest of its step, the likeliest first."""
+    """The likeliest tokens of its step, likeliest first."""
     token_bytes: bytes | None = None
-    """Its bytes, where they are reported."""
+    """Its bytes, if reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,15 +152,15 @@ class TextDelta:
     sequence: int
     text: str = ""
     tokens: tuple[StreamedToken, ...] = ()
-    """Empty where the engine tells no tokens: then `text` is a piece as it came."""
+    """Empty if the engine reports no tokens: then `text` is a piece as received."""
     finish: str = ""
-    """stop, length, … at its end."""
+    """stop, length, … at the end of the text."""
     stop: str = ""
-    """The stop text that ended it, where that is told."""
+    """The stop string that ended it, if reported."""
 
 
 def read_choices(message: Mapping[str, object]) -> Iterator[TextDelta]:
-    """The parts of a message; none for one that holds figures only."""
+    """Yield the deltas in a message; none for one that contains only usage."""
     choices = message.get("choices")
     for choice in choices if isinstance(choices, list) else ():
         if isinstance(choice, dict):
@@ -167,13 +170,16 @@ def read_choices(message: Mapping[str, object]) -> Iterator[TextDelta]:
 def _delta_of(choice: Mapping[str, Any]) -> TextDelta:
     why = choice.get("stop_reason", choice.get("matched_stop"))
     return TextDelta(
-        as_count(choice.get("index")), _choice_text(choice), tuple(choice_tokens(choice)), str(choice.get("finish_reason") or ""),
+        as_count(choice.get("index")),
+        _choice_text(choice),
+        tuple(choice_tokens(choice)),
+        str(choice.get("finish_reason") or ""),
         why if isinstance(why, str) else "",
-    )  # fmt: skip
+    )
 
 
 def _choice_text(choice: Mapping[str, object]) -> str:
-    """Of a completion or of a chat, where what is thought before the answer has a field of its own."""
+    """Return the text of a completion or a chat delta; reasoning before the answer has its own field."""
     delta = choice.get("delta") or choice.get("message")
     if not isinstance(delta, dict):
         delta = {"content": choice.get("text")}
@@ -182,7 +188,7 @@ def _choice_text(choice: Mapping[str, object]) -> str:
 
 
 def choice_tokens(choice: Mapping[str, object]) -> Iterator[StreamedToken]:
-    """The tokens of a choice, in whichever shape; none where they are not told."""
+    """Yield the tokens of a choice in either format; none if they are not reported."""
     told = choice.get("logprobs")
     ids = choice.get("token_ids")
     ids = ids if isinstance(ids, list) else []
@@ -206,9 +212,11 @@ def _chat_tokens(content: Sequence[object], ids: Sequence[object]) -> Iterator[S
 def _token_logprob(item: Mapping[str, object]) -> TokenLogprob:
     data = item.get("bytes")
     return TokenLogprob(
-        display_piece(str(item.get("token", "")), data), parse_log_probability(item.get("logprob")), _token_id(item.get("id")),
+        display_piece(str(item.get("token", "")), data),
+        parse_log_probability(item.get("logprob")),
+        _token_id(item.get("id")),
         as_bytes(data),
-    )  # fmt: skip
+    )
 
 
 def _completion_tokens(told: Mapping[str, object], ids: Sequence[object]) -> Iterator[StreamedToken]:
@@ -233,10 +241,10 @@ def _descending_probability(item: TokenLogprob) -> float:
 
 
 def parse_log_probability(value: Any) -> float:
-    """A log-probability; −∞ is told in several ways, the largest negative number among them."""
+    """Parse a log-probability; −∞ is encoded in several ways, including the largest negative number."""
     if (
         not isinstance(value, (int, float)) or isinstance(value, bool) or value != value
-    ):  # isnan knows no huge whole one
+    ):  # isnan fails for huge integers
         return math.nan
     if value >= 0:
         return 0.0
@@ -244,14 +252,14 @@ def parse_log_probability(value: Any) -> float:
 
 
 def as_mapping(value: object) -> Mapping[str, Any]:
-    """An object of JSON. Raises TypeError."""
+    """Return a JSON object. Raises TypeError for other values."""
     if not isinstance(value, dict):
         raise TypeError(value)
     return value
 
 
 def as_count(value: object) -> int:
-    """A place or a count; 0 where none is told. Raises ValueError."""
+    """Return an index or count; 0 for None. Raises ValueError."""
     if value is None:
         return 0
     if (found := _valid_count(value, None)) is None:
@@ -266,25 +274,25 @@ def _token_id(value: object, ids: Sequence[object] = (), place: int = 0) -> int 
 
 @dataclass(slots=True)
 class ResponseUsage:
-    """Figures that an engine tells of a run; None where it does not."""
+    """Usage statistics that an engine reports for a run; None where it does not."""
 
     prompt: int | None = None
     cached: int | None = None
-    """Of the prompt: those that were not computed anew."""
+    """Number of prompt tokens taken from the cache."""
     written: int | None = None
     prompt_seconds: float | None = None
     decoded: int | None = None
-    """Tokens that llama.cpp has decoded up to the message that was read last."""
+    """Number of tokens decoded by llama.cpp up to the last message read."""
     drafted: int | None = None
     accepted: int | None = None
     passes: int | None = None
-    """Of the model, where it checked drafts."""
+    """Forward passes of the model when verifying drafts."""
     rate: float | None = None
-    """Share of drafts that were accepted, as it is told itself."""
+    """Acceptance rate of drafts, if reported as such."""
     _texts: dict[int, Mapping[str, object]] = field(default_factory=dict)
 
     def update(self, message: Mapping[str, Any]) -> None:
-        """Take what a message says of them. Raises ValueError."""
+        """Update the statistics from a message. Raises ValueError."""
         self._update_from_usage(message.get("usage"))
         self._update_from_llama_cpp(message.get("timings"))
         self._update_from_vllm(message.get("metrics"))
@@ -325,7 +333,7 @@ class ResponseUsage:
             self.accepted = _valid_count(drafts.get("num_accepted_tokens"), self.accepted)
 
     def _update_from_sglang(self, told: Mapping[str, object]) -> None:
-        """Each of several texts has figures of its own; names of newer and older versions."""
+        """Read SGLang's statistics, which are separate for each text, with the names of newer and older versions."""
         self.prompt = _valid_count(told.get("prompt_tokens"), self.prompt)
         self.cached = _valid_count(told.get("cached_tokens"), self.cached)
         self.written = self._sum("completion_tokens")
@@ -343,12 +351,12 @@ class ResponseUsage:
 
     @property
     def acceptance_rate(self) -> float | None:
-        """Share of the drafted tokens that became text; None where nothing was drafted, or told."""
+        """Fraction of drafted tokens that were accepted; None if nothing was drafted or reported."""
         return self.accepted / self.drafted if self.drafted and self.accepted is not None else self.rate
 
     @property
     def prefill_speed(self) -> float | None:
-        """Tokens of the prompt that were computed in a second; None where that is not told."""
+        """Computed prompt tokens per second; None if not reported."""
         computed = (self.prompt or 0) - (self.cached or 0)
         return computed / self.prompt_seconds if self.prompt_seconds and computed > 0 else None
 
@@ -357,7 +365,7 @@ _OUTCOMES = ("accepted", "rejected")
 
 
 _MAX_COUNT = 2**53
-"""No figure of a run is as large."""
+"""Upper limit for plausible counts."""
 
 
 def _valid_count(value: object, known: int | None) -> int | None:
@@ -365,7 +373,7 @@ def _valid_count(value: object, known: int | None) -> int | None:
 
 
 def split_text(text: str, pieces: Sequence[str]) -> list[str]:
-    """What each token adds to `text`, which they spell together: a character made of several comes with the last."""
+    """Split `text` into what each token adds: a character of several tokens comes with the last of them."""
     found: list[str] = []
     done = 0
     for piece in pieces[:-1]:

@@ -1,5 +1,4 @@
-"""A prompt as the engine itself reads it: its tokens, by one question to the engine's own tokenizer. Where that fails
-nothing is lost but the boundaries."""
+"""Tokenize a prompt with the engine's own tokenizer. If that fails, only the token boundaries are missing."""
 
 from __future__ import annotations
 
@@ -20,9 +19,9 @@ from core.remote.request_builder import EngineRequest
 from core.remote.responses import StreamedToken, TextDelta, TokenLogprob, display_bytes, split_text
 
 _TIMEOUT_SECONDS = 5.0
-"""A tokenizer that takes longer is not waited for."""
+"""Timeout for the tokenizer request."""
 _MAX_ADDED_TOKENS = 4
-"""Special tokens that may stand before a text, and behind it."""
+"""Maximum number of special tokens before a text, and after it."""
 _MAX_TOKENS = 2**22
 _MAX_ID = 2**31
 
@@ -33,17 +32,18 @@ class PromptTokens:
 
     count: int
     prompt: tuple[PromptToken, ...] = ()
-    """Empty where they do not end where the answer begins."""
+    """Empty if no token ends where the answer begins."""
     beginning: tuple[PromptToken, ...] = ()
 
 
 class _UnexpectedReplyError(Exception):
-    """The tokenizer answers something else than it should."""
+    """The tokenizer's response has an unexpected form."""
 
 
 def tokenize_prompt(model: RemoteModel, request: EngineRequest, cancel: threading.Event) -> PromptTokens | None:
-    """What the engine makes of the prompt; None where it does not tell. Asks once, and a model whose engine has no such
-    tokenizer never again."""
+    """Return the tokens of the prompt, or None if the engine does not report them. One attempt; a model whose engine
+    has no tokenizer is not tried again.
+    """
     if not (model.kind.tokenizes and model.reads):
         return None
     try:
@@ -51,14 +51,14 @@ def tokenize_prompt(model: RemoteModel, request: EngineRequest, cancel: threadin
     except CancelledError:
         return None
     except (EngineBusyError, EngineAccessError):
-        return None  # another run may find it otherwise
+        return None  # may succeed in another run
     except (EngineError, _UnexpectedReplyError):
         model.reads = False
         return None
 
 
 def short_timeout_client(model: RemoteModel) -> EngineClient:
-    """Return a client that does not wait long: for what a run can do without."""
+    """Return a client with short timeouts, for requests that a run does not depend on."""
     patience = model.client.timeouts
     hasty = replace(
         patience,
@@ -72,8 +72,9 @@ def short_timeout_client(model: RemoteModel) -> EngineClient:
 def tokenize_text(
     client: EngineClient, model: RemoteModel, text: str, cancel: threading.Event
 ) -> tuple[list[int], list[bytes]]:
-    """Return the ids and the bytes of the tokens that llama.cpp's tokenizer cuts `text` into, without special tokens.
-    Raises EngineError, StoppedError, ValueError."""
+    """Return the ids and bytes of the tokens of `text` from llama.cpp's tokenizer, without special tokens. Raises
+    EngineError, CancelledError, ValueError.
+    """
     body = {"content": text, "add_special": False, "parse_special": False, "with_pieces": True}
     try:
         ids, raw = _parse_tokens(client.post(f"{model.address.root}/tokenize", body, cancel))
@@ -116,7 +117,7 @@ def _text_field(reply: object, name: str) -> str:
 
 
 def _parse_tokens(reply: object) -> tuple[list[int], list[str | bytes]]:
-    """Ids, and each token as it stands in the vocabulary (vLLM) or as it is spelled (llama.cpp)."""
+    """Return the ids, and each token as in the vocabulary (vLLM) or as its text (llama.cpp)."""
     told = reply.get("tokens") if isinstance(reply, dict) else None
     names = reply.get("token_strs") if isinstance(reply, dict) else None
     if not isinstance(told, list) or not 0 < len(told) <= _MAX_TOKENS:
@@ -139,9 +140,11 @@ def _token_name(told: object) -> str | bytes:
 def _split_prompt(
     model: RemoteModel, asked: EngineRequest, ids: Sequence[int], raw: Sequence[str | bytes], sent: str | None
 ) -> PromptTokens:
-    """`sent`: the text that the tokens spell; None where only what stands in it is known, the messages of a chat."""
+    """Split the tokens into prompt and beginning of the answer. `sent` is the text of the tokens; None if only the
+    messages of a chat are known.
+    """
     found = next(_matching_encodings(raw, sent, asked.body.get("messages", ())), None)
-    if found is None:  # a tokenizer that changes its text: the tokens are told, not what each of them adds
+    if found is None:  # the tokenizer changes its text: report the tokens without the text that each adds
         texts = ["" for _ in ids[1:]] + [asked.prompt_text]
         pieces = [one if isinstance(one, str) else "" for one in raw]
         return PromptTokens(len(ids)) if asked.beginning else _to_prompt_tokens(ids, texts, pieces, len(ids))
@@ -167,15 +170,15 @@ class _TokenBytes(NamedTuple):
 
     data: Sequence[bytes]
     first: int = 0
-    """The first that belongs to the text; special ones stand before it."""
+    """Index of the first token of the text; special tokens precede it."""
     has_leading_space: bool = False
-    """It has a space of its own before the text."""
+    """Whether an extra space precedes the text."""
 
 
 def _matching_encodings(
     raw: Sequence[str | bytes], sent: str | None, messages: Sequence[Mapping[str, object]]
 ) -> Iterator[_TokenBytes]:
-    """Every way of writing a vocabulary by which the tokens spell what was sent."""
+    """Yield the tokens' bytes in every vocabulary encoding that reproduces the prompt."""
     for way in (_plain_bytes, _byte_level_bytes, _sentencepiece_bytes):
         data = [one if isinstance(one, bytes) else way(one) for one in raw]
         if sent is not None:
@@ -185,7 +188,7 @@ def _matching_encodings(
 
 
 def _matching_ranges(data: Sequence[bytes], text: bytes) -> Iterator[_TokenBytes]:
-    """Where the text stands among the tokens: a few special ones may stand before it, and behind."""
+    """Find the text among the tokens: up to a few special tokens may precede and follow it."""
     for first in range(min(_MAX_ADDED_TOKENS, len(data) - 1) + 1):
         for last in range(len(data), max(first, len(data) - _MAX_ADDED_TOKENS - 1), -1):
             spelled = b"".join(data[first:last])
@@ -212,7 +215,7 @@ def _displayed_text(data: bytes) -> str:
 
 
 def _added_texts(found: _TokenBytes) -> list[str]:
-    """What each token adds: a character made of several comes with the last of them."""
+    """Return what each token adds: a character of several tokens comes with the last of them."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     texts = [decoder.decode(one, final=place == len(found.data) - 1) for place, one in enumerate(found.data)]
     if found.has_leading_space:
@@ -221,7 +224,7 @@ def _added_texts(found: _TokenBytes) -> list[str]:
 
 
 def _token_after(text: str, texts: Sequence[str], first: int) -> int | None:
-    """The first token behind `text`; None where one reaches over its end."""
+    """Return the index of the first token after `text`; None if a token extends over its end."""
     done = 0
     for place in range(first, len(texts) + 1):
         if done == len(text):
@@ -233,11 +236,13 @@ def _token_after(text: str, texts: Sequence[str], first: int) -> int | None:
 
 
 _RARE_BLOCKS = (0x80, 0x380, 0x2580)
-"""Characters that few tokenizers hold whole: they are cut into the bytes that follow the first of a character."""
+"""Code blocks of characters that few tokenizers have as whole tokens: they are split into the bytes that follow a
+character's first byte.
+"""
 
 
 class WithheldTokenRecovery:
-    """Completes the tokens of one streamed answer, message by message."""
+    """Fills the gaps in the tokens of one streamed answer, message by message."""
 
     def __init__(self, model: RemoteModel, cancel: threading.Event) -> None:
         self._model, self._cancel = model, cancel
@@ -246,11 +251,12 @@ class WithheldTokenRecovery:
         self._pending_bytes = b""
         self._bytes: dict[int, int] = {}
         self.missing_count = 0
-        """Tokens of the answer whose ids are not known."""
+        """Number of tokens whose ids are unknown."""
 
     def fill_gap(self, part: TextDelta, decoded: int | None) -> TextDelta:
-        """Return `part` with the tokens that are missing before it, and each token with its own piece. `decoded`: how
-        many tokens the answer has after this part."""
+        """Return `part` with the missing tokens before it, and each token with its own piece. `decoded` is the number
+        of tokens in the answer after this part.
+        """
         gap = max((decoded or 0) - self._reported - len(part.tokens), 0)
         self._reported += gap + len(part.tokens)
         if not part.tokens:
@@ -274,11 +280,11 @@ class WithheldTokenRecovery:
         return replace(part, tokens=(*before[:-1], exact))
 
     def _recover_gap(self, token: StreamedToken, gap: int) -> tuple[StreamedToken, ...] | None:
-        """Return the tokens of a gap and `token` itself, or None where they cannot be known for certain."""
+        """Return the tokens of a gap and `token` itself, or None if they are ambiguous."""
         text = (token.token_bytes or b"").removeprefix(self._pending_bytes)
         try:
             found = self._recover_by_tokenizer(token, text, gap) or self._recover_single_bytes(token, text, gap)
-        except (EngineError, CancelledError, ValueError):  # a UnicodeDecodeError is a ValueError
+        except (EngineError, CancelledError, ValueError):  # UnicodeDecodeError is a ValueError
             return None
         if found is None:
             return None
@@ -286,7 +292,9 @@ class WithheldTokenRecovery:
 
     def _recover_by_tokenizer(self, token: StreamedToken, text: bytes, gap: int) -> list[StreamedToken] | None:
         ids, data = tokenize_text(self._client, self._model, text.decode(), self._cancel) if text else ([], [])
-        if len(ids) == gap + 2 and data[0] == b" " and b"".join(data) == b" " + text:  # SentencePiece's own space
+        if (
+            len(ids) == gap + 2 and data[0] == b" " and b"".join(data) == b" " + text
+        ):  # space that SentencePiece prepends
             ids, data = ids[1:], data[1:]
         is_only_one = gap == 1 or all(len(one) == 1 for one in data[:-1])
         if len(ids) != gap + 1 or ids[-1] != token.id or b"".join(data) != text or not is_only_one:
@@ -296,7 +304,7 @@ class WithheldTokenRecovery:
         ]
 
     def _recover_single_bytes(self, token: StreamedToken, text: bytes, gap: int) -> list[StreamedToken] | None:
-        """Return the tokens of a text that has one for each byte, which its usual tokens are not."""
+        """Return the tokens of a text with one token per byte, which the tokenizer normally would not produce."""
         if len(text) != gap + 1:
             return None
         for char in text.decode():
@@ -307,7 +315,7 @@ class WithheldTokenRecovery:
         return [StreamedToken(display_bytes(bytes([one])), self._bytes[one], token_bytes=bytes([one])) for one in text]
 
     def _learn_bytes(self, char: str) -> None:
-        """Find the ids of the bytes of `char` in characters that share bytes with it: it can be a token itself."""
+        """Find the ids of the bytes of `char` through similar characters: `char` itself may be a token."""
         for base in (ord(char), *_RARE_BLOCKS):
             if all(one in self._bytes for one in char.encode()):
                 return
@@ -316,14 +324,14 @@ class WithheldTokenRecovery:
             self._bytes.update({one[0]: number for number, one in zip(ids, pieces, strict=True) if len(one) == 1})
 
     def remaining_text(self, part: TextDelta) -> str:
-        """Return the text that was held back as the start of a stop string when the answer reached its length."""
+        """Return the text held back as the beginning of a stop string when the answer reached its length limit."""
         if part.finish != "length":
             return ""
         rest, self._pending_bytes = self._pending_bytes, b""
         return rest.decode("utf-8", "replace")
 
     def _with_own_piece(self, token: StreamedToken) -> StreamedToken:
-        """Return `token` with its own piece: the message has the text that is sent with it instead."""
+        """Return `token` with its own piece: the message contains the text sent with it instead."""
         own = next((one for one in token.top if one.id == token.id), None)
         if own is not None:
             return replace(token, piece=own.piece, token_bytes=own.token_bytes)

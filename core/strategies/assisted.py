@@ -1,4 +1,4 @@
-"""Assisted decoding: a small model drafts, the large one checks many tokens in one pass."""
+"""Assisted decoding: a small model drafts, and the large one verifies many tokens in one pass."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 SEVERAL = Parameter(
     "several", mark("Several drafts"), "choice", "merge",
-    mark("merge: all of them guess in every round, and their guesses make one tree. choose: each round asks the one "
-         "that has earned most time so far, and now and then another."),
+    mark("merge: all draft models propose in every round, merged into one tree. choose: each round uses the "
+        "draft model that has saved most time so far, and occasionally another."),
     choices=("merge", "choose"), option=True,
 )  # fmt: skip
 LOOKUP = Parameter(
-    "with_lookup", mark("Look up the text too"), "bool", False,
-    mark("The text so far is one more drafter: what followed the same words before."), option=True,
+    "with_lookup", mark("Also look up the text"), "bool", False,
+    mark("Also drafts from the text so far: what followed the same words before."), option=True,
 )  # fmt: skip
 
 
 def assisted_counterpart(request: Request) -> GenerateEquivalent:
-    """As of any speculative strategy, without lookup beside a model."""
+    """Return the counterpart of speculative strategies; none for a model combined with lookup."""
     if request.options.get("with_lookup"):
-        return GenerateEquivalent(missing=tr("transformers drafts with a model or from the text, not with both."))
+        return GenerateEquivalent(missing=tr("transformers drafts with a model or from the text, but not with both."))
     return shared.counterpart(request)
 
 
@@ -36,7 +36,9 @@ STRATEGY = make_speculative(
     "decode_assisted",
     name="assisted",
     title=mark("Assisted decoding"),
-    summary=mark("A small draft model runs ahead and the model checks its words in one go. The same text, sooner."),
+    summary=mark(
+        "A small draft model runs ahead, and the model checks several of its words at once. Same text, but faster."
+    ),
     paper="Leviathan et al. 2023, Fast Inference from Transformers via Speculative Decoding",
     aliases=("assisted_generation", "speculative"),
     order=60,

@@ -1,4 +1,4 @@
-"""The shape of a strategy: what it is called, what can be set, when it cannot serve, and its generator."""
+"""Definition of a strategy: name, parameters, requirements, and its event generator."""
 
 from __future__ import annotations
 
@@ -25,43 +25,43 @@ _ALPHA = Parameter("penalty_alpha", "penalty_alpha", "float", 0.0, "")
 
 
 class Flags(NamedTuple):
-    """The settings that decide; made by `flags_of`."""
+    """Settings that determine the strategy; created by `flags_of`."""
 
     beams: bool = False
     groups: bool = False
     samples: bool = False
     forced: bool = False
-    """Words that the text must contain."""
+    """Whether the text must contain given words."""
     contrasts: bool = False
-    """A degeneration penalty, and candidates to compare."""
+    """Whether there are a degeneration penalty and candidates to compare."""
     layers: bool = False
-    """Layers to contrast with (DoLa)."""
+    """Whether there are layers to contrast (DoLa)."""
     drafters: bool = False
     lookup: bool = False
     early_exit: bool = False
     heads: bool = False
-    """The model's own heads for several tokens (MTP)."""
+    """Whether the model's own prediction heads draft (MTP)."""
 
     @property
     def searches(self) -> bool:
-        """Beams without words that are forced."""
+        """Whether beams are used without forced words."""
         return self.beams and not self.forced
 
     @property
     def single(self) -> bool:
-        """One token after the other, greedily or by dice; what else is asked for comes on top of that."""
+        """Whether tokens are generated one by one, greedily or by sampling; other features may be added to that."""
         return not (self.beams or self.forced or (self.contrasts and not self.samples))
 
     @property
     def plain(self) -> bool:
-        """Nothing on top of it."""
+        """Whether nothing is added to that."""
         return self.single and not (self.drafters or self.lookup or self.early_exit or self.heads or self.layers)
 
 
 def flags_of(settings: Settings, drafters: bool = False) -> Flags:
-    """The flags among plain settings by GenerationConfig's names; what is missing or None has its default.
+    """Derive the flags from settings by GenerationConfig's names; missing ones and None have their default.
 
-    Raises ParameterError for a count that is no number.
+    Raises ParameterError for a count that is not a number.
     """
 
     def value(parameter: Parameter) -> float:
@@ -88,32 +88,32 @@ def flags_of(settings: Settings, drafters: bool = False) -> Flags:
 
 
 def sequence_rows(config: GenerationConfig, vocabulary: int) -> int:
-    """Rows of strategies that write whole texts: one of each, and greedy decoding has only one."""
+    """Return the rows of strategies that generate full texts: one per text; greedy decoding has only one."""
     return int(config.num_return_sequences or 1) if config.do_sample else 1
 
 
 def beam_rows(config: GenerationConfig, vocabulary: int) -> int:
-    """Rows of beam strategies."""
+    """Return the rows of beam strategies."""
     return int(config.num_beams or 1)
 
 
 def never(flags: Flags) -> bool:
-    """No flags mean it: a request has to name it."""
+    """Return False: no flags select it, so a request has to name it."""
     return False
 
 
 def same_counterpart(request: Request) -> GenerateEquivalent:
-    """transformers' `generate` does it, with the same settings."""
+    """Return the unchanged counterpart: `generate` supports it with the same settings."""
     return SAME_SETTINGS
 
 
 def no_draft_sources(options: Settings) -> tuple[str, ...]:
-    """Draft models alone, if anything."""
+    """Return no other sources: drafts come from draft models, if any."""
     return ()
 
 
 def default_replayer(run: DecodingRun) -> StepReplayer:
-    """The best score, or the token that the dice fall on."""
+    """Return the replayer for the best score or sampling."""
     from core.decoding.step_replayer import StepReplayer  # torch is loaded only when something runs
 
     return StepReplayer(run)
@@ -121,7 +121,7 @@ def default_replayer(run: DecodingRun) -> StepReplayer:
 
 @plain(frozen=True)
 class Strategy:
-    """A way to decide what comes next; one file of `core/strategies/` each."""
+    """A decoding strategy; one per file of `core/strategies/`."""
 
     name: str
     title: str
@@ -129,47 +129,47 @@ class Strategy:
     parameters: tuple[Parameter, ...]
     decode: Callable[[DecodingRun], Iterator[Event]]
     flags: Settings = field(default_factory=dict)
-    """GenerationConfig values that select it; they win when a request names the strategy."""
+    """GenerationConfig values that select it; they take precedence when a request names the strategy."""
     defaults: Settings = field(default_factory=dict)
-    """Values for settings that such a request leaves open; they go before the model's own."""
+    """Defaults for settings that such a request leaves open; they take precedence over the model's own."""
     paper: str = ""
     aliases: tuple[str, ...] = ()
-    """Other names of it, transformers' `GenerationMode` values among them."""
+    """Other names, including transformers' `GenerationMode` values."""
     order: int = 100
-    """Place in a picker."""
+    """Sort key in a picker."""
     selects: Callable[[Flags], bool] = never
-    """Whether these flags mean it, when no strategy is named; at most one strategy says so of any flags."""
+    """Whether these flags select it when no strategy is named; exactly one strategy matches."""
     needs: frozenset[CacheOperation] = frozenset()
-    """What it asks of a cache beyond growing."""
+    """Required cache capabilities beyond growing."""
     rows: Callable[[GenerationConfig, int], int] = sequence_rows
-    """(resolved settings, size of the vocabulary) → rows the cache holds side by side while tokens are chosen."""
+    """(resolved settings, vocabulary size) → number of cache rows while tokens are chosen."""
     speculates: bool = False
-    """It drafts, and has the model check the drafts."""
+    """Whether it drafts tokens for the model to verify."""
     takes_drafters: bool = False
-    """Draft models run ahead (`Request.drafters`): it needs one and can merge several."""
+    """Whether it needs draft models (`Request.drafters`) and can merge several."""
     drafts_from: Callable[[Settings], tuple[str, ...]] = no_draft_sources
-    """(options) → what else its drafts come from, in the reader's words."""
+    """(options) → other draft sources, as shown to users."""
     wants: tuple[str, ...] = ()
-    """Settings of which one has to be given, the usual one first: it can do nothing without."""
+    """Settings of which at least one is required, the usual one first."""
     compared: bool = False
-    """It is among those that are compared unless the reader chooses others."""
+    """Whether it is in the default selection for comparisons."""
     refuse: Callable[[LoadedModel, Request | None], str | None] | None = None
     counterpart: Callable[[Request], GenerateEquivalent] = same_counterpart
-    """How transformers' `generate` is asked for the same, or why that cannot be."""
+    """Returns the equivalent transformers `generate` call, or why there is none."""
     again: Callable[[DecodingRun], StepReplayer] = default_replayer
-    """How a step of a run that is over is judged again (`core.what_if`), in strategies that write token by token."""
+    """Creates the replayer of a finished run's steps (`core.what_if`), for token-by-token strategies."""
     judging: tuple[str, ...] = ()
-    """Settings of its own, beside those of stages, that such a step can be judged again under."""
+    """Own settings, besides those of stages, that a replay can change."""
 
     def why_not(self, model: LoadedModel, request: Request | None = None) -> str | None:
-        """Sentence on why `model` (with `request`) cannot be decoded so; None when it can."""
+        """Return why `model` (with `request`) is not supported; None if it is."""
         return self.refuse(model, request) if self.refuse else None
 
     def parameter(self, name: str) -> Parameter:
-        """The parameter of that name. Raises KeyError."""
+        """Return the parameter with this name. Raises KeyError."""
         return {parameter.name: parameter for parameter in self.parameters}[name]
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
-        """Names in the order a panel shows them."""
+        """Parameter names in panel order."""
         return tuple(p.name for p in self.parameters)

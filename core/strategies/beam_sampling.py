@@ -1,4 +1,4 @@
-"""Beam sampling: beams whose continuations are drawn."""
+"""Beam sampling: beams with sampled continuations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def decode(run: DecodingRun) -> Iterator[Event]:
-    """Continuations drawn without replacement from softmax of the accumulated, processed scores of all beams."""
+    """Sample continuations without replacement from softmax of the accumulated, processed scores of all beams."""
     from core.decoding.beams.beam_search import BeamPlan, decode_beams  # torch is loaded only when something runs
     from core.decoding.beams.candidates import SamplingSelector
 
@@ -33,7 +33,7 @@ def decode(run: DecodingRun) -> Iterator[Event]:
 STRATEGY = Strategy(
     name="beam_sampling",
     title=mark("Beam sampling"),
-    summary=mark("Beam search with dice: likely texts, but not the same ones every time."),
+    summary=mark("Beam search with randomness: likely texts, but different ones every time."),
     parameters=(NEW_TOKENS, *BEAM_SETTINGS, *SAMPLING, *PENALTIES, *SAMPLING_ADVANCED, *EVERYWHERE),
     decode=decode,
     flags={

@@ -1,4 +1,4 @@
-"""Beam search: several hypotheses at once, the likeliest whole text wins."""
+"""Beam search: several hypotheses at once; the most likely full text wins."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 def decode(run: DecodingRun) -> Iterator[Event]:
-    """At every step the best continuations of all hypotheses."""
+    """Keep the best continuations of all hypotheses at every step."""
     from core.decoding.beams.beam_search import BeamPlan, decode_beams  # torch is loaded only when something runs
 
     yield from decode_beams(run, BeamPlan())
 
 
 def refuse(model: LoadedModel, request: Request | None) -> str | None:
-    """Beams change places in the memory, which must be a cache or a state that transformers can reorder."""
+    """Return why beams are not supported: they need a cache or state that transformers can reorder."""
     if model.model._supports_default_dynamic_cache():
         return None
-    return tr("{model} keeps a memory of its own kind, whose rows cannot change places as beams do.").format(
+    return tr("{model} uses its own kind of cache, whose rows cannot be reordered as beam search requires.").format(
         model=model.name
     )
 
@@ -35,7 +35,8 @@ def refuse(model: LoadedModel, request: Request | None) -> str | None:
 STRATEGY = Strategy(
     name="beam_search",
     title=mark("Beam search"),
-    summary=mark("Follows several texts at once and returns the likeliest whole one, not the likeliest next word."),
+    summary=mark("Follows several texts at once and returns the most likely full text, not the most likely next "
+        "word."),
     parameters=(NEW_TOKENS, *BEAM_SETTINGS, *PENALTIES, *EVERYWHERE),
     decode=decode,
     flags={

@@ -1,4 +1,4 @@
-"""Constrained beam search: likely texts that contain what was asked for."""
+"""Constrained beam search: likely texts that contain required phrases."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 MUST_CONTAIN = Parameter(
     "must_contain", mark("Must contain"), "text", "",
-    mark("Words the text must contain: a comma parts one from the next, a bar offers alternatives, as in “dragon | "
-         "knight, lived happily”. What the prompt says does not count."),
+    mark("Words the text must contain. Separate them with commas; a bar offers alternatives, as in “dragon "
+        "| knight, lived happily”. Words in the prompt do not count."),
     option=True,
 )  # fmt: skip
 FORCE_WORDS = Parameter(
@@ -29,14 +29,14 @@ FORCE_WORDS = Parameter(
 )  # fmt: skip
 POOL = Parameter(
     "pool", mark("Candidates"), "choice", "auto",
-    mark("paper: every hypothesis keeps its best continuation, so that what was met early can still win (Post and "
-         "Vilar). transformers: as its version 4 did it. auto: paper for words, transformers for token ids."),
+    mark("paper: every beam keeps its best continuation, so that constraints met early can still win (Post "
+        "and Vilar). transformers: like its version 4. auto: paper for words, transformers for token ids."),
     choices=("auto", "paper", "transformers"), option=True, advanced=True,
 )  # fmt: skip
 
 
 def decode(run: DecodingRun) -> Iterator[Event]:
-    """Beams in banks by how much of the constraints they have met."""
+    """Search with banks by the number of constraint tokens met."""
     from core.decoding.beams.beam_search import decode_beams
     from core.decoding.beams.constrained_search import (
         plan_constrained_search,  # torch is loaded only when something runs
@@ -48,7 +48,7 @@ def decode(run: DecodingRun) -> Iterator[Event]:
 STRATEGY = Strategy(
     name="constrained_beam_search",
     title=mark("Constrained beam search"),
-    summary=mark("Beam search whose every result contains the words you ask for."),
+    summary=mark("Beam search in which every result contains the required words."),
     parameters=(NEW_TOKENS, MUST_CONTAIN, *BEAM_SETTINGS, *PENALTIES, FORCE_WORDS, POOL, *EVERYWHERE),
     decode=decode,
     flags={"do_sample": False, "num_beam_groups": 1, "penalty_alpha": None, "dola_layers": None},

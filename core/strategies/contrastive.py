@@ -1,4 +1,4 @@
-"""Contrastive search: likely, but unlike what has been said."""
+"""Contrastive search: likely tokens that differ from the text so far."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ALPHA = Parameter(
     "penalty_alpha", mark("Penalty alpha"), "float", 0.6,
-    mark("How much a candidate loses for resembling what was said before. 0 is greedy decoding."),
+    mark("Penalty for similarity to the text so far. 0 is greedy decoding."),
     minimum=0.0, maximum=1.0, step=0.05,
 )  # fmt: skip
 CANDIDATES = Parameter(
@@ -31,25 +31,27 @@ CANDIDATES = Parameter(
 
 
 def decode(run: DecodingRun) -> Iterator[Event]:
-    """The candidate of the top k with the best balance of confidence and novelty."""
+    """Choose the candidate of the top k with the best score of confidence and novelty."""
     from core.decoding.contrastive import decode_contrastive  # torch is loaded only when something runs
 
     yield from decode_contrastive(run)
 
 
 def again(run: DecodingRun) -> StepReplayer:
-    """By the penalties that were found."""
+    """Return the replayer, which uses the recorded penalties."""
     from core.decoding.contrastive import ContrastiveReplay  # torch is loaded only when something runs
 
     return ContrastiveReplay(run)
 
 
 def refuse(model: LoadedModel, request: Request | None) -> str | None:
-    """The candidates are tried on copies of the cache, which a recurrent state does not offer."""
+    """Return why contrastive search is not supported: it needs copies of the cache, which a recurrent state does not
+    allow.
+    """
     if model.is_recurrent:
         return tr(
-            "{model} keeps a recurrent state instead of a key–value cache; contrastive search must "
-            "look ahead with several candidates from one cache."
+            "{model} has a recurrent state instead of a key–value cache; contrastive search must try "
+            "several candidates from one cache."
         ).format(model=model.name)
     return None
 
@@ -58,7 +60,7 @@ STRATEGY = Strategy(
     name="contrastive",
     title=mark("Contrastive search"),
     summary=mark(
-        "Among the likeliest tokens takes the one least like what was said before. Breaks loops without dice."
+        "Among the likeliest tokens, takes the one least similar to the text so far. Breaks loops without randomness."
     ),
     parameters=(NEW_TOKENS, ALPHA, CANDIDATES, *PENALTIES, *EVERYWHERE),
     decode=decode,

@@ -1,4 +1,4 @@
-"""Diverse beam search: groups of beams, each kept from repeating what earlier groups chose."""
+"""Diverse beam search: groups of beams, each penalized for repeating tokens chosen by earlier groups."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ if TYPE_CHECKING:
 
 GROUPS = Parameter(
     "num_beam_groups", mark("Groups"), "int", 4,
-    mark("The beams are shared out among this many groups, which choose one after another at every step."),
+    mark("Number of groups that the beams are divided into; they choose one after another at every step."),
     minimum=1, maximum=100_000, soft_maximum=16, step=1,
 )  # fmt: skip
 DIVERSITY = Parameter(
     "diversity_penalty", mark("Diversity penalty"), "float", 1.0,
-    mark("What a token's log-probability loses for every beam of an earlier group that chose it at this step."),
+    mark("How much a token's log-probability is reduced for every beam of an earlier group that chose it at "
+        "this step."),
     minimum=0.0, maximum=1000.0, soft_maximum=3.0, step=0.1,
 )  # fmt: skip
 
 
 def decode(run: DecodingRun) -> Iterator[Event]:
-    """The groups in turn, with Hamming diversity."""
+    """Search the groups in turn, with Hamming diversity."""
     from core.decoding.beams.beam_search import BeamPlan, decode_beams  # torch is loaded only when something runs
 
     groups, penalty = int(run.config.num_beam_groups or 1), float(run.config.diversity_penalty or 0.0)
@@ -39,9 +40,7 @@ def decode(run: DecodingRun) -> Iterator[Event]:
 STRATEGY = Strategy(
     name="diverse_beam_search",
     title=mark("Diverse beam search"),
-    summary=mark(
-        "Beams in groups, each discouraged from the words the groups before it chose. Answers that really differ."
-    ),
+    summary=mark("Beams in groups, each steered away from the words earlier groups chose. Answers that really differ."),
     parameters=(NEW_TOKENS, BEAM_SETTINGS[0], GROUPS, DIVERSITY, *BEAM_SETTINGS[1:], *PENALTIES, *EVERYWHERE),
     decode=decode,
     flags={
@@ -59,5 +58,5 @@ STRATEGY = Strategy(
     needs=frozenset({"reorder"}),
     rows=beam_rows,
     refuse=refuse,
-    counterpart=lambda request: removed_from_transformers(tr("beams in groups")),
+    counterpart=lambda request: removed_from_transformers(tr("beam groups")),
 )

@@ -1,4 +1,4 @@
-"""DoLa: what the last layer knows and an earlier one did not yet."""
+"""DoLa: contrast the last layer with an earlier one."""
 
 from __future__ import annotations
 
@@ -26,11 +26,15 @@ if TYPE_CHECKING:
 
 LAYERS = Parameter(
     "dola_layers", mark("Premature layers"), "choice", "low",
-    mark("Which layers are candidates to be contrasted with the last: the lower half, the upper half, or a list."),
+    mark("Which layers may be contrasted with the last one: the lower half, the upper half, or a list."),
     choices=("low", "high"), form="ids",
 )  # fmt: skip
 SAMPLE = Parameter(
-    "do_sample", mark("Sample"), "bool", False, mark("Draw from the contrasted distribution instead of its best.")
+    "do_sample",
+    mark("Sample"),
+    "bool",
+    False,
+    mark("Sample from the contrasted distribution instead of taking its best token."),
 )
 
 
@@ -42,29 +46,31 @@ def decode(run: DecodingRun) -> Iterator[Event]:
 
 
 def again(run: DecodingRun) -> StepReplayer:
-    """With the contrast in front of the funnel."""
+    """Return the replayer, which applies the contrast before the pipeline."""
     from core.decoding.dola import DolaReplay  # torch is loaded only when something runs
 
     return DolaReplay(run)
 
 
 def refuse(model: LoadedModel, request: Request | None) -> str | None:
-    """Needs the hidden state of every layer of a decoder-only stack, readable by the output head."""
+    """Return why DoLa is not supported: it needs hidden states of every layer of a decoder-only model that the output
+    head can read.
+    """
     if model.is_encoder_decoder:
         return tr("{model} is an encoder–decoder; DoLa is defined for decoder-only models.").format(model=model.name)
     if model.is_recurrent:
         return tr("{model} is a recurrent model; DoLa contrasts the layers of a transformer.").format(model=model.name)
     if model.layers < 4:
-        return tr("{model} has {layers} layers; DoLa needs at least 4 to have earlier ones to contrast with.").format(
-            model=model.name, layers=model.layers
-        )
+        return tr(
+            "{model} has {layers} layers; DoLa needs at least 4, so that there are earlier layers to contrast with."
+        ).format(model=model.name, layers=model.layers)
     return None
 
 
 STRATEGY = Strategy(
     name="dola",
     title=mark("DoLa"),
-    summary=mark("Subtracts what an early layer already believed from what the last layer knows, to favour facts."),
+    summary=mark("Subtracts an early layer's predictions from those of the last layer, to favour facts."),
     parameters=(
         NEW_TOKENS, LAYERS, SAMPLE, *PENALTIES, *SAMPLING, *SAMPLING_ADVANCED,
         *EVERYWHERE,

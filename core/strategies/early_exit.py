@@ -1,4 +1,4 @@
-"""Early exit: the model's own lower layers draft for all of them."""
+"""Early exit: the model's own lower layers draft."""
 
 from __future__ import annotations
 
@@ -14,22 +14,24 @@ if TYPE_CHECKING:
 
 LAYERS = Parameter(
     "assistant_early_exit", mark("Draft layers"), "int", 2,
-    mark("How many of the model's layers, from below, draft before its final norm and head."),
+    mark("How many of the model's lowest layers draft, followed by its final norm and head."),
     minimum=1, maximum=1000, soft_maximum=32, step=1,
 )  # fmt: skip
 
 
 def layers_unsupported_reason(model: LoadedModel, request: Request | None) -> str | None:
-    """A list of layers that can be left half-way, and fewer layers than it has."""
+    """Return why early exit is not supported: it needs a list of layers that can be left early, and fewer draft layers
+    than the model has.
+    """
     from core.decoding.speculation.drafters.model_drafter import supports_early_exit
 
     if not supports_early_exit(model):
-        return tr("{model} has no single stack of layers that its head could read half-way up.").format(
+        return tr("{model} has no single stack of layers whose intermediate states its head could read.").format(
             model=model.name
         )
     wanted = (request.asked("assistant_early_exit") if request is not None else None) or 1
     if int(wanted) >= model.layers:
-        return tr("{model} has {layers} layers; drafting with {wanted} of them would save nothing.").format(
+        return tr("{model} has {layers} layers; drafting with {wanted} of them would save no time.").format(
             model=model.name, layers=model.layers, wanted=wanted
         )
     return None
@@ -39,7 +41,7 @@ STRATEGY = make_speculative(
     "decode_early_exit",
     name="early_exit",
     title=mark("Early exit"),
-    summary=mark("The model's lower layers guess ahead and all its layers check the guess. Needs no second model."),
+    summary=mark("The model's lower layers draft, and all its layers check the draft. Needs no second model."),
     defaults={"assistant_early_exit": 2},
     paper="Elhoushi et al. 2024, LayerSkip: Enabling Early Exit Inference and Self-Speculative Decoding",
     aliases=("self_speculative",),

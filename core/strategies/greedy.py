@@ -1,4 +1,4 @@
-"""Greedy decoding: the most likely token, every time."""
+"""Greedy decoding: the most likely token at every step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def decode(run: DecodingRun) -> Iterator[Event]:
-    """argmax of the processed logits at every step."""
+    """Choose the argmax of the processed logits at every step."""
     from core.decoding.token_loop import GreedyPicker, decode_single  # torch is loaded only when something runs
 
     yield from decode_single(run, GreedyPicker())
@@ -24,7 +24,7 @@ def decode(run: DecodingRun) -> Iterator[Event]:
 STRATEGY = Strategy(
     name="greedy",
     title=mark("Greedy"),
-    summary=mark("Always takes the most likely token. Predictable, and easily caught in a loop."),
+    summary=mark("Always takes the most likely token. Predictable, but easily caught in a loop."),
     parameters=(NEW_TOKENS, *PENALTIES, *EVERYWHERE),
     decode=decode,
     flags={"do_sample": False, "num_beams": 1, "penalty_alpha": None, "dola_layers": None},

@@ -1,4 +1,4 @@
-"""Lookahead decoding: the model guesses n-grams in its own passes and checks those that fit."""
+"""Lookahead decoding: the model guesses n-grams in its own passes and verifies matching ones."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from resources.language import mark, tr
 
 WINDOW = Parameter(
     "lookahead_window", mark("Window"), "int", 5,
-    mark("How many places ahead are guessed in every pass (W). Each takes N − 1 tokens more in the pass."),
+    mark("Number of positions guessed ahead in every pass (W). Each adds N − 1 tokens to the pass."),
     minimum=1, maximum=64, soft_maximum=15, step=1, option=True,
 )  # fmt: skip
 SIZE = Parameter(
     "lookahead_ngram", mark("n-gram"), "int", 3,
-    mark("Tokens of an n-gram (N): its first has to be the text's last token, the others are drafted."),
+    mark("Tokens of an n-gram (N): the first must be the text's last token, the others are drafted."),
     minimum=2, maximum=16, soft_maximum=8, step=1, option=True,
 )  # fmt: skip
 GUESSES = Parameter(
-    "lookahead_guesses", mark("Checked at once"), "int", 5,
-    mark("How many n-grams are kept for each token, and checked in one pass (G)."),
+    "lookahead_guesses", mark("Verified at once"), "int", 5,
+    mark("Number of n-grams kept for each token and checked in one pass (G)."),
     minimum=1, maximum=32, soft_maximum=15, step=1, option=True,
 )  # fmt: skip
 FROM_TEXT = Parameter(
-    "pool_from_text", mark("n-grams of the text too"), "bool", True,
-    mark("The pool also holds what prompt and text have said already, as prompt lookup does."),
+    "pool_from_text", mark("n-grams from the text"), "bool", True,
+    mark("Also fill the pool from prompt and text, as prompt lookup does."),
     option=True, advanced=True,
 )  # fmt: skip
 
@@ -33,7 +33,7 @@ STRATEGY = make_speculative(
     "decode_lookahead",
     name="lookahead",
     title=mark("Lookahead"),
-    summary=mark("The model guesses word sequences beside its own work and checks those that fit. Needs no draft."),
+    summary=mark("The model guesses word sequences in its own passes and checks those that fit. Needs no draft model."),
     paper="Fu et al. 2024, Break the Sequential Dependency of LLM Inference Using Lookahead Decoding",
     aliases=("lookahead_decoding", "jacobi"),
     order=65,

@@ -1,4 +1,6 @@
-"""Prediction heads: the model's own states guess several tokens ahead, by heads in its checkpoint (MTP) or EAGLE's."""
+"""Prediction heads: heads on the model's hidden states draft several tokens, from its own checkpoint (MTP) or from
+EAGLE.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +20,16 @@ if TYPE_CHECKING:
 
 HEAD = Parameter(
     "draft_head", mark("Draft head"), "text", None,
-    mark("An EAGLE head that was made for this model: a folder, or a name on this disk (storyteller-eagle comes with "
-         "the program). Left empty, the model's own heads draft (MTP)."),
+    mark("An EAGLE head made for this model: a folder, or a name on this disk (storyteller-eagle is "
+        "included). If empty, the model's own heads draft (MTP)."),
     option=True,
 )  # fmt: skip
 
 
 def heads_unsupported_reason(model: LoadedModel, request: Request | None) -> str | None:
-    """Return why no head can draft: without a request, there is neither one in its checkpoint nor one on this disk that
-    was made for it."""
+    """Return why no head can draft; None without a request if the checkpoint or this disk has a head made for the
+    model.
+    """
     from core.models.head_detection import has_fitting_head, heads_unsupported_reason
 
     folder = request.options.get("draft_head") if request is not None else None
@@ -36,23 +39,23 @@ def heads_unsupported_reason(model: LoadedModel, request: Request | None) -> str
 
 
 def widths_unsupported_reason(model: LoadedModel, request: Request | None) -> str | None:
-    """Branches need what a token tree needs."""
+    """Return why widths are not supported: branches need the support of a token tree."""
     branches = request is not None and bool(request.options.get("widths"))
     return trees_unsupported_reason(model, request) if branches else None
 
 
 def counterpart(request: Request) -> GenerateEquivalent:
-    """`generate` drafts with a model's own heads, in chains as long as they are many."""
+    """Return the counterpart: `generate` drafts with a model's own heads, in chains with one token per head."""
     if request.options.get("draft_head"):
-        return GenerateEquivalent(missing=tr("transformers does not draft with EAGLE's heads."))
+        return GenerateEquivalent(missing=tr("transformers does not draft with EAGLE heads."))
     if request.options.get("widths"):
-        return GenerateEquivalent(missing=tr("transformers checks drafts as chains only, never as a tree."))
+        return GenerateEquivalent(missing=tr("transformers verifies drafts only as chains, not as trees."))
     plain = shared.counterpart(request)
     return GenerateEquivalent({**plain.settings, "use_mtp": True}, plain.missing, plain.note)
 
 
 def _head_name(folder: object) -> str:
-    """An EAGLE head by its folder; else the model's own."""
+    """Return the name of the EAGLE head, or of the model's own heads."""
     return Path(str(folder)).name if folder else tr("The model's own heads")
 
 
@@ -60,8 +63,8 @@ STRATEGY = make_speculative(
     "decode_heads",
     name="prediction_heads",
     title=mark("Prediction heads"),
-    summary=mark("Small heads on the model's own states guess ahead and the model checks them. Needs a model with such "
-                 "heads (MTP), or an EAGLE head."),
+    summary=mark("Small heads on the model's hidden states draft, and the model checks the draft. Needs a model "
+        "with such heads (MTP), or an EAGLE head."),
     paper="Li et al. 2024, EAGLE: Speculative Sampling Requires Rethinking Feature Uncertainty",
     aliases=("mtp", "eagle", "multi_token_prediction"),
     order=67,

@@ -1,4 +1,4 @@
-"""The fields of a request, checked as settings are, before anything is looked up or built. Knows no torch."""
+"""Check the fields of a request like settings, before a run starts. Imports no torch."""
 
 from __future__ import annotations
 
@@ -18,58 +18,58 @@ from resources.language import mark, tr
 _FIELDS = (
     Parameter("top_n", mark("Alternatives"), "int", 10, "", minimum=0, maximum=1_000_000),
     Parameter("seed", mark("Seed"), "int", 0, "", minimum=-(2**63), maximum=2**63 - 1),
-    Parameter("memory_fallback", mark("Fallback"), "bool", True, ""),
-    Parameter("steady", mark("Steady"), "bool", False, ""),
+    Parameter("memory_fallback", mark("Memory fallback"), "bool", True, ""),
+    Parameter("steady", mark("Reproducible drafts"), "bool", False, ""),
 )
 
 
 def check_request_fields(request: Request) -> None:
-    """Raises ParameterError, StrategyError, CacheError naming the field."""
+    """Check the types of all fields. Raises ParameterError, StrategyError, CacheError naming the field."""
     check_request(request)
     for parameter in _FIELDS:
         check(parameter, getattr(request, parameter.name))
     if not (request.strategy is None or isinstance(request.strategy, str)):
         raise StrategyError(
-            tr("The strategy is {strategy}.").format(strategy=short_repr(request.strategy)), tr("Give its name.")
+            tr("The strategy is {strategy}.").format(strategy=short_repr(request.strategy)), tr("Pass its name.")
         )
     if not isinstance(request.cache, str):
-        raise CacheError(tr("The cache is {cache}.").format(cache=short_repr(request.cache)), tr("Give its name."))
+        raise CacheError(tr("The cache is {cache}.").format(cache=short_repr(request.cache)), tr("Pass its name."))
     for name in ("options", "cache_options"):
         settings_by_name(name, getattr(request, name))
     check_paths(request.media)
 
 
 def check_paths(media: object) -> None:
-    """Raises ParameterError."""
+    """Raise ParameterError unless `media` is a list of paths."""
     several: Sequence[object] = media if isinstance(media, Sequence) and not isinstance(media, str | bytes) else ("",)
     if not all(isinstance(path, str | Path) and str(path) for path in several):
         raise ParameterError(
-            tr("The request's media are {value}.").format(value=short_repr(media)),
-            tr("Give a list of paths to sound or pictures."),
+            tr("The media of the request are {value}.").format(value=short_repr(media)),
+            tr("Pass a list of paths to sounds or pictures."),
             "media",
         )
 
 
 def check_top_n(value: object) -> None:
-    """Raises ParameterError."""
+    """Raise ParameterError unless `value` is valid for `top_n`."""
     check(_FIELDS[0], value)
 
 
 def settings_by_name(field: str, value: object) -> Settings:
-    """`value`, which has to be that. Raises ParameterError naming the request's field."""
+    """Return `value` if it is a mapping of settings by name. Raises ParameterError naming the request's field."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise ParameterError(
-            tr("{field} is {value}.").format(field=field, value=short_repr(value)), tr("Give settings by name."), field
+            tr("{field} is {value}.").format(field=field, value=short_repr(value)), tr("Pass settings by name."), field
         )
     return value
 
 
 _TYPO_SIMILARITY = 0.8
-"""How alike an attribute and a field have to be, from 0 to 1, for the attribute to be taken for a typing error."""
+"""Minimum similarity, from 0 to 1, for an unknown attribute to be considered a typo of a field."""
 
 
 def generation_fields() -> frozenset[str]:
-    """Names of the fields of a GenerationConfig, those of the installed transformers included where it is loaded."""
+    """Return the field names of a GenerationConfig, including those of the installed transformers if it is imported."""
     module = sys.modules.get("transformers.generation.configuration_utils")
     config = getattr(module, "GenerationConfig", None)  # another thread may be importing the module
     return KNOWN_FIELDS if config is None else _fields_of(config, config.__init__)
@@ -81,11 +81,11 @@ def _fields_of(config: Callable[[], object], _initializer: object) -> frozenset[
 
 
 def check_setting_names(request: Request, own: Iterable[str] = ()) -> None:
-    """Raise ParameterError for the first name in `config` that is no generation setting.
+    """Raise ParameterError for the first name in `config` that is not a generation setting.
 
-    `own`: names that the model's generation_config.json holds, which any configuration may repeat. A GenerationConfig
-    that was read from a file may hold other programs' settings; they are rejected only where they look like a typing
-    error (`foreign_settings` gives the others).
+    `own`: names in the model's generation_config.json, which any configuration may repeat. A GenerationConfig read from
+    a file may contain other programs' settings; they are only rejected if they look like a typo (`foreign_settings`
+    returns the others).
     """
     known = generation_fields()
     unknown = sorted(name for name in request.given if name not in known)
@@ -97,17 +97,19 @@ def check_setting_names(request: Request, own: Iterable[str] = ()) -> None:
     for name in unknown:
         if _is_option(name):
             raise ParameterError(
-                tr("“{name}” is an option of a strategy and no generation setting.").format(name=name),
-                tr("Give it in options instead of config."),
+                tr("“{name}” is an option of a strategy, not a generation setting.").format(name=name),
+                tr("Pass it in options instead of config."),
                 name,
             )
         raise unknown_name_error(
-            tr("There is no generation setting {name}.").format(name=quote_text(name)), name, known - METADATA_FIELDS
+            tr("The generation setting {name} does not exist.").format(name=quote_text(name)),
+            name,
+            known - METADATA_FIELDS,
         )
 
 
 def foreign_settings(request: Request, own: Collection[str]) -> list[str]:
-    """Names in a GenerationConfig read from a file that transformers does not define and `own` does not contain."""
+    """Return names in a GenerationConfig read from a file that neither transformers nor `own` contains."""
     if request.config is None or isinstance(request.config, Mapping):
         return []
     known = generation_fields()
@@ -115,9 +117,9 @@ def foreign_settings(request: Request, own: Collection[str]) -> list[str]:
 
 
 def unknown_option_error(cause: str, name: str, known: Iterable[str]) -> ParameterError:
-    """The error for an unknown option; `cause` is a whole sentence."""
+    """Return the error for an unknown option; `cause` is a whole sentence."""
     if name in generation_fields():
-        return ParameterError(cause, tr("“{name}” is a generation setting: give it in config.").format(name=name), name)
+        return ParameterError(cause, tr("“{name}” is a generation setting: pass it in config.").format(name=name), name)
     return unknown_name_error(cause, name, known)
 
 
@@ -130,5 +132,5 @@ def _is_option(name: str) -> bool:
 
 
 def _is_from_file(config: object) -> bool:
-    """Whether transformers has read it: only then it has a version or the hash of what was read."""
+    """Return whether the config was read from a file: only then it has a version or the hash of the original."""
     return hasattr(config, "_original_object_hash") or getattr(config, "transformers_version", None) is not None

@@ -1,4 +1,4 @@
-"""Multinomial sampling: a weighted die over the processed distribution."""
+"""Multinomial sampling from the processed distribution."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 
 SEED_EACH = Parameter(
-    "seed_each", mark("A seed for each text"), "bool", False,
-    mark("Of several texts, the second is what a run with the next seed writes, and so on. Off: one die is "
-         "rolled for all."),
+    "seed_each", mark("Seed per sequence"), "bool", False,
+    mark("Each sequence gets its own seed: the second one equals a run with the next seed, and so on. Off: "
+        "all share one random generator."),
     option=True, advanced=True,
 )  # fmt: skip
 
 
 def decode(run: DecodingRun) -> Iterator[Event]:
-    """One draw from the processed distribution at every step, for all sequences as one batch."""
+    """Sample once from the processed distribution at every step, for all sequences as one batch."""
     from core.decoding.token_loop import MultinomialPicker, SeededMultinomialPicker, decode_single
 
     if not run.request.options.get(SEED_EACH.name, SEED_EACH.default):
@@ -46,7 +46,7 @@ def decode(run: DecodingRun) -> Iterator[Event]:
 
 
 def again(run: DecodingRun) -> StepReplayer:
-    """By the dice of all texts, or by the text's own."""
+    """Return the replayer for the shared or for separate random generators."""
     from core.decoding.step_replayer import StepReplayer  # torch is loaded only when something runs
     from core.decoding.token_loop import SeededReplay
 
@@ -54,10 +54,12 @@ def again(run: DecodingRun) -> StepReplayer:
 
 
 def counterpart(request: Request) -> GenerateEquivalent:
-    """`generate` rolls one die for all texts of a batch."""
+    """Return the counterpart: `generate` shares one random generator among all texts of a batch."""
     own = request.options.get(SEED_EACH.name) and (request.asked("num_return_sequences") or 1) > 1
     return (
-        GenerateEquivalent(missing=tr("each text has a seed of its own, and it rolls one die for all."))
+        GenerateEquivalent(
+            missing=tr("each sequence has its own seed here, but transformers uses one generator for all.")
+        )
         if own
         else SAME_SETTINGS
     )
@@ -66,7 +68,7 @@ def counterpart(request: Request) -> GenerateEquivalent:
 STRATEGY = Strategy(
     name="sampling",
     title=mark("Sampling"),
-    summary=mark("Rolls a die weighted by the probabilities, so every run can tell another story."),
+    summary=mark("Picks tokens at random by their probabilities, so every run can give a different text."),
     parameters=(NEW_TOKENS, *SAMPLING, *PENALTIES, SEQUENCES, SEED_EACH, *SAMPLING_ADVANCED, *EVERYWHERE),
     decode=decode,
     again=again,

@@ -1,4 +1,4 @@
-"""What the speculative strategies share: settings, their heads, and when they cannot serve."""
+"""Shared parts of the speculative strategies: settings, factory, and checks."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ if TYPE_CHECKING:
     from core.request import Request
 
 SupportCheck = Callable[["LoadedModel", "Request | None"], "str | None"]
-"""(model, request or None) → why it cannot serve; None when it can."""
+"""(model, request or None) → why it is not supported; None if it is."""
 
 SAMPLE = Parameter(
     "do_sample", mark("Sample"), "bool", False,
-    mark("Roll dice as sampling does; off, the text is that of greedy decoding (in half precision a near tie may "
-         "fall otherwise)."),
+    mark("Choose tokens at random as sampling does. Off: the same text as greedy decoding (in half "
+        "precision, near ties may be decided differently)."),
 )  # fmt: skip
 SCHEDULE = Parameter(
     "schedule", mark("Draft length"), "choice", "auto",
-    mark("auto drafts while it pays on this machine; constant drafts the same number always; heuristic takes 2 "
-         "more after a draft accepted whole, else 1 less, and without dice remembers it; heuristic_transient "
-         "begins anew with every run."),
+    mark("auto drafts only while it is faster on this machine; constant always drafts the same number; "
+        "heuristic adds 2 after a fully accepted draft, else subtracts 1, and remembers the length if "
+        "sampling is off; heuristic_transient starts over with every run."),
     choices=("auto", "constant", "heuristic", "heuristic_transient"), option=True,
 )  # fmt: skip
 DRAFT_TOKENS = Parameter(
     "num_assistant_tokens", mark("Drafted tokens"), "int", None,
-    mark("How many tokens to draft in a round: always (constant), or at first (heuristic). Unset, 5."),
+    mark("Number of tokens to draft per round: fixed (constant) or initial (heuristic). Default: 5."),
     minimum=1, maximum=256, soft_maximum=20, step=1,
 )  # fmt: skip
 THRESHOLD = Parameter(
     "assistant_confidence_threshold", mark("Confidence threshold"), "float", None,
-    mark("Stop drafting behind a token that its drafter gave less than this probability. 0 switches it off."),
+    mark("Stop drafting after a token with a lower draft probability. 0 turns it off."),
     minimum=0.0, maximum=1.0, step=0.05, unset=0.0, advanced=True,
 )  # fmt: skip
 VERIFIER = Parameter(
     "verifier", mark("Verifier"), "choice", "auto",
-    mark("greedy follows the target's first choice; sampling throws a die for every drafted token; auto takes the "
-         "one that keeps the text's distribution."),
+    mark("greedy follows the target's first choice; sampling accepts or rejects each drafted token at "
+        "random; auto uses the one that keeps the text's distribution."),
     choices=("auto", "greedy", "sampling"), option=True, advanced=True,
 )  # fmt: skip
 SETTINGS = (*SAMPLING, *PENALTIES, *SAMPLING_ADVANCED, *EVERYWHERE)
 FLAGS = {"num_beams": 1, "penalty_alpha": None, "dola_layers": None, "num_return_sequences": 1}
 CHAINS: frozenset[CacheOperation] = frozenset({"truncate", "drafts"})
-"""What drafts without branches ask of a cache."""
+"""Cache capabilities required by drafts without branches."""
 LENGTH = replace(NEW_TOKENS, default=120)
 
 
@@ -67,20 +67,26 @@ def make_speculative(
     needs: frozenset[CacheOperation] = CHAINS,
     **fields: Any,
 ) -> Strategy:
-    """A strategy of the one frame: its generator is `decode` of `core.decoding.speculation.speculation_factory`.
+    """Create a speculative strategy with the generator `decode` of `core.decoding.speculation.speculation_factory`.
 
-    `own` and `advanced` are its own settings, `lengths` what says how much is drafted, `fields` the rest of `Strategy`.
+    `own` and `advanced` are its own settings, `lengths` the settings of the draft length, `fields` the other fields of
+    `Strategy`.
     """
     parameters = (LENGTH, SAMPLE, *own, SCHEDULE, *lengths, VERIFIER, *advanced, *SETTINGS)
     return Strategy(
-        parameters=parameters, decode=_event_generator(decode), flags=FLAGS, refuse=combine_checks(*checks), needs=needs,
-        speculates=True, **{"counterpart": counterpart, **fields},
-    )  # fmt: skip
+        parameters=parameters,
+        decode=_event_generator(decode),
+        flags=FLAGS,
+        refuse=combine_checks(*checks),
+        needs=needs,
+        speculates=True,
+        **{"counterpart": counterpart, **fields},
+    )
 
 
 def _event_generator(name: str) -> Callable[[DecodingRun], Iterator[Event]]:
     def decode(run: DecodingRun) -> Iterator[Event]:
-        """Rounds of drafting and verifying."""
+        """Run rounds of drafting and verification."""
         from core.decoding.speculation import speculation_factory  # torch is loaded only when something runs
 
         yield from getattr(speculation_factory, name)(run)
@@ -89,28 +95,32 @@ def _event_generator(name: str) -> Callable[[DecodingRun], Iterator[Event]]:
 
 
 def counterpart(request: Request) -> GenerateEquivalent:
-    """`generate` drafts with one model at most, and verifies as it draws."""
+    """Return the counterpart: `generate` drafts with at most one model and has no choice of the verifier."""
     samples = bool(request.asked("do_sample"))
     verifier = request.options.get("verifier") or "auto"
     if verifier != "auto" and (verifier == "sampling") != samples:
         return GenerateEquivalent(
-            missing=tr("transformers has no choice of the verifier, which here is “{verifier}”.").format(
+            missing=tr("transformers cannot choose the verifier, which is set to “{verifier}” here.").format(
                 verifier=verifier
             )
         )
     schedule = request.options.get("schedule") or "auto"
     settings = {"num_assistant_tokens_schedule": schedule} if schedule in ("heuristic", "heuristic_transient") else {}
-    dice = tr("Drafts are checked there with other dice: the same chances, not the same words.") if samples else ""
+    dice = (
+        tr("transformers verifies drafts with other random numbers: the distribution is the same, but not the text.")
+        if samples
+        else ""
+    )
     return GenerateEquivalent(settings, note=dice)
 
 
 def text_draft_source(options: Settings) -> tuple[str, ...]:
-    """Drafts are what followed the same words before."""
+    """Return the text so far as the draft source."""
     return (tr("The text so far"),)
 
 
 def combine_checks(*checks: SupportCheck) -> SupportCheck:
-    """A strategy's `refuse`: the first reason that any check gives, those of every speculative strategy before."""
+    """Build a strategy's `refuse`: the first reason of any check, starting with those of all speculative strategies."""
 
     def refuse(model: LoadedModel, request: Request | None) -> str | None:
         for check in (_rollback_unsupported_reason, _sequences_unsupported_reason, *checks):
@@ -122,13 +132,13 @@ def combine_checks(*checks: SupportCheck) -> SupportCheck:
 
 
 def drafters_unsupported_reason(model: LoadedModel, request: Request | None) -> str | None:
-    """Every draft model has to fit; without a request only the target is judged."""
+    """Return why a draft model does not fit; without a request only the target is checked."""
     from core.decoding.speculation.drafters.compatibility import why_not_draft  # keeps this package light
 
     if request is None:
         return None
     if not request.drafters:
-        return tr("no draft model is chosen.")
+        return tr("no draft model is selected.")
     reasons = (why_not_draft(model, draft) for draft in request.drafters)
     return next((reason for reason in reasons if reason), None)
 
@@ -143,9 +153,11 @@ def _sequences_unsupported_reason(model: LoadedModel, request: Request | None) -
     if request is None:
         return None
     if (request.asked("num_beams") or 1) > 1:
-        return tr("drafts are verified for one text at a time, and beam search keeps several (num_beams is above 1).")
+        return tr(
+            "drafts are verified for one sequence at a time, but beam search keeps several (num_beams is above 1)."
+        )
     if (request.asked("num_return_sequences") or 1) > 1:
-        return tr("it writes one text at a time (num_return_sequences is above 1).")
+        return tr("only one sequence can be generated at a time (num_return_sequences is above 1).")
     if "SynthID" in type(request.asked("watermarking_config")).__name__:
-        return tr("a SynthID watermark keeps a state that cannot be rolled back.")
+        return tr("a SynthID watermark has a state that cannot be rolled back.")
     return None

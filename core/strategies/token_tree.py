@@ -1,4 +1,4 @@
-"""Token trees (SpecInfer): several continuations drafted at once, all checked in one pass."""
+"""Token trees (SpecInfer): draft several continuations as a tree and verify them in one pass."""
 
 from __future__ import annotations
 
@@ -15,31 +15,34 @@ if TYPE_CHECKING:
 
 WIDTHS = Parameter(
     "widths", mark("Widths"), "text", None,
-    mark("Children of every node at depth 1, 2, …, as in “1 1 3 1 1”. Unset, the widths follow from the "
-         "drafter's doubts."),
+    mark("Children of every node at depth 1, 2, …, as in “1 1 3 1 1”. By default the widths depend on the "
+        "drafter's uncertainty."),
     option=True, form="ids",
 )  # fmt: skip
 CHILDREN = Parameter(
     "children", mark("Children"), "choice", "auto",
-    mark("likeliest takes the drafter's best tokens, drawn rolls its dice; auto takes what the verifier allows."),
+    mark("likeliest takes the drafter's most likely tokens, drawn samples them; auto takes what the "
+        "verifier allows."),
     choices=("auto", "likeliest", "drawn"), option=True, advanced=True,
 )  # fmt: skip
 
 
 def trees_unsupported_reason(model: LoadedModel, request: Request | None) -> str | None:
-    """Nodes of one depth need one position, in the target and in every draft model."""
-    from core.decoding.speculation.tree_support import supports_trees  # a model is there, so torch is loaded
+    """Return why trees are not supported: nodes of one depth need the same position, in the target and in every draft
+    model.
+    """
+    from core.decoding.speculation.tree_support import supports_trees  # a model is given, so torch is loaded
 
     if model.is_encoder_decoder:
         return tr(
-            "{model} places tokens by their order in its decoder, so two branches cannot stand at one "
-            "place. Assisted decoding with chains works."
+            "{model} assigns positions by token order, so branches cannot share a position. Assisted "
+            "decoding with chains works."
         ).format(model=model.name)
     for each in (model, *(request.drafters if request is not None else ())):
         if not supports_trees(each):
             return tr(
-                "{model} places tokens by their order, or reads a tree otherwise than its paths: two "
-                "branches cannot stand at one place. Assisted decoding with chains works."
+                "{model} assigns positions by token order or scores a tree differently than its paths, "
+                "so branches cannot share a position. Assisted decoding with chains works."
             ).format(model=each.name)
     return None
 
@@ -48,7 +51,9 @@ STRATEGY = make_speculative(
     "decode_tree",
     name="token_tree",
     title=mark("Token tree"),
-    summary=mark("Drafts several continuations as a tree and checks all of them in one go. Misses less than a chain."),
+    summary=mark(
+        "Drafts several continuations as a tree and checks all of them in one pass. Misses less than a chain."
+    ),
     paper="Miao et al. 2024, SpecInfer: Accelerating LLM Serving with Tree-based Speculative Inference",
     aliases=("specinfer", "tree"),
     order=66,
@@ -58,6 +63,6 @@ STRATEGY = make_speculative(
     advanced=(CHILDREN,),
     checks=(trees_unsupported_reason, drafters_unsupported_reason),
     counterpart=lambda request: GenerateEquivalent(
-        missing=tr("transformers checks drafts as chains only, never as a tree.")
+        missing=tr("transformers verifies drafts only as chains, not as trees.")
     ),
 )

@@ -1,4 +1,4 @@
-"""Telling an out-of-memory failure from other errors, and how much memory a run took at its peak."""
+"""Detect out-of-memory errors, and measure the peak memory of a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PROCESS = Path("/proc/self")
 
 
 _OUT_OF_MEMORY_MESSAGES = (
-    "out of memory",  # CUDA, HIP, MPS, XPU, whatever class carries it
+    "out of memory",  # CUDA, HIP, MPS, XPU, in any exception class
     "allocate memory",  # "DefaultCPUAllocator: can't …", "unable to mmap …: Cannot allocate memory (12)"
     "not enough memory",  # the same allocator on Windows
     "bad_alloc",
@@ -26,13 +26,13 @@ _OUT_OF_MEMORY_MESSAGES = (
     "unable to allocate",
     "insufficient memory",
 )
-"""What libraries write, in small letters, when memory ends in a class of error that says nothing."""
+"""Messages of libraries, in lower case, that report lack of memory in an unspecific exception class."""
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """True for torch's and Python's own classes, the system's ENOMEM, and errors whose words or cause say so.
+    """Return True for the classes of torch and Python, the system's ENOMEM, and errors whose message or cause says so.
 
-    Errors of this program carry their own words, and are never meant.
+    Errors of this program have their own messages and never count.
     """
     if isinstance(error, DecodescopeError) or not isinstance(error, Exception):
         return False
@@ -47,9 +47,9 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 class PeakMemory:
-    """The most memory in use since this was made: by torch on a graphics card, by the whole process on a CPU.
+    """Peak memory since this object was created: torch's on a GPU, the whole process's on a CPU.
 
-    Weights, cache and activations are all in it. Where the system does not tell, there is no figure.
+    It includes weights, cache and activations. None where the system does not report it.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -57,12 +57,12 @@ class PeakMemory:
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)
         elif device.type == "cpu":
-            # Linux forgets the earlier peak when 5 is written here.
+            # Linux resets the peak when 5 is written to clear_refs.
             with contextlib.suppress(OSError):
                 (_PROCESS / "clear_refs").write_text("5", encoding="ascii")
 
     def read(self) -> int | None:
-        """Bytes."""
+        """Return the peak in bytes."""
         if self._device.type == "cuda":
             return int(torch.cuda.max_memory_allocated(self._device))
         return _process_peak() if self._device.type == "cpu" else None

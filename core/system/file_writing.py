@@ -1,4 +1,4 @@
-"""Writing to a disk that may be full: files that take their place once they are whole, and folders for a while."""
+"""Write files atomically, and use temporary folders, on disks that may be full."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from core.errors import FileNotWrittenError
 from resources.language import tr
 
 DISK_FULL_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-"""What a system says of a disk that takes nothing more."""
+"""Error codes of a full disk."""
 
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """Where to write what is to become `path`, with its suffix: beside it, or at once to what is no file (a device).
-    A full disk, or a kill, leaves what stood there before; who may read that may read this. Raises OSError."""
-    target = Path(os.path.realpath(path))  # a link stays a link
+    """Yield the path to write the new content of `path` to, with the same suffix: a temporary file that replaces it at
+    the end, or the path itself if it is not a regular file (a device). A full disk or a kill leaves the old content;
+    permissions are preserved. Raises OSError.
+    """
+    target = Path(os.path.realpath(path))  # preserve symbolic links
     if target.exists() and not target.is_file():
         yield target
         return
@@ -38,7 +40,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A folder that is gone afterwards. Raises FileNotWrittenError where there is no room for one, or in it."""
+    """Create a temporary folder that is deleted at the end. Raises FileNotWrittenError if there is no space."""
     try:
         made = tempfile.TemporaryDirectory(prefix="decodescope-", ignore_cleanup_errors=True)
     except OSError as error:
@@ -55,5 +57,5 @@ def temporary_folder() -> Iterator[Path]:
 def _no_space_error(error: OSError) -> FileNotWrittenError:
     return FileNotWrittenError(
         tr("No temporary files can be written: {reason}.").format(reason=error.strerror or error),
-        tr("Make room on the disk, or set TMPDIR to a folder with room."),
+        tr("Free up space on the disk, or set TMPDIR to a folder with free space."),
     )

@@ -1,4 +1,4 @@
-"""Packages that a setting needs and that not every installation has."""
+"""Optional packages that some settings require."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from resources.language import tr
 
 Extra = Literal["grammar"]
 PACKAGES: dict[Extra, str] = {"grammar": "llguidance"}
-"""What each extra of pyproject.toml brings."""
+"""The package of each extra in pyproject.toml."""
 
 
 def why_missing(extra: Extra | None) -> str:
-    """Why what needs the extra cannot be used here, and how to get it; empty where it can. Imports nothing.
-    Raises ParameterError for an extra that is not there."""
+    """Return why the extra's features cannot be used and how to install it; empty if they can. Imports nothing. Raises
+    ParameterError for an unknown extra.
+    """
     if extra is not None and extra not in tuple(PACKAGES):
         raise ParameterError(
-            tr("There is no extra “{name}”.").format(name=_quoted(extra)),
-            tr("There are: {names}.").format(names=", ".join(PACKAGES)), "extra",
+            tr("The extra “{name}” does not exist.").format(name=_quoted(extra)),
+            tr("Available: {names}.").format(names=", ".join(PACKAGES)), "extra",
         )  # fmt: skip
     if extra is None or find_spec(PACKAGES[extra]) is not None:
         return ""
-    return tr("The package {package} is not installed; {command} brings it.").format(
+    return tr("The package {package} is not installed; install it with {command}.").format(
         package=PACKAGES[extra], command=f"pip install {PACKAGES[extra]}"
     )
 

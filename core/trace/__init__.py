@@ -1,4 +1,4 @@
-"""A run in a file: recorded while it goes on, replayed without a model. The format: docs/trace-format.md."""
+"""Record runs to files and replay them without a model. The format: docs/trace-format.md."""
 
 from core.trace.file_metadata import Failure, Header, failure_of
 from core.trace.recorder import Recorder, record

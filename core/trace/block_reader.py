@@ -1,4 +1,4 @@
-"""Blocks of columns to events, by the schema that the file itself holds; all is looked at before it is believed."""
+"""Decode blocks of columns to events by the schema in the file; all data is validated."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
 def unpack_ints(base: int, width: int, data: bytes) -> list[int]:
-    """What `planes.pack_ints` was given. Raises ValueError."""
+    """Unpack integers packed by `pack_ints`. Raises ValueError."""
     if width not in _CODES:
-        raise ValueError(tr("whole numbers have no width of {width}").format(width=width))
+        raise ValueError(tr("integers cannot have a width of {width}").format(width=width))
     empty: array[int] = array(_CODES[width])
     values = _join_byte_planes(empty, data).tolist()
     return [value + base for value in values] if base else values
 
 
 def accumulate_differences(first: int, differences: Sequence[int]) -> list[int]:
-    """The numbers that have these differences."""
+    """Return the numbers with these differences."""
     return list(accumulate(differences, initial=first))
 
 
 def unpack_floats(code: str, data: bytes) -> list[float]:
-    """Numbers of 32 bits (`f`) or 64 (`d`). Raises ValueError."""
+    """Unpack floats of 32 bits (`f`) or 64 bits (`d`). Raises ValueError."""
     empty: array[float] = array(code)
     return _join_byte_planes(empty, data).tolist()
 
 
 def _join_byte_planes(empty: array[Number], data: bytes) -> array[Number]:
-    """`empty`, filled with the numbers whose bytes were taken apart."""
+    """Fill `empty` with numbers from byte planes."""
     width = empty.itemsize
     count, rest = divmod(len(data), width)
     if rest:
-        raise ValueError(tr("a column of numbers ends within one of them"))
+        raise ValueError(tr("a column of numbers ends in the middle of a number"))
     mixed = bytearray(len(data))
     for place in range(width):
         mixed[place::width] = data[place * count : (place + 1) * count]
@@ -59,36 +59,37 @@ def _join_byte_planes(empty: array[Number], data: bytes) -> array[Number]:
 _MIN_VALUES = 2**21
 _VALUES_PER_BYTE = 32
 _MAX_VALUES = 2**27
-"""How many values a file may unfold to. A run has about one for each of its bytes."""
+"""Limits on the number of values a file may expand to. A run has about one value per byte."""
 _MIN_CHARACTERS = 2**21
 _CHARACTERS_PER_BYTE = 16
-"""How many characters its texts may have, each counted as often as a value refers to it."""
+"""Limits on the number of characters in its texts, each counted as often as it is referenced."""
 _MAX_DEPTH = 60
-"""Levels of containers in one value; the writer stops at 50."""
+"""Maximum nesting of containers in a value; the writer stops at 50."""
 
 
 _INTEGER_LIMIT = 2**512
-"""A setting may be larger than 64 bits; Python refuses to write out numbers of thousands of digits."""
+"""Upper limit for integers: settings may exceed 64 bits, but Python refuses to print numbers with thousands of digits.
+"""
 
 UNKNOWN_VALUE: object = object()
-"""Stands for a choice that only a later version knows, until the event that it belongs to is left out."""
+"""Placeholder for a choice defined only in a later version, until its event is skipped."""
 
 
 class BlockReader:
-    """Reads the blocks of one file in order. Raises ValueError for what no writer makes."""
+    """Reads the blocks of one file in order. Raises ValueError for data that no writer produces."""
 
     def __init__(self, layout: FileLayout, check_ranges: bool = False) -> None:
-        """`check_ranges` refuses numbers that no run has; the format itself can hold any."""
+        """`check_ranges` rejects numbers that no run can have; the format itself allows any."""
         self._layout, self._check_ranges = layout, check_ranges
         self._texts: list[str] = []
         self._doubles: list[float] = []
         self._left, self._characters_left = _MIN_VALUES, _MIN_CHARACTERS
         self._values = 0
         self.skipped: Counter[str] = Counter()
-        """Events that this version does not know, or not all of, by the names that the file gives their classes."""
+        """Number of skipped events by class name: those unknown to this version, or with unknown values."""
 
     def read_block(self, data: bytes, stored_bytes: int) -> list[Event]:
-        """The events of a block that takes `stored_bytes` bytes of the file, in order."""
+        """Return the events of a block of `stored_bytes` in the file, in order."""
         self._left += stored_bytes * _VALUES_PER_BYTE
         self._characters_left += stored_bytes * _CHARACTERS_PER_BYTE
         match unpack(data):
@@ -97,7 +98,7 @@ class BlockReader:
                 self._texts += _check_types("str", texts)
                 self._doubles = unpack_floats("d", doubles)
                 return self._events_in_order(self._read_column("int", order, count), tables)
-        raise ValueError(tr("a block is no list of five parts"))
+        raise ValueError(tr("a block is not a list of five parts"))
 
     def _events_in_order(self, order: Sequence[int], tables: Sequence[object]) -> list[Event]:
         rows: dict[int, Iterator[Event]] = {}
@@ -109,9 +110,9 @@ class BlockReader:
                 case [int(number), _] if number in self._layout.unknown_events:
                     rows[number] = iter(())
                 case _:
-                    raise ValueError(tr("a block has columns of no event"))
+                    raise ValueError(tr("a block has columns of an unknown event"))
         if not rows.keys() >= set(order):
-            raise ValueError(tr("a block lacks the columns of an event"))
+            raise ValueError(tr("a block lacks the columns of one of its events"))
         self.skipped.update(self._layout.unknown_events[number] for number in order if number not in known)
         found = [(number, next(rows[number])) for number in order if number in known]
         self.skipped.update(known[number] for number, event in found if event is UNKNOWN_VALUE)
@@ -119,11 +120,11 @@ class BlockReader:
 
     def _read_events(self, number: int, column: object, count: int) -> list[Event]:
         if not count:
-            raise ValueError(tr("a block has columns of an event that it has not"))
+            raise ValueError(tr("a block has columns of an event that does not occur in it"))
         return self._read_column(("record", self._layout.events[number]), column, count)
 
     def _read_column(self, kind: TypeSpec, column: object, count: int, allowed: Ranges | None = None) -> list[Any]:
-        """`count` values of that kind, whose numbers lie in the `allowed` range."""
+        """Return `count` values of that kind, with numbers in the `allowed` range."""
         self._count_towards_limits(count)
         if not count:
             return []
@@ -131,22 +132,22 @@ class BlockReader:
         if values is None:
             values = self._read_flat(kind, column, count)
             if len(values) != count:
-                raise ValueError(tr("a column has too many values or too few"))
+                raise ValueError(tr("a column has too many or too few values"))
             self._check_values(kind, values, allowed)
         return self._mark_unknown(kind, values) if self._layout.is_later else values
 
     def _count_towards_limits(self, values: int, characters: int = 0) -> None:
-        """Count what was read. Raises ValueError where it is more than a file of this size can hold."""
+        """Count values and characters read. Raises ValueError if they exceed the limits for the file's size."""
         self._left -= values
         self._values += values
         self._characters_left -= characters
         if self._left < 0 or self._values > _MAX_VALUES:
-            raise ValueError(tr("it unfolds to more values than a run of its size can have"))
+            raise ValueError(tr("it expands to more values than a run of its size can have"))
         if self._characters_left < 0:
-            raise ValueError(tr("it unfolds to more text than a run of its size can have"))
+            raise ValueError(tr("it expands to more text than a run of its size can have"))
 
     def _check_values(self, kind: TypeSpec, values: list[Any], allowed: Ranges | None) -> None:
-        """Count what values hold beyond themselves, and check their numbers."""
+        """Count nested values and check their numbers."""
         if kind in ("int", "float"):
             if isinstance(allowed, NumberRange) and self._check_ranges:
                 allowed.check(values)
@@ -157,7 +158,7 @@ class BlockReader:
                 raise ValueError(tr("a text is longer than any token"))
         elif kind[0] == "choice":
             if not self._layout.is_later and not set(values).issubset(kind[1:]):
-                raise ValueError(tr("a value is not of the kind {kind}").format(kind=kind))
+                raise ValueError(tr("a value is not of type {kind}").format(kind=kind))
         elif kind != "bool":
             repeated = Counter(map(id, values))
             for value in {id(value): value for value in values}.values():
@@ -173,7 +174,7 @@ class BlockReader:
         check_records(value)
 
     def _mark_unknown(self, kind: TypeSpec, values: list[Any]) -> list[Any]:
-        """The values, STRANGE for each choice that this version does not know and for whatever holds one."""
+        """Replace choices unknown to this version, and everything that contains one, by UNKNOWN_VALUE."""
         match kind:
             case ("choice", *names):
                 return [value if value in names else UNKNOWN_VALUE for value in values]
@@ -209,7 +210,7 @@ class BlockReader:
 
     def _read_tuples(self, of: TypeSpec, lengths: list[int], column: object, allowed: Ranges | None) -> list[object]:
         if min(lengths) < 0:
-            raise ValueError(tr("a list has fewer than no items"))
+            raise ValueError(tr("a list has a negative length"))
         ends = list(accumulate(lengths))
         items = tuple(self._read_column(of, column, ends[-1], allowed))
         return [items[end - length : end] for end, length in zip(ends, lengths, strict=True)]
@@ -217,9 +218,9 @@ class BlockReader:
     def _read_records(self, name: str, parts: Sequence[object], count: int) -> list[object]:
         places = self._layout.field_columns.get(name)
         if places is None:
-            raise ValueError(tr("its schema lacks {name}").format(name=name))
+            raise ValueError(tr("the schema lacks {name}").format(name=name))
         if places.width != len(parts):
-            raise ValueError(tr("{name} has too many columns or too few").format(name=name))
+            raise ValueError(tr("{name} has too many or too few columns").format(name=name))
         rows: list[object] = list(map(object.__new__, repeat(places.record.cls, count)))
         for field, place in zip(places.record.fields, places.columns, strict=True):
             if place is None:
@@ -233,7 +234,7 @@ class BlockReader:
         match column:
             case ["same", value]:
                 _check_types(kind, [value])
-                self._check_container(value, 0, None)  # nothing is repeated that is too deep to be looked at
+                self._check_container(value, 0, None)  # rejects values nested too deeply before they are repeated
                 return [value] * count
             case ["each", list(values)]:
                 return _check_types(kind, values)
@@ -252,24 +253,24 @@ class BlockReader:
                 return self._read_floats(self._read_column("bool", flags, count), data, places)
             case "str" | ("choice", *_), ["texts", places]:
                 return _select(self._texts, self._read_column("int", places, count))
-        raise ValueError(tr("a column is written in a way that is unknown"))
+        raise ValueError(tr("a column has an unknown encoding"))
 
     def _read_floats(self, exact: list[bool], data: bytes, places: object) -> list[float]:
         wide = sum(map(not_, exact))
         short = unpack_floats("f", data)
         if len(short) + wide != len(exact):
-            raise ValueError(tr("a column of numbers has too many or too few"))
+            raise ValueError(tr("a column has too many or too few numbers"))
         doubles = _select(self._doubles, list(accumulate(self._read_column("int", places, wide))))
         return _merge_by_flags(iter(doubles), iter(short), exact)
 
 
 def measure_value(value: object, depth: int = 0) -> tuple[int, int]:
-    """(values, characters) in a value. Raises ValueError for one that is nested too deep or too large a number."""
+    """Return (values, characters) in a value. Raises ValueError for too deep nesting or too large numbers."""
     match value:
         case str() | bytes():
             return 1, len(value)
         case int() if abs(value) >= _INTEGER_LIMIT:
-            raise ValueError(tr("a whole number has too many digits"))
+            raise ValueError(tr("an integer has too many digits"))
         case Mapping():
             parts: Iterable[object] = chain(value.keys(), value.values())
         case list() | tuple():
@@ -279,7 +280,7 @@ def measure_value(value: object, depth: int = 0) -> tuple[int, int]:
         case _:
             return 1, 0
     if depth >= _MAX_DEPTH:
-        raise ValueError(tr("a value is nested too deep"))
+        raise ValueError(tr("a value is nested too deeply"))
     weights = [measure_value(part, depth + 1) for part in parts]
     return 1 + sum(values for values, _ in weights), sum(characters for _, characters in weights)
 
@@ -296,7 +297,7 @@ def check_records(value: object) -> None:
             elif isinstance(held, str) and len(held) > MAX_TEXT_LENGTH:
                 raise ValueError(tr("a text is longer than any token"))
             elif field.kind[0] == "choice" and held not in field.kind:
-                raise ValueError(tr("a value is not of the kind {kind}").format(kind=field.kind))
+                raise ValueError(tr("a value is not of type {kind}").format(kind=field.kind))
             else:
                 check_records(held)
     elif isinstance(value, list | tuple):
@@ -309,25 +310,25 @@ def _has_only_known_values(row: object, fields: Sequence[str]) -> bool:
 
 
 def _set_field(cls: type, name: str, rows: Iterable[object], values: Iterable[object]) -> None:
-    """Give each row its value: the slot's own setter, which asks nobody whether the class is frozen."""
+    """Set a field of each row through the slot's own setter, which bypasses frozen dataclasses."""
     slot = vars(cls)[name]
     assert isinstance(slot, MemberDescriptorType)
     deque(map(slot.__set__, rows, values), maxlen=0)
 
 
 def _merge_by_flags(no: Iterator[object], yes: Iterator[object], flags: list[bool]) -> list[Any]:
-    """The next one of `yes` for each flag that is set, of `no` for each that is not."""
+    """Return the next item of `yes` for each set flag, of `no` for each other one."""
     return list(map(next, map((no, yes).__getitem__, flags)))
 
 
 def _select(values: Sequence[Any], indices: Sequence[int]) -> list[object]:
-    """The values at these places. Raises ValueError for a place that is not there."""
+    """Return the values at these indices. Raises ValueError for an invalid index."""
     if indices and not 0 <= min(indices) <= max(indices) < len(values):
-        raise ValueError(tr("a column points at what is not there"))
+        raise ValueError(tr("a column refers to a missing entry"))
     return list(map(values.__getitem__, indices))
 
 
 def _check_types(kind: TypeSpec, values: list[object]) -> list[Any]:
     if not all(is_of_kind(kind, value) for value in values):
-        raise ValueError(tr("a value is not of the kind {kind}").format(kind=kind))
+        raise ValueError(tr("a value is not of type {kind}").format(kind=kind))
     return values

@@ -1,4 +1,4 @@
-"""Events to blocks of columns: all values of a field together, which takes a third of the room that rows would."""
+"""Encode events as blocks of columns: all values of a field together take a third of the space of rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from core.trace.packing import to_packable
 from core.trace.schema import RecordSchema, TypeSpec, file_name, record_schemas
 
 PackedInts: TypeAlias = tuple[int, int, bytes]
-"""What is added to each number, bytes of a number, and the numbers."""
+"""Base added to each number, bytes per number, and the numbers."""
 Int64Array: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int64]]
 Float64Array: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float64]]
 Float32Array: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float32]]
@@ -32,7 +32,7 @@ _LIMIT = 2**61
 
 
 def pack_ints(values: Int64Array) -> PackedInts:
-    """One number or more."""
+    """Pack one or more integers."""
     low, high = int(values.min()), int(values.max())
     base = min(low, 0)
     width = next(width for width in _WIDTHS if high - base < 1 << 8 * width)
@@ -40,7 +40,7 @@ def pack_ints(values: Int64Array) -> PackedInts:
 
 
 def small_differences(values: Int64Array) -> Int64Array | None:
-    """The differences, where the numbers climb or fall by little and are too many for a byte; else None."""
+    """Return the differences if the numbers change in small steps but have a wide range; otherwise None."""
     first, last = int(values[0]), int(values[-1])
     if (
         len(values) < _PROBE_LENGTH
@@ -48,38 +48,38 @@ def small_differences(values: Int64Array) -> Int64Array | None:
         or np.abs(np.diff(values[:_PROBE_LENGTH])).max() >= _MAX_STEP
     ):
         return None
-    if max(-int(values.min()), int(values.max())) > _LIMIT:  # differences that do not fit would come round again
+    if max(-int(values.min()), int(values.max())) > _LIMIT:  # larger differences could overflow
         return None
     found: Int64Array = np.diff(values)
     return found if found.max() - found.min() < 256 else None
 
 
 def to_float32(values: Float64Array) -> tuple[Float32Array, BoolArray]:
-    """The numbers in 32 bits, and which of them are the same there; one that is not a number never is."""
+    """Return the numbers in 32 bits, and which of them are unchanged by that; NaN never is."""
     with np.errstate(over="ignore"):
         short: Float32Array = values.astype(np.float32)
     return short, short == values
 
 
 def pack_floats(values: Float32Array | Float64Array) -> bytes:
-    """Numbers of 32 or 64 bits."""
+    """Pack numbers of 32 or 64 bits."""
     return _byte_planes(values.astype(values.dtype.newbyteorder("<")))
 
 
 def _byte_planes(values: np.ndarray[Any, Any]) -> bytes:
-    """All first bytes of little-endian numbers, then all second ones …"""
+    """Return all first bytes of little-endian numbers, then all second ones, and so on."""
     return values.view(np.uint8).reshape(-1, values.itemsize).T.tobytes()
 
 
 Column: TypeAlias = object
-"""A list that MessagePack can write: a word that says how, and what that needs; None for no values at all."""
+"""A MessagePack list: the name of an encoding, and its data; None for no values."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _MAX_REPEATED = 200
 
 
 class BlockWriter:
-    """Makes the blocks of one file, which share their texts: each is written once, in the block that has it first."""
+    """Encodes the blocks of one file. Texts are shared: each is written once, in the first block that contains it."""
 
     def __init__(self) -> None:
         self._kinds = {cls: number for number, cls in enumerate(EVENTS)}
@@ -92,11 +92,13 @@ class BlockWriter:
         }
 
     def can_write(self, event: Event) -> bool:
-        """Whether the schema has this event."""
+        """Return whether the schema contains this event."""
         return type(event) in self._kinds
 
     def encode_block(self, events: Sequence[Event]) -> bytes:
-        """[number of events, new texts, doubles, which event each is, columns of every event that occurs]."""
+        """Encode a block: [number of events, new texts, doubles, index of each event's class, columns of every event
+        class that occurs].
+        """
         self._new_texts, self._doubles = [], _index_table()
         order = [self._kinds[type(event)] for event in events]
         tables = []
@@ -108,7 +110,7 @@ class BlockWriter:
         return _encode([len(events), texts, doubles, self._write_ints(order), tables])
 
     def _write_column(self, kind: TypeSpec, values: Any) -> Column:
-        """Of a sequence of values, of an array of them, or of many tuples laid out."""
+        """Encode a sequence of values, an array of them, or many tuples in columns."""
         if isinstance(values, Columns):
             return self._write_columns(kind, values)
         if not len(values):
@@ -132,7 +134,7 @@ class BlockWriter:
         return self._write_flat(kind, values)
 
     def _write_columns(self, kind: TypeSpec, laid: Columns) -> Column:
-        """As the same tuples one by one would be written."""
+        """Encode columns exactly as the equivalent tuples would be."""
         kinds: dict[str | int, TypeSpec]
         match kind:
             case ("many", ("record", str(name))):
@@ -152,7 +154,7 @@ class BlockWriter:
             yield self._write_column(field.kind, laid.get(field.name) or list(map(getter, values)))
 
     def _write_flat(self, kind: TypeSpec, values: Any) -> Column:
-        """Values that hold no others; and, each by itself, whatever is not what its field says."""
+        """Encode values without nested ones; values that do not match their field's type are encoded one by one."""
         if isinstance(values, np.ndarray):
             return self._write_floats(values) if kind == "float" else self._write_ints(values)
         if kind == "float" and _all_are(float, values):
@@ -192,7 +194,9 @@ class BlockWriter:
         return ["texts", self._write_ints(list(map(known.__getitem__, values)))]
 
     def _write_floats(self, values: Any) -> Column:
-        """In 32 bits those that are the same there; the others as places among the block's doubles, each kept once."""
+        """Encode floats that fit exactly into 32 bits as such; the others as indices into the block's doubles, each
+        stored once.
+        """
         wide: Float64Array = np.asarray(values, dtype=np.float64)
         short, exact = to_float32(wide)
         if exact.all():
@@ -209,8 +213,8 @@ class BlockWriter:
         ]
 
     def _write_mixed(self, values: Sequence[object]) -> Column:
-        """A few numbers and texts of several types, again and again; or whatever there is."""
-        apart = {id(value): value for value in values}  # a list repeats a few objects more often than equal ones
+        """Encode a few repeated values of several types by index, and anything else one by one."""
+        apart = {id(value): value for value in values}  # lists often repeat the same few objects
         if all(type(value) in (int, float, bool, str) for value in apart.values()):
             places: dict[object, int] = {}
             keys = {one: (type(value), repr(value)) for one, value in apart.items()}
@@ -226,10 +230,10 @@ def _all_are(cls: type, values: Iterable[object]) -> bool:
 
 
 def _canonical_nan(value: float) -> float:
-    """What is no number is not even the same as itself, unless it is the same object."""
+    """Return one and the same NaN object: different NaN objects are different keys."""
     return value if value == value else math.nan
 
 
 def _index_table() -> defaultdict[float, int]:
-    """Gives each new key the next number, from 0."""
+    """Return a mapping that assigns consecutive numbers to new keys, from 0."""
     return defaultdict(count().__next__)

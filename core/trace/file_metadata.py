@@ -1,4 +1,4 @@
-"""What a file says before its first event: what was asked, of which model, with which versions, and when."""
+"""The header of a file: request, model, library versions and time."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from core.trace.schema import VERSION, FileLayout, layout_of, schema_description
 from resources.language import tr
 
 _MAX_TIMESTAMP = 253_402_300_799.0
-"""The last second of the year 9999: no date is later."""
+"""The last second of the year 9999, the maximum date."""
 _LIBRARIES = ("decodescope", "torch", "transformers")
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What is known of a recorded run beside its events."""
+    """The information on a recorded run besides its events."""
 
     version: tuple[int, int]
-    """(major, minor) of the format it was written in."""
+    """Format version (major, minor) of the file."""
     request: Mapping[str, object]
-    """The fields of `core.Request` in plain values: settings by name, draft models by their names."""
+    """The fields of `core.Request` as plain values: settings by name, draft models by their names."""
     model: ModelIdentity | None
-    """None where the run ended before it had begun."""
+    """None if the run ended before it started."""
     versions: Mapping[str, str]
-    """Of the program, Python, torch and transformers that wrote it; without those that were not there."""
+    """Versions of the program, Python, torch and transformers that wrote it, as far as installed."""
     made: float
-    """When it began: seconds since 1970, UTC."""
+    """Start time in seconds since 1970, UTC."""
     extra: Mapping[str, object] = field(default_factory=dict)
-    """What the caller of `core.record` added, in JSON's own values."""
+    """Added by the caller of `core.record`, as JSON values."""
 
 
 def write_header(
     request: Mapping[str, object], model: ModelIdentity | None, extra: Mapping[str, object], made: float
 ) -> bytes:
-    """The header of a file that was begun at `made`, with this version's schema."""
+    """Encode the header of a file started at `made`, with this version's schema."""
     return pack({
         "version": list(VERSION),
         "schema": schema_description(),
@@ -56,7 +56,7 @@ def write_header(
 
 
 def read_header(data: bytes) -> tuple[Header, FileLayout]:
-    """The header, and how to read the events behind it. Raises ValueError."""
+    """Decode the header and the layout of the events. Raises ValueError."""
     match unpack(data):
         case {
             "version": [int(major), int(minor)],
@@ -68,11 +68,11 @@ def read_header(data: bytes) -> tuple[Header, FileLayout]:
             "extra": dict(extra),
         }:
             if not 0 <= made <= _MAX_TIMESTAMP:
-                raise ValueError(tr("its header lacks something"))
-            measure_value([request, extra])  # nothing too deep or too large to be shown
+                raise ValueError(tr("its header is incomplete"))
+            measure_value([request, extra])  # rejects values too deep or too large to show
             told = {_short_text(name): _short_text(version) for name, version in versions.items()}
             return Header((major, minor), request, model, told, made, extra), layout_of(schema, (major, minor))
-    raise ValueError(tr("its header lacks something"))
+    raise ValueError(tr("its header is incomplete"))
 
 
 def _short_text(value: object) -> str:
@@ -91,15 +91,15 @@ def _library_versions() -> dict[str, str]:
 
 
 _MAX_MESSAGE_LENGTH = 4000
-"""Characters of an error's words."""
+"""Maximum length of an error message, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What ended a run that did not come to its end, in words."""
+    """The error that ended a run, as text."""
 
     kind: str
-    """The error's class."""
+    """Class name of the error."""
     title: str
     cause: str
     remedy: str = ""
@@ -107,16 +107,16 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class FileEnding:
-    """What a writer that came to the end leaves behind the events."""
+    """Written after the events of a complete file."""
 
     events: int
     left_out: int
-    """Events of classes that no file can hold."""
+    """Number of events whose class the format does not support."""
     failure: Failure | None = None
 
 
 def failure_of(error: BaseException | None) -> Failure | None:
-    """What a run raised, in words; None for one that ended, or that its reader closed."""
+    """Convert a run's exception to text; None for a run that ended normally or was closed by its reader."""
     if error is None or isinstance(error, GeneratorExit):
         return None
     kind = type(error).__name__
@@ -126,16 +126,16 @@ def failure_of(error: BaseException | None) -> Failure | None:
 
 
 def write_ending(ending: FileEnding) -> bytes:
-    """The block."""
+    """Encode the block."""
     return pack(asdict(ending))
 
 
 def read_ending(data: bytes) -> FileEnding:
-    """What the block says. Raises ValueError."""
+    """Decode the block. Raises ValueError."""
     match unpack(data):
         case {"events": int(events), "left_out": int(left_out), "failure": failure}:
             return FileEnding(events, left_out, _parse_failure(failure))
-    raise ValueError(tr("its end says nothing of the events"))
+    raise ValueError(tr("its last block does not contain the number of events"))
 
 
 def _parse_failure(told: object) -> Failure | None:

@@ -1,7 +1,7 @@
-"""Any plain value as MessagePack and back, type for type: what MessagePack has no word for goes into extensions.
+"""Encode any plain value as MessagePack and back, preserving its type. Types unknown to MessagePack use extensions.
 
-1 tuple · 2 integer beyond 64 bits · 3 text with lone surrogates · 4 mapping whose keys are not all texts · 5 record, as
-[name, {field: value}] · 6 something that is no plain value, in its own words.
+1 tuple · 2 integer beyond 64 bits · 3 text with lone surrogates · 4 mapping with keys other than strings · 5 record, as
+[name, {field: value}] · 6 repr of a value that is not plain.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from resources.language import tr
 
 TUPLE, INTEGER, TEXT, MAPPING, RECORD, REPR = range(1, 7)
 _MAX_DEPTH = 50
-"""Levels of containers; what lies deeper is kept in words."""
+"""Maximum nesting of containers; deeper values are stored as repr."""
 _MIN_INTEGER, _MAX_INTEGER = -(2**63), 2**64 - 1
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
 def pack(value: object) -> bytes:
-    """`value` in bytes. Whatever it is: what is no plain value is kept as its `repr`."""
+    """Encode a value; one that is not plain is stored as its `repr`."""
     return _encode(to_packable(value))
 
 
 def unpack(data: bytes) -> object:
-    """The value that `pack` was given. Raises ValueError for what it never wrote."""
+    """Decode a value written by `pack`. Raises ValueError for other data."""
     try:
         value: object = msgspec.msgpack.decode(data, ext_hook=_unpack_extension)
     except (msgspec.DecodeError, RecursionError, TypeError, MemoryError) as error:
@@ -39,7 +39,7 @@ def unpack(data: bytes) -> object:
 
 
 def to_packable(value: object, depth: int = 0) -> object:
-    """`value` as MessagePack can write it."""
+    """Convert a value to what MessagePack can write."""
     kind = type(value)
     if value is None or kind in (bool, float, bytes):
         return value
@@ -92,7 +92,7 @@ def _pack_mapping(value: Mapping[object, object], depth: int) -> object:
 
 
 def _pack_subclass(value: object) -> object:
-    """What is nearly a plain value, as a number of a library's own class, as that value; all else in words."""
+    """Convert subclasses of plain types, such as a library's numbers, to the plain type; other values to their repr."""
     for kind in (bool, int, float, str):
         if isinstance(value, kind):
             return to_packable(kind(value))
@@ -114,7 +114,7 @@ def _read_mapping(data: bytes) -> object:
     found: dict[object, object] = {}
     for pair in _unpack_list(data):
         if not (isinstance(pair, list) and len(pair) == 2):
-            raise ValueError(tr("a mapping is no list of pairs"))
+            raise ValueError(tr("a mapping is not a list of pairs"))
         found[pair[0]] = pair[1]
     return found
 
@@ -123,23 +123,23 @@ def _read_record(data: bytes) -> object:
     match unpack(data):
         case [str(name), dict(held)] if name in record_schemas():
             return _build_record(name, held)
-    raise ValueError(tr("a record is of no known class"))
+    raise ValueError(tr("a record has an unknown class"))
 
 
 def _build_record(name: str, held: Mapping[object, object]) -> object:
-    """The record, of the fields that this version knows."""
+    """Build the record from the fields known to this version."""
     record = record_schemas()[name]
     values = {field.name: held.get(field.name, field.default) for field in record.fields}
     for field in record.fields:
         if values[field.name] is MISSING or not is_of_kind(field.kind, values[field.name]):
-            raise ValueError(tr("{name}.{field} is missing or of another kind").format(name=name, field=field.name))
+            raise ValueError(tr("{name}.{field} is missing or has another type").format(name=name, field=field.name))
     return record.cls(**values)
 
 
 def _unpack_list(data: bytes) -> list[object]:
     value = unpack(data)
     if not isinstance(value, list):
-        raise ValueError(tr("an extension holds no list"))
+        raise ValueError(tr("an extension does not contain a list"))
     return value
 
 
@@ -154,7 +154,7 @@ _READERS: dict[int, Callable[[bytes], object]] = {
 
 
 def is_of_kind(kind: object, value: object) -> bool:
-    """Whether `value` is of that kind; a whole number may stand for a float, as in Python's annotations."""
+    """Return whether `value` is of that kind; integers are accepted as floats, as in Python's annotations."""
     match kind:
         case "any":
             return True

@@ -1,4 +1,4 @@
-"""Writing a run while it goes on: a thread of its own packs what has come, several times a second."""
+"""Record a run while it is running: a separate thread writes pending events several times per second."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NOT_SETTINGS = {"transformers_version", "_from_model_config"}
 
 
 def request_to_plain(request: Request) -> dict[str, object]:
-    """The fields of `core.Request` by name: settings as mappings, draft models by their names."""
+    """Return the fields of `core.Request` by name: settings as mappings, draft models by their names."""
     held = {field.name: _plain_value(getattr(request, field.name)) for field in fields(Request)}
     return {
         **held,
@@ -38,7 +38,7 @@ def request_to_plain(request: Request) -> dict[str, object]:
 
 
 def _plain_settings(config: GenerationConfig | Mapping[str, object] | None) -> object:
-    """Settings by name; of transformers' own class those that differ from what it begins with."""
+    """Return settings by name; of a GenerationConfig, only those that differ from its defaults."""
     if config is None or isinstance(config, Mapping):
         return _plain_value(config)
     usual = type(config)().to_dict()
@@ -51,7 +51,7 @@ def _plain_settings(config: GenerationConfig | Mapping[str, object] | None) -> o
 
 
 def _plain_value(value: object) -> object:
-    """Lists for whatever is a sequence, dicts for whatever is a mapping."""
+    """Convert sequences to lists and mappings to dicts."""
     match value:
         case str() | bytes():
             return value
@@ -65,9 +65,9 @@ def _plain_value(value: object) -> object:
 
 
 _FLUSH_SECONDS = 0.5
-"""Seconds between two blocks: a program that is killed loses what came since the last."""
+"""Seconds between two blocks: a killed program loses at most this much."""
 _MAX_BLOCK_EVENTS = 1000
-"""Events in one block."""
+"""Maximum number of events in one block."""
 
 
 def record(
@@ -77,11 +77,11 @@ def record(
     *,
     extra: Mapping[str, object] | None = None,
 ) -> Iterator[Event]:
-    """Pass the events of a run on, and write them to `path`, which is made anew.
+    """Pass the events of a run on and write them to a new file at `path`.
 
-    `extra` are values that JSON knows, for whoever reads the file. What the run raises is noted and raised again. A
-    disk that fills up does not stop the run: TraceError is raised at its end. Raises TraceError at once where the file
-    cannot be made, and ParameterError for what is no request.
+    `extra` are JSON values stored for the reader of the file. An exception of the run is recorded and raised again. A
+    full disk does not stop the run: TraceError is raised at its end. Raises TraceError immediately if the file cannot
+    be created, and ParameterError for an invalid request.
     """
     check_path("path", path)
     check_request(request)
@@ -101,7 +101,7 @@ def _record_events(recorder: Recorder, events: Iterable[Event]) -> Iterator[Even
         failure = error
         raise
     finally:
-        if isinstance(events, Generator):  # however this one ends, the run tidies its caches now
+        if isinstance(events, Generator):  # lets the run clean up its caches now, however this generator ends
             events.close()
         recorder.close(failure_of(failure))
     if recorder.trouble is not None:
@@ -109,14 +109,14 @@ def _record_events(recorder: Recorder, events: Iterable[Event]) -> Iterator[Even
 
 
 class Recorder:
-    """Writes one run to one file; nothing that goes wrong with the file is raised before the run is over."""
+    """Writes one run to one file; errors of the file are only raised after the run."""
 
     def __init__(self, path: str | PathLike[str], request: Request, extra: Mapping[str, object] | None = None) -> None:
-        """Raises TraceError when the file cannot be made."""
+        """Create the file. Raises TraceError."""
         from core.trace.block_writer import BlockWriter  # needs NumPy, which reading a file does not
 
         self.trouble: TraceError | None = None
-        """Why the file ends before the run did; None while it does not."""
+        """The error because of which the file ends before the run; None if there was none."""
         self._path, self._request, self._extra = Path(path), request_to_plain(request), dict(extra or {})
         self._writer, self._pending = BlockWriter(), deque[Event]()
         self._written = self._unknown = 0
@@ -131,13 +131,13 @@ class Recorder:
             raise _write_error(self._path, error) from None
 
     def write(self, event: Event) -> None:
-        """Have one event written; costs next to nothing here and now."""
+        """Queue one event for writing; takes almost no time in this thread."""
         self._pending.append(event)
         if self._thread is None:
             self._start_thread(event)
 
     def close(self, failure: Failure | None = None) -> None:
-        """Write what is left, and what ended the run if it did not end by itself; a second call does nothing."""
+        """Write pending events and the run's failure, if any; a second call does nothing."""
         if self._closed.is_set():
             return
         self._closed.set()
@@ -149,7 +149,7 @@ class Recorder:
             self.trouble = self.trouble or _write_error(self._path, error)
 
     def _start_thread(self, event: Event) -> None:
-        """The header too is left to the first block: a run that begins is waited for."""
+        """Start the thread. The header is also left to the first block, so that the run starts without delay."""
         self._identity = event.identity if isinstance(event, RunStarted) else None
         self._thread = threading.Thread(target=self._flush_periodically, name="recorder", daemon=True)
         self._thread.start()
@@ -159,8 +159,8 @@ class Recorder:
             self._flush()
 
     def _flush(self) -> None:
-        """Write what has come, as far as the file takes it."""
-        with self._lock:  # nobody waits for the thread to wake up once more
+        """Write pending events, as far as the file accepts them."""
+        with self._lock:  # close() must not wait for the thread to wake up
             if not self._has_header:
                 self._has_header = True
                 self._write_block(
@@ -169,7 +169,7 @@ class Recorder:
             self._write_pending()
 
     def _write_pending(self) -> None:
-        # One by one, for the run goes on meanwhile; each step of a deque is whole.
+        # One by one, because the run appends meanwhile; each deque operation is atomic.
         waiting = [self._pending.popleft() for _ in range(len(self._pending))]
         known = [event for event in waiting if self._writer.can_write(event)]
         self._unknown += len(waiting) - len(known)
@@ -179,7 +179,7 @@ class Recorder:
             self._written += len(part)
 
     def _write_block(self, kind: bytes, made: Callable[[], bytes]) -> None:
-        """Make and write a block; whatever goes wrong with it, the run goes on, and the file ends before it."""
+        """Create and write a block; on any error, the file ends before it and the run continues."""
         if self.trouble is None:
             try:
                 self._file.write(kind, made())
@@ -191,5 +191,5 @@ def _write_error(path: Path, error: Exception) -> TraceError:
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return TraceError(
         tr("The run cannot be recorded in {path}: {reason}.").format(path=path, reason=reason),
-        tr("Choose a folder that you may write to, on a disk with room."),
+        tr("Choose a folder with write permission, on a disk with free space."),
     )

@@ -1,4 +1,4 @@
-"""What a file holds of each event: read off the classes of `core.events`, so that there is one list of fields."""
+"""The schema of recorded events, derived from the classes of `core.events`, so that fields are defined only once."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from core.events import EVENTS
 from resources.language import tr
 
 VERSION = (1, 2)
-"""(major, minor). A new field with a default or a new event is a minor version; anything else a major one."""
+"""(major, minor). A new field with a default or a new event raises the minor version; any other change the major one.
+"""
 
 TypeSpec: TypeAlias = "str | tuple[TypeSpec, ...]"
-"""What a value is: `int`, `float`, `bool`, `str`, `any`, or ("optional", kind), ("many", kind), ("tuple", kinds …),
-("choice", strings …), ("record", name), ("union", names of records …)."""
+"""Type of a value: `int`, `float`, `bool`, `str`, `any`, or ("optional", kind), ("many", kind), ("tuple", kinds …),
+("choice", strings …), ("record", name), ("union", names of records …).
+"""
 
 _PLAIN_TYPES: dict[object, str] = {int: "int", float: "float", bool: "bool", str: "str", object: "any"}
 
@@ -35,7 +37,7 @@ def file_name(cls: type) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RecordField:
-    """One field of a class: `default` is what it is where a file says nothing of it, MISSING where it must."""
+    """A field of a class: `default` is its value if a file lacks it, MISSING if it is required."""
 
     name: str
     kind: TypeSpec
@@ -44,7 +46,7 @@ class RecordField:
 
 @dataclass(frozen=True, slots=True)
 class RecordSchema:
-    """One class of plain values, and its fields in order."""
+    """A class of plain values, and its fields in order."""
 
     name: str
     cls: type
@@ -53,7 +55,7 @@ class RecordSchema:
 
 @cache
 def record_schemas() -> dict[str, RecordSchema]:
-    """Every class that an event is, or is made of, by name; events first."""
+    """Return every class used in events, by name; events first."""
     found: dict[str, RecordSchema] = {}
     waiting: list[type] = list(EVENTS)
     for cls in waiting:
@@ -64,7 +66,7 @@ def record_schemas() -> dict[str, RecordSchema]:
 
 
 def type_spec_of(hint: object) -> TypeSpec:
-    """The kind that an annotation means."""
+    """Return the kind that an annotation means."""
     origin, inside = get_origin(hint), get_args(hint)
     if origin is Literal:
         return ("choice", *map(str, inside))
@@ -104,7 +106,7 @@ def _field_default(item: Field[object]) -> object:
 
 
 def _classes_in(hints: object) -> Iterator[type]:
-    """Every dataclass that annotations speak of."""
+    """Yield every dataclass in the annotations."""
     for hint in hints if isinstance(hints, Iterator | tuple | type({}.values())) else (hints,):
         if isinstance(hint, type) and is_dataclass(hint):
             yield hint
@@ -114,29 +116,29 @@ def _classes_in(hints: object) -> Iterator[type]:
 
 @dataclass(frozen=True, slots=True)
 class FieldColumns:
-    """A class of this version in a file: the column of each of its fields, None where the file has none."""
+    """The columns of a class in a file: the index for each field of this version, None if the file lacks it."""
 
     record: RecordSchema
     columns: tuple[int | None, ...]
     width: int
-    """Columns in the file, those of unknown fields too."""
+    """Number of columns in the file, including unknown fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileLayout:
-    """How to read a file: which number is which event, and the places of every class."""
+    """How to read a file: the event class of each number, and the columns of every class."""
 
     events: Mapping[int, str]
     unknown_events: Mapping[int, str]
     field_columns: Mapping[str, FieldColumns]
     unknown_fields: tuple[str, ...]
     is_later: bool = False
-    """Whether a later version has written the file, which may choose where this one does not know the choice."""
+    """Whether a later version wrote the file, whose choices may include unknown values."""
 
 
 @cache
 def schema_description() -> dict[str, object]:
-    """This version's schema in plain values, as each file holds it."""
+    """Return this version's schema as plain values, as stored in each file."""
     return {
         "events": [file_name(cls) for cls in EVENTS],
         "records": {
@@ -146,7 +148,9 @@ def schema_description() -> dict[str, object]:
 
 
 def layout_of(schema: object, version: tuple[int, int] = VERSION) -> FileLayout:
-    """How to read a file with this schema, of that version. Raises ValueError where it contradicts this version's."""
+    """Return the layout of a file with this schema and version. Raises ValueError if it contradicts this version's
+    schema.
+    """
     match schema:
         case {"events": list(names), "records": dict(classes)} if all(isinstance(name, str) for name in names):
             events = dict(enumerate(names))
@@ -159,35 +163,35 @@ def layout_of(schema: object, version: tuple[int, int] = VERSION) -> FileLayout:
                 tuple(_unknown_fields(listed)),
                 version > VERSION,
             )
-    raise ValueError(tr("its schema is none"))
+    raise ValueError(tr("the schema is not a valid object"))
 
 
 def _listed_fields(name: str, columns: object) -> dict[str, tuple[int, TypeSpec]]:
-    """Field → its column and kind."""
+    """Return each field's column and kind."""
     found: dict[str, tuple[int, TypeSpec]] = {}
     if not isinstance(columns, list):
-        raise ValueError(tr("the schema of {name} is no list").format(name=name))
+        raise ValueError(tr("the schema of {name} is not a list").format(name=name))
     for place, column in enumerate(columns):
         match column:
             case [str(field), kind]:
                 found[field] = place, kind
             case _:
-                raise ValueError(tr("the schema of {name} holds something that is no field").format(name=name))
+                raise ValueError(tr("the schema of {name} contains an entry that is not a field").format(name=name))
     return found
 
 
 def _field_columns(record: RecordSchema, columns: Mapping[str, tuple[int, TypeSpec]]) -> FieldColumns:
     for field in record.fields:
         if field.name not in columns and field.default is MISSING:
-            raise ValueError(tr("{record} has no {field}").format(record=record.name, field=field.name))
+            raise ValueError(tr("{record} lacks the field {field}").format(record=record.name, field=field.name))
         if field.name in columns and not _is_same_kind(field.kind, columns[field.name][1]):
-            raise ValueError(tr("{record}.{field} is of another kind").format(record=record.name, field=field.name))
+            raise ValueError(tr("{record}.{field} has another type").format(record=record.name, field=field.name))
     found = tuple(columns[field.name][0] if field.name in columns else None for field in record.fields)
     return FieldColumns(record, found, len(columns))
 
 
 def _is_same_kind(one: object, other: object) -> bool:
-    """Whether two kinds are the same; what a choice may be is left open."""
+    """Return whether two kinds are equal, ignoring the values of choices."""
     match one, other:
         case ["choice", *_], ["choice", *_]:
             return True

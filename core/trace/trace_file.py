@@ -1,4 +1,4 @@
-"""Reading what was recorded; neither torch nor transformers is needed for it."""
+"""Read recorded runs, without torch or transformers."""
 
 from __future__ import annotations
 
@@ -28,50 +28,51 @@ class Trace:
     header: Header
     events: list[Event]
     trouble: TraceError | None = None
-    """Why there are no more events: the file is cut short or damaged behind them. None where all are there."""
+    """Why later events are missing: the file is truncated or damaged. None if it is complete."""
     failure: Failure | None = None
-    """What the run itself raised."""
+    """The error that the run itself raised."""
     notices: tuple[str, ...] = ()
-    """What of the file this version does not know, in sentences."""
+    """Sentences on parts of the file unknown to this version."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether the writer came to the end: False for a program that was killed, and for a damaged file."""
+        """Whether the file is complete: False if the program was killed or the file is damaged."""
         return self.trouble is None
 
 
 def read(path: str | PathLike[str]) -> Trace:
-    """All of a recorded run, or what of it is whole. Raises TraceError for a file that has nothing to show."""
+    """Read a recorded run, or its intact part. Raises TraceError for a file without readable content."""
     reader = _TraceReader(Path(path))
     header, events = reader.header, list[Event]()
     try:
-        events.extend(reader.events())  # keeps what came before an error
+        events.extend(reader.events())  # keeps the events before an error
     except TraceError as error:
         return Trace(header, events, error, None, reader.notices())
     return Trace(header, events, None, reader.failure, reader.notices())
 
 
 def read_header_of(path: str | PathLike[str]) -> Header:
-    """The header alone, in a moment. Raises TraceError."""
+    """Read only the header. Raises TraceError."""
     return _TraceReader(Path(path)).header
 
 
 def replay(path: str | PathLike[str]) -> Iterator[Event]:
-    """The events of a recorded run, in order. Raises TraceError, behind the last whole event where there are some."""
+    """Yield the events of a recorded run in order. Raises TraceError, after the last intact event."""
     if not isinstance(path, str | PathLike):
         raise TraceError(
-            tr("The recorded run is {value}, and not a path.").format(value=short_repr(path)), tr("Give a file's path.")
+            tr("The path of the recording is {value}, which is not a path.").format(value=short_repr(path)),
+            tr("Pass the path of a file."),
         )
     yield from _TraceReader(Path(path)).events()
 
 
 _DATA_ERRORS = (ValueError, TypeError, LookupError, OverflowError, RecursionError, MemoryError)
-"""What a block that fits its checksum and still makes no sense can lead to."""
+"""Errors that a block with a matching checksum but invalid content can cause."""
 
 
 @contextmanager
 def _garbage_collection_off() -> Iterator[None]:
-    """Nothing that a block becomes is garbage; looking for some all the while takes as long as the rest."""
+    """Pause garbage collection: nothing decoded from a block is garbage, and searching for it would double the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -82,12 +83,12 @@ def _garbage_collection_off() -> Iterator[None]:
 
 
 class _TraceReader:
-    """One file, read once."""
+    """Reads one file once."""
 
     def __init__(self, path: Path, is_checked: bool = True) -> None:
-        """Read as far as the header. Raises TraceError.
+        """Read the header. Raises TraceError.
 
-        Without the check events are returned that no run emits, as a test of the format needs.
+        Unchecked, it also returns events that no run emits, as tests of the format need.
         """
         self._path, self._blocks = path, read_blocks(path)
         self.header, self._layout = self._read_header()
@@ -98,7 +99,7 @@ class _TraceReader:
         self._unknown_blocks = 0
 
     def events(self) -> Iterator[Event]:
-        """Those of every block up to the end. Raises TraceError."""
+        """Yield the events of every block. Raises TraceError."""
         count, skipped = 0, self._reader.skipped
         for block in self._blocks:
             if block.kind == END:
@@ -113,7 +114,7 @@ class _TraceReader:
         raise truncated_error(self._path)
 
     def notices(self) -> tuple[str, ...]:
-        """What of the file was not understood."""
+        """Return sentences on what was not read."""
         found = []
         if self._layout.unknown_fields:
             names = [_short_name(name) for name in sorted(self._layout.unknown_fields)[:_MAX_LISTED]]
@@ -124,7 +125,9 @@ class _TraceReader:
             found.append(_left_out_notice(tr("{count:,} blocks").format(count=self._unknown_blocks)))
         if self._unsupported_events:
             found.append(
-                tr("{count:,} events were of classes that no file can hold.").format(count=self._unsupported_events)
+                tr("{count:,} events have classes that the file format does not support.").format(
+                    count=self._unsupported_events
+                )
             )
         return tuple(found)
 
@@ -150,7 +153,7 @@ class _TraceReader:
         return events
 
     def _checked(self, events: list[Event]) -> Iterator[Event]:
-        """The events up to the first that contradicts one before it. Raises TraceError at that one."""
+        """Yield the events up to the first that contradicts an earlier one, and raise TraceError there."""
         for event in events:
             try:
                 if self._checker is not None:
@@ -165,18 +168,18 @@ class _TraceReader:
         except ValueError as error:
             raise damaged_error(self._path, str(error)) from None
         if ending.events != count:
-            raise damaged_error(self._path, tr("its end does not fit the rest"))
+            raise damaged_error(self._path, tr("its last block does not match the others"))
         self._unsupported_events, self.failure = ending.left_out, ending.failure
 
 
 _MAX_LISTED = 20
-"""Fields and events of a later version that are listed by name."""
+"""Maximum number of unknown fields and events listed by name."""
 
 
 def _short_name(name: str) -> str:
-    """A name from the file, short enough for a notice."""
+    """Shorten a name from the file for a notice."""
     return shorten(name, 60)
 
 
 def _left_out_notice(what: str) -> str:
-    return tr("Left out: {what}, which a later version of Decodescope has written.").format(what=what)
+    return tr("Skipped: {what}, written by a later version of Decodescope.").format(what=what)

@@ -1,4 +1,4 @@
-"""The range of every number in a recorded event. A value outside it comes from a damaged or forged file."""
+"""Valid ranges of all numbers in recorded events. A value outside comes from a damaged or forged file."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from resources.language import tr
 
 @dataclass(frozen=True, slots=True)
 class NumberRange:
-    """Smallest and largest value of a number, both included."""
+    """Smallest and largest value of a number, both inclusive."""
 
     minimum: float
     maximum: float
     allows_nan: bool = False
 
     def check(self, values: Sequence[Any]) -> None:
-        """Raise ValueError if one of the numbers lies outside."""
+        """Raise ValueError if a number is out of range."""
         if values and not self._contains_all(values):
             outside = next((value for value in values if not self._contains(value)), math.nan)
             raise ValueError(tr("{number} is out of range").format(number=_short_number(outside)))
@@ -53,15 +53,15 @@ class NumberRange:
 
 
 Ranges: TypeAlias = "NumberRange | tuple[Ranges | None, ...]"
-"""One range, or for a tuple of values one of each; None for texts."""
+"""One range, or for tuples one per item; None for texts."""
 
 COUNT = NumberRange(0, 2**53)
-"""Tokens, steps, nodes. Beyond it a float, as a chart or JSON has it, is no longer exact."""
+"""Tokens, steps, nodes. Larger numbers are not exact as floats in a chart or JSON."""
 BYTES = NumberRange(0, 2**62)
 INTEGER = NumberRange(-(2**63), 2**64 - 1)
 RANK = NumberRange(0, 2**53)
 SHARE = NumberRange(0.0, 1.001, allows_nan=True)
-"""Rounding may lift a share a little above 1; an engine that does not report it leaves NaN."""
+"""Rounding may produce probabilities slightly above 1; unreported values are NaN."""
 REAL = NumberRange(-math.inf, math.inf, allows_nan=True)
 ENTROPY = NumberRange(-1.0, 1e6, allows_nan=True)
 SECONDS = NumberRange(0.0, 1e9)
@@ -69,7 +69,7 @@ RATE = NumberRange(0.0, 1e30)
 EXPONENT = NumberRange(-1e6, 1e6)
 
 ANY_LENGTH = NumberRange(0, math.inf)
-"""Marks a text that is as long as the run; any other one is a token, a name or a sentence."""
+"""Marks a text that may be as long as the run; all others are tokens, names or sentences."""
 MAX_TEXT_LENGTH = 2**16
 
 _BY_NAME: Mapping[str, Ranges] = {
@@ -96,7 +96,7 @@ _BY_NAME: Mapping[str, Ranges] = {
     "proposers": NumberRange(0, 1000),
     "first": NumberRange(-1, 2**31),
     "last": NumberRange(-1, 2**31),
-    # shares and logarithms
+    # probabilities and logarithms
     **dict.fromkeys(
         ("raw_probability", "probability", "mass", "raw_mass", "draft_probability", "target_probability",
          "acceptance_rate"), SHARE),
@@ -131,7 +131,7 @@ _BY_FIELD: Mapping[tuple[str, str], Ranges] = {
 
 @cache
 def range_of(record: str, field: str) -> Ranges | None:
-    """The range of a field; None for one that holds neither numbers nor a text of any length."""
+    """Return the range of a field; None for one without numbers or unlimited text."""
     special = _BY_FIELD.get((record, field))
     if special is not None:
         return special
@@ -140,14 +140,14 @@ def range_of(record: str, field: str) -> Ranges | None:
 
 
 def holds_numbers(kind: TypeSpec) -> bool:
-    """Whether values of that kind hold numbers that are not fields of a record of their own."""
+    """Return whether values of that kind contain numbers outside nested records."""
     if isinstance(kind, str):
         return kind in ("int", "float")
     return kind[0] in ("optional", "many", "tuple") and any(map(holds_numbers, kind[1:]))
 
 
 def check_value(value: object, allowed: Ranges) -> None:
-    """Check one value of a field, however many numbers it holds. Raises ValueError."""
+    """Check all numbers of a field's value. Raises ValueError."""
     if value is None or allowed is ANY_LENGTH:
         return
     if isinstance(allowed, NumberRange):
@@ -170,33 +170,33 @@ def _short_number(value: Any) -> str:
 
 _MIN_WORK = 2**24
 _WORK_PER_BYTE = 64
-"""Steps of work, of a microsecond or less, that a view or a page may have to do for a file."""
+"""Limits on the work, in steps of at most a microsecond, that a file may cause in a view or page."""
 _WORK_PER_SEQUENCE = 100
 _MAX_TERM_LENGTH = 1000
 _EXTRA_TOKENS = 65_536
-"""Tokens that a cache may hold beyond four times those of the run: an encoder's, drafts', a window's."""
+"""Tokens that a cache may hold beyond four times those of the run, for encoders, drafts and windows."""
 _MAX_SIZE = 2**80
 _PLACES = frozenset(("device", "host", "disk"))
 _PARTS = frozenset(("keys", "values", "scales", "residual", "self", "cross", "state"))
 
 
 class EventChecker:
-    """Checks the events of one run in their order. Raises ValueError for what contradicts an earlier one."""
+    """Checks the events of one run in order. Raises ValueError for an event that contradicts an earlier one."""
 
     def __init__(self) -> None:
         self._work = _MIN_WORK
         self._started: RunStarted | None = None
         self._steps: dict[int, int] = {}
-        """Tokens of each text so far."""
+        """Number of tokens of each sequence so far."""
         self._last: TokenChosen | None = None
         self._parents: dict[int, int] = {0: 0}
         self._depths: dict[int, int] = {0: 0}
-        """Of every node of a beam search; the prompt is node 0."""
+        """Depth of every node of a beam search; the prompt is node 0."""
         self._groups = 1
         self._beam_steps, self._leader, self._newest = 0, 0, 0
         self._round_step = 0
         self._positions = 0
-        """Tokens that were read or written so far."""
+        """Number of tokens read or written so far."""
         self._checks: dict[type[Event], Callable[[Any], bool]] = {
             RunStarted: self._check_start,
             TokenChosen: self._check_token,
@@ -212,22 +212,22 @@ class EventChecker:
         }
 
     def allow(self, kept: int) -> None:
-        """Add what a block of so many bytes in the file may cost."""
+        """Add the work allowed for a block of `kept` bytes in the file."""
         self._work += kept * _WORK_PER_BYTE
 
     def check(self, event: Event) -> None:
-        """Raise ValueError for an event that contradicts those before it."""
+        """Raise ValueError for an event that contradicts an earlier one."""
         check = self._checks.get(type(event))
         if check is not None and not check(event):
-            raise ValueError(tr("{event} contradicts what comes before it").format(event=type(event).__name__))
+            raise ValueError(tr("{event} contradicts an earlier event").format(event=type(event).__name__))
 
     def _count_work(self, work: int) -> None:
         self._work -= work
         if self._work < 0:
-            raise ValueError(tr("it would take more work to show than a run of its size does"))
+            raise ValueError(tr("showing it would take more work than a run of its size can need"))
 
     def _is_sequence(self, sequence: int) -> bool:
-        """Whether there is a text of that number; a run that did not record its start has those it numbers in order."""
+        """Return whether the sequence exists; without a recorded start, sequences must be numbered in order."""
         if sequence < 0:
             return False
         if self._started is not None:

@@ -81,7 +81,7 @@ GOOD = {"role": "user", "content": "Hello"}
         ({"turns": [{**GOOD, "figures": [1, 2, -3]}]}, "figures"),
         ({"turns": [{**GOOD, "held": "yes"}]}, "figures"),
         ({"turns": [GOOD], "when_full": ["drop"]}, "full context"),
-        ({"turns": [GOOD], "version": 99}, "a newer Decodescope wrote it"),
+        ({"turns": [GOOD], "version": 99}, "it was written by a newer version of Decodescope"),
         ({"turns": [GOOD], "version": 1e999}, "version is no number"),
     ],
     ids=str,

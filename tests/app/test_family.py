@@ -65,7 +65,7 @@ def test_nodes_tell_the_shown_run_from_the_others() -> None:
     members = [make_entry(run) for run in (first, second, scored)]
     nodes = tree_nodes(members, second.id)
     assert [(node.parent, node.state) for node in nodes] == [(None, "root"), (0, "best"), (1, "unreached")]
-    assert [node.note for node in nodes] == ["the first run", "at token 2", "0 tokens"]
+    assert [node.note for node in nodes] == ["first run", "at token 2", "0 tokens"]
     assert "“called”" in report_on(members[1], members[0]).sentence
     assert report_on(members[0], None).sentence.endswith("branched from.")
     assert node_tooltip(members[1]).startswith("called\nat token 2")

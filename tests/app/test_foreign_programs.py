@@ -39,7 +39,7 @@ FILES: dict[str, tuple[str, str | dict[str, Any], dict[str, Any], tuple[str, ...
         "SillyTavern (chat completion)",
         {"temperature": 0.9, "frequency_penalty": 0.2, "top_p": 0.8, "openai_max_context": 4095,
          "openai_max_tokens": 300, "stream_openai": True},
-        {"temperature": 0.9, "top_p": 0.8, "max_new_tokens": 300}, ("frequency_penalty", "length of the context"),
+        {"temperature": 0.9, "top_p": 0.8, "max_new_tokens": 300}, ("frequency_penalty", "context length"),
     ),
     "preset of LM Studio": (
         "LM Studio",

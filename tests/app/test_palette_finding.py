@@ -111,5 +111,5 @@ def test_what_cannot_be_done_comes_after_what_can() -> None:
     listed = (entry("Beam search", reason="Not now."), entry("Beam sampling"))
     assert titles("beam", *listed) == ["Beam sampling", "Beam search"]
     assert titles("beam search", *listed)[0] == "Beam search", "who types the whole title wants to know why not"
-    listed = (entry("Beam", reason="Not now."), entry("Top-p"), entry("Heat"))
-    assert titles("", *listed, recent=("Beam", "Heat")) == ["Heat", "Top-p", "Beam"]
+    listed = (entry("Beam", reason="Not now."), entry("Top-p"), entry("Temperature"))
+    assert titles("", *listed, recent=("Beam", "Temperature")) == ["Temperature", "Top-p", "Beam"]

@@ -9,7 +9,7 @@ from app.widgets.plots.plot_axes import round_step, tick_text, tick_values
 from app.widgets.plots.plot_descriptions import describe_plot, describe_position, plot_table
 from core import words
 
-WRITTEN, HELD = PlotAxis("tokens written", integers_only=True), PlotAxis("bytes held", words.size, BYTES)
+WRITTEN, HELD = PlotAxis("generated tokens", integers_only=True), PlotAxis("bytes in the cache", words.size, BYTES)
 
 
 def window() -> PlotSpec:
@@ -17,7 +17,7 @@ def window() -> PlotSpec:
     xs = tuple(float(x) for x in range(0, 201, 8))
     values = tuple(min(x, 64) * 1024.0 for x in xs)
     areas = (PlotArea("keys", "kept", values), PlotArea("values", "finished", values))
-    return PlotSpec(WRITTEN, HELD, xs, areas, (PlotLine("dynamic would be", "faint", ((0.0, 0.0), (200.0, 409600.0))),))
+    return PlotSpec(WRITTEN, HELD, xs, areas, (PlotLine("dynamic cache", "faint", ((0.0, 0.0), (200.0, 409600.0))),))
 
 
 def test_a_curve_is_told_as_one_would_say_it() -> None:
@@ -62,7 +62,7 @@ def test_a_place_is_told_with_all_its_values() -> None:
 
 def test_a_table_has_every_value() -> None:
     rows = plot_table(window())
-    assert rows[0] == ["tokens written", "keys", "values", "dynamic would be"]
+    assert rows[0] == ["generated tokens", "keys", "values", "dynamic cache"]
     assert rows[2] == [8.0, 8192.0, 8192.0, pytest.approx(16384.0)]
     assert len(rows) == 27
 

@@ -89,7 +89,7 @@ def test_tree() -> None:
 
 def test_reports() -> None:
     report = node_report(ROUNDS[0], 3)
-    assert report.verdict == "Refused."
+    assert report.verdict == "Rejected."
     assert "draft 60 %" in report.facts
     assert node_report(ROUNDS[1], EXTRA_NODE).heading == "Bonus token"
     dice = DraftRound(0, 0, (node(1, 0, 1, "accepted", ratio=0.8, die=0.35),), (1,), 9, "x", "bonus", 0, 0, 0, 1)

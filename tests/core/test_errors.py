@@ -146,7 +146,7 @@ def test_remote_code_needs_permission(folder: Path) -> None:
     )
     with pytest.raises(errors.RemoteCodeError) as caught:
         core.load(folder)
-    assert_told(caught.value, "code of its own", "Allow")
+    assert_told(caught.value, "custom code", "Allow")
     assert not (folder / "ran").exists()
     assert type(core.load(folder, allow_remote_code=True).model).__name__ == "OddForCausalLM"
 

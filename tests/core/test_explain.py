@@ -116,7 +116,7 @@ def test_a_ban_is_named() -> None:
 def test_what_put_another_ahead_is_named() -> None:
     wolf = Alternative(8, " wolf", 0.5, 0.1, -1, -2, 1)
     funnel = (model((8, 0.5), (4, 0.25)), shift("guidance 2", (8, 0.3), (4, 0.2)),
-              shift("the hurry to the end", (4, 0.31), (8, 0.1)))  # fmt: skip
+              shift("the exponential length penalty", (4, 0.31), (8, 0.1)))  # fmt: skip
     said = explain_token(token(rank=2, alternatives=(wolf, FOX), funnel=funnel))
     assert said.startswith("“wolf” was the model's first choice, but the hurry to the end put “fox” ahead of it.")
 

@@ -26,7 +26,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
     "tokens come in": {"config": {**SAMPLED, "top_k": 8, "sequence_bias": [[[40], 50.0], [[7], 49.0]]}, "top_n": 3},
     "stages tell": {"config": {**SAMPLED, "top_k": 20}, "options": {"dry_multiplier": 0.8, "xtc_probability": 0.5}},
     "some are ruled out": {"config": {**SAMPLED, "suppress_tokens": list(range(8, 61)), "top_k": 0}, "top_n": 20},
-    "several texts": {"config": {**SAMPLED, "num_return_sequences": 3, "top_p": 0.9}, "top_n": 4},
+    "several samples": {"config": {**SAMPLED, "num_return_sequences": 3, "top_p": 0.9}, "top_n": 4},
     "drafts": {"strategy": "prompt_lookup", "config": {**SAMPLED, "temperature": 1.2}},
     "layers": {"strategy": "dola", "config": {"max_new_tokens": 12}},
     "one alternative": {"config": {**SAMPLED, "top_k": 5}, "top_n": 1},

@@ -96,7 +96,7 @@ def test_times_rates_counts_and_decimals() -> None:
 
 @pytest.mark.parametrize(
     ("piece", "said"),
-    [(" fox", "“fox”"), ("\n", "a line break"), (" ", "a space"), ("  \n", "white space"), ("", "an empty token"),
+    [(" fox", "“fox”"), ("\n", "a line break"), (" ", "a space"), ("  \n", "whitespace"), ("", "an empty token"),
      ("<|eos|>", "⟨eos⟩"), ("</s>", "⟨/s⟩"), ("\x07", "“␇”")],
 )  # fmt: skip
 def test_tokens_are_quoted_by_one_name(piece: str, said: str) -> None:

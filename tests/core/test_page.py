@@ -137,7 +137,7 @@ def test_settings_and_figures() -> None:
     run = data(core.page_text(events("sampling")))
     settings, figures = dict(run["settings"]), dict(run["metrics"])
     assert (settings["Strategy"], settings["Temperature"], settings["Seed"]) == ("Sampling", "0.8", "1")
-    assert figures["Tokens written"] == "24"
+    assert figures["Generated tokens"] == "24"
 
 
 class Reader(HTMLParser):
@@ -211,9 +211,9 @@ def test_the_policy_lets_nothing_in() -> None:
 
 def test_a_run_that_broke_off_is_a_page_too() -> None:
     run = data(core.page_text(events("sampling")[:9]))
-    assert run["texts"][0]["ending"] == "broken off"
+    assert run["texts"][0]["ending"] == "interrupted"
     assert run["texts"][0]["tokens"]
-    assert data(core.page_text([]))["title"] == "A run"
+    assert data(core.page_text([]))["title"] == "Run"
 
 
 def test_the_title_is_the_prompt_unless_one_is_given() -> None:

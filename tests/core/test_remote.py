@@ -262,9 +262,9 @@ def test_words_claim_only_what_was_told(machine: Machine) -> None:
     assert "the second most likely" in core.explain_token(plain[2])
     assert "none of the 3 most likely that the engine told" in core.explain_token(plain[3])
     warm = tokens(core.run(model, asked(do_sample=True, temperature=0.5)).events)[0]
-    assert core.explain_token(warm).endswith("What the settings made of that, the engine does not tell.")
+    assert core.explain_token(warm).endswith("The engine does not report its probability after the settings.")
     given = core.score(model, "Once upon", 3)[0]
-    assert core.explain_token(given).endswith("It was given by the text.")
+    assert core.explain_token(given).endswith("It is part of the given text.")
     with fake_machine.running("transformers") as silent:
         untold = core.run(model_of(silent), asked()).events
     assert "does not tell how likely it was" in core.explain_token(tokens(untold)[0])

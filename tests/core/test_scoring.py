@@ -219,7 +219,7 @@ def test_a_model_does_not_differ_from_itself() -> None:
 
 def test_models_with_other_tokens_are_not_compared() -> None:
     storyteller = core.load("storyteller")
-    with pytest.raises(ComparisonError, match="another tokenizer"):
+    with pytest.raises(ComparisonError, match="different tokenizer"):
         list(core.score_stream(storyteller, "Hello there", second=tiny.shared("llama")))
     with pytest.raises(ComparisonError, match="is a decoder-only model"):
         list(core.score_stream(tiny.shared("llama"), [5, 6], second=tiny.shared("t5")))

@@ -190,7 +190,7 @@ REFUSALS: list[tuple[str, str, dict[str, Any], str]] = [
     ("llama", "assisted", {"drafters": ["mamba"]}, "recurrent"),
     ("llama", "assisted", {"drafters": ["llama"], "config": config(num_beams=3)}, "beam"),
     ("llama", "assisted", {"drafters": ["llama"], "cache": "quantized"}, "refused drafts"),
-    ("llama", "prompt_lookup", {"config": config(num_return_sequences=2, do_sample=True)}, "one text"),
+    ("llama", "prompt_lookup", {"config": config(num_return_sequences=2, do_sample=True)}, "one sample"),
     ("llama", "early_exit", {"config": config(assistant_early_exit=4)}, "4 layers"),
 ]
 

@@ -144,4 +144,4 @@ def test_the_sentence_says_what_the_statistic_says() -> None:
     chance = text_statistics.watermark_found([WatermarkSign(share, share, 0.25, 0.433) for share in (1.0, 0.0, 0.0)])
     assert "z = 0.33, p = 0.37" in core.explain_watermark(chance[-1])
     uncounted = text_statistics.watermark_found([WatermarkSign(0.0, 0.0, 0.25, 0.4, counts=False)])
-    assert core.explain_watermark(uncounted[0]) == "Too few tokens yet to look for the watermark."
+    assert core.explain_watermark(uncounted[0]) == "Too few tokens yet to detect the watermark."

@@ -18,10 +18,14 @@ def dialog_of(qtbot: QtBot, window: MainWindow, kind: str) -> Iterator[QDialog]:
     """One of DIALOGS over a window that has a run; on the screen with the keyboard in it, and gone afterwards."""
     parts = window.parts
     {
-        "settings": parts.dialogs.open_settings, "export": parts.export.open_dialog, "keys": parts.dialogs.open_shortcuts,
-        "used": parts.dialogs.open_used_settings, "code": parts.code.show_code,
-        "download": parts.model_download.open, "engine": parts.model_download.connect_engine,
-    }[kind]()  # fmt: skip
+        "settings": parts.dialogs.open_settings,
+        "export": parts.export.open_dialog,
+        "keys": parts.dialogs.open_shortcuts,
+        "used": parts.dialogs.open_used_settings,
+        "code": parts.code.show_code,
+        "download": parts.model_download.open,
+        "engine": parts.model_download.connect_engine,
+    }[kind]()
     (dialog,) = (part for part in window.findChildren(QDialog) if part.isVisible())
     with qtbot.waitActive(dialog):
         dialog.activateWindow()

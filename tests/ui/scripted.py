@@ -26,7 +26,7 @@ PROMPT = ("Once", " upon", " a", " time", ",", " there", " was", " a", " little"
 STORY = (
     " fox", " named", " M", "ia", ".", " She", " lived", " in", " a", " den", " under", " the", " hill", ".",
     " Every", " day", ",", " she", " dan", "ced", " until", " evening", ".", "\n", "One", " after", "noon", ",",
-    " Mia", " heard", " some", "body", " cry", "ing", " from", " the", " river", ".", ' "', "What", " was", " that",
+    " Mia", " heard", " some", "body", " cry", "ing", " from", " the", " river", ".", ' "', "Content", " was", " that",
     '?"', " asked", " the", " fox", ".",
 )  # fmt: skip
 OTHERS = (" rabbit", " girl", " bear", " boy", " mouse", " dog", " cat", " bird", " tree", " frog")

@@ -125,7 +125,7 @@ def test_a_node_tells_share_count_text_and_probability(view: TreeView) -> None:
     view.tree.set_pruned("shown")
     view.canvas.selection.pick(8)
     assert session.reports[-1] is not None
-    assert session.reports[-1].sentence.endswith("The one text that came to this place drew it.")
+    assert session.reports[-1].sentence.endswith("The only sample that reached this position drew it.")
     view.canvas.selection.pick(ROOT)
     assert session.reports[-1] is not None
     assert session.reports[-1].sentence == "Their first token is one of 2."

@@ -141,7 +141,7 @@ def test_one_button_fills_the_table(view: CompareView, qtbot: QtBot) -> None:
     assert row(view, 2)["said"] == f"differs at 10: the end, not “{story(10)[9].piece.replace(' ', '␣')}”"
     plots = {plot.accessibleName(): plot.figure.bars[0].figures for plot in view.outcome.charts.plots}
     assert plots["Peak bytes"] == ("8.0 KiB", "16.0 KiB", "8.0 KiB")
-    assert plots["The same text for"] == ("all 10", "all 10", "9 tokens")
+    assert plots["Identical text length"] == ("all 10", "all 10", "9 tokens")
     assert view.button.isEnabled()
 
 

@@ -127,7 +127,7 @@ def test_one_with_another_tokenizer_is_offered_behind_the_others_and_said_to_be_
     row = picker.findData(drafts[2])
     assert row > picker.findData(drafts[1])
     told = " ".join(str(value) for value in picker.model().itemData(picker.model().index(row, 0)).values())
-    assert "another tokenizer" in told
+    assert "different tokenizer" in told
     apply_options(window, parse(["--draft", drafts[2]]))
     assert window.parts.requests.request().draft_names == (drafts[2],)
 

@@ -102,7 +102,7 @@ def test_a_file_of_weights_stands_for_its_folder(window: MainWindow, tmp_path: P
     shutil.copy(weights, alone)
     title, reason, is_taken = drag(window, files(alone))
     assert not is_taken
-    assert title == "The weights alone are no model"
+    assert title == "The weights alone are not enough"
     assert "config.json" in reason
 
 
@@ -130,7 +130,7 @@ def test_what_cannot_be_used_says_why_over_the_window_and_after_the_drop(
 
 
 def test_folders_without_a_model_and_several_files_are_refused(window: MainWindow, tmp_path: Path) -> None:
-    assert drag(window, files(tmp_path))[0] == "No model is in this folder"
+    assert drag(window, files(tmp_path))[0] == "This folder contains no model"
     (tmp_path / "a.gguf").touch()
     assert drag(window, files(tmp_path))[0] == "GGUF files cannot be opened yet"
     assert drag(window, files(tmp_path / "a.decodescope", tmp_path / "b.json"))[0] == "Only one file at a time"
@@ -170,7 +170,7 @@ def test_rankings_and_chats_go_to_the_preference_lab(
 def test_lines_of_something_else_are_refused(window: MainWindow, tmp_path: Path) -> None:
     path = tmp_path / "data.jsonl"
     path.write_text('{"text": "a"}\n', encoding="utf-8")
-    assert drag(window, files(path))[0] == "This file has neither rankings nor chats"
+    assert drag(window, files(path))[0] == "This file contains neither rankings nor chats"
 
 
 def test_text_becomes_the_prompt(window: MainWindow, tmp_path: Path) -> None:
@@ -203,14 +203,14 @@ def test_pictures_wait_above_the_prompt_and_say_so(window: MainWindow) -> None:
     assert window.parts.settings.choices.media == [str(picture)]
     data = QMimeData()
     data.setImageData(QImage(4, 4, QImage.Format.Format_RGB32))
-    assert drag(window, data)[0] == "Add this picture to the prompt"
+    assert drag(window, data)[0] == "Add this image to the prompt"
 
 
 @pytest.mark.parametrize(
     ("url", "title"),
     [
-        ("https://huggingface.co/Qwen/Qwen3-0.6B", "Find this model on the hub"),
-        ("https://huggingface.co/Qwen/Qwen3-0.6B/tree/main", "Find this model on the hub"),
+        ("https://huggingface.co/Qwen/Qwen3-0.6B", "Find this model on the Hub"),
+        ("https://huggingface.co/Qwen/Qwen3-0.6B/tree/main", "Find this model on the Hub"),
         ("http://localhost:8080/v1", "Connect to this engine"),
         ("https://huggingface.co/datasets/someone/data", "Connect to this engine"),
     ],

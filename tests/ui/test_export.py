@@ -210,7 +210,7 @@ def test_the_button_opens_the_dialog_on_what_is_in_front(window: MainWindow, qtb
     dialog = window.findChild(ExportDialog)
     titles = [dialog.content_combo.itemText(n) for n in range(dialog.content_combo.count())]
     assert titles == ["Memory", "Tokens", "Chat", "Tree", "Speculation", "Compare", "Inspector", "Timeline",
-                      "Whole window", "The whole run"]  # fmt: skip
+                      "Whole window", "Full run"]  # fmt: skip
     assert dialog.format_combo.findData(CSV) >= 0
     dialog.content_combo.setCurrentIndex(titles.index("Tree"))
     assert dialog.format_combo.findData(CSV) < 0, "there was no search"

@@ -124,7 +124,7 @@ def test_a_fault_is_told_where_one_looks(qtbot: QtBot, hub: Hub, window: MainWin
     banner = dialog.page.banner
     assert banner.isVisible()
     assert (banner.title.text(), bool(banner.cause.text()), bool(banner.remedy.text())) == (
-        "The download was broken off", True, True,
+        "The download was interrupted", True, True,
     )  # fmt: skip
     hub.models[NAME].cuts.clear()
     press(dialog, "resume")

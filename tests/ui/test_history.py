@@ -140,9 +140,9 @@ def test_deleting_can_be_undone(qtbot: QtBot, window: MainWindow) -> None:
 def test_forgetting_all_is_asked_first(qtbot: QtBot, window: MainWindow) -> None:
     keep(qtbot, window, "A secret-4711 prompt")
     view = history(window)
-    answer(window, "Keep them")
+    answer(window, "Cancel")
     assert listed(view) == ["A secret-4711 prompt"]
-    answer(window, "Forget all")
+    answer(window, "Delete all")
     assert listed(view) == []
     assert "Nothing is kept yet" in view.empty.text()
     assert shown(window).text, "what is shown stays"
@@ -168,7 +168,7 @@ def test_the_settings_of_a_run_are_restored(qtbot: QtBot, window: MainWindow) ->
     controller.choose(strategy="sampling", cache="sliding")
     controller.set_values({"temperature": 1.25, "top_k": 7})
     parts.toolbar.seed.spin.setValue(77)
-    keep(qtbot, window, "As it was")
+    keep(qtbot, window, "Restore")
     was = shown(window).request
     controller.choose(strategy="greedy", cache="dynamic")
     parts.toolbar.seed.spin.setValue(5)

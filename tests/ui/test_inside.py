@@ -94,7 +94,7 @@ def test_a_look_can_be_stopped_and_errors_are_told(qtbot: QtBot, config_dir: Pat
     assert engine.looks[-1].cancel.is_set()
     assert len(part.bars.rows) == half, "what was found stays"
     assert re.search(r"\d+ of \d+ parts were looked at\.$", part.remark.text())
-    assert part.buttons["influence"].text() == "What it hangs on"
+    assert part.buttons["influence"].text() == "What it depends on"
     engine.error = InsideError("Its layers cannot be read.", "Leave parts out instead.")
     ask(qtbot, window, part, "layers")
     assert part.remark.text() == "Its layers cannot be read. Leave parts out instead."

@@ -105,7 +105,7 @@ def with_example(qtbot: QtBot, window: MainWindow) -> None:
 
 def noticed(qtbot: QtBot, window: MainWindow) -> None:
     window.parts.messages.show_notice(
-        tr("Write something first: a demo shows the run that is shown."), tr("There is nothing to film yet")
+        tr("Run something first: a demo shows the current run."), tr("Nothing to record yet")
     )
 
 

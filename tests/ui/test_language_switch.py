@@ -101,7 +101,7 @@ def test_what_was_compared_and_said_is_there_again(qtbot: QtBot, window: MainWin
     with qtbot.waitSignal(window.session.measuringChanged, check_params_cb=lambda on: not on, timeout=WAIT_MS):
         view.compare_or_stop()
     entries = [entry.result for entry in view.comparison.entries]
-    window.parts.messages.show_setup_error("This cannot be run yet", "No model is chosen.")
+    window.parts.messages.show_setup_error("Cannot run yet", "No model is selected.")
     switch(qtbot, window, "zh_CN")
     again = window.parts.centre.columns[0].current_view
     assert again is not view
@@ -129,7 +129,7 @@ def test_a_run_goes_on_to_its_end_first(qtbot: QtBot, window: MainWindow) -> Non
         window.parts.runs.run()
         window.parts.actions.do("speak_chinese")
         assert (window.session.busy, current_language()) == (True, "en")
-        assert notice.title.text() == "The language will change"
+        assert notice.title.text() == "Language change pending"
         window.parts.actions.do("speak_english")
         assert not notice.isVisible()
         window.parts.actions.do("speak_chinese")

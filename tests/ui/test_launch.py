@@ -118,8 +118,8 @@ def test_exports_the_run_the_view_and_its_figures(start: Launch, tmp_path: Path)
         ([], "run.html", "There is no run to export. Add --run"),
         ([], "tokens.csv", "The view “Tokens” has no figures to export now."),
         (["--run", "--view", "tree"], "tree.json", "With --view, these have: tokens, memory"),
-        (["--run"], "file/tokens.json", "Choose a folder you may write to."),
-        (["--run"], "file/run.html", "Choose a folder you may write to."),
+        (["--run"], "file/tokens.json", "Choose a folder with write permission."),
+        (["--run"], "file/run.html", "Choose a folder with write permission."),
     ],
 )
 def test_says_what_cannot_be_exported(

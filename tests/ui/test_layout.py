@@ -79,7 +79,7 @@ def test_nothing_is_cut_in_chinese(
     assert "\n".join(faults(window)) == ""
     run(qtbot, window)
     window.session.select_token(2)
-    window.parts.messages.show_setup_error(tr("This cannot be run yet"), tr("No model is chosen."), tr("Choose one."))
+    window.parts.messages.show_setup_error(tr("Cannot run yet"), tr("No model is selected."), tr("Select one."))
     for number in range(window.parts.centre.columns[0].tabs.count()):
         window.parts.centre.show_number(number)
         settle(window)
@@ -124,7 +124,7 @@ def test_no_report_in_the_inspector_is_cut(
     window.parts.inspector.show_report(
         NodeReport(
             "After token 120", "1.2 MiB", "1,290,240 bytes on the CPU · peak 1.2 MiB · error of the keys 6.6 %", "",
-            "Every 64 tokens are written in 4 bits a number.", table_title="What is held", columns=("part", "bytes"),
+            "Every 64 tokens are written in 4 bits a number.", table_title="Contents", columns=("part", "bytes"),
             rows=tuple(ReportRow(cells) for cells in rows), formula_title="Predicted", formula="batch · kv heads · 12",
         )
     )  # fmt: skip

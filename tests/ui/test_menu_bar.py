@@ -123,7 +123,7 @@ def test_a_greyed_line_gives_its_reason_and_its_key_works_again_once_the_menu_is
     menu.aboutToShow.emit()
     line = bar.commands["open_used_settings"]
     assert not line.isEnabled()
-    assert line.toolTip() == "Nothing has been run yet."
+    assert line.toolTip() == "No run yet."
     menu.aboutToHide.emit()
     assert line.isEnabled()
     run(qtbot, window)

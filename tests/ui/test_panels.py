@@ -270,7 +270,7 @@ def test_drafts_that_do_not_fit_say_why(tmp_path: Path) -> None:
     assert "smaller" in reasons["large"]
     assert "state" in reasons["state"]
     assert list(reasons)[:3] == ["smallest", "small", "other"]
-    assert ["another tokenizer" in item.subtitle for item in drafts[:3]] == [False, False, True]
+    assert ["different tokenizer" in item.subtitle for item in drafts[:3]] == [False, False, True]
     assert "encoder–decoder" in reasons["t5"]
     assert "target" not in reasons
 

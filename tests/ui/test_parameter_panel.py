@@ -92,7 +92,7 @@ def test_values_outside_a_list_are_added(qtbot: QtBot) -> None:
 def test_lists_say_when_they_cannot_be_read(qtbot: QtBot, panel: ParameterPanel) -> None:
     row = panel.rows["bad_words_ids"]
     row.editor.setPlainText("[[1, 2]")
-    assert panel.problems()[0].startswith("Never write")
+    assert panel.problems()[0].startswith("Banned phrases")
     assert row.note.text()
     row.editor.setPlainText("[[1, 2]]")
     assert (panel.problems(), row.value) == ([], [[1, 2]])

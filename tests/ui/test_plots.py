@@ -27,7 +27,7 @@ NONE = Qt.KeyboardModifier.NoModifier
 
 @pytest.fixture
 def panel(qtbot: QtBot) -> Iterator[PlotPanel]:
-    panel = PlotPanel("Bytes held, by tokens written")
+    panel = PlotPanel("Cache size over generated tokens")
     qtbot.addWidget(panel)
     panel.set_theme(theme_for("dark"))
     panel.resize(640, 300)
@@ -171,7 +171,7 @@ def test_themes_and_sizes_change_at_once(panel: PlotPanel) -> None:
 
 
 def test_it_is_read_aloud(panel: PlotPanel) -> None:
-    assert panel.accessibleName() == "Bytes held, by tokens written"
+    assert panel.accessibleName() == "Cache size over generated tokens"
     assert "rises from 0 B at 0 to 128 KiB at 64 and stays there to 200" in panel.accessibleDescription()
     panel.set_cursor(9, "after token 9: 18 KiB")
     assert panel.accessibleDescription().startswith("after token 9: 18 KiB\nAll together rises")
@@ -192,7 +192,7 @@ def test_a_frame_follows_the_focus_of_the_keyboard(panel: PlotPanel) -> None:
 def test_one_menu_of_our_own(panel: PlotPanel) -> None:
     menu = panel.menu.create_menu(panel.is_zoomed)
     assert [action.text() for action in menu.actions() if action.text()] == [
-        "Show all", "Picture (SVG)…", "Picture (PNG)…", "Figures (CSV)…",
+        "Show all", "Picture (SVG)…", "Picture (PNG)…", "Data (CSV)…",
     ]  # fmt: skip
     menu.close()
     menus = [widget for widget in QApplication.topLevelWidgets() if isinstance(widget, QMenu) and widget is not menu]
@@ -204,7 +204,7 @@ def test_saving_it(panel: PlotPanel, tmp_path: Path) -> None:
         panel.menu.save(str(tmp_path / name))
     root = ElementTree.parse(tmp_path / "plot.svg").getroot()
     words = {"".join(text.itertext()).strip() for text in root.iter("{http://www.w3.org/2000/svg}text")}
-    assert {"dynamic would be", "200", "400"} <= words
+    assert {"dynamic cache", "200", "400"} <= words
     assert QImage(str(tmp_path / "plot.png")).size() == panel.size() * 2
     with (tmp_path / "plot.csv").open(encoding="utf-8", newline="") as file:
         assert len(list(csv.DictReader(file))) == 26

@@ -65,7 +65,7 @@ def test_what_goes_wrong_is_told_with_its_remedy(qtbot: QtBot, config_dir: Path,
     ask(qtbot, window, "prefixLoadWanted", tmp_path / "p")
     banner = window.parts.centre.error_banner
     assert banner.isVisible()
-    assert banner.title.text() == "The prefix cannot be used"
+    assert banner.title.text() == "This prefix cannot be used"
     assert "Choose a prefix saved" in banner.remedy.text()
     assert banner.button("retry") is None
 

@@ -82,7 +82,7 @@ def test_built_once_beside_runs_and_used_by_the_next(qtbot: QtBot, config_dir: P
     assert run(qtbot, window).kind == "completed"  # it does not wait for the compiler
     builder.go.set()
     until(qtbot, window, "ready", True)
-    assert "quick steps" in status.text()
+    assert "native code" in status.text()
     assert "machine code" in status.toolTip()
     window.session.emit_current()
     until(qtbot, window, "ready", True)
@@ -93,7 +93,7 @@ def test_a_model_that_it_does_not_know(qtbot: QtBot, config_dir: Path, builder: 
     builder.standing = "ready"
     window = staying(qtbot, config_dir, ScriptedEngine(is_quick=False))
     until(qtbot, window, "ready", False)
-    assert "quick steps" not in window.parts.status.device.text()
+    assert "native code" not in window.parts.status.device.text()
     assert "no way through" in window.parts.status.device.toolTip()
     assert builder.begun == 0
 

@@ -187,7 +187,7 @@ def test_a_run_of_a_strategy_that_is_not_here_can_be_looked_at(qtbot: QtBot, con
 def test_a_file_that_cannot_be_written_is_told(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     window = open_window(qtbot, config_dir)
     window.parts.recorded_runs.choose_save_path()
-    assert window.parts.centre.notice_banner.title.text() == "There is nothing to save yet"
+    assert window.parts.centre.notice_banner.title.text() == "Nothing to save yet"
     run(qtbot, window)
     window.parts.recorded_runs.save(str(tmp_path / "none" / "run.decodescope"))
     assert "cannot be recorded" in window.parts.centre.error_banner.cause.text()

@@ -84,7 +84,7 @@ def test_text_only_is_grey(qtbot: QtBot, config_dir: Path) -> None:
     with fake_machine.running("transformers") as machine:
         window = connected(qtbot, config_dir, machine)
         assert run(qtbot, window).kind == "completed"
-        assert window.parts.inspector.page.facts.text() == "its probability is not told"
+        assert window.parts.inspector.page.facts.text() == "probability not reported"
         assert window.grab().toImage().isNull() is False
 
 

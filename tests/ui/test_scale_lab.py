@@ -88,7 +88,7 @@ def test_its_bars_are_what_the_formulas_say(view: ScaleView) -> None:
     assert page.shape.name == "GPT 7.5 B"
     for bar, scheme in zip(page.schemes.rows, scale.SCHEMES, strict=True):
         assert bar.parts.states == scale.plan(page.shape.parameters, 64, scheme).states
-    assert "does not fit" in page.sentence.text()
+    assert "too large" in page.sentence.text()
     assert scale.decimal(page.bars.rows[0].parts.total) in page.sentence.text()
     page.form.set_value("pipeline", "4")
     assert [bar.label for bar in page.bars.rows] == ["Stage 1", "Stage 2", "Stage 3", "Stage 4"]
@@ -245,7 +245,7 @@ def test_a_lab_that_is_closed_ends_what_it_runs(
     with qtbot.waitSignal(work.ended, timeout=WAIT_MS):
         shown.close()
     assert STOPPED.is_set()
-    assert opened().run.button.text() == "Run it"
+    assert opened().run.button.text() == "Run"
 
 
 def test_what_is_run_goes_on_in_another_language(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,13 +99,13 @@ def test_the_menu_says_who_can_read_along(qtbot: QtBot, window: MainWindow) -> N
     window.parts.scoring.fill_menu()
     menu = find(window, QToolButton, "scoreButton").menu()
     titles = {action.text(): action for action in menu.actions()}
-    below = titles["Score this text by two models"].menu()
+    below = titles["Score this text with two models"].menu()
     assert below is not None
     offered = {action.text(): action for action in below.actions()}
     reasons = {title: action.toolTip() for title, action in offered.items() if not action.isEnabled()}
     assert any("encoder–decoder" in reason for reason in reasons.values())
     assert any(action.isEnabled() for action in offered.values())
-    assert not titles["Score the shown run, prompt and answer"].isEnabled()
+    assert not titles["Score the shown run (prompt and answer)"].isEnabled()
 
 
 def test_opening_the_menu_again_leaves_no_menus_behind(window: MainWindow) -> None:

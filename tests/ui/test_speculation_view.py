@@ -97,7 +97,7 @@ def test_a_node_reports_to_the_inspector(qtbot: QtBot, view: SpeculationView) ->
     view.strip.roundPicked.emit(0)
     with qtbot.waitSignal(view.signals.reportSelected) as signal:
         view.canvas.selection.pick(3)
-    assert signal.args[0].verdict == "Refused."
+    assert signal.args[0].verdict == "Rejected."
     with qtbot.waitSignal(view.signals.reportSelected) as signal:
         view.canvas.selection.pick(EXTRA_NODE)
     assert signal.args[0].heading == "Correction"

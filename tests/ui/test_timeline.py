@@ -125,7 +125,7 @@ def test_playing_from_the_end_begins_anew_and_ends_by_itself(timeline: Timeline,
     assert timeline.play_button.accessibleName() == "Pause"
     qtbot.waitUntil(lambda: not timeline.replay.is_playing)
     assert player.wishes == [0, 1, 2, 3, 4]
-    assert timeline.play_button.accessibleName() == "Play the run again"
+    assert timeline.play_button.accessibleName() == "Replay the run"
 
 
 def test_space_plays_and_pauses(timeline: Timeline) -> None:
@@ -166,7 +166,7 @@ def test_step_by_step_a_press_is_a_token(timeline: Timeline) -> None:
         QTest.keyClick(timeline.sparkline, Qt.Key.Key_Space)
     assert player.wishes == [0, 1, 2, 3, 0]
     assert not timeline.replay.is_playing
-    assert timeline.play_button.accessibleName() == "One token on"
+    assert timeline.play_button.accessibleName() == "One token forward"
 
 
 def test_choosing_steps_holds_what_is_playing(timeline: Timeline) -> None:

@@ -170,7 +170,7 @@ def test_an_error_stands_in_the_window(qtbot: QtBot, window: MainWindow, engine:
     assert not banner.isVisible()
     assert run(qtbot, window).kind == "failed"
     assert banner.isVisible()
-    assert (banner.title.text(), banner.cause.text()) == ("The model's output is not a number", "NaN at step 5.")
+    assert (banner.title.text(), banner.cause.text()) == ("The model's output is invalid", "NaN at step 5.")
     assert not banner.details.isVisible()
     banner.details_button.click()
     assert banner.details.isVisible()
@@ -217,7 +217,7 @@ def test_unreadable_setting_is_refused_before_it_runs(window: MainWindow, engine
     find(window, QPlainTextEdit, "param.bad_words_ids").setPlainText("[[1, 2")
     window.parts.runs.run()
     assert window.parts.centre.error_banner.isVisible()
-    assert "Never write" in window.parts.centre.error_banner.cause.text()
+    assert "Banned phrases" in window.parts.centre.error_banner.cause.text()
     assert engine.runs == []
 
 

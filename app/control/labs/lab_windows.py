@@ -1,4 +1,4 @@
-"""The labs' rooms, each made when it is first asked for."""
+"""The lab windows, each created on first use."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     Room = PreferenceLabDialog | ScaleView | SpeedLabDialog
 
 SCALE, PREFERENCE, SPEED = "scale", "preference", "speed"
-"""The rooms' names."""
+"""Names of the labs."""
 
 
 class LabJobs:
-    """What the labs have under way: it outlives their rooms, and is made with the first of them."""
+    """The running jobs of the labs. They outlive the lab windows and are created on first use."""
 
     def __init__(self, data: Callable[[], Path]) -> None:
-        """`data()`: where the user's data lies."""
+        """`data()` returns the user's data folder."""
         self._data = data
         self._preference: PreferenceJobs | None = None
         self._speed: SpeedJobs | None = None
         self._scale: ScaleJobs | None = None
 
     def preference(self) -> PreferenceJobs:
-        """That of the preference lab."""
+        """Return the jobs of the preference lab."""
         if self._preference is None:
             from app.session.lab_jobs import PreferenceJobs
 
@@ -42,7 +42,7 @@ class LabJobs:
         return self._preference
 
     def scale(self) -> ScaleJobs:
-        """That of the Scale lab."""
+        """Return the jobs of the Scale lab."""
         if self._scale is None:
             from app.session.lab_jobs import ScaleJobs
 
@@ -50,7 +50,7 @@ class LabJobs:
         return self._scale
 
     def speed(self) -> SpeedJobs:
-        """That of the Speed lab."""
+        """Return the jobs of the Speed lab."""
         if self._speed is None:
             from app.session.lab_jobs import SpeedJobs
 
@@ -58,17 +58,17 @@ class LabJobs:
         return self._speed
 
     def stop_all(self) -> None:
-        """The window closes: trainings stop, and can be gone on with; what is measured ends."""
+        """Stop everything when the window closes; trainings can be resumed."""
         for work in (self._preference, self._scale, self._speed):
             if work is not None:
                 work.stop_and_wait()
 
 
 class LabWindows(QObject):
-    """Opens the rooms beside the window that `over` lies in, each once; they follow its theme and depth of words."""
+    """Opens each lab window once, above the window of `over`; they follow its theme and explanation level."""
 
     def __init__(self, over: QWidget, makers: Mapping[str, Callable[[QWidget], Room]]) -> None:
-        """`makers`: how the room of each name is made above a window."""
+        """`makers` creates the lab window of each name above a window."""
         super().__init__(over)
         self._over, self._makers = over, makers
         self._theme: Theme | None = None
@@ -76,39 +76,39 @@ class LabWindows(QObject):
 
     @Slot()
     def open_scale(self) -> None:
-        """The Scale lab."""
+        """Open the Scale lab."""
         self._show(SCALE)
 
     @Slot()
     def open_preference(self) -> PreferenceLabDialog:
-        """The Preference lab."""
+        """Open the Preference lab."""
         return cast("PreferenceLabDialog", self._show(PREFERENCE))
 
     @Slot()
     def open_speed(self) -> None:
-        """The Speed lab."""
+        """Open the Speed lab."""
         self._show(SPEED)
 
     @property
     def open_names(self) -> tuple[str, ...]:
-        """The rooms that are open, by their names."""
+        """The names of the open labs."""
         return tuple(self._windows)
 
     def reopen(self, names: Sequence[str]) -> None:
-        """Rooms that were open, as they are when they are opened."""
+        """Reopen labs that were open before."""
         for name in names:
             self._show(name)
 
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes, of what is open and of what will be."""
+        """Set colours and sizes of the labs."""
         self._theme = theme
         for room in self._windows.values():
             room.set_theme(theme)
 
     @Slot()
     def words_changed(self) -> None:
-        """Another depth of words."""
+        """Update the texts after a change of the explanation level."""
         for room in self._windows.values():
             room.words_changed()
 

@@ -1,4 +1,4 @@
-"""The preference lab's room in step with what is trained: starts and stops, keeps rankings, lists the tuned model."""
+"""Preference lab controller: starts and stops training, saves rankings, lists the tuned model."""
 
 from __future__ import annotations
 
@@ -27,14 +27,16 @@ if TYPE_CHECKING:
 
 
 class SavedRankings:
-    """Everything raises PreferenceError for what is no ranking, StorageError and OSError where the disk refuses."""
+    """Saved rankings. All methods raise PreferenceError for invalid rankings and StorageError or OSError on disk
+    errors.
+    """
 
     def __init__(self, history: History, file: Path) -> None:
-        """`file`: JSON lines, all that a training reads; what stands in it from before is taken over."""
+        """`file`: JSON lines read by training; rankings already in it are imported."""
         self._history, self._file = history, file
 
     def all(self) -> list[labs.preference.Ranking]:
-        """In the order in which they were made."""
+        """Return all rankings, oldest first."""
         saved = self._history.query_or_raise(
             lambda store: store.rankings.all(parse_ranking), list[labs.preference.Ranking]()
         )
@@ -45,7 +47,7 @@ class SavedRankings:
         return earlier
 
     def add(self, rankings: Sequence[labs.preference.Ranking]) -> None:
-        """Keep these as well; in the file alone while the history cannot be used."""
+        """Add rankings; to the file alone if the history is unavailable."""
         before = self.all()
         self._append(rankings)
         labs.preference.write_rankings(self._file, [*before, *rankings])
@@ -56,15 +58,15 @@ class SavedRankings:
 
 
 def parse_ranking(values: dict[str, Any]) -> labs.preference.Ranking:
-    """The ranking that was kept so. Raises ValueError for what is none."""
+    """Parse a saved ranking. Raises ValueError if it is invalid."""
     try:
         return labs.preference.Ranking(values["prompt"], tuple(values["completions"]), tuple(values["ranks"]))
     except (KeyError, TypeError, DecodescopeError) as error:
-        raise ValueError(tr("a ranking in it cannot be read: {error}").format(error=error)) from error
+        raise ValueError(tr("a saved ranking is invalid: {error}").format(error=error)) from error
 
 
 class PreferenceController(QObject):
-    """One opening of the room; goes with it."""
+    """Controls one lab window; deleted with it."""
 
     def __init__(self, window: QWidget, work: PreferenceJobs, model: ModelChoice, history: History) -> None:
         self.lab = PreferenceLabDialog(window)
@@ -100,7 +102,7 @@ class PreferenceController(QObject):
             self.lab.view.show_error(request.task, error)
         elif request.task in ("sft", "ppo") and request.task in self._work.finished_tasks:
             self._model.add_folder(str(self._work.folder_of(request.task)), select=False)
-            announce(self.lab, tr("The training is done."))
+            announce(self.lab, tr("Training finished."))
 
     def _show_state(self) -> None:
         request = self._work.current_request
@@ -109,7 +111,7 @@ class PreferenceController(QObject):
 
     @Slot()
     def _use_tuned_model(self) -> None:
-        """The tuned model is chosen in the window."""
+        """Select the tuned model in the main window."""
         self._model.choose(str(self._work.folder_of("ppo")))
 
     @Slot(str, object)
@@ -131,15 +133,15 @@ class PreferenceController(QObject):
     @Slot()
     def _choose_path(self) -> None:
         kinds = tr("JSON lines (*.jsonl)")
-        open_save_dialog(self.lab, tr("Export the pairs"), "pairs.jsonl", kinds, self._export)
+        open_save_dialog(self.lab, tr("Export pairs"), "pairs.jsonl", kinds, self._export)
 
     @Slot(str)
     def _export(self, path: str) -> None:
         try:
             count = labs.preference.write_pairs(path, self._rankings.all())
             message = trn(
-                "{count} pair written to {path}, as TRL reads it.",
-                "{count} pairs written to {path}, as TRL reads them.",
+                "{count} pair written to {path}, ready for TRL.",
+                "{count} pairs written to {path}, ready for TRL.",
                 count,
             ).format(count=count, path=path)
         except (DecodescopeError, OSError) as error:

@@ -1,4 +1,4 @@
-"""The Scale lab's room in step with what its pages run."""
+"""Scale lab controller."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from app.views.labs.scale.window import ScaleView
 
 
 class ScaleController(QObject):
-    """One opening of the room. What is under way ends when somebody closes it; when it is made anew, in another
-    language, it shows again what was run, and what goes on."""
+    """Controls one lab window. Closing it stops running jobs; a window rebuilt in another language shows past and
+    running jobs again.
+    """
 
     def __init__(self, window: QWidget, work: ScaleJobs) -> None:
         self.lab = ScaleView(window)

@@ -1,4 +1,4 @@
-"""The Speed lab's room in step with what is measured: starts and stops it; and what is taken along of it."""
+"""Speed lab controller: starts and stops measurements and exports the results."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ NAME = "speed"
 
 
 class SpeedController(QObject):
-    """One opening of the room. What is under way ends when somebody closes it, and goes on when it is made anew in
-    another language; what was measured stays with `work`."""
+    """Controls one lab window. Closing it stops a running measurement; a rebuilt window in another language continues
+    it. Results stay in `work`.
+    """
 
     def __init__(self, window: QWidget, work: SpeedJobs, model: ModelChoice, loading: ModelLoadController) -> None:
         self.lab = SpeedLabDialog(window)
@@ -41,7 +42,7 @@ class SpeedController(QObject):
 
     @Slot()
     def _list(self) -> None:
-        """Models of this disk that text alone runs, the window's own first."""
+        """List the local models that run on text alone, the selected model first."""
         entries = [entry for entry in self._model.entries if _can_be_measured(entry)]
         self._view.models_changed(sorted(entries, key=lambda entry: entry.name != self._model.name))
 
@@ -61,11 +62,11 @@ class SpeedController(QObject):
     @Slot()
     def _on_ended(self) -> None:
         error = self._work.speeds.error
-        announce(self.lab, error.cause if error is not None else tr("The measurement has ended."))
+        announce(self.lab, error.cause if error is not None else tr("Measurement finished."))
 
 
 class SpeedExport(QObject):
-    """What one opening of the room shows, offered for taking along: as files, by the clipboard."""
+    """Exports the results of one lab window, as files or to the clipboard."""
 
     def __init__(self, lab: SpeedLabDialog, work: SpeedJobs, export: ExportController) -> None:
         super().__init__(lab)

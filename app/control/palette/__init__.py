@@ -1,4 +1,4 @@
-"""The command palette: everything that can be done or gone to, found by the beginnings of words.
+"""Command palette: every action, setting, view and run, found by word prefixes.
 
-`sources/` holds a file for each kind of thing; a new file is a new kind, and nothing else has to be touched.
+`sources/` contains a file for each kind of entry; a new file adds a new kind.
 """

@@ -1,6 +1,6 @@
-"""Opens the palette, fills it with what can be done now, and does what is chosen.
+"""Command palette controller: opens it, collects the entries and runs the selected one.
 
-Nothing of it is made, and no source asked, before it is first opened.
+Nothing is created and no source is loaded before it is first opened.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from app.panels.palette.command_palette import CommandPalette, PaletteRow
 
 MAX_RECENT = 12
-"""Entries that are remembered as used lately."""
+"""Maximum number of recently used entries."""
 
 
 class PaletteController(QObject):
-    """Lies over `body`, all that the window holds."""
+    """Shows the palette over `body`, the content of the window."""
 
     def __init__(self, body: QWidget, habits: UsageSection) -> None:
         super().__init__(body)
@@ -36,15 +36,15 @@ class PaletteController(QObject):
         self._results: Sequence[RankedEntry] = ()
         self._previous_focus: QWidget | None = None
         self.panel: CommandPalette | None = None
-        """None until it is first wanted."""
+        """None until first opened."""
 
     def set_context(self, make_context: Callable[[], PaletteContext]) -> None:
-        """The parts that entries act on; asked for once, when the palette is first opened."""
+        """Set the function that creates the context; called once, on first opening."""
         self._make_context = make_context
 
     @Slot()
     def open(self) -> None:
-        """Show it with everything that can be done now; a second time closes it."""
+        """Open the palette with all entries, or close it if it is open."""
         if self.panel is not None and self.panel.isVisible():
             self.close()
             return
@@ -55,7 +55,7 @@ class PaletteController(QObject):
         self._search("")
 
     def gather(self) -> list[PaletteEntry]:
-        """Every entry there is now, from all sources."""
+        """Collect the current entries of all sources."""
         from app.control.palette.search import with_synonyms
         from app.control.palette.sources import sources
 
@@ -68,7 +68,7 @@ class PaletteController(QObject):
 
     @Slot()
     def close(self) -> None:
-        """Hide it; the cursor is where it was."""
+        """Hide the palette and restore the focus."""
         if self.panel is not None:
             self.panel.hide()
         if self._previous_focus is not None and self._previous_focus.isVisible():
@@ -77,7 +77,7 @@ class PaletteController(QObject):
 
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes, now or once it is there."""
+        """Set colours and sizes, now or when the panel is created."""
         self._theme = theme
         if self.panel is not None:
             self.panel.set_theme(theme)
@@ -92,7 +92,7 @@ class PaletteController(QObject):
 
     @Slot(int)
     def _run_entry(self, index: int) -> None:
-        """Do what stands in that row; where it cannot be done, its reason is said and the palette stays."""
+        """Run the entry in that row; keep the palette open if it is unavailable."""
         entry = self._results[index].entry
         if entry.reason:
             return

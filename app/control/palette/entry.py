@@ -1,4 +1,4 @@
-"""What the palette lists and what it reaches: an entry, a source of entries, the parts that entries act on."""
+"""Palette entries, sources of entries, and the context in which entries run."""
 
 from __future__ import annotations
 
@@ -25,38 +25,38 @@ from resources.language import tr
 
 @dataclass(frozen=True, slots=True)
 class PaletteEntry:
-    """One thing that can be done. `key` is what it is remembered by."""
+    """A palette entry. `key` identifies it among the recently used ones."""
 
     key: str
     title: str
-    """In the language of now."""
+    """Translated title."""
     kind: str
-    """What kind of thing it is, in the language of now."""
+    """Translated kind, such as "Action"."""
     run: Callable[[], object]
     aliases: tuple[str, ...] = ()
-    """Other words it is found by: its English title, the name that the command line has for it."""
+    """Other search words: the English title, the name on the command line."""
     shortcut: str = ""
     about: str = ""
-    """A sentence on it."""
+    """A one-sentence description."""
     penalty: float = 0.0
-    """By how much (in the scores of `finding`) it comes behind what is found equally well."""
+    """Score penalty, on the scale of `search`."""
     reason: str = ""
-    """Why it cannot be done now; empty where it can."""
+    """Why it is unavailable; empty if it is available."""
 
 
 class PaletteAppearance(Protocol):
-    """What changes how the window looks."""
+    """Changes the appearance of the window."""
 
     def set_theme(self, name: str) -> None:
-        """Change to a theme by its name."""
+        """Set the theme by name."""
 
     def set_font_scale(self, scale: float) -> None:
-        """Change the text size; 1.0 is 100 %."""
+        """Set the text scale; 1.0 is 100 %."""
 
 
 @dataclass(frozen=True, slots=True)
 class PaletteContext:
-    """The parts that entries speak of and act on."""
+    """The parts of the window that entries use."""
 
     window: QWidget
     toolbar: Toolbar
@@ -75,20 +75,20 @@ class PaletteContext:
     start_tour: Callable[[str], object]
     open_term: Callable[[str], object]
     branch_reason: Callable[[], str]
-    """Why the picked token cannot be replaced; empty where it can."""
+    """Why the selected token cannot be replaced; empty if it can."""
 
 
 @dataclass(frozen=True, slots=True)
 class PaletteSource:
-    """One kind of entries; asked whenever the palette opens."""
+    """A kind of entries, collected whenever the palette opens."""
 
     order: int
-    """Its place in the list: where two are found equally well, the lower one comes first."""
+    """Position in the list: on equal scores the lower one comes first."""
     entries: Callable[[PaletteContext], Iterable[PaletteEntry]]
 
 
 def unavailable_reason(name: str, context: PaletteContext) -> str:
-    """A sentence; empty where the command can be used."""
+    """Return a sentence; empty if the command is available."""
     why_not = _REASONS.get(name)
     return why_not(context) if why_not is not None else ""
 
@@ -99,48 +99,48 @@ def _escape(context: PaletteContext) -> str:
     return (
         ""
         if context.session.busy or is_open or context.is_presenting()
-        else tr("No run is under way, and no message is open.")
+        else tr("No run is in progress and no message is open.")
     )
 
 
 def _back(context: PaletteContext) -> str:
     if text_editing.can_apply("undo"):
         return ""
-    return "" if context.run_navigation.can_go_back else tr("There is no earlier run, or one is under way.")
+    return "" if context.run_navigation.can_go_back else tr("There is no earlier run, or a run is in progress.")
 
 
 def _forward(context: PaletteContext) -> str:
     if text_editing.can_apply("redo"):
         return ""
-    return "" if context.run_navigation.can_go_forward else tr("There is no later run, or one is under way.")
+    return "" if context.run_navigation.can_go_forward else tr("There is no later run, or a run is in progress.")
 
 
 def _used_settings(context: PaletteContext) -> str:
-    return "" if context.session.run is not None else tr("Nothing has been run yet.")
+    return "" if context.session.run is not None else tr("No run yet.")
 
 
 def _larger(context: PaletteContext) -> str:
-    return "" if context.appearance.font_scale < MAX_SCALE else tr("The text is as large as it gets.")
+    return "" if context.appearance.font_scale < MAX_SCALE else tr("The text is at its maximum size.")
 
 
 def _smaller(context: PaletteContext) -> str:
-    return "" if context.appearance.font_scale > MIN_SCALE else tr("The text is as small as it gets.")
+    return "" if context.appearance.font_scale > MIN_SCALE else tr("The text is at its minimum size.")
 
 
 def _normal(context: PaletteContext) -> str:
-    return "" if context.appearance.font_scale != 1.0 else tr("The text has that size now.")
+    return "" if context.appearance.font_scale != 1.0 else tr("The text already has this size.")
 
 
 def _depth(depth: str, context: PaletteContext) -> str:
-    return tr("These are the words now.") if context.appearance.depth == depth else ""
+    return tr("This level is already active.") if context.appearance.depth == depth else ""
 
 
 def _language(language: str, context: PaletteContext) -> str:
-    return tr("This is the language now.") if context.appearance.language == language else ""
+    return tr("This language is already active.") if context.appearance.language == language else ""
 
 
 def _edit(name: str, _context: PaletteContext) -> str:
-    return "" if text_editing.can_apply(name) else tr("The cursor is in no text field that allows it.")
+    return "" if text_editing.can_apply(name) else tr("The focused field does not allow this.")
 
 
 def _copy(_context: PaletteContext) -> str:

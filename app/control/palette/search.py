@@ -1,8 +1,8 @@
-"""Matching what is typed with the name of an entry, by the beginnings of words.
+"""Matches the query with the name of an entry by word prefixes.
 
-Each word of the query must be the whole name, the beginning of the name, the beginning of one of its words, its
-initials, or a part of it; the quality decides on the score. Letters that are only scattered over a name are no match.
-Signs between letters do not matter: "top p", "topp" and "top-p" find "Top-p". Each Chinese character begins a word.
+Each word of the query must be the whole name, a prefix of the name, a prefix of one of its words, its initials, or a
+substring; the kind of match decides the score. Scattered letters do not match. Punctuation is ignored: "top p", "topp"
+and "top-p" find "Top-p". Each Chinese character starts a word.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from resources.language import LANGUAGES, translate_to
 
 EXACT, PREFIX, WORD, INITIALS, SUBSTRING = 1000.0, 800.0, 600.0, 450.0, 300.0
 LENGTH = 0.5
-"""Subtracted for each letter of the name, 100 at most: of two that fit equally well, the shorter one comes first."""
+"""Penalty per letter of the name, up to 100 letters: on equal matches the shorter name comes first."""
 FUZZY = 100.0
-"""The score where a word is only close to one of the name."""
+"""Score of a match with a spelling mistake."""
 _MAX_LENGTH = 100
 
 
 class TitleMatch(NamedTuple):
-    """How well a name fits, and which of its letters were found."""
+    """Score of a match and the positions of the matched letters."""
 
     score: float
     positions: tuple[int, ...]
 
 
 class _NormalizedName(NamedTuple):
-    """A name prepared for matching: letters and digits only, in lower case."""
+    """A name normalized for matching: only letters and digits, in lower case."""
 
     letters: str
     positions: tuple[int, ...]
-    """The place of each of `letters` in the name."""
+    """Position of each of `letters` in the name."""
     starts: tuple[int, ...]
-    """Indexes into `letters` at which a word begins."""
+    """Indices into `letters` where a word starts."""
     initials: str
 
 
 def match(query: str, text: str) -> TitleMatch | None:
-    """How `text` fits every word of `query`; None where one of them does not fit."""
+    """Match `text` with every word of `query`; return None if one does not match."""
     words = query.split()
     name = _normalize(text)
     typed = _letters(query)
@@ -73,9 +73,9 @@ def match(query: str, text: str) -> TitleMatch | None:
 
 
 def match_fuzzy(query: str, text: str) -> TitleMatch | None:
-    """The same for words that may be mistyped: one letter wrong, missing, too many or swapped with the next one.
+    """Match with typing mistakes: one letter wrong, missing, extra, or swapped with the next.
 
-    For a search that finds nothing otherwise.
+    Used if the exact search has no results.
     """
     words = [letters for word in query.split() if (letters := _letters(word))]
     name = _normalize(text)
@@ -124,7 +124,7 @@ def _normalize(text: str) -> _NormalizedName:
 
 
 def _is_joined(before: str, letter: str) -> bool:
-    """Whether a letter continues the word of the letter before it; a Chinese character begins a word."""
+    """Return whether a letter continues the word of the previous letter; a Chinese character starts a word."""
     return not (_is_ideograph(letter) or _is_ideograph(before))
 
 
@@ -133,14 +133,14 @@ def _is_ideograph(letter: str) -> bool:
 
 
 def _is_close(word: str, part: str) -> bool:
-    """Whether one edit makes `part`, or its beginning, of a word of at least four letters."""
+    """Return whether `part` or its beginning is one edit away from a word of at least four letters."""
     if len(word) < 4:
         return False
     return any(_one_edit(word, part[:length]) for length in (len(word) - 1, len(word), len(word) + 1))
 
 
 def _one_edit(one: str, other: str) -> bool:
-    """Whether the two differ by one letter wrong, missing, too many, or by two neighbours swapped."""
+    """Return whether the two differ by one wrong, missing or extra letter, or by two swapped neighbours."""
     start = 0
     while start < min(len(one), len(other)) and one[start] == other[start]:
         start += 1
@@ -150,26 +150,25 @@ def _one_edit(one: str, other: str) -> bool:
 
 
 SYNONYM, EXACT_SYNONYM = 500.0, 700.0
-"""The score of an entry that is found by another name than its title: by the beginning of one of its words, or by the
-whole of it."""
+"""Scores of entries found by a synonym: by the prefix of one of its words, or by the whole synonym."""
 RECENTLY_USED, UNAVAILABLE = 40.0, 150.0
-"""Scores for what was used lately, and against what cannot be done now."""
+"""Score bonus for recent use, and penalty for unavailable entries."""
 MAX_ROWS = 200
-"""Rows that are worth showing."""
+"""Maximum number of rows."""
 
 
 Matcher = Callable[[str, str], TitleMatch | None]
 
 
 class RankedEntry(NamedTuple):
-    """An entry, and which letters of its title were typed."""
+    """An entry and the positions of the matched letters in its title."""
 
     entry: PaletteEntry
     positions: tuple[int, ...] = ()
 
 
 def rank_entries(entries: Sequence[PaletteEntry], query: str, recent: Sequence[str]) -> list[RankedEntry]:
-    """The entries that fit `query`, the best first; `recent` are the keys of those used last, the latest first."""
+    """Return the entries that match `query`, best first; `recent`: keys of recently used entries, latest first."""
     if not query.split():
         recent_index = {key: index for index, key in enumerate(recent)}
         return [
@@ -189,7 +188,7 @@ def _score(entry: PaletteEntry, best: TitleMatch, recent: Sequence[str]) -> floa
 
 
 def _best(query: str, entry: PaletteEntry, matcher: Matcher) -> TitleMatch | None:
-    """The better of the matches by the title and by the other names, whose letters are not to be seen."""
+    """Return the best match by title or synonym; letters of synonyms are not highlighted."""
     own = matcher(query, entry.title)
     if own is not None and own.score > EXACT_SYNONYM:
         return own
@@ -200,7 +199,7 @@ def _best(query: str, entry: PaletteEntry, matcher: Matcher) -> TitleMatch | Non
 
 
 def _by_synonym(title_match: TitleMatch) -> TitleMatch:
-    """The match by another name: it counts less than one by the title."""
+    """Convert a match by a synonym: it scores lower than a match by the title."""
     if title_match.score > PREFIX:
         return TitleMatch(EXACT_SYNONYM - (EXACT - title_match.score), ())
     if title_match.score > SUBSTRING:
@@ -209,7 +208,7 @@ def _by_synonym(title_match: TitleMatch) -> TitleMatch:
 
 
 def _match_across_names(query: str, entry: PaletteEntry, matcher: Matcher) -> TitleMatch | None:
-    """A query of several words of which each is found in the title or in one of the other names."""
+    """Match a query whose words are found in the title and synonyms together."""
     words = query.split()
     if len(words) < 2:
         return None
@@ -223,7 +222,7 @@ def _match_across_names(query: str, entry: PaletteEntry, matcher: Matcher) -> Ti
 
 
 def with_synonyms(entry: PaletteEntry) -> PaletteEntry:
-    """The entry, found by its synonyms and by its names in the other languages too."""
+    """Return the entry with its synonyms and its names in the other languages."""
     names = (entry.title, *entry.aliases)
     foreign = (translate_to(name, code) for name in names for code in LANGUAGES)
     words = table().get(entry.key, {})
@@ -233,7 +232,7 @@ def with_synonyms(entry: PaletteEntry) -> PaletteEntry:
 
 @cache
 def table() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
-    """For each key of an entry the synonyms of each language, by the language's code."""
+    """Return the synonyms for each entry key, by language code."""
     text = resources.path("palette", "synonyms.toml").read_text(encoding="utf-8")
     codes = {"en": "en", "zh": "zh_CN"}
     return {

@@ -1,1 +1,1 @@
-"""Presenting: the shown run at its own pace, one view and one sentence at a time."""
+"""Presentation: the shown run at its own pace, with one view and one sentence at a time."""

@@ -1,4 +1,4 @@
-"""A stage that nobody sees: a run is shown on it step by step, and each step is a frame of a film."""
+"""Offscreen stage: shows a run step by step and renders each step as a frame of a film."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from app.widgets.widget_pictures import render_widget
 from resources.language import tr
 
 FIRST_MS, LAST_MS = 1500, 3000
-"""How long the prompt stands before the first step, and the end behind the last one."""
+"""Duration of the prompt before the first step, and of the end after the last one."""
 FRAME_MS = 60
-"""Milliseconds between two frames of a choice that is seen happening."""
+"""Milliseconds between two frames of an animated choice."""
 
 
 class OffscreenStage(QWidget):
-    """One view, the words below it, the light: as on the stage, of any size and theme."""
+    """A view, its caption and the spotlight as in the presentation, in any size and theme."""
 
     def __init__(self, view: str, size: QSize, theme: Theme) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class OffscreenStage(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        column.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)  # frames are of one size, whatever is said
+        column.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)  # all frames have the same size
         column.addWidget(self._view, 1)
         column.addWidget(self._caption)
         self.setStyleSheet(staged.stylesheet() + panel_stylesheet(staged) + f"Scene {{ background: {staged.window}; }}")
@@ -65,8 +65,9 @@ class OffscreenStage(QWidget):
         self._view.set_presenting(True)
 
     def frames(self, run: Run, pace: float, animated: bool) -> Iterator[Frame]:
-        """The run from its prompt to its end, `pace` tokens a second; what is seen happening takes its time from its
-        step. `run` is this scene's own: its cursor is moved."""
+        """Yield the frames of a run at `pace` tokens per second; animations are part of the duration of their step.
+        Moves the cursor of `run`.
+        """
         step = round(1000 / pace)
         moves = animated and step > DURATION
         self._spotlight.raise_()
@@ -87,7 +88,7 @@ class OffscreenStage(QWidget):
             yield self._render(LAST_MS if position == run.length else step - shown)
 
     def _animation_times(self, widget: AnimatedWidget) -> Iterator[int]:
-        """Move the clock of what is to be seen happening; it stands at its end afterwards."""
+        """Step through an animation and leave it at its end."""
         if widget.animation.state() == AnimatedWidget.STOPPED:
             return
         widget.animation.pause()
@@ -110,7 +111,7 @@ class OffscreenStage(QWidget):
         self._apply_layout()
 
     def _apply_layout(self) -> None:
-        """Let every layout have its turn: there is no event loop between two frames."""
+        """Process layout requests, as no event loop runs between two frames."""
         for part in (self, *self.findChildren(QWidget)):
             QCoreApplication.sendPostedEvents(part, QEvent.Type.LayoutRequest)
 
@@ -120,29 +121,28 @@ class OffscreenStage(QWidget):
 
 
 MAX_STEPS = 2000
-"""Steps of a run that becomes a film."""
+"""Maximum number of steps in a film."""
 
 
 class FilmSettings(NamedTuple):
-    """What is to be filmed, and how."""
+    """Settings of a film."""
 
     path: Path
     view: str
     size: QSize
-    """Pixels."""
+    """In pixels."""
     theme: Theme
     pace: float
-    """Tokens a second."""
+    """Tokens per second."""
     animated: bool
 
 
 def render_film(run: Run, order: FilmSettings) -> Generator[int]:
-    """Write it, and tell of every step that is done. Raises OSError or FilmError; where it does, or is closed before
-    its end, nothing is left."""
+    """Render the film and yield after every step. Raises OSError or FilmError; an incomplete file is deleted."""
     if not run.length:
-        raise FilmError(tr("There is no run to be filmed: write something first."))
+        raise FilmError(tr("There is no run to record. Run something first."))
     if run.length > MAX_STEPS:
-        text = tr("A film has at most {most:,} steps; this run has {count:,}.")
+        text = tr("A recording can have at most {most:,} steps; this run has {count:,}.")
         raise FilmError(text.format(most=MAX_STEPS, count=run.length))
     run_copy, out = _copy_run(run), Film(order.path)
     scene = OffscreenStage(order.view, order.size, order.theme)
@@ -161,7 +161,7 @@ def render_film(run: Run, order: FilmSettings) -> Generator[int]:
 
 
 def _copy_run(run: Run) -> Run:
-    """The same events with a cursor of its own; the text that is shown."""
+    """Return a copy of the run with its own cursor and the same shown text."""
     copy = Run(run.request)
     copy.apply(run.events)
     copy.outcome = run.outcome
@@ -170,8 +170,9 @@ def _copy_run(run: Run) -> Run:
 
 
 class FilmJob(QObject):
-    """Films while there is nothing else to do; `progressed(steps done)`, `ended(what went wrong)`: empty where nothing
-    did, and where it was cancelled."""
+    """Renders a film when the event loop is idle. `progressed(steps done)`, `ended(problem)`: empty on success and
+    after cancelling.
+    """
 
     progressed = Signal(int)
     ended = Signal(str)
@@ -185,7 +186,7 @@ class FilmJob(QObject):
 
     @Slot()
     def cancel(self) -> None:
-        """Leave it, and leave nothing behind."""
+        """Cancel and delete the incomplete file."""
         if self._timer.isActive():
             self._timer.stop()
             self._steps.close()
@@ -209,16 +210,16 @@ class FilmJob(QObject):
 
 
 def failure_text(error: OSError | FilmError, path: Path) -> str:
-    """Why there is no film, and what can be done."""
+    """Return why there is no film, and the remedy."""
     if isinstance(error, FilmError):
         return str(error)
-    cause = error.strerror or tr("it cannot be written")
-    text = tr("{path} was not saved: {cause}. Choose a folder you may write to.")
+    cause = error.strerror or tr("writing failed")
+    text = tr("{path} was not saved: {cause}. Choose a folder you can write to.")
     return text.format(path=path, cause=cause)
 
 
 class DemoRecorder(QObject):
-    """One film at a time; `saved(where)` when it is there."""
+    """Records one film at a time. `saved(path)`: the film was saved."""
 
     saved = Signal(str)
 
@@ -230,11 +231,11 @@ class DemoRecorder(QObject):
         self.progress: QProgressDialog | None = None
 
     def open_dialog(self) -> None:
-        """Ask how it is to be."""
+        """Open the dialog with the options."""
         run = self._session.run
         if run is None or not run.length:
-            title = tr("There is nothing to film yet")
-            self._messages.show_notice(tr("Write something first: a demo shows the run that is shown."), title)
+            title = tr("Nothing to record yet")
+            self._messages.show_notice(tr("Run something first: a demo shows the current run."), title)
             return
         dialog = DemoDialog(run.length, self._window)
         dialog.chosen.connect(self._choose_path)
@@ -247,10 +248,10 @@ class DemoRecorder(QObject):
     @Slot(object)
     def _choose_path(self, demo: DemoOptions) -> None:
         files = f"{tr(KINDS[demo.kind].title)} (*.{demo.kind})"
-        open_save_dialog(self._centre, tr("Save the demo"), f"demo.{demo.kind}", files, partial(self.record, demo))
+        open_save_dialog(self._centre, tr("Save demo"), f"demo.{demo.kind}", files, partial(self.record, demo))
 
     def record(self, demo: DemoOptions, path: str) -> None:
-        """Film the shown run in the view in front."""
+        """Record the shown run in the front view."""
         run = self._session.run
         if run is None or self.film_job is not None:
             return
@@ -259,9 +260,9 @@ class DemoRecorder(QObject):
         order = FilmSettings(
             Path(path), view, demo.size, theme, demo.tokens_per_second, self._appearance.should_animate()
         )
-        label = as_plain_text(tr("Filming {name}…").format(name=Path(path).name))
+        label = as_plain_text(tr("Recording {name}…").format(name=Path(path).name))
         self.progress = QProgressDialog(label, tr("Cancel"), 0, run.length, self._window)
-        self.progress.setWindowTitle(tr("Record a demo"))
+        self.progress.setWindowTitle(tr("Record demo"))
         self.progress.setWindowModality(Qt.WindowModality.WindowModal)
         self.progress.setMinimumDuration(0)
         self.progress.setAutoClose(False)
@@ -279,12 +280,12 @@ class DemoRecorder(QObject):
             self.progress.deleteLater()
         self.film_job, self.progress = None, None
         if problem:
-            self._messages.show_notice(problem, tr("The demo was not saved"))
+            self._messages.show_notice(problem, tr("Demo not saved"))
         elif path.exists():
             self.saved.emit(str(path))
-            self._messages.show_notice(str(path), tr("The demo is saved"))
+            self._messages.show_notice(str(path), tr("Demo saved"))
 
 
 def output_path(order: FilmSettings) -> Path:
-    """Where it will be: pictures for every step lie in a folder."""
+    """Return the output path: a folder for a sequence of pictures."""
     return order.path.with_suffix("") if order.path.suffix.lower() == f".{PNGS}" else order.path

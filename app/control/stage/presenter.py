@@ -1,4 +1,4 @@
-"""The presenter: the shown run step by step, in one view and one sentence, under a spotlight."""
+"""Presenter: shows the run step by step in one view, with one sentence and a spotlight."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from core.events import TokenChosen
 from resources.language import tr, trn
 
 PACES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""Tokens a second."""
+"""Tokens per second."""
 DEFAULT_PACE = 1.0
 
 
 class Playback(Replay):
-    """A replay at one of `PACES` that waits for tokens which are not written yet."""
+    """A replay at one of `PACES` that waits for tokens still to be generated."""
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
@@ -36,18 +36,18 @@ class Playback(Replay):
         self.set_pace(DEFAULT_PACE)
 
     def set_pace(self, pace: float) -> None:
-        """So many tokens a second, one of `PACES`."""
+        """Set the pace in tokens per second, one of `PACES`."""
         self.pace = pace
         self.set_speed(pace / TOKENS_PER_SECOND)
 
     def change_pace(self, steps: int) -> None:
-        """So many paces faster, or slower, as far as they go."""
+        """Change the pace by a number of steps within `PACES`."""
         index = min(max(PACES.index(self.pace) + steps, 0), len(PACES) - 1)
         self.set_pace(PACES[index])
 
     @Slot()
     def play(self) -> None:
-        """Let the cursor run to the end; from the start again where an ended run is there already."""
+        """Play to the end; restart a finished run that is at its end."""
         run = self.run
         if run is None or not (run.length or is_growing(run)):
             return
@@ -65,23 +65,25 @@ class Playback(Replay):
 
 
 def is_growing(run: Run) -> bool:
-    """Whether more may come."""
+    """Return whether more tokens may follow."""
     return run.outcome is None and run.finished is None
 
 
 class Presenter(QObject):
-    """Keeps view, words and light in step with the cursor, which it moves. `updated` once they have followed."""
+    """Keeps view, caption and spotlight in sync with the cursor and moves the cursor. `updated` is emitted after each
+    update.
+    """
 
     updated = Signal()
     soundTriggered = Signal(str)
-    """A step has been shown that has a sound: accepted, refused, finished."""
+    """A step with a sound was shown: accepted, refused, finished."""
     runRequested = Signal()
-    """There is nothing to play: something is to be written."""
+    """There is nothing to play: start a run."""
 
     def __init__(
         self, session: Session, centre: Centre, appearance: WindowAppearance, is_tour_playing: Callable[[], bool]
     ) -> None:
-        """`is_tour_playing()`: whether a tour moves the cursor now, and says what there is to say."""
+        """`is_tour_playing()`: whether a tour controls cursor and caption now."""
         super().__init__(centre)
         self._session, self._centre, self._appearance, self._is_tour_playing = (
             session,
@@ -95,7 +97,7 @@ class Presenter(QObject):
         self.spotlight.target_rect = self._spotlight_rect
         self.choices = ChoiceDisplay(self.caption.middle, theme)
         self._last_shown: tuple[Run | None, int] = (None, 0)
-        """The run and the place that were told of last."""
+        """The run and position shown last."""
         self._update_timer = QTimer(self, singleShot=True, interval=0)
         self._update_timer.timeout.connect(self.update_stage)
         self._saved_cursor: tuple[Run, int] | None = None
@@ -115,25 +117,25 @@ class Presenter(QObject):
 
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Set colours and sizes."""
         self.caption.set_theme(theme)
         self.choices.set_theme(theme)
         self.spotlight.set_theme(theme)
 
     @property
     def next_caption(self) -> TokenCaption | None:
-        """What comes next; None at the end."""
+        """Caption of the next token; None at the end."""
         return next_caption(self._session.run)
 
     @property
     def view_title(self) -> str:
-        """The title of the view that is seen."""
+        """Title of the shown view."""
         return self._centre.columns[0].current_title
 
-    # On and off the stage
+    # Start and end
 
     def begin(self) -> None:
-        """Present the shown run from where its cursor stands; one that is being written, from its first token."""
+        """Present the shown run from its cursor, or from its first token if it is still being generated."""
         run = self._session.run
         self.is_on, self.playback.run = True, run
         self._saved_cursor = (run, run.cursor) if run is not None and not run.is_following else None
@@ -148,7 +150,7 @@ class Presenter(QObject):
         self.update_stage()
 
     def end(self) -> None:
-        """Everything as it was, the cursor too."""
+        """Restore the views and the cursor."""
         self.playback.pause()
         self.is_on = False
         self.caption.hide()
@@ -161,11 +163,11 @@ class Presenter(QObject):
             )
             self._session.move_cursor(cursor)
 
-    # Playing
+    # Playback
 
     @Slot()
     def toggle(self) -> None:
-        """Play or pause; write something where there is nothing to play."""
+        """Play or pause; start a run if there is none."""
         if self._session.run is None:
             self.runRequested.emit()
         else:
@@ -173,7 +175,7 @@ class Presenter(QObject):
 
     @Slot(int)
     def go_to(self, count: int) -> None:
-        """Draw so many tokens, and stay there however the run grows."""
+        """Show `count` tokens and stay there while the run grows."""
         run = self._session.run
         if run is not None:
             self._session.select_token(None)
@@ -181,17 +183,17 @@ class Presenter(QObject):
             run.stop_following()
 
     def step(self, by: int) -> None:
-        """So many tokens on, or back, and hold there."""
+        """Move by a number of tokens and pause there."""
         self.playback.step(by)
 
     def change_pace(self, by: int) -> None:
-        """Faster or slower."""
+        """Change the pace."""
         self.playback.change_pace(by)
         self.update_stage()
 
     @Slot(object)
     def _on_started(self, run: Run) -> None:
-        """It is followed at the stage's own pace from its first token; nothing waits for that."""
+        """Follow a new run from its first token at the pace of the presentation."""
         self.playback.pause()
         self.playback.run, self._saved_cursor = run, None
         if self.is_on and not self._is_tour_playing():
@@ -210,17 +212,17 @@ class Presenter(QObject):
         self.caption.reset_height()
         self._schedule_update()
 
-    # Words and light
+    # Caption and spotlight
 
     @Slot()
     def _schedule_update(self) -> None:
-        """Once the views have drawn what has changed."""
+        """Update after the views were drawn."""
         if self.is_on:
             self._update_timer.start()
 
     @Slot()
     def update_stage(self) -> None:
-        """Say why of what is chosen at the cursor, and light it."""
+        """Update caption, choice and spotlight for the token at the cursor."""
         if not self.is_on:
             return
         for part in (self.caption, self.spotlight):
@@ -234,7 +236,7 @@ class Presenter(QObject):
         self.updated.emit()
 
     def _show_choice(self, run: Run | None, token: TokenChosen | None) -> None:
-        """Let it happen where it is the next one, and there is time; else show what came of it."""
+        """Animate the choice when stepping forward with enough time; otherwise show its result."""
         before, self._last_shown = self._last_shown, (run, run.cursor if run is not None else 0)
         is_next = run is not None and before == (run, run.cursor - 1)
         has_time = not self.playback.is_playing or self.playback.interval >= 2 * DURATION
@@ -244,7 +246,7 @@ class Presenter(QObject):
             self._emit_sound(run)
 
     def _emit_sound(self, run: Run) -> None:
-        """The end, or the first token of a round."""
+        """Emit the sound of the end, or of a draft round's first token."""
         count = run.rounds.count_started(run.cursor)
         if run.cursor == run.length and not is_growing(run):
             self.soundTriggered.emit("finished")
@@ -252,7 +254,7 @@ class Presenter(QObject):
             self.soundTriggered.emit(sound_name(run.rounds.rounds[count - 1]))
 
     def _position_text(self, run: Run | None) -> str:
-        """`▶ 12 / 40`: how far it has come, and whether it plays by itself."""
+        """Return the position such as `▶ 12 / 40`, with the playback state."""
         if run is None or not run.length:
             return ""
         sign = "▶" if self.playback.is_playing else "❙❙"
@@ -269,8 +271,9 @@ _SECOND = 1000
 
 
 class PresenterPageController(QObject):
-    """One page for as long as something is presented; `leaveRequested` when it is to end; `viewRequested(by)`: the view that
-    is so many tabs further on."""
+    """Controls the page during a presentation. `leaveRequested`: end it; `viewRequested(by)`: switch the view by a
+    number of tabs.
+    """
 
     leaveRequested = Signal()
     viewRequested = Signal(int)
@@ -299,11 +302,11 @@ class PresenterPageController(QObject):
 
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Set colours and sizes."""
         self.page.set_theme(theme)
 
     def open(self) -> None:
-        """Show the page; its watch begins with the first time."""
+        """Show the page; the stopwatch starts on first opening."""
         if not self._stopwatch.isValid():
             self._stopwatch.start()
         self._clock_timer.start()
@@ -312,14 +315,14 @@ class PresenterPageController(QObject):
         self.update_page()
 
     def close(self) -> None:
-        """Put it away; the watch begins anew the next time."""
+        """Close the page and reset the stopwatch."""
         self._clock_timer.stop()
         self._stopwatch.invalidate()
         self.page.close()
 
     @Slot()
     def update_page(self) -> None:
-        """Say what is on the stage, and what comes."""
+        """Update the current and the next step."""
         if not self.page.isVisible():
             return
         caption, following = self._presenter.caption, self._presenter.next_caption
@@ -344,7 +347,7 @@ class PresenterPageController(QObject):
 
 
 def pace_text(pace: float) -> str:
-    """`1 token a second`, `a token in 4 s`."""
+    """Return `1 token per second` or `one token every 4 s`."""
     if pace < 1:
-        return tr("a token in {seconds:g} s").format(seconds=1 / pace)
-    return trn("{count:g} token a second", "{count:g} tokens a second", pace).format(count=pace)
+        return tr("one token every {seconds:g} s").format(seconds=1 / pace)
+    return trn("{count:g} token per second", "{count:g} tokens per second", pace).format(count=pace)

@@ -1,4 +1,4 @@
-"""The words below the view, on the stage and in a film of it."""
+"""Captions of the presentation and of demo films."""
 
 from __future__ import annotations
 
@@ -28,35 +28,35 @@ from resources.language import tr, trn
 
 
 def caption_title(now: TokenCaption | None) -> str:
-    """What was chosen."""
+    """Return the title of the chosen token."""
     return now.title if now is not None else ""
 
 
 def caption_text(run: Run | None, view: View, now: TokenCaption | None) -> str:
-    """Why, of what the view speaks of; before the first token, what there is to say then."""
+    """Return the explanation of the choice by the view, or the initial caption before the first token."""
     return view.presentation_caption() or (now.sentence if now is not None else initial_caption(run))
 
 
 def initial_caption(run: Run | None) -> str:
-    """Before anything has been chosen."""
+    """Return the caption before the first token."""
     if run is None:
-        return tr("Nothing has been written yet. Space begins.")
+        return tr("No run yet. Press Space to start.")
     if run.outcome is not None and run.outcome.error is not None:
         return run.outcome.error.cause
     if run.prompt and run.started is not None and not run.started.engine:
         count = len(run.before)
         text = trn("The model has read {count:,} token.", "The model has read {count:,} tokens.", count)
         return text.format(count=count)
-    return tr("The model reads.")
+    return tr("Reading the prompt…")
 
 
 MAX_TOKENS = 10
-"""Tokens that have a share of their own in the bar."""
+"""Maximum number of tokens in the bar."""
 RANDOM_METHODS = ("sampled", "dola_sampled")
 
 
 class ChoiceDisplay:
-    """Three widgets in one place; `show` brings up the one that fits."""
+    """Three widgets in one place; `show` displays the matching one."""
 
     def __init__(self, into: QVBoxLayout, theme: Theme) -> None:
         self.bar, self.ladder, self.stamps = ChoiceBar(theme), BeamLadder(theme), DraftStamps(theme)
@@ -66,16 +66,16 @@ class ChoiceDisplay:
 
     @property
     def all(self) -> tuple[AnimatedWidget, ...]:
-        """All three."""
+        """All three widgets."""
         return self.bar, self.ladder, self.stamps
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Set colours and sizes."""
         for widget in self.all:
             widget.set_theme(theme)
 
     def show(self, run: Run | None, token: TokenChosen | None, show_drafts: bool, animate: bool) -> None:
-        """What was chosen at the run's cursor, of which `token` is told; `show_drafts`: rounds are spoken of."""
+        """Show the choice at the run's cursor, made for `token`; `show_drafts`: show draft rounds."""
         shown = self._fill_widget(run, token, show_drafts, animate)
         for widget in self.all:
             widget.setVisible(widget is shown)
@@ -97,13 +97,13 @@ class ChoiceDisplay:
 
 
 def _last_round(run: Run) -> DraftRound | None:
-    """The round that wrote the token before the cursor."""
+    """Return the draft round that contains the token before the cursor."""
     count = run.rounds.count_started(run.cursor)
     return run.rounds.rounds[count - 1] if count else None
 
 
 def choice_distribution(token: TokenChosen) -> ChoiceDistribution:
-    """The likeliest tokens after every processor, in their order, and how each stage of the funnel saw them."""
+    """Return the likeliest tokens after all processors and their probabilities at each stage."""
     alternatives = sorted(token.alternatives, key=lambda item: (-_final_probability(item), item.rank))
     items = [item for item in alternatives if _final_probability(item) > 0 or item.id == token.id][:MAX_TOKENS]
     if all(item.id != token.id for item in items):
@@ -120,23 +120,23 @@ def choice_distribution(token: TokenChosen) -> ChoiceDistribution:
 
 
 def _raw_probability(item: Alternative) -> float:
-    """By the model alone; an engine on another machine may tell only what the temperature made of it, or nothing."""
+    """Return the model's raw probability; remote engines may report only the one after temperature, or none."""
     probability = item.probability if math.isnan(item.raw_probability) else item.raw_probability
     return 0.0 if math.isnan(probability) else probability
 
 
 def _final_probability(item: Alternative) -> float:
-    """After every processor, as far as that is told."""
+    """Return the probability after all processors, if known."""
     return _raw_probability(item) if math.isnan(item.probability) else item.probability
 
 
 def _stage_probability(item: Alternative, stage: Stage) -> float:
-    """What a stage left of a token."""
+    """Return the probability of a token after a stage."""
     return dict(stage.top).get(item.id, 0.0)
 
 
 def beam_rungs(run: Run) -> list[BeamRow]:
-    """The best hypotheses at the cursor."""
+    """Return the best hypotheses at the cursor."""
     tree = run.beams
     assert tree is not None, "only a beam search has hypotheses"
     rungs = []
@@ -148,7 +148,7 @@ def beam_rungs(run: Run) -> list[BeamRow]:
 
 
 def draft_chips(entry: DraftRound) -> list[DraftChip]:
-    """The drafted tokens, and what the model wrote behind them."""
+    """Return the drafted tokens and the token that the model added."""
     chips = [DraftChip(token_text(node.piece, node.special), node.fate) for node in entry.nodes]
     if entry.extra_kind != "none":
         chips.append(DraftChip(token_text(entry.extra_piece, entry.extra_special), entry.extra_kind))
@@ -156,15 +156,15 @@ def draft_chips(entry: DraftRound) -> list[DraftChip]:
 
 
 class WindowAppearance(Protocol):
-    """How the window looks."""
+    """Appearance of the window."""
 
     @property
     def theme(self) -> Theme:
-        """What everything is drawn in, on the stage too."""
+        """The current theme."""
 
     @property
     def settings_theme(self) -> Theme:
-        """The theme of the settings."""
+        """The theme of the settings, used outside the presentation."""
 
     def should_animate(self) -> bool:
-        """Whether choices may be seen happening."""
+        """Return whether choices may be animated."""

@@ -1,4 +1,4 @@
-"""What a step on the stage is: of the tour that is played, else of the shown run."""
+"""Step controls of the presentation: they act on the playing tour, else on the shown run."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 
 class StepControls(QObject):
-    """Nothing is made for it before somebody presents, or plays a tour. `changed` when a tour has shown another step, or
-    has ended."""
+    """Forwards step and play commands to tour or presenter, which are created on demand. `changed`: a tour showed
+    another step or ended.
+    """
 
     changed = Signal()
 
@@ -24,12 +25,12 @@ class StepControls(QObject):
         super().__init__(parent)
         self.presenter: Presenter | None = None
         self.notes = ""
-        """What is to be said now, beside the sentences of the steps."""
+        """Speaker notes of the current step."""
         self._player: TourPlayer | None = None
 
     @property
     def is_tour_playing(self) -> bool:
-        """Whether a tour moves the cursor, and says what there is to say."""
+        """Whether a tour controls cursor and caption."""
         return self._tour is not None
 
     @property
@@ -38,7 +39,7 @@ class StepControls(QObject):
 
     @Slot(object)
     def connect_tours(self, player: TourPlayer) -> None:
-        """This one plays the tours."""
+        """Connect the tour player."""
         self._player = player
         player.stepShown.connect(self._on_tour_step)
         player.ended.connect(self._on_tour_end)
@@ -53,13 +54,13 @@ class StepControls(QObject):
 
     @Slot(str)
     def set_notes(self, notes: str) -> None:
-        """What the presenter is to say from now on."""
+        """Set the speaker notes."""
         self.notes = notes
         self.changed.emit()
 
     @Slot(int)
     def step(self, by: int) -> None:
-        """One on, or one back."""
+        """Go one step forward or back."""
         tour = self._tour
         if tour is not None:
             (tour.next if by > 0 else tour.back)()
@@ -68,7 +69,7 @@ class StepControls(QObject):
 
     @Slot()
     def toggle(self) -> None:
-        """Go on by itself, or hold."""
+        """Play or pause."""
         tour = self._tour
         if tour is not None:
             tour.toggle_playing()

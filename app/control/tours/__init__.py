@@ -1,1 +1,1 @@
-"""Guided tours: the player that drives the program, what it points at, and the game of guessing first."""
+"""Guided tours: the player, its settings, targets and panel."""

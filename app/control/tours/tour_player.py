@@ -1,4 +1,4 @@
-"""Plays a tour: step after step it has the real program do what the step speaks of, and shows the sentence."""
+"""Tour player: applies the settings of each step, runs it and shows its sentence."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from resources.language import tr
 
 
 class TourViews(QObject):
-    """Shows runs and places; it knows of no step but the one it is told."""
+    """Shows runs, views and positions for the tour player."""
 
     def __init__(self, session: Session, centre: Centre) -> None:
         super().__init__(centre)
         self._session, self._centre = session, centre
 
     def show_view(self, name: str) -> None:
-        """The view in which a run is seen."""
+        """Show a view by name."""
         self._centre.show_view(name)
 
     def show_run(self, run: Run) -> None:
-        """Show a run that was made before, whole."""
+        """Show a finished run to its end."""
         if self._session.run is not run:
             self._session.show(run)
         self._session.move_cursor(run.length)
 
     def show_position(self, step: TourStep, narration: StepNarration) -> None:
-        """The view, the cursor, the token, the round and the node that a step speaks of."""
+        """Show the view, cursor, token, draft round and node of a step."""
         if step.view:
             self._centre.show_view(step.view)
         cursor = narration.index_of(step.cursor)
@@ -58,7 +58,7 @@ class TourViews(QObject):
 
 
 class TourSettings(QObject):
-    """Sets everything that a run begins from, and begins it. The user's own settings are borrowed for that."""
+    """Applies the settings of a run and starts it, after borrowing the user's settings."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class TourSettings(QObject):
         self._controller, self._chosen, self._prompt, self._runs = controller, chosen, prompt, runs
 
     def set(self, setting: TourSetting) -> None:
-        """Everything that the run begins from, as far as it is here."""
+        """Apply all settings of a run as far as available."""
         self._controller.choose(setting.model, setting.strategy, setting.cache, setting.drafts)
         self._controller.set_values(setting.parameters)
         self._chosen.cache.parameters.set_values(setting.cache_parameters)
@@ -82,7 +82,7 @@ class TourSettings(QObject):
         self._prompt.set_prompt(setting.prompt)
 
     def borrow(self) -> None:
-        """Keep the settings as they are now for `give_back`, unless a tour has them already."""
+        """Save the current settings for `give_back`, unless a tour has them already."""
         self._borrowed.borrow(TOUR)
 
     def give_back(self) -> None:
@@ -90,56 +90,55 @@ class TourSettings(QObject):
         self._borrowed.give_back(TOUR)
 
     def run(self) -> bool:
-        """Begin the run that is set; False where it cannot be: the window then says why."""
+        """Start the run; return False if impossible, with a message in the window."""
         return self._runs.run()
 
 
 class TourState(NamedTuple):
-    """A tour under way; plain values that outlive the parts of a window."""
+    """State of a tour, independent of widgets."""
 
     tour: Tour
     step_index: int
     runs: dict[str, Run]
-    """Those made so far, by their names in the tour."""
+    """The runs made so far, by their names in the tour."""
     current_run: str
-    """The run that everything is set to."""
+    """Name of the run whose settings are applied."""
     run_before: Run | None
 
 
 class TourPlayer(QObject):
-    """`stepShown(Step)` with every sentence, `finished` when the last one stands there, `ended` when the tour is left.
+    """Plays a tour. `stepShown(Step)`: a step is shown; `finished`: the last one is shown; `ended`: the tour was left.
 
-    The settings are borrowed: leaving restores them, and the run that was shown before. A person may change anything
-    meanwhile: the player then no longer goes on by itself, and sets its own values again when it is asked for another
-    step.
+    The settings are borrowed: leaving restores them and the run shown before. If the user changes anything, the tour
+    stops advancing automatically and applies its own values again at the next step.
     """
 
     stepShown = Signal(object)
     finished = Signal()
     ended = Signal()
     failed = Signal(str)
-    """A run of the tour could not be made: what is said in its step's place."""
+    """A run of the tour failed; the text shown instead of the step."""
 
     def __init__(self, settings: TourSettings, views: TourViews, ui: TourUi, session: Session) -> None:
         super().__init__(ui)
         self._settings, self._views, self.ui, self._session = settings, views, ui, session
         self.tour: Tour | None = None
-        """The one that is played; None while none is."""
+        """The current tour; None without one."""
         self.step_index = 0
         self.narration: StepNarration | None = None
-        """What the shown step says; None while its run is under way."""
+        """The sentence of the shown step; None while its run is in progress."""
         self.is_playing = False
-        """Whether it goes on by itself."""
+        """Whether the tour advances automatically."""
         self._without_delay = False
         self._runs: dict[str, Run] = {}
         self._current_run = ""
-        """The run that everything is set to."""
+        """Name of the run whose settings are applied."""
         self._pending_run = ""
-        """The run that was asked for and has not ended."""
+        """Name of the run that was started and has not ended."""
         self._run_before: Run | None = None
-        """The run that was shown when the tour began."""
+        """The run shown before the tour."""
         self._is_restoring = False
-        """Whether the tour has been left while a run of its own was under way, which is being stopped."""
+        """Whether the tour was left and its run is being stopped."""
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self.next)
@@ -156,11 +155,11 @@ class TourPlayer(QObject):
 
     @property
     def step(self) -> TourStep | None:
-        """The step that is shown."""
+        """The current step; None without a tour."""
         return self.tour.steps[self.step_index] if self.tour is not None else None
 
     def play(self, tour: Tour, auto_advance: bool = False, without_delay: bool = False) -> None:
-        """Begin a tour; `auto_advance` it waits for nobody, `without_delay` not even for a reader."""
+        """Start a tour; `auto_advance` advances without the user, `without_delay` also without pauses."""
         self._timer.stop()
         if self.tour is None and not self._is_restoring:
             self._run_before = self._session.run
@@ -173,13 +172,13 @@ class TourPlayer(QObject):
         self._go_to_step(0)
 
     def state(self) -> TourState | None:
-        """What `resume` needs in a window that is built again, in another language; None while no tour is on."""
+        """Return what `resume` needs in a rebuilt window (another language); None without a tour."""
         if self.tour is None:
             return None
         return TourState(self.tour, self.step_index, dict(self._runs), self._current_run, self._run_before)
 
     def resume(self, state: TourState) -> None:
-        """Show the step at which a tour stood, without running anything again. The settings are borrowed already."""
+        """Show the step of a saved tour without running anything. The settings are borrowed already."""
         self.tour, self.step_index, self._runs, self._current_run, self._run_before = state
         self.ui.open()
         self._set_playing(False)
@@ -187,7 +186,7 @@ class TourPlayer(QObject):
 
     @Slot()
     def next(self) -> None:
-        """The next step; behind the last one the tour is left."""
+        """Go to the next step; leave the tour after the last."""
         if self.tour is None or self._pending_run:
             return
         if self.step_index + 1 < len(self.tour.steps):
@@ -197,19 +196,19 @@ class TourPlayer(QObject):
 
     @Slot()
     def back(self) -> None:
-        """The step before."""
+        """Go to the previous step."""
         if self.tour is not None and self.step_index and not self._pending_run:
             self._go_to_step(self.step_index - 1)
 
     @Slot()
     def toggle_playing(self) -> None:
-        """Go on by itself, or wait for the person."""
+        """Advance automatically, or wait for the user."""
         self._set_playing(not self.is_playing)
         self._schedule_next()
 
     @Slot()
     def leave(self) -> None:
-        """End the tour, restore the settings and show the run that was shown before."""
+        """End the tour, restore the settings and show the previous run."""
         if self.tour is None:
             return
         self._timer.stop()
@@ -231,7 +230,7 @@ class TourPlayer(QObject):
             self._session.show(run)
 
     def _go_to_step(self, index: int) -> None:
-        """Have the run that the step speaks of, then show the step."""
+        """Run what the step needs, then show the step."""
         assert self.tour is not None
         self._timer.stop()
         self.step_index, self.narration = index, None
@@ -247,10 +246,10 @@ class TourPlayer(QObject):
 
     def _start_run(self, name: str) -> None:
         self._pending_run = name
-        self._say(tr("The text is being written …"), is_busy=True)
+        self._say(tr("Generating text…"), is_busy=True)
         if not self._settings.run():
             self._pending_run = ""
-            self._show_failure(tr("This cannot be run as it is set: the message above says why."))
+            self._show_failure(tr("The tour cannot run with these settings. See the message above."))
 
     def _show_step(self, run: Run | None) -> None:
         step = self.step
@@ -266,7 +265,7 @@ class TourPlayer(QObject):
         self._schedule_next()
 
     def _show_failure(self, reason: str) -> None:
-        """Say what stands in a step's way; whoever sees it can go on, back, or leave."""
+        """Show why the step failed; the user can go on, back, or leave."""
         self._set_playing(False)
         self._say(reason)
         self.ui.point_at("")
@@ -277,7 +276,7 @@ class TourPlayer(QObject):
             self.ui.show_step(self.tour, self.step_index, text, is_busy)
 
     def _schedule_next(self) -> None:
-        """Go on after a while, where the tour or the step does so by itself."""
+        """Advance after a delay if the tour or the step does so."""
         self._timer.stop()
         step, tour = self.step, self.tour
         if step is None or tour is None or self.narration is None:
@@ -294,7 +293,7 @@ class TourPlayer(QObject):
 
     @Slot(object)
     def _on_run_started(self, run: Run) -> None:
-        """The one that was asked for; or somebody else's, and then nothing goes on by itself."""
+        """Register the tour's own run; any other run stops the automatic advance."""
         self._is_restoring = False
         if self.tour is not None and self._pending_run and self._pending_run not in self._runs:
             self._runs[self._pending_run] = run
@@ -314,11 +313,11 @@ class TourPlayer(QObject):
             self._show_step(self._runs[name])
         else:
             del self._runs[name]
-            self._show_failure(tr("This text was not written to its end, so there is nothing to say of it."))
+            self._show_failure(tr("The text was not completed, so this step cannot be shown."))
 
     @Slot(object)
     def _on_selected(self, run: Run) -> None:
-        """A token was picked: what a step may wait for."""
+        """Advance if the step waits for a selected token."""
         step = self.step
         waits = step is not None and step.waits == "token" and self.narration is not None
         if waits and run.selected is not None and not self.is_playing:

@@ -1,4 +1,4 @@
-"""The tour's panel and its spotlight: made when the first tour begins, and kept in step with it."""
+"""Tour panel and spotlight, created with the first tour."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from app.panels.tours.tour_spotlight import TourSpotlight
 
 LAYOUT_TIMEOUT_MS = 1000
-"""Milliseconds for what is pointed at to find its place: what tells of a token is filled and laid out in turns."""
+"""Milliseconds during which the target is kept visible while the layout settles."""
 
 
 class TargetRect(NamedTuple):
-    """A place in the window: a stretch of a widget."""
+    """A rectangle of a widget in the window."""
 
     widget: QWidget
     rect: QRect
-    """In the widget's own pixels."""
+    """In widget coordinates."""
 
 
 class TourTargets(QObject):
-    """Finds what is pointed at, and brings it into sight: `setupRequested` and `inspectorRequested` ask for a panel."""
+    """Finds the target of a step and scrolls to it. `setupRequested`, `inspectorRequested`: a panel must be opened."""
 
     setupRequested = Signal()
     inspectorRequested = Signal()
@@ -45,7 +45,7 @@ class TourTargets(QObject):
         super().__init__(centre)
         self._over, self._centre, self._setup, self._inspector = over, centre, setup, inspector
         self._scroll_target = ""
-        """What has just been asked for: whatever is laid out meanwhile, it is kept in sight."""
+        """Target that is kept visible while the layout settles."""
         self._layout_timer = QTimer(self, interval=LAYOUT_TIMEOUT_MS, singleShot=True)
         self._layout_timer.timeout.connect(self._stop_scrolling)
         self._special_targets: dict[str, Callable[[], TargetRect | None]] = {
@@ -55,7 +55,7 @@ class TourTargets(QObject):
         }
 
     def scroll_into_view(self, name: str) -> None:
-        """Open the panel that it stands in, and scroll to it."""
+        """Open the panel that contains the target and scroll to it."""
         self._scroll_target = name
         self._layout_timer.start()
         widget = self._widget(name)
@@ -71,7 +71,7 @@ class TourTargets(QObject):
         _scroll_to(_widget_rect(widget))
 
     def find(self, name: str) -> TargetRect | None:
-        """Where it is now; None where it is not to be seen."""
+        """Return the current rectangle of the target; None if it is not visible."""
         named = self._special_targets.get(name)
         spot = named() if named is not None else None
         if spot is None and named is None and (widget := self._widget(name)) is not None:
@@ -84,7 +84,7 @@ class TourTargets(QObject):
 
     @Slot()
     def _stop_scrolling(self) -> None:
-        """From now on nobody's scrolling is undone."""
+        """Stop scrolling to the target, so that the user can scroll."""
         self._scroll_target = ""
 
     def _widget(self, name: str) -> QWidget | None:
@@ -94,7 +94,7 @@ class TourTargets(QObject):
         return next((widget for widget in found if widget.isVisible()), found[0] if found else None)
 
     def _token(self) -> TargetRect | None:
-        """The selected token, where the text is in front."""
+        """Return the selected token, if the token view is in front."""
         view = self._centre.columns[0].current_view
         run = view.area.run if isinstance(view, TokenView) else None
         if not isinstance(view, TokenView) or run is None or run.selected is None:
@@ -102,7 +102,7 @@ class TourTargets(QObject):
         return TargetRect(view.area.viewport(), view.token_rect(run.selected))
 
     def _node(self) -> TargetRect | None:
-        """The selected node of the tree in front."""
+        """Return the selected node of the front tree."""
         view = self._centre.columns[0].current_view
         if not isinstance(view, SpeculationView | TreeView):
             return _widget_rect(view)
@@ -119,7 +119,7 @@ def _widget_rect(widget: QWidget) -> TargetRect:
 
 
 def _scroll_to(spot: TargetRect) -> None:
-    """Let every area that it stands in show it, and of what is larger than the area its middle."""
+    """Scroll every enclosing area to the rectangle, or to its centre if it is larger."""
     above = spot.widget.parentWidget()
     while above is not None:
         inside = above.widget() if isinstance(above, QScrollArea) else None
@@ -130,7 +130,9 @@ def _scroll_to(spot: TargetRect) -> None:
 
 
 class TourUi(QObject):
-    """`backRequested`, `nextRequested`, `playRequested`, `leaveRequested`: what is pressed in the panel."""
+    """The tour's user interface. `backRequested`, `nextRequested`, `playRequested`, `leaveRequested`: buttons of the
+    panel.
+    """
 
     backRequested = Signal()
     nextRequested = Signal()
@@ -142,33 +144,33 @@ class TourUi(QObject):
         self._over, self._dock, self.targets = over, dock, targets
         self._theme = theme_for("light")
         self.panel: TourPanel | None = None
-        """None until the first tour begins, as is the spotlight."""
+        """None before the first tour, as is the spotlight."""
         self.spotlight: TourSpotlight | None = None
 
     def open(self) -> TourPanel:
-        """The panel, on the screen and with the keyboard."""
+        """Show and focus the panel."""
         panel = self.panel or self._make_panel()
         panel.show()
         panel.take_focus()
         return panel
 
     def show_step(self, tour: Tour, index: int, text: str, is_busy: bool = False) -> None:
-        """Show a step's sentence, or what there is in its place."""
+        """Show the sentence of a step, or a message instead."""
         if self.panel is not None:
             self.panel.show_step(tr(tour.title), index, len(tour.steps), text, is_busy)
 
     def point_at(self, name: str) -> None:
-        """Draw the ring around what has that name; around nothing without one."""
+        """Draw the ring around a target; remove it for an empty name."""
         if self.spotlight is not None:
             self.spotlight.point_at((lambda: self.targets.find(name)) if name else None)
 
     def show_playing(self, is_playing: bool) -> None:
-        """Whether the tour goes on by itself."""
+        """Show whether the tour advances automatically."""
         if self.panel is not None:
             self.panel.show_playing(is_playing)
 
     def close(self) -> None:
-        """Nothing is pointed at any more."""
+        """Hide the panel and the spotlight."""
         self.point_at("")
         if self.panel is not None:
             self.panel.restore_focus()
@@ -176,7 +178,7 @@ class TourUi(QObject):
 
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes, now or once it is there."""
+        """Set colours and sizes, now or when the panel is created."""
         self._theme = theme
         if self.panel is not None and self.spotlight is not None:
             self.panel.set_theme(theme)

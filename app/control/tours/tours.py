@@ -1,4 +1,4 @@
-"""The way to the tours: nothing of them is imported or made before the first is wanted."""
+"""Lazy access to the tours: nothing is imported before the first one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 class Tours(QObject):
-    """`setupRequested`, `inspectorRequested`: a panel has to be open for what is pointed at; `playerCreated(TourPlayer)`, once."""
+    """Starts tours. `setupRequested`, `inspectorRequested`: a panel must be opened; `playerCreated(TourPlayer)`:
+    emitted once.
+    """
 
     setupRequested = Signal()
     inspectorRequested = Signal()
@@ -29,7 +31,7 @@ class Tours(QObject):
 
     @property
     def player(self) -> TourPlayer:
-        """Plays them; made when it is first asked for."""
+        """The tour player, created on first use."""
         if self._player is None:
             player = self._player = self._make()
             player.ui.set_theme(self._theme)
@@ -40,36 +42,36 @@ class Tours(QObject):
 
     @property
     def is_on(self) -> bool:
-        """Whether a tour is being played."""
+        """Whether a tour is playing."""
         return self._player is not None and self._player.tour is not None
 
     @property
     def name(self) -> str:
-        """The tour that is being played; empty while none is."""
+        """Name of the playing tour; empty without one."""
         tour = self._player.tour if self._player is not None else None
         return tour.name if tour is not None else ""
 
     @property
     def state(self) -> TourState | None:
-        """The tour under way, for a window that is built again; None while there is none."""
+        """State of the playing tour for a rebuilt window; None without one."""
         return self._player.state() if self._player is not None else None
 
     @Slot(str)
     def start(self, name: str) -> None:
-        """Begin the tour of that name. Raises TourProblem."""
+        """Start a tour by name. Raises TourProblem."""
         from app.state.tours import find_tour
 
         self.player.play(find_tour(name))
 
     @Slot()
     def leave(self) -> None:
-        """End the tour that is being played, if one is."""
+        """End the playing tour, if any."""
         if self._player is not None:
             self._player.leave()
 
     @Slot()
     def open_chooser(self) -> None:
-        """Offer every scene."""
+        """Open the tour chooser."""
         from app.panels.tours.tour_chooser import TourChooser
         from app.state.tours import load_tours
 
@@ -79,7 +81,7 @@ class Tours(QObject):
 
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes, now or once there is something to draw."""
+        """Set colours and sizes, now or when the player is created."""
         self._theme = theme
         if self._player is not None:
             self._player.ui.set_theme(theme)

@@ -1,1 +1,1 @@
-"""Getting a model from the hub: the dialog, its list, and the page on the picked model."""
+"""Downloading a model from the hub: the dialog, its list and the page of the selected model."""

@@ -1,4 +1,4 @@
-"""Getting a model: a search of the hub, what it finds or what is on the disk, and the page on the picked one."""
+"""Dialog to get a model: a hub search, the list of results or local models, and the page of the selected one."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ ROW_ROLE = Qt.ItemDataRole.UserRole
 
 @dataclass(frozen=True, slots=True)
 class HubModelRow:
-    """One model, in words."""
+    """Texts of one model in the list."""
 
     name: str
     facts: str
     status: str
-    """Whether it fits, or how far it has come."""
+    """Whether the model fits, or the download's progress."""
     status_color: str = "muted"
-    """The colour of that: a field of the theme."""
+    """Colour of `status`: a field of the theme."""
     progress: float | None = None
-    """Of it that is there, while it comes."""
+    """Downloaded fraction while the download runs."""
 
     @property
     def sentence(self) -> str:
-        """All of it, as it is read out."""
+        """All texts, for the screen reader."""
         return ". ".join(part for part in (self.name, self.facts, self.status) if part)
 
 
 class HubModelList(QListWidget):
-    """`picked(name)` when another is picked; empty when none is."""
+    """List of models. Emits `picked(name)` when the selection changes, with an empty name if nothing is selected."""
 
     picked = Signal(str)
 
@@ -68,18 +68,18 @@ class HubModelList(QListWidget):
 
     @property
     def name(self) -> str:
-        """The picked model; empty when there is none."""
+        """Name of the selected model, or an empty string."""
         row = self.currentIndex().data(ROW_ROLE)
         return row.name if isinstance(row, HubModelRow) else ""
 
     def pick(self, name: str) -> None:
-        """Pick the model of that name, where it is listed."""
+        """Select the model of that name, if it is listed."""
         for place in range(self.count()):
             if self.item(place).data(ROW_ROLE).name == name:
                 self.setCurrentRow(place)
 
     def show_rows(self, rows: Sequence[HubModelRow]) -> None:
-        """List these; the picked one stays so, else the first is."""
+        """List these rows. The selection is kept if possible; otherwise the first row is selected."""
         picked = self.name
         self.blockSignals(True)
         self.clear()
@@ -92,14 +92,14 @@ class HubModelList(QListWidget):
             self.picked.emit(self.name)
 
     def show_row(self, row: HubModelRow) -> None:
-        """Say something else of a model that is listed."""
+        """Update the row of a listed model."""
         for place in range(self.count()):
             item = self.item(place)
             if item.data(ROW_ROLE).name == row.name:
                 _fill(item, row)
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes."""
+        """Apply the theme's colours and sizes."""
         self._delegate.theme = theme
         self.scheduleDelayedItemsLayout()
         self.viewport().update()
@@ -122,7 +122,7 @@ def _fill(item: QListWidgetItem, row: HubModelRow) -> None:
 
 
 class _HubModelDelegate(LinesDelegate):
-    """Three lines; below them, while a model comes, how much of it is there."""
+    """Paint three lines and, during a download, a progress bar below them."""
 
     def line_fonts(self, theme: Theme) -> tuple[QFont, ...]:
         return _fonts(theme)
@@ -138,8 +138,13 @@ class _HubModelDelegate(LinesDelegate):
         colors = (theme.color("text"), theme.color("muted"), theme.ink(row.status_color))
         for font, color, text in zip(_fonts(theme), colors, (row.name, row.facts, row.status), strict=True):
             height = QFontMetrics(font).lineSpacing()
-            paint_line(painter, QRect(option.rect.left() + side, top, option.rect.width() - 2 * side, height), font, color,
-                   text)  # fmt: skip
+            paint_line(
+                painter,
+                QRect(option.rect.left() + side, top, option.rect.width() - 2 * side, height),
+                font,
+                color,
+                text,
+            )
             top += height + theme.px(BETWEEN)
         painter.restore()
 
@@ -163,12 +168,14 @@ def _paint_background(painter: QPainter, option: QStyleOptionViewItem, theme: Th
 
 
 _COLUMNS, _LINES = 104, 27
-"""What is seen at once, in letters."""
+"""Visible size, in characters."""
 
 
 class DownloadDialog(BaseDialog):
-    """`searchRequested(text)`, `folderRequested`; the list says which model is picked, the page what is to be done with
-    it."""
+    """Search field, model list and the page of the selected model.
+
+    Emits `searchRequested(text)` and `folderRequested`.
+    """
 
     searchRequested = Signal(str)
     folderRequested = Signal()
@@ -185,10 +192,10 @@ class DownloadDialog(BaseDialog):
         self.note.setProperty("role", "muted")
         self.hint = WrappedLabel(
             tr(
-                "Search the Hugging Face hub by a part of a name, for instance “TinyStories”. For every model found it "
-                "is said whether it fits into this machine's memory, before any of it is downloaded. A download takes "
-                "the weights in safetensors form, the configuration and the tokenizer; no program code. Nothing is "
-                "asked of the network until you search."
+                "Search the Hugging Face Hub by part of a name, for instance “TinyStories”. For every "
+                "model found you can see whether it fits into this machine's memory before you "
+                "download it. A download contains the safetensors weights, the configuration and the "
+                "tokenizer, but no program code. The network is not used until you search."
             ),
             self,
         )
@@ -208,14 +215,14 @@ class DownloadDialog(BaseDialog):
         self._empty.setVisible(not rows)
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes."""
+        """Apply the theme's colours and sizes."""
         self.list.set_theme(theme)
         self.page.set_theme(theme)
 
     def _make_search(self) -> None:
         self.field = QLineEdit(self)
         self.field.setObjectName("downloadSearch")
-        self.field.setPlaceholderText(tr("Part of a name, or owner/name; nothing for the most downloaded"))
+        self.field.setPlaceholderText(tr("Part of a name, or owner/name; leave empty for the most downloaded"))
         self.field.setAccessibleName(tr("Search the hub"))
         self.field.setClearButtonEnabled(True)
         self.field.returnPressed.connect(self._search)

@@ -1,4 +1,4 @@
-"""The page on the picked model: what it is, which files are taken, how far they have come, and what can be done."""
+"""Page of the selected model: its facts, its files, the download's progress and the available actions."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from core import catalog, words
 from resources.language import mark, tr, trn
 
 MAX_NAMES = 8
-"""Files that are named; the others are counted."""
+"""Number of files listed by name; the rest are counted."""
 
 
 def facts_text(model: catalog.HubModel) -> str:
-    """Shape, size, licence, downloads."""
+    """Return parameters, size, licence and downloads as one line."""
     parts = [
         model.architecture,
         words.magnitude(model.parameters) if model.parameters else "",
@@ -35,20 +35,20 @@ def facts_text(model: catalog.HubModel) -> str:
 
 
 def fit_text(model: catalog.HubModel) -> str:
-    """Whether it can be used here."""
+    """Return whether the model fits this machine, as a sentence."""
     if not model.judged:
-        return tr("Looking whether it fits…")
+        return tr("Checking whether it fits…")
     if not model.needed:
         return model.why_not
     if model.fits_as:
-        told = tr("It fits with weights of {bits} (“Weights…” in the model list): {figures}.")
+        told = tr("Fits with {bits} weights (“Weights…” in the model list): {figures}.")
     else:
-        told = tr("It fits: {figures}.") if model.fits else tr("It is too large for this machine: {figures}.")
+        told = tr("Fits: {figures}.") if model.fits else tr("Too large for this machine: {figures}.")
     return told.format(figures=model.figures, bits=_bits(model))
 
 
 def short_facts_text(model: catalog.HubModel) -> str:
-    """For a line of the list."""
+    """Return family, size and licence for a line of the list."""
     parts = [
         model.family,
         words.magnitude(model.parameters) if model.parameters else "",
@@ -59,7 +59,7 @@ def short_facts_text(model: catalog.HubModel) -> str:
 
 
 def short_fit_text(model: catalog.HubModel) -> str:
-    """Whether it can be used here, for a line of the list."""
+    """Return whether the model fits this machine, for a line of the list."""
     if not model.needed:
         return fit_text(model)
     if model.fits_as:
@@ -70,12 +70,12 @@ def short_fit_text(model: catalog.HubModel) -> str:
 
 
 def _bits(model: catalog.HubModel) -> str:
-    """How fine the weights are in which it fits."""
-    return {"bfloat16": tr("16 bits"), "int8": tr("8 bits"), "int4": tr("4 bits")}.get(model.fits_as, "")
+    """Return the weight precision with which the model fits."""
+    return {"bfloat16": tr("16-bit"), "int8": tr("8-bit"), "int4": tr("4-bit")}.get(model.fits_as, "")
 
 
 def progress_text(status: DownloadStatus) -> str:
-    """How far it has come, in a line; empty where nothing is known of it."""
+    """Return the download's progress as one line; empty if unknown."""
     there = tr("{done} of {total}").format(done=words.size(status.done), total=words.size(status.total))
     match status.status:
         case "none":
@@ -83,7 +83,7 @@ def progress_text(status: DownloadStatus) -> str:
         case "paused":
             return tr("Paused: {there}").format(there=there)
         case "failed":
-            return tr("Broken off: {there}").format(there=there) if status.done else tr("Broken off")
+            return tr("Interrupted: {there}").format(there=there) if status.done else tr("Interrupted")
         case "stopping":
             return tr("Stopping…")
         case "whole":
@@ -95,16 +95,16 @@ def _complete_text(status: DownloadStatus) -> str:
     if status.damaged is None:
         return tr("On this disk: {size}").format(size=words.size(status.total))
     if not status.damaged:
-        return tr("On this disk, and every file is as the hub listed it")
+        return tr("On this disk; every file matches the hub")
     return tr("Damaged: {files}").format(files=", ".join(status.damaged))
 
 
 def _transfer_text(status: DownloadStatus, there: str) -> str:
     now = status.progress
     if now is None:
-        return tr("Asking the hub…") if status.status == "fetching" else tr("Reading…")
+        return tr("Contacting the hub…") if status.status == "fetching" else tr("Reading…")
     if now.state == "waiting":
-        return tr("The hub asked for a pause: on in {time}").format(time=duration_text(now.left or 0))
+        return tr("Rate limited by the hub: resuming in {time}").format(time=duration_text(now.left or 0))
     if now.state == "verifying":
         return tr("Checking {file}: {there}").format(file=now.file, there=there) if now.file else tr("Checking…")
     speed = tr("{size}/s").format(size=words.size(now.speed)) if now.speed else ""
@@ -113,7 +113,7 @@ def _transfer_text(status: DownloadStatus, there: str) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """`40 s`, `3 min`, `2 h 5 min`."""
+    """Format a duration: `40 s`, `3 min`, `2 h 5 min`."""
     if seconds < 60:
         return tr("{n} s").format(n=round(seconds))
     minutes = round(seconds / 60)
@@ -123,7 +123,7 @@ def duration_text(seconds: float) -> str:
 
 
 def files_text(model: catalog.HubModel) -> str:
-    """Which files a download takes, and how many stay on the hub."""
+    """Return the files a download includes, and how many stay on the hub."""
     taken = _file_list([f"{file.path} ({words.size(file.size)})" for file in reversed(model.files)])
     if not model.left_out:
         return taken
@@ -143,14 +143,14 @@ FETCH, RESUME, PAUSE, DISCARD, USE, VERIFY, REPAIR, DELETE, CONFIRM_DELETE = (
 )  # fmt: skip
 ACTIONS = {
     FETCH: mark("Download"),
-    RESUME: mark("Go on"),
+    RESUME: mark("Resume"),
     PAUSE: mark("Pause"),
-    DISCARD: mark("Cancel and delete what has come"),
-    USE: mark("Use it"),
+    DISCARD: mark("Cancel and delete partial files"),
+    USE: mark("Use"),
     VERIFY: mark("Verify"),
-    REPAIR: mark("Fetch the damaged files again"),
+    REPAIR: mark("Download damaged files again"),
     DELETE: mark("Delete…"),
-    CONFIRM_DELETE: mark("Delete it for good"),
+    CONFIRM_DELETE: mark("Delete permanently"),
 }
 _PRIMARY_ACTIONS = (FETCH, RESUME, USE, REPAIR)
 _ACTIONS_BY_STATUS: dict[str, tuple[str, ...]] = {
@@ -165,7 +165,7 @@ _ACTIONS_BY_STATUS: dict[str, tuple[str, ...]] = {
 
 
 class ModelPage(QScrollArea):
-    """`actionRequested` with one of ACTIONS; `pickleAllowed` says whether pickles may be taken."""
+    """Page of the selected model. Emits `actionRequested` with one of `ACTIONS`."""
 
     actionRequested = Signal(str)
 
@@ -175,7 +175,7 @@ class ModelPage(QScrollArea):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setAccessibleName(tr("The picked model"))
+        self.setAccessibleName(tr("Selected model"))
         self._status = ""
         self._make_labels()
         self._make_buttons()
@@ -183,11 +183,11 @@ class ModelPage(QScrollArea):
 
     @property
     def allows_pickle(self) -> bool:
-        """Whether pickled weights may be taken of the model that is shown."""
+        """Whether pickled weights may be downloaded for the shown model."""
         return self.pickle.isChecked() and not self.pickle.isHidden()
 
     def show_model(self, name: str, model: catalog.HubModel | None, status: DownloadStatus) -> None:
-        """What is known of a model; all of it may be unknown but its name."""
+        """Show a model; everything but its name may be unknown."""
         is_other = name != self.title.text()
         if is_other:
             self.pickle.setChecked(False)
@@ -201,13 +201,13 @@ class ModelPage(QScrollArea):
             label.setVisible(bool(text))
         self.files_heading.setVisible(not self.files.isHidden())
         if model is not None:
-            self.files_heading.setText(tr("FILES TAKEN: {size}").format(size=words.size(model.size)))
+            self.files_heading.setText(tr("FILES: {size}").format(size=words.size(model.size)))
         self.pickle.setVisible(model is not None and model.pickled and status.status == "none")
         self._show_status(status, is_other)
         self._show_buttons(model, status, is_other)
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes."""
+        """Apply the theme's colours and sizes."""
         self.banner.set_theme(theme)
 
     def _make_labels(self) -> None:
@@ -220,9 +220,9 @@ class ModelPage(QScrollArea):
         self.files_heading.setProperty("role", "heading")
         self.bar = QProgressBar(maximum=1000, textVisible=False)
         self.bar.setObjectName("downloadBar")
-        self.bar.setAccessibleName(tr("How much of it is there"))
+        self.bar.setAccessibleName(tr("Download progress"))
         self.banner = Banner("downloadBanner")
-        self.pickle = QCheckBox(tr("Take pickled weights all the same"))
+        self.pickle = QCheckBox(tr("Download pickled weights anyway"))
         self.pickle.setObjectName("allowPickle")
 
     def _make_buttons(self) -> None:
@@ -263,7 +263,7 @@ class ModelPage(QScrollArea):
             self.banner.show_message(error.title, error.cause, error.remedy)
 
     def _show_buttons(self, model: catalog.HubModel | None, status: DownloadStatus, is_other: bool) -> None:
-        """The buttons that make sense now; the focus goes to the first where its own is gone."""
+        """Show the buttons that apply now. Move the focus to the first one if the focused button disappears."""
         offered = _ACTIONS_BY_STATUS[status.status if status.done or status.is_busy else "none"]
         if status.damaged:
             offered = (REPAIR, VERIFY, DELETE)
@@ -291,5 +291,7 @@ class ModelPage(QScrollArea):
 
 
 def _is_downloadable(model: catalog.HubModel | None) -> bool:
-    """Not what could never be loaded; what does not fit here may be wanted for elsewhere."""
+    """Return whether the model could be loaded on some machine; one that is too large for this machine may be
+    downloaded for another.
+    """
     return model is None or not model.judged or model.gated or model.private or bool(model.parameters)

@@ -1,1 +1,1 @@
-"""The panel of kept runs; imported when it is first shown."""
+"""History panel, imported when it is first shown."""

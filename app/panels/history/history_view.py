@@ -1,4 +1,4 @@
-"""The history in the left panel: a search, the kept runs, and what can be done with the picked one."""
+"""History in the left panel: search, kept runs, and actions on the selected run."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ ACTIONS = (
     ("rename", "pencil", mark("Rename")),
     ("delete", "trash", mark("Delete")),
 )
-"""(name, icon, title) of what can be done with a run."""
+"""(name, icon, title) of the actions on a run."""
 
 
 class HistoryHeader(QWidget):
-    """The way back and forth through runs, a menu for the history as a whole, and its end."""
+    """Header: buttons for the previous and next run, the history menu and the close button."""
 
     backRequested = Signal()
     forwardRequested = Signal()
@@ -54,7 +54,7 @@ class HistoryHeader(QWidget):
         super().__init__()
         self.back = IconButton("step-back", tr("Previous run ({key})").format(key=key_of("previous_run")))
         self.forward = IconButton("step-forward", tr("Next run ({key})").format(key=key_of("next_run")))
-        self.more = IconButton("more", tr("More about the history"))
+        self.more = IconButton("more", tr("History options"))
         self.close_button = IconButton("close", tr("Close the history ({key})").format(key=key_of("toggle_history")))
         self.back.clicked.connect(self.backRequested)
         self.forward.clicked.connect(self.forwardRequested)
@@ -72,17 +72,17 @@ class HistoryHeader(QWidget):
         return (self.back, self.forward, self.more, self.close_button)
 
     def set_history_enabled(self, is_on: bool) -> None:
-        """Whether runs are kept."""
+        """Show whether runs are kept in the history."""
         self._keep.setChecked(is_on)
 
     @Slot(bool, bool)
     def set_navigation(self, back: bool, forward: bool) -> None:
-        """Whether there are runs before and after the shown one."""
+        """Enable the buttons for the previous and the next run."""
         self.back.setEnabled(back)
         self.forward.setEnabled(forward)
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes."""
+        """Apply the theme's colours and sizes."""
         for button in self._buttons:
             button.set_theme(theme)
         self.setFixedHeight(theme.px(20) + theme.space(20))
@@ -93,7 +93,7 @@ class HistoryHeader(QWidget):
         self._fit()
 
     def _fit(self) -> None:
-        """Without room for all, the steps give way, for which there are keys."""
+        """Hide the previous and next buttons if space is short; both have keyboard shortcuts."""
         taken = self._heading.sizeHint().width() + sum(button.sizeHint().width() + 2 for button in self._buttons)
         for button in (self.back, self.forward):
             button.setVisible(taken + MARGIN + RIGHT <= self.width())
@@ -105,14 +105,14 @@ class HistoryHeader(QWidget):
         self._keep = menu.addAction(tr("Keep a history"))
         self._keep.setCheckable(True)
         self._keep.triggered.connect(self.keepRequested)
-        menu.addAction(tr("Forget all…"), self.forgetAllRequested.emit)
+        menu.addAction(tr("Delete all…"), self.forgetAllRequested.emit)
         self.more.setMenu(menu)
 
 
 class HistoryFooter(QFrame):
-    """How many runs there are, what can be done with the picked one, and above that the one that was deleted last.
+    """Footer: number of runs, actions on the selected run, and an undo line for the last deleted run.
 
-    `actionRequested(name)` with one of `ACTIONS`.
+    Emits `actionRequested(name)` with one of `ACTIONS`.
     """
 
     actionRequested = Signal(str)
@@ -133,7 +133,7 @@ class HistoryFooter(QFrame):
         self.show_picked(None)
 
     def show_picked(self, record: HistoryRecord | None) -> None:
-        """This is the run that something can be done with."""
+        """Set the run that the actions apply to."""
         for button in self.buttons.values():
             button.setEnabled(record is not None)
         title = tr("Unpin") if record is not None and record.pinned else tr("Pin")
@@ -141,17 +141,17 @@ class HistoryFooter(QFrame):
         self.buttons["pin"].setAccessibleName(title)
 
     def show_summary(self, text: str) -> None:
-        """How many there are."""
+        """Show the number of runs."""
         self.summary.setText(text)
         self._fit()
 
     def show_deleted(self, name: str) -> None:
-        """That run can be brought back; empty: none."""
+        """Offer to restore the deleted run; an empty name hides the line."""
         self.deleted.setText(tr("Deleted “{name}”").format(name=name))
         self._undo_bar.setVisible(bool(name))
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes."""
+        """Apply the theme's colours and sizes."""
         for button in self.buttons.values():
             button.set_theme(theme)
         for label in (self.summary, self.deleted):
@@ -163,7 +163,7 @@ class HistoryFooter(QFrame):
         self._fit()
 
     def _fit(self) -> None:
-        """What can be pressed goes before what can be read."""
+        """Hide the summary if there is no space for it next to the buttons."""
         taken = sum(button.sizeHint().width() + 2 for button in self.buttons.values()) + MARGIN + RIGHT
         self.summary.setVisible(taken + self.summary.sizeHint().width() <= self.width())
 
@@ -192,7 +192,7 @@ class HistoryFooter(QFrame):
 
 
 def row_of(widget: QWidget, left: int, right: int, above: int = 0, below: int = 0) -> QHBoxLayout:
-    """A row that fills `widget`."""
+    """Create a row that fills `widget`."""
     row = QHBoxLayout(widget)
     row.setContentsMargins(left, above, right, below)
     row.setSpacing(2)
@@ -200,11 +200,13 @@ def row_of(widget: QWidget, left: int, right: int, above: int = 0, below: int = 
 
 
 TYPING_MS = 120
-"""After so long without another letter, the list is searched."""
+"""Delay after the last key press before the list is searched, in ms."""
 
 
 class HistoryView(QFrame):
-    """Says what is asked for; `app.control.history_panel` does it. `actionRequested(name, id)` with one of `ACTIONS`."""
+    """History panel; `app.control.history_panel` handles its signals. Emits `actionRequested(name, id)` with one of
+    `ACTIONS`.
+    """
 
     searchChanged = Signal(str)
     openRequested = Signal(str)
@@ -230,11 +232,11 @@ class HistoryView(QFrame):
 
     @property
     def query(self) -> str:
-        """What is looked for."""
+        """The search text."""
         return self.search.text()
 
     def show_runs(self, ids: Sequence[str], load: LoadRecords, total: str, when_empty: str) -> None:
-        """List these runs; `total` says how many there are, `when_empty` why there is none of these."""
+        """List these runs; `total` is the number of all runs as text, `when_empty` explains an empty list."""
         current, place = self.list.record, max(0, self.list.currentIndex().row())
         with self.list.keep_scroll_position():
             self.list.runs.show_runs(ids, load)
@@ -243,18 +245,18 @@ class HistoryView(QFrame):
         else:
             self.footer.show_picked(None)
         self.footer.show_summary(tr("{count:,} found").format(count=len(ids)) if self.query and ids else "")
-        self.search.setPlaceholderText(tr("Find in {total}…").format(total=total) if total else tr("Find…"))
+        self.search.setPlaceholderText(tr("Search {total}…").format(total=total) if total else tr("Find…"))
         self.empty.setText(when_empty)
         self._pages.setCurrentWidget(self.list if ids else self._empty_page)
 
     def set_empty_action(self, text: str) -> None:
-        """What the button below the words of an empty list says; hidden where that is empty."""
-        if text:  # a button keeps its name while it is hidden
+        """Set the text of the button in an empty list; an empty text hides the button."""
+        if text:  # a button keeps its text while it is hidden
             self.empty_action.button.setText(text)
         self.empty_action.update_state(bool(text), description=self.empty.text())
 
     def event(self, event: QEvent) -> bool:
-        """Esc in here closes the history, before it does anything else."""
+        """Close the history on Esc, before Esc does anything else."""
         if isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
             event.accept()
             if event.type() == QEvent.Type.KeyPress:
@@ -263,7 +265,7 @@ class HistoryView(QFrame):
         return super().event(event)
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes."""
+        """Apply the theme's colours and sizes."""
         themed: tuple[Themeable, ...] = (self.header, self.list, self.footer)
         for part in themed:
             part.set_theme(theme)
@@ -271,10 +273,8 @@ class HistoryView(QFrame):
     def _make_search(self) -> None:
         self.search = QLineEdit(clearButtonEnabled=True)
         self.search.setObjectName("historySearch")
-        self.search.setAccessibleName(tr("Find in prompts, texts and titles"))
-        self.search.setToolTip(
-            tr("Words or parts of words, in prompts, texts and titles; all of them have to be there")
-        )
+        self.search.setAccessibleName(tr("Search prompts, texts and titles"))
+        self.search.setToolTip(tr("Words or parts of words in prompts, texts and titles; all must match"))
         self._typing = QTimer(self, interval=TYPING_MS)
         self._typing.setSingleShot(True)
         self._typing.timeout.connect(lambda: self.searchChanged.emit(self.query))
@@ -290,7 +290,7 @@ class HistoryView(QFrame):
         column.addWidget(self.empty)
         column.addWidget(self.empty_action)
         column.addStretch(1)
-        self._empty_page = ScrollArea(widgetResizable=True)  # a low window cannot hold all of it
+        self._empty_page = ScrollArea(widgetResizable=True)  # a low window cannot show all of it
         self._empty_page.setFrameShape(QFrame.Shape.NoFrame)
         self._empty_page.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._empty_page.setWidget(offer)

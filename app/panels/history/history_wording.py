@@ -1,4 +1,4 @@
-"""A kept run in words: when it was, and its figures in one line."""
+"""Texts about a kept run: its time, and its key numbers in one line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OUTCOMES = {"stopped": mark("stopped"), "failed": mark("failed")}
 
 
 def time_text(created: float, now: float) -> str:
-    """When that was, as briefly as it is clear now: `14:32`, `yesterday`, `12 Mar`, `12 Mar 2025`."""
+    """Return when the run was made, as briefly as possible: `14:32`, `yesterday`, `12 Mar`, `12 Mar 2025`."""
     then, today = _local(created), _local(now)
     days = (today.date() - then.date()).days
     if days == 0:
@@ -27,14 +27,14 @@ def time_text(created: float, now: float) -> str:
 
 
 def exact_time_text(created: float) -> str:
-    """The same to the minute: `12 Mar 2025, 14:32`."""
+    """Return the time to the minute: `12 Mar 2025, 14:32`."""
     then = _local(created)
     day = tr("{day} {year}").format(day=_day(then), year=then.year)
     return tr("{day}, {time}").format(day=day, time=f"{then:%H:%M}")
 
 
 def summary_text(record: HistoryRecord) -> str:
-    """`Sampling · 50 tokens · 118 tok/s · storyteller`, and how it ended where that was not by itself."""
+    """Return `Sampling · 50 tokens · 118 tok/s · storyteller`, after the outcome if the run did not finish normally."""
     parts = [
         tr(_OUTCOMES.get(record.outcome, "")),
         strategy_title(record.strategy),
@@ -46,27 +46,29 @@ def summary_text(record: HistoryRecord) -> str:
 
 
 def strategy_title(name: str) -> str:
-    """As the picker calls it; what is none of these by its name: `Scored`, or a later version's."""
+    """Return the strategy's title, or its capitalised name if it is not in the registry (`Scored`, or from a later
+    version).
+    """
     return tr(strategies.registry[name].title) if name in strategies.registry else name.replace("_", " ").capitalize()
 
 
 def tooltip_text(record: HistoryRecord) -> str:
-    """Everything a row shows and more, a line each, for a tip."""
+    """Return all texts of a row and more, one per line, for a tooltip."""
     lines = [record.title, record.opening, record.words, summary_text(record)]
     more = [
         words.duration(record.seconds),
-        tr("{size} of cache").format(size=words.size(record.cache_bytes)),
+        tr("{size} cache").format(size=words.size(record.cache_bytes)),
         tr("seed {seed}").format(seed=record.seed),
     ]
     lines += [
         " · ".join(more),
-        tr("{moment} · {size} on the disk").format(moment=exact_time_text(record.made), size=words.size(record.bytes)),
+        tr("{moment} · {size} on disk").format(moment=exact_time_text(record.made), size=words.size(record.bytes)),
     ]
     return "\n".join(line for line in dict.fromkeys(lines) if line)
 
 
 def accessible_text(record: HistoryRecord, now: float) -> str:
-    """One row for a screen reader."""
+    """Return a row as text for a screen reader."""
     told = [*([tr("pinned")] if record.pinned else []), summary_text(record), time_text(record.made, now)]
     return f"{record.name}; {record.words}; {', '.join(told)}"
 
@@ -78,5 +80,5 @@ def _day(then: datetime) -> str:
 def _local(seconds: float) -> datetime:
     try:
         return datetime.fromtimestamp(seconds)
-    except (OverflowError, OSError, ValueError):  # a damaged file may hold any number
+    except (OverflowError, OSError, ValueError):  # a damaged file may contain any number
         return datetime.fromtimestamp(0)

@@ -1,4 +1,4 @@
-"""The list itself: a click or Enter opens a run, F2 names it, Delete deletes it, and the menu says all that."""
+"""History list: click or Enter opens a run, F2 renames it, Delete deletes it; the menu offers the same."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LoadRecords = Callable[[Sequence[str]], list[HistoryRecord]]
 
 
 class HistoryModel(QAbstractListModel):
-    """`renameRequested(id, title)` when a row was edited."""
+    """List model of the kept runs. Emits `renameRequested(id, title)` when a row was edited."""
 
     renameRequested = Signal(str, str)
 
@@ -51,14 +51,14 @@ class HistoryModel(QAbstractListModel):
         self._pages: OrderedDict[int, dict[str, HistoryRecord]] = OrderedDict()
 
     def show_runs(self, ids: Sequence[str], load: LoadRecords) -> None:
-        """List these; `load` gives the records of some of them."""
+        """List these runs; `load` returns the records of some of them."""
         self.beginResetModel()
         self._ids, self._load = list(ids), load
         self._pages.clear()
         self.endResetModel()
 
     def record(self, row: int) -> HistoryRecord | None:
-        """What is kept of the run in that row; None where it is gone."""
+        """Return the record of the run in that row, or None if it no longer exists."""
         if not 0 <= row < len(self._ids):
             return None
         page = row // PAGE_SIZE
@@ -70,7 +70,7 @@ class HistoryModel(QAbstractListModel):
         return self._pages[page].get(self._ids[row])
 
     def row_of(self, run: str) -> int:
-        """Where a run stands; −1 where it does not."""
+        """Return the row of a run, or −1."""
         return self._ids.index(run) if run in self._ids else -1
 
     def rowCount(self, parent: ModelIndex = _ROOT) -> int:
@@ -94,7 +94,7 @@ class HistoryModel(QAbstractListModel):
         return super().flags(index) | Qt.ItemFlag.ItemIsEditable
 
     def setData(self, index: ModelIndex, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
-        """A new title; what stands there anyway is none."""
+        """Request a new title, unless it is unchanged."""
         record = self.record(index.row())
         if record is None or role != Qt.ItemDataRole.EditRole or value == record.name:
             return False
@@ -108,16 +108,16 @@ def _load_nothing(_runs: Sequence[str]) -> list[HistoryRecord]:
 
 SIDE, GAP = 16, 8
 MARK_WIDTH = 3
-"""Width of the bar at the shown run."""
+"""Width of the bar that marks the shown run."""
 
 
 class RunDelegate(LinesDelegate):
-    """Three lines; every row is as high as every other, so that a long list is laid out at once."""
+    """Paint three lines; all rows are equally high, so that a long list is laid out quickly."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.shown_run = ""
-        """The run that the window shows."""
+        """Id of the run shown in the window."""
 
     def line_fonts(self, theme: Theme) -> tuple[QFont, ...]:
         return _fonts(theme)
@@ -138,13 +138,13 @@ class RunDelegate(LinesDelegate):
         painter.restore()
 
     def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: Index) -> None:
-        """Over the first line."""
+        """Place the editor over the first line."""
         line = self._lines(option.rect)[0]
         height = max(line.height(), editor.sizeHint().height())
         editor.setGeometry(QRect(line.left() - 6, line.center().y() - height // 2, line.width() + 12, height))
 
     def _lines(self, row: QRect) -> list[QRect]:
-        """Where the three lines are."""
+        """Return the rectangles of the three lines."""
         theme = self.theme
         if theme is None:
             return [row] * 3
@@ -173,7 +173,7 @@ class RunDelegate(LinesDelegate):
             painter.drawRect(row.adjusted(0.5, 0.5, -0.5, -1.5))
 
     def _paint_name(self, painter: QPainter, line: QRect, record: HistoryRecord) -> None:
-        """The name, and at the right the pin of one that is pinned."""
+        """Paint the name, and a pin at the right if the run is pinned."""
         theme = self.theme
         assert theme is not None
         room = QRect(line)
@@ -190,7 +190,9 @@ def _fonts(theme: Theme) -> tuple[QFont, QFont, QFont]:
 
 
 class RunList(QListView):
-    """`openRequested(id)`; `picked(Record or None)` when another row is the current one; `menuRequested(QMenu)`: fill it."""
+    """List of kept runs. Emits `openRequested(id)`, `picked(record or None)` when the current row changes, and
+    `menuRequested(QMenu)` to have a menu filled.
+    """
 
     openRequested = Signal(str)
     deleteRequested = Signal()
@@ -200,7 +202,7 @@ class RunList(QListView):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("historyList")
-        self.setAccessibleName(tr("Kept runs"))
+        self.setAccessibleName(tr("Saved runs"))
         self.runs = HistoryModel(self)
         self._delegate = RunDelegate(self)
         self.setModel(self.runs)
@@ -217,23 +219,23 @@ class RunList(QListView):
 
     @property
     def record(self) -> HistoryRecord | None:
-        """The run in the current row."""
+        """The record of the current row."""
         return self.runs.record(self.currentIndex().row())
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours and the height of the rows."""
+        """Apply the theme's colours and row height."""
         self._delegate.theme = theme
         self.verticalScrollBar().setSingleStep(theme.px(24))
         self.scheduleDelayedItemsLayout()
         self.viewport().update()
 
     def mark_shown(self, run: str) -> None:
-        """That is the run that the window shows."""
+        """Mark the run that the window shows."""
         self._delegate.shown_run = run
         self.viewport().update()
 
     def select(self, run: str, fallback_row: int = 0) -> None:
-        """Let a run's row be the current one; where it is gone, the one that has its place."""
+        """Make a run's row the current one, or row `fallback_row` if the run no longer exists."""
         row = self.runs.row_of(run)
         row = row if row >= 0 else min(fallback_row, self.runs.rowCount() - 1)
         self.setCurrentIndex(self.runs.index(row))
@@ -241,19 +243,19 @@ class RunList(QListView):
 
     @Slot()
     def open_current(self) -> None:
-        """Ask for the current run to be shown."""
+        """Request to show the current run."""
         self._on_open(self.currentIndex())
 
     @contextmanager
     def keep_scroll_position(self) -> Iterator[None]:
-        """What is in sight stays there while other runs are listed."""
+        """Keep the scroll position while other runs are listed."""
         place = self.verticalScrollBar().value()
         yield
         self.doItemsLayout()
         self.verticalScrollBar().setValue(place)
 
     def rename(self) -> None:
-        """Edit the current run's title in its place."""
+        """Edit the current run's title in place."""
         if self.currentIndex().isValid():
             self.scrollTo(self.currentIndex())
             self.edit(self.currentIndex())

@@ -1,1 +1,1 @@
-"""Sounds and pictures that go with a prompt: what takes them, and what shows them."""
+"""Audio and images attached to a prompt: the widgets that add and show them."""

@@ -1,4 +1,4 @@
-"""The buttons by which a sound or a picture comes to the prompt, one for each kind that the model takes."""
+"""Buttons that attach audio or images to the prompt, one for each kind the model supports."""
 
 from __future__ import annotations
 
@@ -18,15 +18,19 @@ from app.widgets.overlays import FocusRing
 from app.widgets.plain_text import caption, tooltip
 from resources.language import join_sentences, mark, tr
 
-TITLES = {SOUND: mark("Sound…"), PICTURE: mark("Picture…")}
+TITLES = {SOUND: mark("Audio…"), PICTURE: mark("Image…")}
 _TIPS = {
-    SOUND: mark("Give the model a sound: a file, what a microphone hears, or an example"),
-    PICTURE: mark("Give the model a picture: a file, what the clipboard holds, or an example"),
+    SOUND: mark("Attach audio: a file, a microphone recording or an example"),
+    PICTURE: mark("Attach an image: a file, the clipboard or an example"),
 }
 
 
 class AttachButton(QPushButton):
-    """`openRequested(kind)`, `recordRequested`, `pasteRequested`, `sampleChosen(path)`; `opened` before its menu is."""
+    """Button with a menu to attach media.
+
+    Emits `openRequested(kind)`, `recordRequested`, `pasteRequested`, `sampleChosen(path)`, and `opened` before its menu
+    opens.
+    """
 
     openRequested = Signal(str)
     recordRequested = Signal()
@@ -60,7 +64,7 @@ class AttachButton(QPushButton):
         self.setMenu(menu)
 
     def update_menu(self, samples: Sequence[BundledMedium], recording_unsupported_reason: str, can_paste: bool) -> None:
-        """What there is to choose from now; `recording_unsupported_reason`: what to install first."""
+        """Update the menu; `recording_unsupported_reason`: what to install before recording is possible."""
         menu = self.menu()
         for action in [action for action in menu.actions() if action.data()]:
             menu.removeAction(action)
@@ -91,7 +95,9 @@ _REMOVE = (Qt.Key.Key_Delete, Qt.Key.Key_Backspace)
 
 
 class MediaCard(QFrame):
-    """`removeRequested(number)`, `playRequested(path)`: by the mouse, or by Delete and Space while it has the focus."""
+    """Emits `removeRequested(number)` and `playRequested(path)`: by the mouse, or by Delete and Space while it has the
+    focus.
+    """
 
     removeRequested = Signal(int)
     playRequested = Signal(str)
@@ -99,7 +105,7 @@ class MediaCard(QFrame):
     def __init__(self, number: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.index = number
-        """Its place among those of the prompt."""
+        """Index among the prompt's media."""
         self.medium = Medium("", "")
         self.setObjectName(f"mediaCard.{number}")
         self.setProperty("role", "card")
@@ -121,7 +127,7 @@ class MediaCard(QFrame):
         self.remove.clicked.connect(self._on_remove)
 
     def show_medium(self, medium: Medium, unsupported_reason: str, can_play: bool) -> None:
-        """Show the file; `unsupported_reason`: why the model cannot have it, which greys the card."""
+        """Show the file; `unsupported_reason` is the reason why the model cannot use it, which greys the card."""
         self.medium = medium
         reason = (
             join_sentences(medium.error.cause, medium.error.remedy) if medium.error is not None else unsupported_reason
@@ -136,19 +142,19 @@ class MediaCard(QFrame):
         self.play.setVisible(medium.kind == SOUND and can_play)
         self._show_thumbnail(medium)
         self.setAccessibleName(medium.description)
-        self.setAccessibleDescription(reason or tr("Delete removes it."))
+        self.setAccessibleDescription(reason or tr("Press Delete to remove."))
         self.setToolTip(tooltip(medium.path))
         self.remove.setAccessibleName(tr("Remove {name}").format(name=medium.name))
         self.play.setAccessibleName(tr("Play {name}").format(name=medium.name))
 
     def show_playback(self, fraction: float) -> None:
-        """So much of it has been heard; 1: it is silent."""
+        """Show the played fraction; 1 means playback has ended."""
         is_on = fraction < 1
         self.thumbnail.set_played_fraction(fraction if is_on else 0.0)
         self.play.setChecked(is_on)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply the theme's colours and sizes."""
         for part in (self.thumbnail, self.play, self.remove, self._ring):
             part.set_theme(theme)
         self.name.setFont(theme.font(13, 500))
@@ -156,7 +162,7 @@ class MediaCard(QFrame):
         self.reason.setFont(theme.font(12))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Delete removes it, Space plays it."""
+        """Remove the card on Delete, play it on Space."""
         if event.key() in _REMOVE:
             self._on_remove()
         elif event.key() == Qt.Key.Key_Space and self.play.isVisible():
@@ -200,7 +206,7 @@ class MediaCard(QFrame):
 
 
 class MediaBar(QWidget):
-    """Says what it is asked for by the signals of its cards and buttons, passed on."""
+    """Cards of the attached media and the attach buttons; forwards their signals."""
 
     removeRequested = Signal(int)
     playRequested = Signal(str)
@@ -226,7 +232,7 @@ class MediaBar(QWidget):
         self._column.addWidget(self._row)
 
     def show_buttons(self, kinds: Sequence[str]) -> None:
-        """Show the buttons of what the model takes."""
+        """Show the buttons for the kinds the model supports."""
         for kind, button in self.buttons.items():
             button.setVisible(kind in kinds)
         self._row.setVisible(bool(kinds))
@@ -234,7 +240,7 @@ class MediaBar(QWidget):
         self._update_visibility()
 
     def show_media(self, media: Sequence[tuple[Medium, str]], can_play: bool) -> None:
-        """A card for each (file, why the model cannot have it)."""
+        """Show a card for each (medium, reason why the model cannot use it)."""
         while len(self.cards) > len(media):
             self._remove_card(self.cards.pop())
         while len(self.cards) < len(media):
@@ -244,18 +250,18 @@ class MediaBar(QWidget):
         self._update_visibility()
 
     def show_required(self, text: str) -> None:
-        """The model cannot do without; empty where it can, or has what it needs."""
+        """Show which media the model requires; an empty text hides the message."""
         self.required_label.setText(text)
         self.required_label.setVisible(bool(text))
 
     def show_playback(self, path: str, fraction: float) -> None:
-        """A sound is being heard."""
+        """Show the playback position of an audio file."""
         for card in self.cards:
             if card.medium.path == path:
                 card.show_playback(fraction)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply the theme's colours and sizes."""
         self._theme = theme
         for card in self.cards:
             card.set_theme(theme)
@@ -283,5 +289,5 @@ class MediaBar(QWidget):
             self.cards[min(number, len(self.cards) - 1)].setFocus()
 
     def _update_visibility(self) -> None:
-        """Nothing to show takes no room."""
+        """Hide the bar if it is empty."""
         self.setVisible(bool(self.cards) or not self._row.isHidden())

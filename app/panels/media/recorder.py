@@ -1,4 +1,4 @@
-"""Records what is spoken: how loud it is, how long it has been, and a button that ends it."""
+"""Audio recorder: level meter, elapsed time and a stop button."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from core import words
 from resources.language import tr
 
 _LEVEL_DECAY = 0.86
-"""Of the level that is shown, from one look to the next: the bar rises at once and falls slowly."""
+"""Decay of the shown level per update: the bar rises at once and falls slowly."""
 _CLIPPING_LEVEL = 0.95
-"""From here on samples are cut off."""
+"""Level above which samples are likely to clip."""
 _SILENCE_LEVEL = 0.02
 
 
 class LevelMeter(QWidget):
-    """A bar as long as the loudest sample of the last moment is high; it is said as well, for those who do not see."""
+    """Bar that shows the peak of the last moment; also described for screen readers."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -29,13 +29,13 @@ class LevelMeter(QWidget):
         self.setAccessibleName(tr("Level"))
 
     def show_level(self, level: float) -> None:
-        """From silence, 0, to as loud as can be recorded, 1."""
+        """Show a level from 0 (silence) to 1 (full scale)."""
         self._level = max(level, self._level * _LEVEL_DECAY)
         self.setAccessibleDescription(words.whole_percent(self._level))
         self.update()
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply the theme's colours and sizes."""
         self._theme = theme
         self.setMinimumHeight(self.sizeHint().height())
 
@@ -55,7 +55,9 @@ class LevelMeter(QWidget):
 
 
 class RecorderDialog(BaseDialog):
-    """`stopRequested`: what was heard is kept; `forgetRequested`: it is not, which closing the window means too."""
+    """Recorder window. Emits `stopRequested` to keep the recording and `forgetRequested` to discard it, also when the
+    window is closed.
+    """
 
     stopRequested = Signal()
     forgetRequested = Signal()
@@ -71,7 +73,7 @@ class RecorderDialog(BaseDialog):
         self.time.setAccessibleName(tr("Recorded so far"))
         self.meter = LevelMeter(self)
         self.message = WrappedLabel(
-            tr("Speak now. It ends by itself after {minutes:g} minutes.").format(minutes=max_seconds / 60)
+            tr("Recording stops automatically after {minutes:g} minutes.").format(minutes=max_seconds / 60)
         )
         self.message.setProperty("role", "muted")
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel, self)
@@ -91,15 +93,15 @@ class RecorderDialog(BaseDialog):
 
     @Slot(float, float)
     def show_level(self, seconds: float, level: float) -> None:
-        """So long it has been, and so loud it is."""
+        """Show the elapsed seconds and the level."""
         self._loudest = max(self._loudest, level)
         self.time.setText(f"{int(seconds) // 60}:{int(seconds) % 60:02}")
         self.meter.show_level(level)
         if seconds > 2 and self._loudest < _SILENCE_LEVEL:
-            self.message.setText(tr("Nothing is heard. Is the microphone on, and is it the right one?"))
+            self.message.setText(tr("No sound detected. Check that the microphone is on and is the right one."))
 
     def done(self, result: int) -> None:
-        """It has ended, or is given up."""
+        """Discard the recording unless it was kept, then close."""
         self._end()
         super().done(result)
 
@@ -108,12 +110,12 @@ class RecorderDialog(BaseDialog):
         super().closeEvent(event)
 
     def close_kept(self) -> None:
-        """Close: what was heard is kept already."""
+        """Close the window; the recording has been kept."""
         self._is_done = True
         self.close()
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply the theme's colours and sizes."""
         self.meter.set_theme(theme)
 
     def _end(self) -> None:

@@ -1,1 +1,1 @@
-"""The command palette as it is seen: a field, and below it what was found."""
+"""The command palette's widgets: a search field and the list of results."""

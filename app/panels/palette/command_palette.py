@@ -1,4 +1,4 @@
-"""The command palette: a field over the window, below it what was found, at its foot a sentence on the current row."""
+"""Command palette over the window: a search field, the results, and a description of the current row."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from resources.language import tr
 
 ROW_ROLE = Qt.ItemDataRole.UserRole
 SIDE, GAP, ROW_HEIGHT = 14, 12, 34
-"""Pixels at 100 %: left and right of a row, between its parts, and its height."""
+"""Pixels at 100 %: margin of a row, gap between its parts, and row height."""
 _ROOT = QModelIndex()
 
 
 class PaletteRow(NamedTuple):
-    """One thing that can be chosen; with a `reason` it is listed and cannot be."""
+    """A row of the palette; one with a `reason` is listed but cannot be chosen."""
 
     title: str
     kind: str
@@ -48,31 +48,31 @@ class PaletteRow(NamedTuple):
     description: str = ""
     reason: str = ""
     match_indices: tuple[int, ...] = ()
-    """Letters of the title that were typed."""
+    """Indices of the title's characters that match the search."""
 
     @property
     def accessible_text(self) -> str:
-        """The row for a screen reader."""
+        """The row's text for screen readers."""
         return ", ".join(
             part for part in (self.title, self.kind, self.shortcut, self.reason or self.description) if part
         )
 
 
 class PaletteModel(QAbstractListModel):
-    """What was found, the best first."""
+    """Search results, the best match first."""
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
         self._rows: Sequence[PaletteRow] = ()
 
     def show_rows(self, rows: Sequence[PaletteRow]) -> None:
-        """List these."""
+        """List these rows."""
         self.beginResetModel()
         self._rows = rows
         self.endResetModel()
 
     def row(self, index: int) -> PaletteRow | None:
-        """What stands there; None where nothing does."""
+        """Return the row at this index, or None."""
         return self._rows[index] if 0 <= index < len(self._rows) else None
 
     def rowCount(self, parent: Index = _ROOT) -> int:
@@ -92,7 +92,9 @@ class PaletteModel(QAbstractListModel):
 
 
 class PaletteDelegate(ThemedDelegate):
-    """Title with the typed letters marked; at the right kind and key. Every row is as high as every other."""
+    """Paint the title with the matching characters highlighted, and kind and key at the right; all rows are equally
+    high.
+    """
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
         return QSize(0, self.theme.px(ROW_HEIGHT)) if self.theme is not None else super().sizeHint(option, index)
@@ -111,7 +113,9 @@ class PaletteDelegate(ThemedDelegate):
 
     @staticmethod
     def _paint_background(painter: QPainter, option: QStyleOptionViewItem, theme: Theme) -> None:
-        """The row that Enter would take has a bar at its edge too, for whom the tint is too faint."""
+        """Paint the background of the selected row, with a bar at its edge so that selection does not depend on the
+        tint.
+        """
         if not option.state & QStyle.StateFlag.State_Selected:
             return
         ground = QRectF(option.rect).adjusted(theme.px(6), 1, -theme.px(6), -1)
@@ -123,7 +127,7 @@ class PaletteDelegate(ThemedDelegate):
 
     @staticmethod
     def _paint_kind(painter: QPainter, line: QRect, row: PaletteRow, theme: Theme) -> int:
-        """Kind and key at the right end; gives back where they begin."""
+        """Paint kind and key at the right end and return their left edge."""
         left = line.right()
         for text, font in ((row.shortcut, theme.font(11, 500)), (row.kind, theme.font(11))):
             if text:
@@ -134,7 +138,7 @@ class PaletteDelegate(ThemedDelegate):
         return left + theme.px(GAP)
 
     def _paint_title(self, painter: QPainter, line: QRect, row: PaletteRow, theme: Theme) -> None:
-        """The title; behind one that cannot be chosen, why not, as far as there is room."""
+        """Paint the title, followed by the reason of an unavailable row if space allows."""
         plain, bold = theme.font(13), theme.font(13, 700)
         color, marked = theme.color("muted" if row.reason else "text"), theme.color("accent")
         x, places = line.left(), set(row.match_indices)
@@ -152,7 +156,7 @@ class PaletteDelegate(ThemedDelegate):
 
 
 def _split_matches(text: str, match_indices: set[int]) -> list[tuple[str, bool]]:
-    """The text in pieces, each typed or not."""
+    """Split the text into runs of matching and other characters."""
     pieces: list[tuple[str, bool]] = []
     for place, letter in enumerate(text):
         is_typed = place in match_indices
@@ -164,14 +168,17 @@ def _split_matches(text: str, match_indices: set[int]) -> list[tuple[str, bool]]
 
 
 WIDTH, MAX_VISIBLE_ROWS, TOP, EDGE = 620, 10, 56, 24
-"""Width at 100 %, rows that are seen at once, pixels above it and what is kept free at its sides."""
+"""Width at 100 %, number of visible rows, space above in pixels, and space kept free on both sides."""
 _STEPS = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1, Qt.Key.Key_Backtab: -1, Qt.Key.Key_Tab: 1,
           Qt.Key.Key_PageUp: -MAX_VISIBLE_ROWS, Qt.Key.Key_PageDown: MAX_VISIBLE_ROWS}  # fmt: skip
 
 
 class CommandPalette(QFrame):
-    """`searched(text)` whenever something is typed, `chosen(row)` for Enter or a click, `closeRequested` for Esc or when
-    the cursor goes elsewhere. It lies over `body`, and the cursor stays in its field."""
+    """Palette laid over `body`; the keyboard focus stays in its search field.
+
+    Emits `searched(text)` when the text changes, `chosen(row)` on Enter or click, and `closeRequested` on Esc or when
+    the focus moves away.
+    """
 
     searched = Signal(str)
     chosen = Signal(int)
@@ -201,11 +208,11 @@ class CommandPalette(QFrame):
 
     @property
     def row(self) -> PaletteRow | None:
-        """The one that Enter takes."""
+        """The current row, which Enter chooses."""
         return self.model.row(self.list.currentIndex().row())
 
     def open(self) -> None:
-        """Show it, empty, with the cursor in it."""
+        """Clear and show the palette, with the focus in its field."""
         self.field.clear()
         self._update_geometry()
         self.show()
@@ -213,7 +220,7 @@ class CommandPalette(QFrame):
         self.field.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def show_rows(self, rows: Sequence[PaletteRow]) -> None:
-        """List these, the first one current."""
+        """List these rows and select the first one."""
         self.model.show_rows(rows)
         self.list.setCurrentIndex(self.model.index(0))
         self.list.scrollToTop()
@@ -222,7 +229,7 @@ class CommandPalette(QFrame):
         self._update_geometry()
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes."""
+        """Apply the theme's colours and sizes."""
         self._theme = self._delegate.theme = theme
         self.setStyleSheet(
             f"#commandPalette {{ background: {theme.panel}; border: 1px solid {theme.line};"
@@ -240,7 +247,7 @@ class CommandPalette(QFrame):
         self._update_geometry()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Follow the body's size; keys of the field; close when the cursor leaves it."""
+        """Follow the body's size, handle the field's keys, and close when the focus leaves the field."""
         if watched is self._body and event.type() == QEvent.Type.Resize:
             self._update_geometry()
         if watched is self.field and isinstance(event, QKeyEvent):
@@ -259,7 +266,7 @@ class CommandPalette(QFrame):
 
     def _make_list(self) -> None:
         self.list.setObjectName("commandList")
-        self.list.setAccessibleName(tr("Found"))
+        self.list.setAccessibleName(tr("Results"))
         self.list.setModel(self.model)
         self.list.setItemDelegate(self._delegate)
         self.list.setUniformItemSizes(True)
@@ -272,7 +279,7 @@ class CommandPalette(QFrame):
         self.description_label.setObjectName("commandFoot")
 
     def _handle_key(self, event: QKeyEvent) -> bool:
-        """Enter, Esc and what walks along the rows; everything else is the field's."""
+        """Handle Enter, Esc and the keys that move through the rows; leave all others to the field."""
         key = Qt.Key(event.key())
         is_enter = key in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
         if not (is_enter or key == Qt.Key.Key_Escape or key in _STEPS):
@@ -288,7 +295,7 @@ class CommandPalette(QFrame):
         return True
 
     def _move_selection(self, offset: int) -> None:
-        """Another row; one step beyond either end comes out at the other."""
+        """Move the selection by `offset` rows; single steps wrap around at both ends."""
         count, place = self.model.rowCount(), self.list.currentIndex().row() + offset
         if count:
             around = place % count if abs(offset) == 1 else min(max(0, place), count - 1)
@@ -311,7 +318,7 @@ class CommandPalette(QFrame):
     def _on_current(self, index: QModelIndex) -> None:
         row = self.model.row(index.row())
         if row is not None:
-            self._set_description(row.reason or row.description or tr("↑ ↓ choose · Enter does it · Esc closes"))
+            self._set_description(row.reason or row.description or tr("↑ ↓ select · Enter run · Esc close"))
             self.field.setAccessibleDescription(row.accessible_text)
             self._announce(row.accessible_text)
 
@@ -319,7 +326,7 @@ class CommandPalette(QFrame):
         self.description_label.setText(text)
 
     def _announce(self, text: str) -> None:
-        """The cursor stays in the field: a screen reader hears of the row by itself."""
+        """Announce a row to screen readers, since the focus stays in the field."""
         if QAccessible.isActive():
             QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self.field, text))
 
@@ -331,7 +338,7 @@ class CommandPalette(QFrame):
         self.setGraphicsEffect(shadow)
 
     def _update_geometry(self) -> None:
-        """In the middle, near the top, as high as its rows want and the window allows."""
+        """Place the palette near the top centre, as high as its rows need and the window allows."""
         if self._theme is None:
             return
         theme, room = self._theme, self._body.size()

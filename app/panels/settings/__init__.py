@@ -1,1 +1,1 @@
-"""The parts of the settings window, a subject each; every one says `changed` when something was set in it."""
+"""Sections of the settings window, one subject each; every section emits `changed` when a setting changes."""

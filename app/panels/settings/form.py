@@ -1,4 +1,4 @@
-"""What settings are made of: rows of names and editors, and the editors themselves."""
+"""Building blocks of the settings forms: rows and editors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FIELD_INSET = 7
 
 
 class SettingsForm(QWidget):
-    """Names and editors, a row each. `changed` names what was set."""
+    """Form with one row per setting. Emits `changed(section)`."""
 
     changed = Signal(str)
 
@@ -25,13 +25,13 @@ class SettingsForm(QWidget):
         self.rows.setHorizontalSpacing(18)
 
     def add(self, label: str, part: QWidget) -> None:
-        """One row more."""
+        """Add a row."""
         part.setMinimumWidth(180)
         self.rows.addRow(label, part)
 
 
 def make_check_box(name: str, title: str, on: bool) -> QCheckBox:
-    """A box to be ticked."""
+    """Create a check box."""
     box = QCheckBox(caption(title))
     box.setObjectName(name)
     box.setChecked(on)
@@ -39,7 +39,7 @@ def make_check_box(name: str, title: str, on: bool) -> QCheckBox:
 
 
 def make_combo_box(name: str, label: str, choices: tuple[tuple[str, str], ...], chosen: str) -> QComboBox:
-    """One of (value, marked title); a value that is none of them is listed as itself."""
+    """Create a combo box of (value, marked title) pairs; an unknown chosen value is added as itself."""
     combo = ComboBox()
     combo.setObjectName(name)
     combo.setAccessibleName(label)
@@ -52,23 +52,23 @@ def make_combo_box(name: str, label: str, choices: tuple[tuple[str, str], ...], 
 
 
 def selected_value(combo: QComboBox) -> str:
-    """The value that it stands at."""
+    """Return the selected value."""
     return str(combo.currentData())
 
 
 def make_spin_box(name: str, label: str, value: int, minimum: int = 0, maximum: int = 1024) -> QSpinBox:
-    """A whole number between two."""
+    """Create a spin box for an integer."""
     spin = SpinBox()
     spin.setObjectName(name)
     spin.setAccessibleName(label)
     spin.setRange(minimum, maximum)
     spin.setValue(value)
-    spin.lineEdit().setTextMargins(FIELD_INSET, 0, 0, 0)  # style sheets do not move a spin box's text
+    spin.lineEdit().setTextMargins(FIELD_INSET, 0, 0, 0)  # style sheets do not move the text of a spin box
     return spin
 
 
 def make_remark(text: str) -> WrappedLabel:
-    """A remark."""
+    """Create a muted remark."""
     label = WrappedLabel(text)
     label.setProperty("role", "muted")
     return label

@@ -1,4 +1,4 @@
-"""How the window looks, and in which words it speaks."""
+"""Settings for appearance and for the level of detail of explanations."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ from app.widgets.sound_player import sound_unsupported_reason
 from resources.depth import DEPTHS
 from resources.language import join_sentences, mark, tr
 
-DEPTH_TITLES = (mark("Plain"), mark("Usual"), mark("Exact"))
-_DEPTH_HELP = mark("How explanations are worded: without a technical word, in the field's words, or with every figure.")
+DEPTH_TITLES = (mark("Plain"), mark("Standard"), mark("Exact"))
+_DEPTH_HELP = mark("Wording of explanations: without technical terms, with standard terms, or with all numbers.")
 
 
 class AppearanceSettings(SettingsForm):
-    """Language, theme, size and depth of the words."""
+    """Language, theme, text size and level of detail."""
 
     languageChosen = Signal(str)
 
@@ -67,14 +67,14 @@ class AppearanceSettings(SettingsForm):
         self.scale.setSuffix(" %")
         self.scale.valueChanged.connect(self._on_scale)
         self.wording = make_combo_box(
-            "depthChoice", tr("Words"), tuple(zip(DEPTHS, DEPTH_TITLES, strict=True)), settings.depth
+            "depthChoice", tr("Wording"), tuple(zip(DEPTHS, DEPTH_TITLES, strict=True)), settings.depth
         )
         self.wording.setToolTip(tr(_DEPTH_HELP))
         self.wording.currentIndexChanged.connect(self._on_depth)
         self.add(tr("Language"), self.language)
         self.add(tr("Theme"), self.theme)
         self.add(tr("Text size"), self.scale)
-        self.add(tr("Words"), self.wording)
+        self.add(tr("Wording"), self.wording)
 
     @Slot()
     def _on_theme(self) -> None:
@@ -99,36 +99,34 @@ class AppearanceSettings(SettingsForm):
 DEVICES = (("auto", mark("Automatic")), ("cpu", mark("CPU")), ("cuda", mark("CUDA GPU")), ("mps", mark("Apple GPU")))
 DTYPES = (("auto", mark("Automatic")), ("float32", "float32"), ("bfloat16", "bfloat16"), ("float16", "float16"))
 _TRACING_HELP = mark(
-    "Tokens listed for each step. 0 switches the listing off, which saves a few per cent of the speed."
+    "Number of alternatives recorded per step. 0 turns recording off and makes runs a few per cent faster."
 )
-_NATIVE_CODE_HELP = mark("Built once by this machine's compiler, in the background. The text stays the same.")
+_NATIVE_CODE_HELP = mark("Compiled once on this machine, in the background. The generated text stays the same.")
 
 
 class ComputeSettings(SettingsForm):
-    """Device, number type, threads, who takes the steps, and the alternatives that are kept of each."""
+    """Device, data type, threads, decode backend, and number of recorded alternatives."""
 
     def __init__(self, settings: ComputeSection) -> None:
         super().__init__()
         self._settings = settings
         self.device = make_combo_box("deviceChoice", tr("Device"), DEVICES, settings.device)
         self.device.currentIndexChanged.connect(self._on_device)
-        self.dtype = make_combo_box("dtypeChoice", tr("Number type"), DTYPES, settings.dtype)
+        self.dtype = make_combo_box("dtypeChoice", tr("Data type"), DTYPES, settings.dtype)
         self.dtype.currentIndexChanged.connect(self._on_dtype)
         self.threads = make_spin_box("threadsChoice", tr("CPU threads"), settings.threads)
         self.threads.setSpecialValueText(tr("automatic"))
         self.threads.valueChanged.connect(self._on_threads)
-        self.top_n = make_spin_box("topChoice", tr("Alternatives listed"), settings.top_n, maximum=100)
+        self.top_n = make_spin_box("topChoice", tr("Recorded alternatives"), settings.top_n, maximum=100)
         self.top_n.setSpecialValueText(tr("none"))
         self.top_n.setToolTip(tr(_TRACING_HELP))
         self.top_n.valueChanged.connect(self._on_top_n)
         self.add(tr("Device"), self.device)
-        self.add(tr("Number type"), self.dtype)
+        self.add(tr("Data type"), self.dtype)
         self.add(tr("CPU threads"), self.threads)
         self.add(tr("Alternatives"), self.top_n)
         self.rows.addRow("", make_remark(tr(_TRACING_HELP)))
-        self.native_code = make_check_box(
-            "quickChoice", tr("Take steps in machine code for this processor"), settings.quick_steps
-        )
+        self.native_code = make_check_box("quickChoice", tr("Use native code (faster)"), settings.quick_steps)
         self.native_code.toggled.connect(self._on_native_code)
         self.backend_label = make_remark(tr(_NATIVE_CODE_HELP))
         self.backend_label.setObjectName("quickStanding")
@@ -136,7 +134,7 @@ class ComputeSettings(SettingsForm):
         self.rows.addRow("", self.backend_label)
 
     def show_backend(self, backend: DecodeBackend | None) -> None:
-        """What is so now; where the compiler failed, its words are in the tooltip."""
+        """Show the current decode backend; compiler errors are shown in the tooltip."""
         self.backend_label.setText(
             join_sentences(tr(_NATIVE_CODE_HELP), backend.sentence if backend is not None else "")
         )
@@ -169,18 +167,20 @@ class ComputeSettings(SettingsForm):
 
 
 class HistorySettings(SettingsForm):
-    """Keeping runs at all, their budget, and the way to forget them."""
+    """History on or off, its budget, and a button to delete it."""
 
     forgetAllRequested = Signal()
 
     def __init__(self, settings: HistorySection) -> None:
         super().__init__()
         self._settings = settings
-        self.keep_box = make_check_box("historyChoice", tr("Keep every run, on this machine alone"), settings.keep)
+        self.keep_box = make_check_box("historyChoice", tr("Keep every run, on this machine only"), settings.keep)
         self.keep_box.toggled.connect(self._on_keep)
-        self.budget = make_spin_box("historyBudget", tr("Disk for kept runs"), settings.budget_mib, 1, MAX_HISTORY_MIB)
+        self.budget = make_spin_box(
+            "historyBudget", tr("Disk space for saved runs"), settings.budget_mib, 1, MAX_HISTORY_MIB
+        )
         self.budget.setSuffix(" MiB")
-        self.budget.setToolTip(tr("When it is spent, the oldest runs that are not pinned go."))
+        self.budget.setToolTip(tr("When the limit is reached, the oldest unpinned runs are deleted."))
         self.budget.setEnabled(settings.keep)
         self.budget.valueChanged.connect(self._on_budget)
         self.rows.addRow(self.keep_box)
@@ -188,7 +188,7 @@ class HistorySettings(SettingsForm):
         self.rows.addRow("", self._delete_all_row())
 
     def _delete_all_row(self) -> QHBoxLayout:
-        forget = QPushButton(tr("Forget all…"))
+        forget = QPushButton(tr("Delete all…"))
         forget.setObjectName("forgetAllButton")
         forget.clicked.connect(self.forgetAllRequested)
         line = QHBoxLayout()
@@ -209,24 +209,26 @@ class HistorySettings(SettingsForm):
 
 
 class MemorySettings(SettingsForm):
-    """Reuse of what earlier runs have read, its budget, and the cheaper cache."""
+    """Prefix reuse, its memory budget, and the fallback cache."""
 
     def __init__(self, settings: ComputeSection) -> None:
         super().__init__()
         self._settings = settings
-        self.reuse = make_check_box("reuseChoice", tr("Reuse what earlier runs have read"), settings.reuse)
+        self.reuse = make_check_box("reuseChoice", tr("Reuse cached prefixes of earlier runs"), settings.reuse)
         self.reuse.setToolTip(
-            tr("A run whose prompt begins like an earlier text starts from the cache that has read it.")
+            tr("If a prompt begins like an earlier text, the run starts from the cache of that text.")
         )
         self.reuse.toggled.connect(self._on_reuse)
-        title = tr("Memory for what earlier runs have read")
+        title = tr("Memory for cached prefixes")
         self.budget = make_spin_box("reuseBudget", title, settings.reuse_mib, 1, MAX_REUSE_MIB)
         self.budget.setSuffix(" MiB")
         self.budget.setEnabled(settings.reuse)
         self.budget.valueChanged.connect(self._on_budget)
-        title = tr("When memory ends, go on with a cheaper cache")
+        title = tr("If memory runs out, switch to a smaller cache")
         self.fallback = make_check_box("fallbackChoice", title, settings.memory_fallback)
-        self.fallback.setToolTip(tr("Only with one that writes the same text; the window says so when it happens."))
+        self.fallback.setToolTip(
+            tr("Only a cache that produces the same text is used; a message appears when it happens.")
+        )
         self.fallback.toggled.connect(self._on_fallback)
         self.rows.addRow(self.reuse)
         self.add(tr("At most"), self.budget)
@@ -249,11 +251,11 @@ class MemorySettings(SettingsForm):
         self.changed.emit("reuse")
 
 
-_PERMISSIONS = {"allow_pickle": mark("pickled weights"), "allow_remote_code": mark("code of its own")}
+_PERMISSIONS = {"allow_pickle": mark("pickled weights"), "allow_remote_code": mark("custom code")}
 
 
 class PermissionSettings(QWidget):
-    """A list of models with what each may do; a sentence where there is none."""
+    """List of models and their permissions, or a sentence if there are none."""
 
     changed = Signal(str)
 
@@ -264,12 +266,12 @@ class PermissionSettings(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         self.allowed = QListWidget()
         self.allowed.setObjectName("allowedList")
-        self.allowed.setAccessibleName(tr("Permissions of single models"))
+        self.allowed.setAccessibleName(tr("Permissions of individual models"))
         self.allowed.setFixedHeight(84)
-        self.revoke = QPushButton(tr("Take the permission back"))
+        self.revoke = QPushButton(tr("Revoke permission"))
         self.revoke.setObjectName("revokeButton")
         self.revoke.clicked.connect(self._on_revoke)
-        self.none_allowed = make_remark(tr("No model may load pickled weights or run code of its own."))
+        self.none_allowed = make_remark(tr("No model may load pickled weights or run custom code."))
         column.addWidget(self.none_allowed)
         column.addWidget(self.allowed)
         column.addWidget(self.revoke, 0, Qt.AlignmentFlag.AlignLeft)
@@ -296,7 +298,7 @@ class PermissionSettings(QWidget):
 
 
 class StageSettings(QWidget):
-    """Two boxes; one that cannot be had says why. `changed` when either was ticked."""
+    """Two check boxes; an unavailable one shows why. Emits `changed` when either changes."""
 
     changed = Signal()
 
@@ -305,14 +307,12 @@ class StageSettings(QWidget):
         self._settings = settings
         column = self._column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
-        still = tr("This system asks for less motion.") if prefers_reduced_motion() else ""
-        self.animated = self._add(
-            "animatedChoice", tr("Let choices be seen happening on the stage"), settings.animated, still
-        )
+        still = tr("Reduced motion is turned on in the system settings.") if prefers_reduced_motion() else ""
+        self.animated = self._add("animatedChoice", tr("Animate choices when presenting"), settings.animated, still)
         self.animated.toggled.connect(self._on_animated)
         self.sounds = self._add(
             "soundsChoice",
-            tr("A sound when a draft is accepted or refused, and at the end"),
+            tr("Play sounds for accepted and rejected drafts and at the end"),
             settings.sounds,
             sound_unsupported_reason(),
         )
@@ -343,7 +343,7 @@ class StageSettings(QWidget):
 
 
 class SettingsDialog(ScrolledDialog):
-    """Changes apply at once; `changed` names the section that did."""
+    """Settings window; changes apply at once. Emits `changed` with the name of the changed section."""
 
     changed = Signal(str)
     forgetAllRequested = Signal()
@@ -365,12 +365,12 @@ class SettingsDialog(ScrolledDialog):
             column.addWidget(heading)
             column.addWidget(part)
             column.addSpacing(8)
-        column.addWidget(make_remark(tr("Kept in {folder}").format(folder=folder)))
+        column.addWidget(make_remark(tr("Stored in {folder}").format(folder=folder)))
         self.set_content(content, self._footer())
         self._align_fields()
 
     def _parts(self) -> Iterator[tuple[str, QWidget]]:
-        """Headings, and what stands below each."""
+        """Yield each section with its heading."""
         kept = self._settings
         look, stage = AppearanceSettings(kept.appearance), StageSettings(kept.appearance)
         history, self.permissions = HistorySettings(kept.history), PermissionSettings(kept.models)
@@ -382,10 +382,10 @@ class SettingsDialog(ScrolledDialog):
         history.forgetAllRequested.connect(self.forgetAllRequested)
         yield tr("APPEARANCE"), look
         yield tr("PRESENTING"), stage
-        yield tr("WHERE MODELS RUN"), self.compute
+        yield tr("COMPUTE"), self.compute
         yield tr("MEMORY"), memory
         yield tr("HISTORY"), history
-        yield tr("WHAT SINGLE MODELS MAY DO"), self.permissions
+        yield tr("MODEL PERMISSIONS"), self.permissions
 
     def _footer(self) -> QWidget:
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
@@ -394,20 +394,20 @@ class SettingsDialog(ScrolledDialog):
 
     @Slot(object)
     def show_backend(self, backend: DecodeBackend | None) -> None:
-        """Who takes the steps of the model in memory."""
+        """Show the decode backend of the loaded model."""
         self.compute.show_backend(backend)
 
     @property
     def scroll_position(self) -> int:
-        """How far down the settings are scrolled, in pixels."""
+        """Scroll position in pixels."""
         return self._scroll.verticalScrollBar().value()
 
     def scroll_to(self, position: int) -> None:
-        """Show the settings that stand so far down."""
+        """Scroll to a position in pixels."""
         self._scroll.verticalScrollBar().setValue(position)
 
     def _align_fields(self) -> None:
-        """Let the fields of all sections begin at one edge."""
+        """Align the fields of all sections."""
         forms = self.findChildren(QFormLayout)
         items = [form.itemAt(row, QFormLayout.ItemRole.LabelRole) for form in forms for row in range(form.rowCount())]
         labels = [label for item in items if item is not None and (label := item.widget()) is not None]

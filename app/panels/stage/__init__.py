@@ -1,1 +1,1 @@
-"""What is seen on a stage only: the words below the view, and the presenter's own page."""
+"""Widgets used only while presenting: the caption below the view and the presenter window."""

@@ -1,4 +1,4 @@
-"""How a demo is to be filmed: as what, how fast, how large, in which theme."""
+"""Demo dialog: file format, speed, size and theme of the recorded video."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ from resources.language import mark, tr, trn
 SIZES = ((1280, 720), (1920, 1080), (960, 540))
 THEMES = (("", mark("As shown")), ("light", mark("Light")), ("dark", mark("Dark")))
 MIN_SPEED, MAX_SPEED, DEFAULT_SPEED = 0.1, 25.0, 2.0
-"""Tokens a second."""
+"""Slowest, fastest and default speed in tokens per second."""
 ENDS_MS = 4500
-"""How long first and last frame stand together."""
+"""Total time for which the first and the last frame are shown, in ms."""
 
 
 class DemoOptions(NamedTuple):
-    """What was chosen."""
+    """Options of a demo recording."""
 
     kind: str
     tokens_per_second: float
     size: QSize
     theme: str
-    """light, dark or empty for the shown one."""
+    """`light`, `dark`, or empty for the current theme."""
 
 
 class DemoDialog(QDialog):
-    """`chosen(Demo)` once Save was pressed."""
+    """Options of a demo recording. Emits `chosen(Demo)` on Save."""
 
     chosen = Signal(object)
 
     def __init__(self, steps: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("demoDialog")
-        self.setWindowTitle(tr("Record a demo"))
+        self.setWindowTitle(tr("Record demo"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._steps = steps
         self.kind, self.size_box, self.theme = ComboBox(self), ComboBox(self), ComboBox(self)
@@ -58,7 +58,7 @@ class DemoDialog(QDialog):
 
     @property
     def options(self) -> DemoOptions:
-        """As it is set."""
+        """The selected options."""
         return DemoOptions(
             self.kind.currentData(),
             self.speed_box.value(),
@@ -84,8 +84,11 @@ class DemoDialog(QDialog):
     def _lay_out(self) -> None:
         form = QFormLayout()
         for title, field in (
-            (tr("As"), self.kind), (tr("Speed"), self.speed_box), (tr("Size"), self.size_box), (tr("Theme"), self.theme),
-        ):  # fmt: skip
+            (tr("Format"), self.kind),
+            (tr("Speed"), self.speed_box),
+            (tr("Size"), self.size_box),
+            (tr("Theme"), self.theme),
+        ):
             field.setAccessibleName(title)
             label = PlainLabel(title, self)
             label.setBuddy(field)
@@ -106,14 +109,14 @@ class DemoDialog(QDialog):
 
     @Slot()
     def _update_message(self) -> None:
-        """Whether it can be made, and how long it will be."""
+        """Show whether the format is available, and how long the demo will be."""
         why_not = webm_unsupported_reason() if self.kind.currentData() == WEBM else ""
         self.save.setEnabled(not why_not)
         seconds = self._steps / self.speed_box.value() + ENDS_MS / 1000
         told = trn("{steps:,} step, {seconds:.0f} s.", "{steps:,} steps, {seconds:.0f} s.", self._steps)
         told = told.format(steps=self._steps, seconds=seconds)
         if self.kind.currentData() == PNGS:
-            told += " " + tr("The pictures go into a folder of the name you choose.")
+            told += " " + tr("The images are saved in a folder with the name you choose.")
         self.message.setText(why_not or told)
 
     @Slot()

@@ -1,4 +1,4 @@
-"""The words below the view on a stage: what was chosen, why, and how far the run has come."""
+"""Caption below the view while presenting: the chosen token, the reason, and the progress of the run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from resources.language import tr
 
 
 class StageCaption(QFrame):
-    """A line with the choice and the place, the sentence below it; `middle` is the room between them."""
+    """Caption with a line for choice and progress, and a sentence below; other widgets go into `middle`, between the
+    two.
+    """
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -39,7 +41,7 @@ class StageCaption(QFrame):
         self._max_height = 0
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply the theme's colours and sizes."""
         self.reset_height()
         side, rim = theme.px(14), theme.px(6)
         self._column.setContentsMargins(side, rim, side, rim)
@@ -49,8 +51,8 @@ class StageCaption(QFrame):
         self.sentence.setStyleSheet(f"font-size: {theme.font_pixels(14)}px; color: {theme.text};")
 
     def show_texts(self, title: str, sentence: str, progress: str) -> None:
-        """Show these words."""
-        self.setAccessibleName(tr("On the stage"))
+        """Show these texts."""
+        self.setAccessibleName(tr("Presentation"))
         self.setAccessibleDescription(sentence)
         self.title.setText(title)
         self.progress.setText(progress)
@@ -60,36 +62,36 @@ class StageCaption(QFrame):
                 announce(self, sentence)
 
     def reset_height(self) -> None:
-        """Take no more room than the words of now need."""
+        """Reset the height to what the current texts need."""
         self._max_height = 0
         self.setMinimumHeight(0)
 
     def keep_height(self) -> None:
-        """Never become lower than now, so that what is above does not jump from step to step."""
+        """Never shrink, so that the widgets above do not move from step to step."""
         self._max_height = max(self._max_height, self.sizeHint().height())
         self.setMinimumHeight(self._max_height)
 
 
 SIZE = (900, 600)
-"""Pixels at 100 % that it opens with."""
+"""Initial size in pixels at 100 %."""
 
 
 class PresenterContent(NamedTuple):
-    """What the page says."""
+    """Texts of the presenter window."""
 
     current: str
-    """What has just been chosen."""
+    """The token chosen last."""
     reason: str
     notes: str
     next_step: str
-    """What comes next; empty at the end."""
+    """The next step; empty at the end."""
     progress: str
     speed: str
     view: str
 
 
 class PresenterWindow(QWidget):
-    """A window of its own. It says what was pressed; `closed` when the presenter puts it away."""
+    """Presenter window. Emits a signal for each control, and `closed` when the window is closed."""
 
     stepped = Signal(int)
     played = Signal()
@@ -101,7 +103,7 @@ class PresenterWindow(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, Qt.WindowType.Window)
         self.setObjectName("presenterWindow")
-        self.setWindowTitle(tr("Presenter's page"))
+        self.setWindowTitle(tr("Presenter window"))
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.clock, self.elapsed, self.progress = PlainLabel(), PlainLabel(), PlainLabel()
         self.current, self.reason, self.notes, self.next_step = (WrappedLabel() for _ in range(4))
@@ -110,10 +112,13 @@ class PresenterWindow(QWidget):
         self._lay_out()
 
     def show_content(self, content: PresenterContent) -> None:
-        """Show these words."""
+        """Show these texts."""
         for label, words in (
-            (self.current, content.current), (self.reason, content.reason), (self.notes, content.notes), (self.next_step, content.next_step),
-        ):  # fmt: skip
+            (self.current, content.current),
+            (self.reason, content.reason),
+            (self.notes, content.notes),
+            (self.next_step, content.next_step),
+        ):
             label.setText(words)
             label.setVisible(bool(words))
         self._notes_heading.setVisible(bool(content.notes))
@@ -123,16 +128,16 @@ class PresenterWindow(QWidget):
         self.view.setText(content.view)
 
     def show_time(self, clock: str, elapsed: str) -> None:
-        """What the clock says, and how long it has gone on."""
+        """Show the time of day and the elapsed time."""
         self.clock.setText(clock)
         self.elapsed.setText(elapsed)
 
     def show_playing(self, on: bool) -> None:
-        """Whether it plays by itself: what the button in the middle does."""
+        """Update the play button to show whether the presentation plays automatically."""
         self.play.setText(tr("Pause") if on else tr("Play"))
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes: those of a desk, not of a stage."""
+        """Apply the theme's colours and sizes, scaled for a desk instead of a stage."""
         self.setStyleSheet(
             theme.stylesheet() + panel_stylesheet(theme) + f"#presenterWindow {{ background: {theme.panel}; }}"
         )
@@ -162,7 +167,7 @@ class PresenterWindow(QWidget):
         words = QWidget()
         text = QVBoxLayout(words)
         text.setContentsMargins(0, 0, 0, 0)
-        self._headings = [_heading(tr("On the stage now")), self._notes_heading, self._after_heading]
+        self._headings = [_heading(tr("Now on stage")), self._notes_heading, self._after_heading]
         for part in (self._headings[0], self.current, self.reason, self._notes_heading, self.notes, self._after_heading,
                      self.next_step):  # fmt: skip
             text.addWidget(part)
@@ -183,15 +188,15 @@ class PresenterWindow(QWidget):
         self.play.clicked.connect(self.played)
         self.speed, self.view = PlainLabel(), PlainLabel()
         leave = QPushButton(tr("End"))
-        leave.setToolTip(tr("Leave the stage (Esc)"))
+        leave.setToolTip(tr("End the presentation (Esc)"))
         leave.clicked.connect(self.exitRequested)
         grid = QGridLayout()
         row: list[QWidget] = [
             self._button("step-back", tr("One step back"), self.stepped, -1),
             self.play,
-            self._button("step-forward", tr("One step on"), self.stepped, 1),
+            self._button("step-forward", tr("One step forward"), self.stepped, 1),
             *self._between_buttons(self.speed, tr("Slower"), tr("Faster"), self.paceChanged),
-            *self._between_buttons(self.view, tr("The view before"), tr("The next view"), self.viewChanged),
+            *self._between_buttons(self.view, tr("Previous view"), tr("Next view"), self.viewChanged),
         ]
         grid.setHorizontalSpacing(10)
         for place, part in enumerate(row):
@@ -202,7 +207,7 @@ class PresenterWindow(QWidget):
         return grid
 
     def _between_buttons(self, label: QLabel, less: str, more: str, signal: SignalInstance) -> tuple[QWidget, ...]:
-        """A word between two buttons that change it."""
+        """Place a label between two buttons that change its value."""
         label.setAlignment(Qt.AlignmentFlag.AlignCenter)
         return (
             self._button("chevron-left", less, signal, -1),

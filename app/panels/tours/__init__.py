@@ -1,1 +1,1 @@
-"""What a guided tour and the game of guessing show: panels at the foot of the window, and a ring around things."""
+"""Widgets of the guided tours and the guessing game: bottom panels and a spotlight ring."""

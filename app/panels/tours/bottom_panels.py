@@ -1,4 +1,4 @@
-"""A panel at the foot of the window: a heading, a sentence like a subtitle, and a way to leave."""
+"""Panel at the foot of the window: a heading, a sentence and a button to leave."""
 
 from __future__ import annotations
 
@@ -21,14 +21,17 @@ _PRESS_KEYS = (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key
 
 
 class BottomPanel(QFrame):
-    """Covers nothing: it has a place of its own. It has the keyboard while it is open, however it was opened: Esc
-    leaves it, before it stops a run, and no key reaches what lies below it."""
+    """Panel that takes its own space at the foot of the window and covers nothing.
+
+    While it is open it has the keyboard focus: Esc closes it before it stops a run, and no key reaches the widgets
+    below it.
+    """
 
     nextRequested = Signal()
     leaveRequested = Signal()
 
     def __init__(self, gap: int, parent: QWidget | None = None) -> None:
-        """`gap`: pixels at 100 % between what stands below each other."""
+        """`gap`: vertical spacing between the rows, in pixels at 100 %."""
         super().__init__(parent)
         self.setProperty("role", "foot")
         self._gap = gap
@@ -39,7 +42,7 @@ class BottomPanel(QFrame):
         self.column = QVBoxLayout(self)
 
     def create_button(self, name: str, pressed: SignalInstance, role: str = "quiet") -> QPushButton:
-        """One of its buttons, which has no words yet."""
+        """Create one of the panel's buttons, without a text."""
         made = QPushButton()
         made.setObjectName(name)
         made.setProperty("role", role)
@@ -48,7 +51,7 @@ class BottomPanel(QFrame):
         return made
 
     def handles_key(self, key: int) -> bool:
-        """Whether the panel itself handles this key, which would move the focus from one button to the next."""
+        """Return whether the panel itself handles `key`, which would otherwise move the focus between its buttons."""
         return False
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -60,18 +63,18 @@ class BottomPanel(QFrame):
 
     @property
     def has_focus(self) -> bool:
-        """Whether the keys go to it, or will once its window is the active one."""
+        """Whether the panel receives key presses, or will once its window is active."""
         focused: QWidget | None = self.window().focusWidget()
         return focused is not None and (focused is self or self.isAncestorOf(focused))
 
     def take_focus(self) -> None:
-        """Let the keys go to this panel."""
+        """Move the keyboard focus to this panel."""
         if not self.has_focus:
             self._focus_before = self.window().focusWidget()
         self.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def restore_focus(self) -> None:
-        """Let the keys go where they went before, if they still go to this panel."""
+        """Return the keyboard focus to the widget that had it before, if this panel still has it."""
         before, self._focus_before = self._focus_before, None
         if not self.has_focus:
             return
@@ -80,14 +83,14 @@ class BottomPanel(QFrame):
             before.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes."""
+        """Apply the theme's colours and sizes."""
         self.sentence.refit()
         side = theme.space(16)
         self.column.setContentsMargins(side, theme.space(10), side, theme.space(12))
         self.column.setSpacing(theme.space(self._gap))
 
     def event(self, event: QEvent) -> bool:
-        """Esc belongs to it."""
+        """Handle Esc in this panel."""
         if isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
             event.accept()
             if event.type() == QEvent.Type.KeyPress:
@@ -96,7 +99,9 @@ class BottomPanel(QFrame):
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Enter presses the focused button. No key reaches what lies below the panel; Tab still leads out of it."""
+        """Press the focused button on Enter. No other key reaches the widgets below the panel; Tab still moves the
+        focus out.
+        """
         if event.key() in _PRESS_KEYS:
             event.accept()
             button = self.window().focusWidget()
@@ -108,7 +113,9 @@ class BottomPanel(QFrame):
 
 
 class GuessPanel(BottomPanel):
-    """Keys 1 to 4 choose, Enter goes on, Esc leaves. Of a probability it knows nothing before `show_result`."""
+    """Panel of the guessing game. Keys 1 to 4 choose, Enter continues, Esc leaves. Probabilities appear only after the
+    guess.
+    """
 
     picked = Signal(int)
 
@@ -133,7 +140,7 @@ class GuessPanel(BottomPanel):
         self.choices[0].setFocus(Qt.FocusReason.OtherFocusReason)
 
     def show_result(self, title: str, sentence: str, rows: Sequence[BarRow] = (), next_title: str = "") -> None:
-        """Say something, with bars where there are some, and a way on where there is one."""
+        """Show a result, with bars if there are rows and a Next button if it has a title."""
         self._set_texts(title, sentence)
         for button in self.choices:
             button.hide()
@@ -148,7 +155,7 @@ class GuessPanel(BottomPanel):
         self.bars.set_theme(theme)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """A number chooses; Enter goes on."""
+        """Choose a word with a number key; continue with Enter."""
         number = event.key() - Qt.Key.Key_1
         if 0 <= number < len(self.choices) and self.choices[number].isVisible():
             self.picked.emit(number)
@@ -159,7 +166,7 @@ class GuessPanel(BottomPanel):
 
     def _set_texts(self, title: str, sentence: str) -> None:
         self.setAccessibleName(tr("Guess first"))
-        self.leave.setText(tr("Leave"))
+        self.leave.setText(tr("Exit"))
         self.title.setText(title)
         self.sentence.set_text(sentence)
 
@@ -182,11 +189,11 @@ class GuessPanel(BottomPanel):
 
 
 DOT, CURRENT_DOT_WIDTH, GAP = 7, 20, 6
-"""Pixels at 100 %."""
+"""Sizes in pixels at 100 %."""
 
 
 class StepDots(QWidget):
-    """How far one has come."""
+    """Progress through the steps of a tour."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -195,7 +202,7 @@ class StepDots(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
 
     def show_step(self, index: int, count: int) -> None:
-        """Step `index` (0 the first) of `count`."""
+        """Show step `index` (counted from 0) of `count`."""
         self._index, self._count = index, count
         self.setAccessibleName(tr("Step {number} of {count}").format(number=index + 1, count=count))
         self.setToolTip(tooltip(self.accessibleName()))
@@ -203,18 +210,18 @@ class StepDots(QWidget):
         self.update()
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes."""
+        """Apply the theme's colours and sizes."""
         self._theme = theme
         self.updateGeometry()
         self.update()
 
     def sizeHint(self) -> QSize:
-        """A row of dots."""
+        """Return the size of the row of dots."""
         width = (self._count - 1) * (DOT + GAP) + CURRENT_DOT_WIDTH if self._count else 0
         return QSize(self._theme.px(width), self._theme.px(DOT + 4))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """The steps behind are filled, those to come pale."""
+        """Paint finished steps filled and later ones pale."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
@@ -232,8 +239,10 @@ _BACKWARD = (Qt.Key.Key_Left, Qt.Key.Key_PageUp)
 
 
 class TourPanel(BottomPanel):
-    """Title, sentence, dots for the steps, and Back, Play, Next and Leave. Right, Page Down, Enter and Space go on,
-    Left and Page Up go back, Esc leaves."""
+    """Panel with title, sentence, step dots, and the buttons Back, Play, Next and Exit.
+
+    Right, Page Down, Enter and Space go to the next step, Left and Page Up to the previous one, Esc exits.
+    """
 
     backRequested = Signal()
     playRequested = Signal()
@@ -249,15 +258,15 @@ class TourPanel(BottomPanel):
         self._lay_out()
 
     def show_step(self, title: str, index: int, count: int, text: str, is_busy: bool = False) -> None:
-        """A step's sentence; while it `is_busy`, there is nowhere to go."""
+        """Show a step; while it `is_busy`, navigation is disabled."""
         self.setAccessibleName(tr("Guided tour"))
         self.title.setText(title)
         self.dots.show_step(index, count)
         self.sentence.set_text(text)
         self.back.setText(tr("Back"))
         self.next.setText(tr("Next") if index + 1 < count else tr("Done"))
-        self.leave.setText(tr("Leave"))
-        self.leave.setToolTip(tr("Your own settings come back"))
+        self.leave.setText(tr("Exit tour"))
+        self.leave.setToolTip(tr("Restores your own settings"))
         self._enable_next(not is_busy)
         if index == 0 and self.window().focusWidget() is self.back:
             self.next.setFocus(Qt.FocusReason.OtherFocusReason)
@@ -266,12 +275,12 @@ class TourPanel(BottomPanel):
             self._announce(text)
 
     def show_playing(self, is_playing: bool) -> None:
-        """Whether it goes on by itself."""
+        """Show whether the tour advances automatically."""
         self.play.setText(tr("Stop") if is_playing else tr("Play"))
-        self.play.setToolTip(tr("Wait for me at every step") if is_playing else tr("Go on by itself"))
+        self.play.setToolTip(tr("Pause at every step") if is_playing else tr("Advance automatically"))
 
     def take_focus(self) -> None:
-        """Let the keys walk through the steps."""
+        """Take the keyboard focus, so that keys move through the steps."""
         super().take_focus()
         if self.next.isEnabled():
             self.next.setFocus(Qt.FocusReason.OtherFocusReason)
@@ -281,7 +290,7 @@ class TourPanel(BottomPanel):
         self.dots.set_theme(theme)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Walk through the steps; a clicker's keys do, too. Where there is nowhere to go, nothing happens."""
+        """Move through the steps with the keyboard or a clicker, if the direction is enabled."""
         key = event.key()
         is_forward = key in _FORWARD or (key == Qt.Key.Key_Space and self.window().focusWidget() is self)
         if is_forward and self.next.isEnabled():
@@ -295,9 +304,9 @@ class TourPanel(BottomPanel):
         return key in _FORWARD or key in _BACKWARD
 
     def _enable_next(self, on: bool) -> None:
-        """Keep the keyboard in the panel while the button is disabled, and on the button once it is enabled.
+        """Keep the focus in the panel while the button is disabled, and return it when the button is enabled.
 
-        A disabled button loses the focus, and Qt gives it to whatever comes next in the window.
+        Qt gives the focus of a disabled button to the next widget in the window.
         """
         focused = self.window().focusWidget()
         if not on and focused in (self.next, self.back):
@@ -307,7 +316,7 @@ class TourPanel(BottomPanel):
             self.next.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def _announce(self, text: str) -> None:
-        """Tell a screen reader, when it has come to the end of what it says."""
+        """Announce a text to screen readers."""
         if QAccessible.isActive():
             QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, text))
 

@@ -1,4 +1,4 @@
-"""The scenes to choose from: a card for each, with its title and one sentence."""
+"""Tour chooser: a card with title and description for each tour."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from resources.language import tr
 
 COLUMNS = 2
 WIDTH, HEIGHT = 780, 640
-"""Pixels at 100 %, where the screen has so many."""
+"""Size in pixels at 100 %, if the screen is large enough."""
 
 
 class TourCard(QPushButton):
-    """A button with a title and a sentence."""
+    """Button with the title and description of a tour."""
 
     def __init__(self, number: int, tour: Tour) -> None:
         super().__init__()
@@ -45,12 +45,12 @@ class TourCard(QPushButton):
         self._column = column
 
     def fit(self, width: int) -> None:
-        """As high as its words need at that width."""
+        """Set the height that the texts need at this width."""
         self.setMinimumHeight(self._column.totalHeightForWidth(width))
 
 
 class TourChooser(QDialog):
-    """`chosen(name)`, and it closes."""
+    """Tour chooser. Emits `chosen(name)` and closes."""
 
     chosen = Signal(str)
 
@@ -83,7 +83,9 @@ class TourChooser(QDialog):
         scroll = QScrollArea(widgetResizable=True)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setWidget(page)
-        intro = PlainLabel(tr("Each scene plays in this window, with a real model, in about a minute."), wordWrap=True)
+        intro = PlainLabel(
+            tr("Each tour plays in this window with a real model and takes about a minute."), wordWrap=True
+        )
         intro.setProperty("role", "muted")
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.reject)

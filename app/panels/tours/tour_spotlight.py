@@ -1,4 +1,4 @@
-"""A calm ring around what is spoken of. It lies over the body of the window and takes no clicks."""
+"""Spotlight ring around a tour's target. It lies over the window's body and ignores clicks."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from app.theme.theme import Theme, theme_for
 from app.widgets.screen import visible_rect
 
 MARGIN, WIDTH, CORNER_RADIUS = 5, 3, 9
-"""Pixels at 100 %: between the target and the ring, of the ring, of its corners."""
+"""Pixels at 100 %: margin around the target, ring width, corner radius."""
 DIM_OPACITY = {False: 0.08, True: 0.24}
-"""How much everything else is dimmed, on light and on dark ground."""
+"""Opacity of the dimming, on light and on dark themes."""
 _LAYOUT_EVENTS = {
     QEvent.Type.Resize,
     QEvent.Type.Move,
@@ -27,14 +27,14 @@ _LAYOUT_EVENTS = {
 
 
 FindTarget = Callable[[], tuple[QWidget, QRect] | None]
-"""A widget, and the stretch of it that is meant, in its own pixels."""
+"""Finds the target: a widget and a rectangle in its coordinates."""
 
 
 class TourSpotlight(QWidget):
-    """Follows its target wherever that is scrolled, moved or drawn anew."""
+    """Ring that follows its target when it is scrolled, moved or repainted."""
 
     def __init__(self, over: QWidget, undimmed: QWidget) -> None:
-        """Over that widget; what is `undimmed` is not dimmed."""
+        """Lie over the widget `over`; the widget `undimmed` is not dimmed."""
         super().__init__(over)
         self._undimmed = undimmed
         self.setObjectName("tourSpotlight")
@@ -42,7 +42,7 @@ class TourSpotlight(QWidget):
         self._find: FindTarget | None = None
         self._watched: list[QObject] = []
         self.target = QRect()
-        """Where the ring is drawn around, in the pixels of what it lies over; empty while nothing is pointed at."""
+        """Rectangle of the target in the coordinates of `over`; empty while there is no target."""
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.setAttribute(Qt.WidgetAttribute.WA_NoSystemBackground)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -52,18 +52,18 @@ class TourSpotlight(QWidget):
         self.hide()
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes."""
+        """Apply the theme's colours and sizes."""
         self._theme = theme
         self.update()
 
     def point_at(self, find: FindTarget | None) -> None:
-        """Stand around what `find` gives from now on; None: around nothing."""
+        """Highlight the target returned by `find`; None hides the ring."""
         self._find = find
         self.update_target()
 
     @Slot()
     def update_target(self) -> None:
-        """Stand where the target is now."""
+        """Update the position of the ring."""
         found = self._find() if self._find is not None else None
         self._watch(found[0] if found else None)
         target = visible_rect(*found, self._body) if found else QRect()
@@ -75,13 +75,13 @@ class TourSpotlight(QWidget):
         self.raise_()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """The target, or something that it stands in, has changed: look again once that is done."""
+        """Update the ring after the target or one of its ancestors has changed."""
         if event.type() in _LAYOUT_EVENTS:
             self._update_timer.start(0)
         return False
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """All but the target a little dimmed, and the ring."""
+        """Dim everything but the target, and paint the ring."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         theme, margin = self._theme, self._theme.px(MARGIN)
@@ -97,7 +97,7 @@ class TourSpotlight(QWidget):
         painter.drawRoundedRect(hole, theme.px(CORNER_RADIUS), theme.px(CORNER_RADIUS))
 
     def _watch(self, widget: QWidget | None) -> None:
-        """Hear of whatever moves the target: of itself, and of all that it stands in."""
+        """Watch the target and its ancestors for changes."""
         chain: list[QObject] = []
         above = widget
         while above is not None and above is not self._body.window():
@@ -105,7 +105,7 @@ class TourSpotlight(QWidget):
             above = above.parentWidget()
         chain.append(self._body)
         if chain != self._watched:
-            for each in filter(isValid, self._watched):  # a row of settings goes with its strategy
+            for each in filter(isValid, self._watched):  # a parameter row is deleted with its strategy
                 each.removeEventFilter(self)
             for each in chain:
                 each.installEventFilter(self)

@@ -1,1 +1,1 @@
-"""The first page: what the program is, and three ways in."""
+"""Welcome page: what the program is, and three ways to start."""

@@ -1,4 +1,4 @@
-"""One calm page over the empty window: a sentence on what this is, and three ways in."""
+"""Welcome page over the empty window: a sentence about the program, and three ways to start."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from app.widgets.labels import WrappedLabel
 from resources.language import tr
 
 SIDE, ABOVE, ICON, GAP, BETWEEN, RADIUS = 18, 14, 22, 16, 3, 10
-"""Pixels at 100 %: empty room inside, the icon, what is between the parts."""
+"""Pixels at 100 %: padding, icon size, gaps and corner radius."""
 _STEPS = {Qt.Key.Key_Down: 1, Qt.Key.Key_Right: 1, Qt.Key.Key_Up: -1, Qt.Key.Key_Left: -1}
 
 
 class WelcomeButton(QPushButton):
-    """As high as its sentence takes at its width; arrow keys go to the next one."""
+    """Button whose height follows its description; arrow keys move to the next button."""
 
     def __init__(self, name: str, icon: str, title: str, about: str, parent: QWidget) -> None:
         super().__init__(title, parent)
@@ -30,7 +30,7 @@ class WelcomeButton(QPushButton):
         self._theme: Theme | None = None
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes."""
+        """Apply the theme's colours and sizes."""
         self._theme = theme
         self._refit()
         self.update()
@@ -46,7 +46,7 @@ class WelcomeButton(QPushButton):
         self._refit()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Enter presses it too."""
+        """Press the button on Enter, and move between buttons with the arrow keys."""
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self.click()
         elif (by := _STEPS.get(Qt.Key(event.key()))) is not None:
@@ -85,7 +85,7 @@ class WelcomeButton(QPushButton):
         painter.drawText(rest, int(Qt.TextFlag.TextWordWrap), self._about)
 
     def _text_rect(self, theme: Theme) -> QRect:
-        """Where words stand, as high as may be."""
+        """Return the rectangle for the texts, with unlimited height."""
         left = theme.space(SIDE) + theme.px(ICON) + theme.px(GAP)
         return QRect(left, 0, max(1, self.width() - left - theme.space(SIDE)), 10_000)
 
@@ -107,20 +107,20 @@ class WelcomeButton(QPushButton):
 
 
 TEXT_WIDTH, EDGE = 600, 24
-"""Pixels at 100 %: the width of the words, and the room around them."""
+"""Pixels at 100 %: width of the text column and the margin around it."""
 SAMPLE = ((30, 0.95), (18, 0.8), (42, 0.5), (26, 0.25), (36, 0.05))
-"""Words as the token view underlines them: how wide, and how sure the model was."""
+"""Sample underlines of the token view: (width, probability)."""
 
 
 class UnderlineSample(QWidget):
-    """A line of underlines, from certain to unlikely: what the program shows of every word."""
+    """Row of underlines from certain to unlikely, as the token view shows them for every token."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self._theme = theme_for("light")
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes."""
+        """Apply the theme's colours and sizes."""
         self._theme = theme
         self.setFixedHeight(theme.px(10))
 
@@ -132,7 +132,7 @@ class UnderlineSample(QWidget):
 
 
 class WelcomePage(QFrame):
-    """Covers `body`. A signal for each way; `skipped` where the reader would rather look around."""
+    """Page that covers `body`. Emits one signal for each way to start, and `skipped` when the user skips the page."""
 
     storyRequested = Signal()
     tourRequested = Signal()
@@ -146,25 +146,25 @@ class WelcomePage(QFrame):
         self._body = body
         self._make_texts()
         self.buttons = self._make_buttons()
-        self.skip = QPushButton(tr("Just look around"))
+        self.skip = QPushButton(tr("Skip"))
         self.skip.setObjectName("skipWelcome")
         self.skip.setProperty("role", "quiet")
         self.skip.clicked.connect(self.skipped)
-        self._hint = WrappedLabel(tr("Ctrl+K finds everything, this page too."))
+        self._hint = WrappedLabel(tr("Ctrl+K finds every command, including this page."))
         self._hint.setProperty("role", "muted")
         self._lay_out()
         body.installEventFilter(self)
         self.hide()
 
     def open(self) -> None:
-        """Show it over everything else, the cursor on the first way."""
+        """Show the page over everything else, with the focus on the first button."""
         self.setGeometry(self._body.rect())
         self.show()
         self.raise_()
         self.buttons[0].setFocus(Qt.FocusReason.OtherFocusReason)
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes."""
+        """Apply the theme's colours and sizes."""
         self.setStyleSheet(
             f"#welcomePage {{ background: {theme.window}; border: 0; }}"
             f"#welcomeTitle {{ font-size: {theme.px(24)}px; font-weight: 700; }}"
@@ -178,13 +178,13 @@ class WelcomePage(QFrame):
         self._content.setMaximumWidth(theme.px(TEXT_WIDTH) + 2 * EDGE)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """As large as what it covers."""
+        """Follow the size of the covered widget."""
         if watched is self._body and event.type() == QEvent.Type.Resize:
             self.setGeometry(self._body.rect())
         return False
 
     def event(self, event: QEvent) -> bool:
-        """Esc leaves it, before it does anything else."""
+        """Close the page on Esc, before Esc does anything else."""
         if isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
             event.accept()
             if event.type() == QEvent.Type.KeyPress:
@@ -198,8 +198,9 @@ class WelcomePage(QFrame):
         self._title.setObjectName("welcomeTitle")
         self._introduction = WrappedLabel(
             tr(
-                "A language model writes one small piece of text at a time. Decodescope shows every choice it makes: "
-                "what it could have written, how sure it was, and why it took what it took."
+                "A language model writes one small piece of text at a time. Decodescope shows every "
+                "choice it makes: what it could have written, how sure it was, and why it chose this "
+                "one."
             )
         )
         self._introduction.setObjectName("welcomeWords")
@@ -207,11 +208,11 @@ class WelcomePage(QFrame):
     def _make_buttons(self) -> tuple[WelcomeButton, ...]:
         told = (
             ("storyWay", "play", tr("Watch a story being written"),
-             tr("A small model that comes with the program writes one, now."), self.storyRequested),
+             tr("A small model that is included writes a story now."), self.storyRequested),
             ("tourWay", "flag", tr("Take a guided tour"),
-             tr("About a minute each: the program plays a scene and says what is to be seen."), self.tourRequested),
-            ("modelWay", "folder", tr("Bring your own model"),
-             tr("Download one from the Hugging Face hub, or choose a folder on this disk."), self.modelRequested),
+             tr("About a minute each: the program plays a scene and explains it."), self.tourRequested),
+            ("modelWay", "folder", tr("Use your own model"),
+             tr("Download a model from the Hugging Face Hub, or choose a folder on this disk."), self.modelRequested),
         )  # fmt: skip
         ways = []
         for name, icon, title, about, wanted in told:

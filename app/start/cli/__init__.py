@@ -1,4 +1,4 @@
-"""The command line: what to set, whether to run at once, whether to leave a picture and go."""
+"""Parse the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command line may hold, and what --help says of it."""
+"""Define the command-line options and their --help texts."""
 
 from __future__ import annotations
 
@@ -32,17 +32,18 @@ ARGPARSE_MESSAGES = (
     mark("ignored explicit argument %r"),
     mark("invalid choice: %(value)r (choose from %(choices)s)"),
 )
-"""Everything that this program's options can make it look up."""
+"""The argparse messages that this program's options can produce."""
 _UNBREAKABLE = re.compile(r"\s*(?:[!-~]+|[^\s!-~])[，。；：、）”！？]*")
-"""What stays on one line: a word of Latin letters, or one character; a sign does not begin a line."""
+"""A unit that is not broken across lines: a word in Latin letters or one character, with the punctuation after it."""
 
 
 @contextmanager
 def translate_argparse() -> Iterator[None]:
-    """While this lasts, argparse asks this program's catalogues.
+    """Use this program's translations in argparse inside the context.
 
-    It looks its translators up in its own module whenever it says something; the one other way to them, gettext's,
-    goes by variables of the environment, and the language here is the reader's own.
+    argparse looks up its translation functions in its own module at each call. gettext's own configuration depends on
+    environment variables, whereas the
+    language here is chosen in the program.
     """
     originals = {name: vars(argparse)[name] for name in ("_", "ngettext")}
     vars(argparse).update(_=tr, ngettext=trn)
@@ -53,7 +54,7 @@ def translate_argparse() -> Iterator[None]:
 
 
 class HelpFormatter(argparse.HelpFormatter):
-    """Breaks lines of Chinese, too: no spaces stand in it, and each character is two columns wide."""
+    """Format help text, wrapping Chinese too: it has no spaces, and each character is two columns wide."""
 
     def _split_lines(self, text: str, width: int) -> list[str]:
         if current_language() == ENGLISH:
@@ -67,13 +68,13 @@ class HelpFormatter(argparse.HelpFormatter):
 
 
 def display_width(text: str) -> int:
-    """How many places of a terminal a text takes."""
+    """Return the number of terminal columns that a text occupies."""
     return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
 @dataclass(frozen=True, slots=True)
 class CommandLineOptions:
-    """The command line, read; empty strings and None leave things as the settings have them."""
+    """The parsed command line; empty strings and None keep the value from the settings."""
 
     model: str = ""
     strategy: str = ""
@@ -110,13 +111,13 @@ class CommandLineOptions:
 
     @property
     def sets_more_than_appearance(self) -> bool:
-        """Whether more is said than how the window looks and where its settings are."""
+        """Whether any option other than those of appearance and settings folder is given."""
         bare = replace(self, size=None, theme="", language="", font_scale=None, scale=None, config_dir=None)
         return bare != CommandLineOptions()
 
     @property
     def writes_files(self) -> bool:
-        """Whether something is to be written, and nobody to be waited for."""
+        """Whether the program writes files and exits without waiting for the user."""
         return any(path is not None for path in (self.screenshot, self.export, self.record_demo))
 
 
@@ -136,11 +137,11 @@ a script for --pictures (every key: docs/pictures.md):
 
 
 class CommandLineParser(argparse.ArgumentParser):
-    """Lists in its help what can be named."""
+    """Argument parser whose help also lists the available names and an example script."""
 
     @property
     def options(self) -> list[str]:
-        """Every option, as it is written."""
+        """All option strings."""
         return [option for action in self._actions for option in action.option_strings]
 
     def format_help(self) -> str:
@@ -148,90 +149,95 @@ class CommandLineParser(argparse.ArgumentParser):
 
 
 def make_parser() -> CommandLineParser:
-    """The parser, in the language of now."""
+    """Create the parser in the current language."""
     description = tr("Watch every token being chosen.")
     parser = CommandLineParser(
         prog="decodescope", description=description, allow_abbrev=False, formatter_class=HelpFormatter
     )
     parser.add_argument("recorded", nargs="?", type=Path, metavar="FILE.decodescope",
-        help=tr("a recorded run to show; needs no model"))  # fmt: skip
-    _add_run(parser.add_argument_group(tr("what is run")))
-    _add_appearance(parser.add_argument_group(tr("how it is shown")))
-    _add_files(parser.add_argument_group(tr("what is written")))
+        help=tr("a recorded run to show; no model needed"))  # fmt: skip
+    _add_run(parser.add_argument_group(tr("what to run")))
+    _add_appearance(parser.add_argument_group(tr("how to show it")))
+    _add_files(parser.add_argument_group(tr("what to write")))
     return parser
 
 
 def _add_run(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("--model", default="", metavar="M", help=tr("bundled name, folder, or hub id already on this disk"))
-    add("--strategy", default="", metavar="S", help=tr("how to decode; names below"))
+    add("--model", default="", metavar="M", help=tr("bundled name, local folder, or downloaded hub id"))
+    add("--strategy", default="", metavar="S", help=tr("decoding strategy; names below"))
     add("--param", action="append", default=[], dest="params", metavar="K=V", type=values.parse_pair,
-        help=tr("a setting; repeatable"))  # fmt: skip
+        help=tr("set a parameter; repeatable"))  # fmt: skip
     add("--preset", default="", metavar="P",
-        help=tr("a preset by name, or a file of settings: a generation config, llama.cpp's, KoboldCpp's"))  # fmt: skip
-    add("--prompt", metavar="TEXT", help=tr("what the model continues"))
+        help=tr("a preset by name, or a settings file: generation config, llama.cpp or KoboldCpp"))  # fmt: skip
+    add("--prompt", metavar="TEXT", help=tr("text for the model to continue"))
     add("--media", action="append", default=[], metavar="FILE", type=Path,
-        help=tr("a sound or a picture that goes with the prompt; repeatable"))  # fmt: skip
+        help=tr("sound or picture for the prompt; repeatable"))  # fmt: skip
     add("--chat", action="store_true", help=tr("read the prompt as a chat (user: … assistant: …)"))
-    add("--cache", default="", metavar="C", help=tr("how keys and values are kept; names below"))
+    add("--cache", default="", metavar="C", help=tr("how to store keys and values; names below"))
     add("--weights", default="", choices=WEIGHT_FORMATS,
-        help=tr("what the model's weights are kept as: int8 and int4 are smaller, and quicker on a "
-                "processor"))  # fmt: skip
+        help=tr("storage format of the model's weights: int8 and int4 are smaller, and faster on a CPU"))  # fmt: skip
     add("--memory", metavar="M", type=values.parse_memory,
-        help=tr("memory for the weights: all, fit (as much as fits) or a size as 6GB; layers beyond are read from the "
-                "disk for every token"))  # fmt: skip
+        help=tr("memory for the weights: all, fit (as much as fits) or a size such as 6GB; the remaining "
+            "layers are read from disk for every token"))  # fmt: skip
     add("--draft", action="append", default=[], dest="drafts", metavar="D",
-        help=tr("draft model, for strategies that take one; repeatable: several are merged"))  # fmt: skip
-    add("--seed", type=values.parse_seed, metavar="N", help=tr("seed, locked"))
-    add("--run", action="store_true", help=tr("run at once"))
+        help=tr("draft model, for strategies that use one; repeatable: several are combined"))  # fmt: skip
+    add("--seed", type=values.parse_seed, metavar="N", help=tr("fixed seed"))
+    add("--run", action="store_true", help=tr("run immediately"))
     add("--tour", default="", metavar="NAME", type=values.parse_tour,
-        help=tr("play a guided tour; with --screenshot to its end, by itself; names below"))  # fmt: skip
+        help=tr("play a guided tour; with --screenshot it plays to the end automatically; names below"))  # fmt: skip
 
 
 def _add_appearance(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("--present", action="store_true", help=tr("present: one view, large, and why in a sentence"))
+    add("--present", action="store_true", help=tr("presentation mode: one large view and a one-sentence explanation"))
     add("--view", default="", metavar="V", help=tr("view to show; names below"))
     add("--size", type=values.parse_size, metavar="WxH",
-        help=tr("size of the window in points; a picture's is else {width}x{height}").format(
+        help=tr("window size in points; the default for pictures is {width}x{height}").format(
             width=values.PICTURE_SIZE[0], height=values.PICTURE_SIZE[1]))  # fmt: skip
-    add("--theme", default="", choices=SCHEMES, help=tr("colours"))
+    add("--theme", default="", choices=SCHEMES, help=tr("colour theme"))
     add("--language", default="", choices=LANGUAGE_CHOICES,
-        help=tr("what the program speaks, this time; a picture's language is else en"))  # fmt: skip
+        help=tr("interface language for this start; the default for pictures is en"))  # fmt: skip
     add("--font-scale", type=values.parse_scale, metavar="F", help=tr("text size, 1.0 = 100 %%"))
     add("--scale", type=values.parse_ratio, metavar="F",
-        help=tr("pixels a point, as QT_SCALE_FACTOR: 2 doubles a picture"))  # fmt: skip
-    add("--config-dir", type=Path, metavar="DIR", help=tr("where settings are kept"))
+        help=tr("pixels per point, as QT_SCALE_FACTOR: 2 doubles a picture"))  # fmt: skip
+    add("--config-dir", type=Path, metavar="DIR", help=tr("folder of the settings"))
 
 
 def _add_files(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("--screenshot", type=values.picture_path, metavar="PATH",
-        help=tr("save a picture of the window (after the run) as .png or .svg, then leave; needs no "
-                "screen"))  # fmt: skip
+    add(
+        "--screenshot",
+        type=values.picture_path,
+        metavar="PATH",
+        help=tr("save a picture of the window (after the run) as .png or .svg, then exit; needs no screen"),
+    )
     add("--export", type=values.export_path, metavar="PATH",
-        help=tr("save the run as a web page (.html), a picture of the view (.png, .svg) or its figures (.csv, "
-                ".json), then leave; needs no screen"))  # fmt: skip
+        help=tr("save the run as a web page (.html), a picture of the view (.png, .svg) or its data (.csv, "
+            ".json), then exit; needs no screen"))  # fmt: skip
     add("--plain-csv", action="store_true",
-        help=tr("leave texts in a .csv as they are; without it one that a spreadsheet would run as a formula gets an "
-                "apostrophe in front"))  # fmt: skip
+        help=tr("do not escape texts in a .csv; by default, a text that a spreadsheet would run as a formula "
+            "gets a leading apostrophe"))  # fmt: skip
     add("--record-demo", type=values.demo_path, metavar="PATH",
-        help=tr("film the run as it is presented, step by step: .apng, .gif, .webm (with ffmpeg), or .png for a folder "
-                "of pictures; 1280x720 without --size; then leave; needs no screen"))  # fmt: skip
+        help=tr("record the presented run step by step: .apng, .gif, .webm (with ffmpeg), or .png for a folder "
+            "of pictures; 1280x720 without --size; then exit; needs no screen"))  # fmt: skip
     add("--demo-speed", type=values.parse_demo_speed, default=values.DEMO_SPEED, metavar="N",
-        help=tr("its tokens a second, %(default)g"))  # fmt: skip
+        help=tr("tokens per second in the demo, %(default)g by default"))  # fmt: skip
     add("--still", action="store_true",
-        help=tr("leave out of a picture what no second run repeats: times, speeds, free memory, the "
-                "caret"))  # fmt: skip
-    add("--pictures", type=Path, metavar="FILE",
-        help=tr("make the pictures that a script in TOML names, then leave; needs no screen; example "
-                "below"))  # fmt: skip
-    add("--allow-outside", action="store_true", help=tr("let such a script write outside of its own folder"))
-    add("--record", type=Path, metavar="OUT.decodescope", help=tr("write the run to a file while it goes on"))
+        help=tr("omit from a picture everything that varies between runs: times, speeds, free memory, the text "
+            "cursor"))  # fmt: skip
+    add(
+        "--pictures",
+        type=Path,
+        metavar="FILE",
+        help=tr("create the pictures described by a TOML script, then exit; needs no screen; example below"),
+    )
+    add("--allow-outside", action="store_true", help=tr("let the picture script write outside its own folder"))
+    add("--record", type=Path, metavar="OUT.decodescope", help=tr("write the run to a file while it is running"))
 
 
 def _available_names() -> str:
-    """Everything that views, strategies, caches and themes are called; imported only for this."""
+    """List the names of all views, strategies, caches, themes and tours; imports them only when help is printed."""
     from app.state.tours import names_and_titles
     from app.views import VIEWS
     from core import caches, strategies
@@ -253,44 +259,50 @@ def _available_names() -> str:
 
 
 def parse(arguments: Sequence[str]) -> CommandLineOptions:
-    """Read the command line; argparse ends the program for --help and for what it cannot read."""
+    """Parse the command line; argparse exits the process for --help and for invalid input."""
     with translate_argparse():
         parser = make_parser()
         namespace, unknown = parser.parse_known_args(list(arguments))
         if unknown:
             suggestion = did_you_mean(unknown[0].partition("=")[0], parser.options)
             parser.error(tr("unrecognized arguments: {names}.{near}").format(names=" ".join(unknown), near=suggestion))
-        options = CommandLineOptions(**{**vars(namespace), "params": tuple(namespace.params), "drafts": tuple(namespace.drafts),
-                             "media": tuple(namespace.media)})  # fmt: skip
+        options = CommandLineOptions(
+            **{
+                **vars(namespace),
+                "params": tuple(namespace.params),
+                "drafts": tuple(namespace.drafts),
+                "media": tuple(namespace.media),
+            }
+        )
         if problem := next(_conflicts(options), ""):
             parser.error(problem)
     return options
 
 
 def _conflicts(options: CommandLineOptions) -> Iterator[str]:
-    """What of it does not go together."""
+    """Yield a message for each combination of options that is not allowed."""
     if options.still and not options.writes_files and options.pictures is None:
-        yield tr("--still is for pictures: say where with --screenshot, --export, --record-demo or --pictures")
+        yield tr("--still applies to pictures only: add --screenshot, --export, --record-demo or --pictures")
     if options.plain_csv and (options.export is None or options.export.suffix.lower() != ".csv"):
-        yield tr("--plain-csv is for figures: add --export FILE.csv")
+        yield tr("--plain-csv applies to exported data only: add --export FILE.csv")
     if options.allow_outside and options.pictures is None:
-        yield tr("--allow-outside is for a script of pictures: add --pictures FILE")
+        yield tr("--allow-outside applies to picture scripts only: add --pictures FILE")
     if options.record is not None and not options.run:
-        yield tr("--record is for a run: add --run")
+        yield tr("--record needs a run: add --run")
     if options.recorded is not None and options.run:
-        yield tr("a recorded run is shown as it was: leave --run out, or the file")
+        yield tr("a recorded run cannot be run again: omit --run or the file")
     if options.tour and (options.run or options.recorded is not None or options.pictures is not None):
-        yield tr("a tour sets and runs everything itself: leave out --run, --pictures and the recorded run")
+        yield tr("a tour chooses and runs everything itself: omit --run, --pictures and the recorded run")
     width, height = (side * (options.scale or 1.0) for side in options.size or PICTURE_SIZE)
     if width * height > MAX_AREA:
-        message = tr("a picture of {width:.0f}x{height:.0f} pixels is too large: {most:,} are the most")
+        message = tr("a picture of {width:.0f}x{height:.0f} pixels is too large: the maximum is {most:,} pixels")
         yield message.format(width=width, height=height, most=MAX_AREA)
 
 
 def peek_option(arguments: Sequence[str], option: str, known: Sequence[str] = ()) -> str:
-    """What an option is given, found before the line is read in full: its mistakes are told in that language already.
+    """Return the value of one option before the full parse, so that errors are already reported in the chosen language.
 
-    Empty where it is not given, or not one of those `known`.
+    Return an empty string if the option is absent or its value is not one of `known`.
     """
     given = ""
     for argument, following in zip(arguments, (*arguments[1:], ""), strict=False):

@@ -1,5 +1,4 @@
-"""What the options of the command line are given: read one by one. What cannot be is refused in words: all of these
-raise ArgumentTypeError."""
+"""Parse the values of single command-line options. All parsers raise ArgumentTypeError with a readable message."""
 
 from __future__ import annotations
 
@@ -14,18 +13,18 @@ from app.storage.settings import MAX_SCALE, MAX_SEED, MIN_SCALE
 from resources.language import mark, tr
 
 MAX_SIDE = 10_000
-"""Pixels of a window or a picture."""
+"""Maximum width and height of a window or picture, in pixels."""
 MAX_AREA = 64_000_000
-"""Pixels of a picture, 244 MiB of them."""
+"""Maximum area of a picture in pixels (244 MiB)."""
 MIN_RATIO, MAX_RATIO = 0.5, 4.0
 PICTURE_SIZE = (1440, 900)
 DEMO_SPEED, MIN_DEMO_SPEED, MAX_DEMO_SPEED = 2.0, 0.1, 25.0
-"""Tokens a second."""
+"""Tokens per second."""
 EXPORT_SUFFIXES = (".html", ".svg", ".png", ".csv", ".json")
 
 
 def parse_pair(text: str) -> tuple[str, str]:
-    """A setting, name=value."""
+    """Parse a setting of the form name=value."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         raise argparse.ArgumentTypeError(tr("“{text}” is not of the form name=value").format(text=truncate_name(text)))
@@ -33,49 +32,51 @@ def parse_pair(text: str) -> tuple[str, str]:
 
 
 def parse_memory(text: str) -> int:
-    """How much memory the weights may take: all, fit, or gigabytes."""
+    """Parse the memory for the weights: all, fit, or a size such as 6GB."""
     try:
         return parse_weights_memory(text)
     except ValueError:
-        message = tr("“{text}” is neither all nor fit nor a size as 6GB or 800MB")
+        message = tr("“{text}” is not valid: use all, fit, or a size such as 6GB or 800MB")
         raise argparse.ArgumentTypeError(message.format(text=truncate_name(text))) from None
 
 
 def parse_size(text: str) -> tuple[int, int]:
-    """A width and a height in pixels, 1280x800."""
+    """Parse a width and height in pixels, such as 1280x800."""
     match = re.fullmatch(r"([0-9]{1,9})[xX×]([0-9]{1,9})", text)
     if match is None:
         raise argparse.ArgumentTypeError(tr("“{text}” is not of the form 1280x800").format(text=truncate_name(text)))
     if min(int(match[1]), int(match[2])) < 1:
-        raise argparse.ArgumentTypeError(tr("{text} is too small: a side has at least one pixel").format(text=text))
+        raise argparse.ArgumentTypeError(
+            tr("{text} is too small: each side must be at least one pixel").format(text=text)
+        )
     if max(int(match[1]), int(match[2])) > MAX_SIDE:
         raise argparse.ArgumentTypeError(
-            tr("{text} is too large: {most:,} are the most on a side").format(text=text, most=MAX_SIDE)
+            tr("{text} is too large: the maximum is {most:,} pixels per side").format(text=text, most=MAX_SIDE)
         )
     return int(match[1]), int(match[2])
 
 
 def picture_path(text: str) -> Path:
-    """A file that a picture is written to."""
-    from app.widgets.widget_pictures import SUFFIXES  # brings Qt, which nobody else waits for
+    """Parse the path of a picture file."""
+    from app.widgets.widget_pictures import SUFFIXES  # imports Qt, which no other option needs
 
-    return _path_with_suffix(text, SUFFIXES, mark("picture"))
+    return _path_with_suffix(text, SUFFIXES, mark("image"))
 
 
 def export_path(text: str) -> Path:
-    """A file that a run is saved in."""
+    """Parse the path of an exported file."""
     return _path_with_suffix(text, EXPORT_SUFFIXES, mark("export"))
 
 
 def demo_path(text: str) -> Path:
-    """A film's file; .png is a folder of pictures."""
+    """Parse the path of a film; .png means a folder of pictures."""
     from app.storage.film.film_formats import ENDINGS
 
     return _path_with_suffix(text, ENDINGS, mark("demo"))
 
 
 def parse_demo_speed(text: str) -> float:
-    """Tokens a second."""
+    """Parse a speed in tokens per second."""
     return _parse_within(text, MIN_DEMO_SPEED, MAX_DEMO_SPEED)
 
 
@@ -83,12 +84,12 @@ def _path_with_suffix(text: str, known: Sequence[str], what: str) -> Path:
     path = Path(text)
     if path.suffix.lower() not in known:
         named = (
-            tr("“{suffix}” is no kind of {what}").format(suffix=path.suffix, what=tr(what))
+            tr("“{suffix}” is not a supported {what} format").format(suffix=path.suffix, what=tr(what))
             if path.suffix
-            else tr("“{text}” does not say which kind").format(text=truncate_name(text))
+            else tr("“{text}” has no file extension").format(text=truncate_name(text))
         )
         raise argparse.ArgumentTypeError(
-            tr("{named}: end the name with {names} or {last}").format(
+            tr("{named}: use the extension {names} or {last}").format(
                 named=named, names=", ".join(known[:-1]), last=known[-1]
             )
         )
@@ -96,22 +97,22 @@ def _path_with_suffix(text: str, known: Sequence[str], what: str) -> Path:
 
 
 def parse_tour(text: str) -> str:
-    """The name of a tour; empty for none."""
+    """Return the canonical name of a tour; an empty text stays empty."""
     from app.state.tours import TourError, find_tour
 
     try:
-        return find_tour(text).name if text else ""  # argparse reads a default that is text like any other
+        return find_tour(text).name if text else ""  # argparse also parses a default that is a string
     except TourError as problem:
         raise argparse.ArgumentTypeError(problem.cause) from None
 
 
 def parse_ratio(text: str) -> float:
-    """Pixels a point."""
+    """Parse the number of pixels per point."""
     return _parse_within(text, MIN_RATIO, MAX_RATIO)
 
 
 def parse_seed(text: str) -> int:
-    """A seed."""
+    """Parse a seed."""
     if not re.fullmatch(r"[0-9]{1,12}", text) or int(text) > MAX_SEED:
         raise argparse.ArgumentTypeError(
             tr("“{text}” is not a whole number from 0 to {most}").format(text=truncate_name(text), most=MAX_SEED)
@@ -120,7 +121,7 @@ def parse_seed(text: str) -> int:
 
 
 def parse_scale(text: str) -> float:
-    """The size of text, 1.0 = 100 %."""
+    """Parse the text size (1.0 = 100 %)."""
     return _parse_within(text, MIN_SCALE, MAX_SCALE)
 
 

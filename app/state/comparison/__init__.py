@@ -1,1 +1,1 @@
-"""A comparison is a set of runs: which ones, what came of each, and how they differ. Plain data, no Qt."""
+"""Comparison of runs: candidates, results and differences. Plain data, no Qt."""

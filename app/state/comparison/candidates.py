@@ -1,4 +1,4 @@
-"""What can be compared: each one a run to be made, a run that is there already, or the reason why neither can be."""
+"""Candidates of a comparison: each a request to run, an existing run, or the reason why it is unavailable."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ from core.strategies import Parameter, Strategy
 from resources.language import tr
 
 _MAX_INITIAL_MODELS = 3
-"""Chosen at first, the one of the shown run included."""
+"""Number of models selected initially, including that of the shown run."""
 _MAX_INITIAL_RUNS = 4
-"""Chosen at first: the latest ones."""
+"""Number of runs selected initially: the latest ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonCandidate:
-    """One member of a comparison, or of the choice of them."""
+    """A candidate or member of a comparison."""
 
     key: str
     title: str
     summary: str
     request: RunRequest
     reason: str = ""
-    """Why it cannot be run; empty when it can."""
+    """Why it cannot be run; empty if it can."""
     chosen: bool = True
-    """Whether it is compared unless the reader says otherwise."""
+    """Whether it is selected initially."""
     run: Run | None = None
-    """The run itself, where it was made before."""
+    """The run, if it exists already."""
     index: int = 0
-    """In a sweep, the place of its value among the values."""
+    """In a sweep, the index of its value."""
     short_title: str = ""
-    """A name that fits beside a bar, where the title does not."""
+    """A short name for charts, used if the title is too long."""
 
     @property
     def short(self) -> str:
-        """A name that fits beside a bar."""
+        """A name short enough for charts."""
         return self.short_title or self.title
 
 
 def cache_candidates(base: RunRequest, info: ModelInfo | None) -> list[ComparisonCandidate]:
-    """Every back end, dynamic first; the quantized one in several widths."""
+    """Return a candidate for every cache backend, dynamic first; the quantized one in several bit widths."""
     found = []
     for name, backend in caches.registry.items():
         reason = cache_unsupported_reason(name, base.strategy, info)
@@ -63,15 +63,17 @@ def cache_candidates(base: RunRequest, info: ModelInfo | None) -> list[Compariso
 
 
 def cache_unsupported_reason(name: str, strategy: str, info: ModelInfo | None) -> str:
-    """Why a back end cannot serve; empty when it can, as far as is known before it is tried."""
+    """Return why a cache backend cannot be used; empty if it can, as far as known before trying."""
     if info is not None and name in info.unsupported_caches:
         return info.unsupported_caches[name]
-    known = strategies.registry.get(strategy)  # a recorded run may have one that is not here
+    known = strategies.registry.get(strategy)  # a recorded run may use an unknown strategy
     return (caches.registry[name].missing_operation_reason(known.needs) or "") if known is not None else ""
 
 
 def strategy_candidates(base: RunRequest, info: ModelInfo | None) -> list[ComparisonCandidate]:
-    """Every strategy with its own defaults and the common settings of `base`; the run's own first, as it was."""
+    """Return a candidate for every strategy with its own defaults and the shared settings of `base`; the run's own
+    strategy first, unchanged.
+    """
     found = []
     for name, strategy in strategies.registry.items():
         own = name == base.strategy
@@ -91,7 +93,7 @@ def strategy_candidates(base: RunRequest, info: ModelInfo | None) -> list[Compar
 
 
 def _strategy_settings(strategy: Strategy, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Its defaults, and what it shares with the shown run."""
+    """Return the strategy's defaults, overridden by the settings shared with the shown run."""
     params = {p.name: strategy.defaults.get(p.name, p.default) for p in strategy.parameters}
     shared = {name: value for name, value in settings.items() if name in params and name not in strategy.defaults}
     return {name: value for name, value in {**params, **shared}.items() if value is not None}
@@ -101,16 +103,16 @@ def _strategy_unsupported_reason(strategy: Strategy, base: RunRequest, info: Mod
     if info is not None and strategy.name in info.unsupported_strategies:
         return info.unsupported_strategies[strategy.name]
     if strategy.takes_drafters and not base.draft_names:
-        return tr("needs a draft model; choose one with Assisted decoding first.")
+        return tr("needs a draft model. Choose one under Assisted decoding first.")
     if strategy.wants and base.strategy != strategy.name:
-        return tr("needs “{setting}”; run it once with some.").format(
+        return tr("needs “{setting}”. Set it and run once.").format(
             setting=tr(strategy.parameter(strategy.wants[0]).title)
         )
     return cache_unsupported_reason(base.cache, strategy.name, info)
 
 
 def seed_candidates(base: RunRequest, count: int) -> list[ComparisonCandidate]:
-    """The run's own seed and those after it."""
+    """Return candidates for the run's seed and the following ones."""
     seeds = range(base.seed, base.seed + count)
     return [
         ComparisonCandidate(f"seed-{seed}", tr("Seed {seed}").format(seed=seed), "", replace(base, seed=seed))
@@ -119,26 +121,28 @@ def seed_candidates(base: RunRequest, count: int) -> list[ComparisonCandidate]:
 
 
 def seeds_unsupported_reason(request: RunRequest) -> str:
-    """Why seeds make no difference to a run; empty where they do."""
+    """Return why seeds make no difference to a run; empty if they do."""
     strategy = strategies.registry[request.strategy]
     if request.settings.get("do_sample") or strategy.flags.get("do_sample"):
         return ""
-    return tr("{title} rolls no dice as it is set: every seed writes the same text.").format(title=tr(strategy.title))
+    return tr("{title} does not sample with these settings, so every seed produces the same text.").format(
+        title=tr(strategy.title)
+    )
 
 
 def grammar_candidates(base: RunRequest) -> list[ComparisonCandidate]:
-    """The run as it was, and the same without its grammar; nothing where it has none."""
+    """Return the run with and without its grammar; empty if it has none."""
     if not base.grammar:
         return []
     free = replace(base, options={name: value for name, value in base.options.items() if name != GRAMMAR})
     return [
-        ComparisonCandidate("with-grammar", tr("With the grammar"), tr("As it was."), base),
-        ComparisonCandidate("without-grammar", tr("Without it"), tr("The same prompt, seed and settings."), free),
+        ComparisonCandidate("with-grammar", tr("With grammar"), tr("Unchanged."), base),
+        ComparisonCandidate("without-grammar", tr("Without grammar"), tr("The same prompt, seed and settings."), free),
     ]
 
 
 def model_candidates(base: RunRequest, entries: Sequence[ModelEntry]) -> list[ComparisonCandidate]:
-    """Every model that is listed, the run's own first; a model is loaded only when its turn comes."""
+    """Return a candidate for every listed model, the run's own first; each is loaded only when its turn comes."""
     own = next((entry for entry in entries if entry.name == base.model), None)
     ordered = sorted(entries, key=lambda entry: entry.name != base.model)
     found = [_model_candidate(base, entry, _accepts_same_prompt(entry, own)) for entry in ordered]
@@ -154,19 +158,19 @@ def _model_candidate(base: RunRequest, entry: ModelEntry, is_like: bool) -> Comp
 
 
 def _load_request_for(load: LoadRequest, name: str) -> LoadRequest:
-    """Another model, on the same device and without the permissions that were given to one."""
+    """Return a load request for another model on the same device, without the permissions granted to the first."""
     return replace(load, model=name, allow_pickle=False, allow_remote_code=False)
 
 
 def _accepts_same_prompt(entry: ModelEntry, own: ModelEntry | None) -> bool:
-    """Whether a prompt for the one is a prompt for the other, with the sounds and pictures that go with it."""
+    """Return whether the two models accept the same prompt, including its media."""
     if own is None:
         return not entry.takes.needs
     return entry.encoder_decoder == own.encoder_decoder and entry.takes == own.takes
 
 
 def run_candidates(runs: Sequence[Run]) -> list[ComparisonCandidate]:
-    """Runs that are there already, the oldest first."""
+    """Return candidates for existing runs, the oldest first."""
     last = len(runs) - _MAX_INITIAL_RUNS
     return [_run_candidate(number, run, number > last) for number, run in enumerate(runs, 1)]
 
@@ -176,20 +180,20 @@ def _run_candidate(number: int, run: Run, chosen: bool) -> ComparisonCandidate:
     how = tr(strategy.title) if strategy is not None else request.strategy
     title = tr("{number}. {strategy}, seed {seed}").format(number=number, strategy=how, seed=request.seed)
     start = beginning(" ".join(run.sequences[0].text.split()), 60)
-    reason = "" if run.outcome is not None and run.sequences[0].tokens else tr("It has written nothing.")
+    reason = "" if run.outcome is not None and run.sequences[0].tokens else tr("The run is empty.")
     return ComparisonCandidate(run.id, title, f"{request.model}: {start}…", request, reason, chosen, run)
 
 
 MAX_RUNS = 400
-"""Of one sweep: each keeps its text with all that is known of every token."""
+"""Largest number of runs of a sweep; each keeps its text with the details of every token."""
 _DIGITS = 6
-"""Significant ones of a value between two ends: 0.3, not 0.30000000000000004."""
+"""Significant digits of interpolated values: 0.3, not 0.30000000000000004."""
 _KINDS = ("float", "int", "bool", "choice")
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """What is swept: the values in the order they are drawn, and the seeds that each is run with."""
+    """The swept parameter, its values in drawing order, and the seeds that each value is run with."""
 
     parameter: Parameter
     values: tuple[Any, ...]
@@ -197,28 +201,30 @@ class Sweep:
 
     @property
     def count(self) -> int:
-        """How many runs it takes."""
+        """Number of runs."""
         return len(self.values) * len(self.seeds)
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The values as they are said."""
+        """The values as text."""
         return tuple(setting_values.short_text(value) for value in self.values)
 
 
 def sweepable_parameters(request: RunRequest) -> list[Parameter]:
-    """What of the run's strategy can be swept: numbers, switches and choices."""
+    """Return the parameters of the run's strategy that can be swept: numbers, switches and choices."""
     return [parameter for parameter in strategies.registry[request.strategy].parameters if parameter.kind in _KINDS]
 
 
 def make_range(parameter: Parameter, low: float, high: float, count: int) -> tuple[Any, ...]:
-    """`count` values from `low` to `high`, both included: equal steps, or equal factors where the parameter's slider
-    has them; whole numbers once each. Raises ValueProblem where a bound refuses, or there is no way from one to the
-    other."""
+    """Return `count` values from `low` to `high`, both included: evenly spaced, or by equal factors if the parameter's
+    slider is logarithmic; each integer once.
+
+    Raises ValueProblem if a bound is invalid or the range is empty.
+    """
     for end in (low, high):
         setting_values.check_range(parameter, end)
     if count < 2 or low == high:
-        raise InvalidValueError(tr("A range takes two different ends and at least two values."))
+        raise InvalidValueError(tr("A range needs two different ends and at least two values."))
     if parameter.logarithmic and low > 0 and high > 0:
         found = [low * (high / low) ** (step / (count - 1)) for step in range(count)]
     else:
@@ -233,18 +239,18 @@ def _rounded(value: float) -> float:
 
 
 def parse_values(parameter: Parameter, text: str) -> tuple[Any, ...]:
-    """The values written as `0.2, 0.5, 1` (commas, semicolons or spaces between them), each once, in their order.
+    """Parse values like `0.2, 0.5, 1`, separated by commas, semicolons or spaces; each once, in their order.
 
-    Raises ValueProblem for one that the parameter cannot take.
+    Raises ValueProblem for an invalid value.
     """
     parts = [part for part in re.split(r"[,;\s]+", text) if part]
     if not parts:
-        raise InvalidValueError(tr("No values are given: write some, 0.2 0.5 1."))
+        raise InvalidValueError(tr("No values given. Enter some, e.g. 0.2 0.5 1."))
     return tuple(dict.fromkeys(setting_values.parse(parameter, part) for part in parts))
 
 
 def default_range(parameter: Parameter, value: object) -> tuple[float, float]:
-    """Where a sweep begins and ends unless somebody says otherwise: what the slider spans, else half and twice."""
+    """Return the default range of a sweep: that of the slider, else half and twice the current value."""
     low = parameter.soft_minimum if parameter.soft_minimum is not None else parameter.minimum
     high = parameter.soft_maximum if parameter.soft_maximum is not None else parameter.maximum
     own = float(value) if is_number(value) else 1.0
@@ -256,18 +262,16 @@ def default_range(parameter: Parameter, value: object) -> tuple[float, float]:
 
 
 def sweep_unsupported_reason(sweep: Sweep) -> str:
-    """Why it cannot be run; empty when it can."""
+    """Return why the sweep cannot be run; empty if it can."""
     if sweep.count > MAX_RUNS:
-        return tr("These are {count:,} runs; {most:,} are kept side by side at most.").format(
-            count=sweep.count, most=MAX_RUNS
-        )
+        return tr("This sweep has {count:,} runs; the maximum is {most:,}.").format(count=sweep.count, most=MAX_RUNS)
     if len(sweep.values) < 2:
-        return tr("There is one value only: a sweep compares at least two.")
+        return tr("Only one value given. A sweep needs at least two.")
     return ""
 
 
 def sweep_candidates(base: RunRequest, sweep: Sweep) -> list[ComparisonCandidate]:
-    """Every value with every seed, value by value."""
+    """Return a candidate for every value with every seed, value by value."""
     title, several = tr(sweep.parameter.title), len(sweep.seeds) > 1
     return [
         ComparisonCandidate(
@@ -284,7 +288,7 @@ def sweep_candidates(base: RunRequest, sweep: Sweep) -> list[ComparisonCandidate
 
 
 def with_setting(base: RunRequest, parameter: Parameter, value: object) -> RunRequest:
-    """The same run with another value of one setting; None leaves it open."""
+    """Return the request with another value of one setting; None leaves it unset."""
     strategy = strategies.registry[base.strategy]
     settings: Mapping[str, Any] = {**base.settings, parameter.name: value}
     config, options = split_settings(strategy, {name: given for name, given in settings.items() if given is not None})

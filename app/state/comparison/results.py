@@ -1,4 +1,4 @@
-"""What came of the runs of a comparison."""
+"""Results of a comparison's runs."""
 
 from __future__ import annotations
 
@@ -14,26 +14,30 @@ from app.state.worker_messages import OutcomeKind, RunRequest
 
 SpanKind = Literal["same", "own", "missing"]
 _WORD_PATTERN = re.compile(r"\s*\S+|\s+$")
-"""A word with the white space before it: joined, they are the text again."""
+"""A word with its leading white space; all words joined give the text."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiffSpan:
-    """A piece of a text beside the reference: in both, here only, or there only (then it is no part of this text)."""
+    """A span of a diff with the reference: in both texts (`same`), only in this one (`own`), or only in the reference
+    (`missing`).
+    """
 
     kind: SpanKind
     text: str
 
 
 def split_words(text: str) -> list[str]:
-    """The text's words, each with the white space before it."""
+    """Return the text's words, each with its leading white space."""
     return _WORD_PATTERN.findall(text)
 
 
 def word_diff(reference: str, text: str) -> list[DiffSpan]:
-    """`text` word by word beside `reference`: the spans that are not `missing`, joined, are `text`; those that are not
-    `own` are `reference`. Words are compared without the white space before them; of a pair of runs of words that
-    differ, what is missing comes first."""
+    """Return the word diff of `text` with `reference`.
+
+    The spans that are not `missing`, joined, are `text`; those that are not `own` are `reference`. Words are compared
+    without their leading white space; where runs of words differ, the missing ones come first.
+    """
     from difflib import SequenceMatcher
 
     ours, theirs = split_words(text), split_words(reference)
@@ -49,7 +53,9 @@ def word_diff(reference: str, text: str) -> list[DiffSpan]:
 
 
 def first_difference(one: Sequence[int], other: Sequence[int]) -> int | None:
-    """Place where two sequences of tokens part, the end of the shorter included; None when they are equal."""
+    """Return the index at which two token sequences differ, which may be the end of the shorter one; None if they are
+    equal.
+    """
     place = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
     return None if place == len(one) == len(other) else place
 
@@ -60,7 +66,7 @@ _ENDED: dict[OutcomeKind, EntryState] = {"completed": "done", "stopped": "stoppe
 
 @dataclass
 class ComparisonEntry:
-    """A candidate in a comparison that was begun."""
+    """A candidate in a comparison that was started."""
 
     candidate: ComparisonCandidate
     state: EntryState = "waiting"
@@ -69,19 +75,19 @@ class ComparisonEntry:
 
     @property
     def cause(self) -> str:
-        """Why it has no result; empty when it has."""
+        """Why it has no result; empty if it has one."""
         error = self.run.outcome.error if self.run is not None and self.run.outcome is not None else None
         return error.cause if error is not None else ""
 
     @property
     def result(self) -> Run | None:
-        """Its run, when that has written something to compare: whole, or up to where it was stopped."""
+        """Its run, if that has text to compare, complete or stopped."""
         has_text = self.run is not None and self.run.finished is not None and bool(self.run.sequences[0].tokens)
         return self.run if has_text and self.state in ("done", "stopped") else None
 
     @property
     def metrics(self) -> RunMetrics | None:
-        """The result's figures, reckoned once; None where there is no result."""
+        """The result's metrics, computed once; None without a result."""
         if self._metrics is None and self.result is not None:
             self._metrics = compute_run_metrics(self.result)
         return self._metrics
@@ -89,23 +95,23 @@ class ComparisonEntry:
 
 @dataclass
 class Comparison:
-    """Runs side by side, compared with one of them: the first that has a result, or the one that was chosen."""
+    """Runs side by side, compared with a reference: the first that has a result, or the one the user chose."""
 
     entries: list[ComparisonEntry] = field(default_factory=list)
     sweep: Sweep | None = None
-    """What was swept; None where the runs differ otherwise."""
+    """The sweep; None if the runs differ otherwise."""
     reference_key: str | None = None
-    """Key of the reference somebody chose."""
+    """Key of the reference chosen by the user."""
     _diffs: dict[tuple[str, str], list[DiffSpan]] = field(default_factory=dict)
 
     @property
     def results(self) -> list[tuple[ComparisonEntry, Run]]:
-        """Those with a result."""
+        """Entries with a result, and the results."""
         return [(entry, entry.result) for entry in self.entries if entry.result is not None]
 
     @property
     def reference(self) -> ComparisonEntry | None:
-        """What the others are compared with; None before anything is there."""
+        """The entry that the others are compared with; None while there are no results."""
         found = [entry for entry, _ in self.results]
         return next(
             (entry for entry in found if entry.candidate.key == self.reference_key), found[0] if found else None
@@ -113,17 +119,17 @@ class Comparison:
 
     @property
     def is_over(self) -> bool:
-        """Whether no more of them will come."""
+        """Whether no more results will come."""
         return all(entry.state not in ("waiting", "running") for entry in self.entries)
 
     def entry_of(self, run: Run | None) -> ComparisonEntry | None:
-        """Whose result that run is."""
+        """Return the entry whose result is this run."""
         if run is None:
             return None
         return next((entry for entry, result in self.results if result.id == run.id), None)
 
     def start(self) -> list[RunRequest]:
-        """What is to be run, in order: all but the runs that are there already. The first one is under way."""
+        """Return the requests to run, in order, without existing runs, and mark the first as running."""
         for entry in self.entries:
             if entry.candidate.run is not None:
                 entry.run, entry.state = entry.candidate.run, "done"
@@ -131,7 +137,7 @@ class Comparison:
         return [entry.candidate.request for entry in self.entries if entry.state in ("waiting", "running")]
 
     def assign_result(self, run: Run) -> bool:
-        """Sort in a run that has ended; False when it is none of these."""
+        """Assign a finished run to its entry; False if it does not belong to this comparison."""
         entry = next((entry for entry in self.entries if entry.state == "running"), None)
         if entry is None or not _is_same_request(entry.candidate.request, run.request):
             return False
@@ -141,7 +147,7 @@ class Comparison:
         return True
 
     def stop_remaining(self) -> None:
-        """No more of them will come."""
+        """Mark all remaining entries as stopped."""
         for entry in self.entries:
             if entry.state in ("waiting", "running"):
                 entry.state = "stopped"
@@ -152,14 +158,14 @@ class Comparison:
             waiting.state = "running"
 
     def first_difference(self, entry: ComparisonEntry) -> int | None:
-        """Place of the first token that differs from the reference's; None when none does."""
+        """Return the index of the first token that differs from the reference; None if there is none."""
         reference = self.reference
         if entry.result is None or reference is None or reference.result is None:
             return None
         return first_difference(token_ids(reference.result), token_ids(entry.result))
 
     def word_diff(self, entry: ComparisonEntry) -> list[DiffSpan]:
-        """Its text word by word beside the reference's; empty where one of them is missing."""
+        """Return the word diff with the reference's text; empty if one of them is missing."""
         reference = self.reference
         if entry.result is None or reference is None or reference.result is None:
             return []
@@ -170,12 +176,14 @@ class Comparison:
 
 
 def start_comparison(candidates: Sequence[ComparisonCandidate], sweep: Sweep | None = None) -> Comparison:
-    """A comparison of these; runs that are there already have their results at once."""
+    """Create a comparison of these candidates; existing runs have their results at once."""
     return Comparison([ComparisonEntry(candidate) for candidate in candidates], sweep)
 
 
 def _is_same_request(requested: RunRequest, ran: RunRequest) -> bool:
-    """What a session runs may be a copy of what it was asked for: without prefixes, a chat cut to its place."""
+    """Return whether `ran` is the requested run: a session may run a modified copy, without prefixes or with a trimmed
+    chat.
+    """
     one, other = (
         (r.strategy, r.cache, dict(r.cache_options), r.settings, r.seed, r.load, r.draft_names)
         for r in (requested, ran)
@@ -184,7 +192,7 @@ def _is_same_request(requested: RunRequest, ran: RunRequest) -> bool:
 
 
 def token_ids(run: Run) -> list[int]:
-    """The first text's tokens."""
+    """Return the token ids of the first text."""
     return [token.id for token in run.sequences[0].tokens]
 
 
@@ -193,8 +201,9 @@ HEADER = ("name", "strategy", "cache", "model", "seed", "state", *_METRICS, "fir
 
 
 def comparison_rows(comparison: Comparison, unavailable: Sequence[ComparisonCandidate] = ()) -> list[list[object]]:
-    """Every entry, then what could not be compared with the reason as its state. In a sweep the swept setting is a
-    column of its own, behind the name."""
+    """Return a line for every entry, then one for every unavailable candidate with the reason as its state. In a sweep,
+    the swept parameter is a column after the name.
+    """
     sweep = comparison.sweep
     head: list[object] = list(HEADER)
     if sweep is not None:

@@ -1,4 +1,4 @@
-"""Guided tours: what they are made of, where they are read, and how their sentences are built from a run's events."""
+"""Guided tours: their parts, their files, and sentences built from a run's events."""
 
 from app.state.tours.narration import StepNarration, narrate
 from app.state.tours.tour import Tour, TourError, TourSetting, TourStep

@@ -1,4 +1,4 @@
-"""What a step says of the runs that were made for it: its sentence, or that the effect does not appear."""
+"""Narration of a tour step: its sentence, or the alternative if the effect does not appear."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from resources.language import tr
 
 @dataclass(frozen=True, slots=True)
 class StepNarration:
-    """A step's sentence, whether its effect is there, and the figures that it was built from."""
+    """A step's sentence, whether its effect appears, and the numbers it contains."""
 
     text: str
     effect_appears: bool
     numbers: Mapping[str, TourNumber]
 
     def index_of(self, name: str) -> int | None:
-        """The figure of that name as a number of a token, a node or a round; None where there is none."""
+        """Return the number of that name as the index of a token, node or round; None if it is missing."""
         value = self.numbers[name].value if name in self.numbers else None
         return int(value) if isinstance(value, int | float) else None
 
 
 def narrate(step: TourStep, runs: Mapping[str, Run]) -> StepNarration:
-    """The step in words, in the language of now. `runs` are those made so far, by their names in the tour."""
+    """Narrate a step in the current language. `runs` are the tour's runs so far, by name."""
     figures: dict[str, TourNumber] = {}
     for name, wanted in step.figures.items():
         figures[name] = _compute_number(wanted, runs, figures)

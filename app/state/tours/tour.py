@@ -1,4 +1,4 @@
-"""What a tour is: plain data, as its file says it."""
+"""Data model of a tour, as in its file."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from core.errors import DecodescopeError
 from resources.language import mark
 
 Waits = Literal["next", "time", "token"]
-"""What a step goes on with beside the button Next: nothing, its time, a token that is picked."""
+"""What, besides the Next button, makes a step advance: nothing, its duration, or a selected token."""
 DEFAULT_SECONDS = 7.0
-"""How long a step stands when a tour plays by itself and the step says nothing else."""
+"""Default duration of a step when a tour plays automatically."""
 
 
 class TourError(DecodescopeError):
-    """A tour cannot be read, or there is none of that name."""
+    """A tour cannot be read or does not exist."""
 
-    title = mark("There is no such tour")
+    title = mark("This tour does not exist")
 
 
 @dataclass(frozen=True, slots=True)
 class TourSetting:
-    """What one run of a tour is set to."""
+    """Settings of one run of a tour."""
 
     model: str
     strategy: str
@@ -38,7 +38,7 @@ class TourSetting:
 
 @dataclass(frozen=True, slots=True)
 class MeasureRef:
-    """A figure of a step: the measure's name, and what it is taken of (runs, earlier figures, plain values)."""
+    """A number of a step: the measure's name and its arguments (runs, earlier numbers, plain values)."""
 
     measure: str
     of: tuple[str | float, ...] = ()
@@ -46,7 +46,7 @@ class MeasureRef:
 
 @dataclass(frozen=True, slots=True)
 class TourCondition:
-    """A figure beside another, or beside a number: the effect is there only if this holds."""
+    """A comparison of a number with another number; the effect appears only if it holds."""
 
     left: str
     relation: str
@@ -55,36 +55,36 @@ class TourCondition:
 
 @dataclass(frozen=True, slots=True)
 class TourStep:
-    """One sentence of a tour, what it points at, and what is done for it."""
+    """A step of a tour: its sentence, what it points at, and what is shown."""
 
     text: str
-    """A template; its placeholders are the names of figures."""
+    """Template; its placeholders are names of numbers."""
     otherwise: str = ""
-    """What is said where the effect does not appear."""
+    """Text if the effect does not appear."""
     notes: str = ""
-    """For whoever presents."""
+    """Notes for the presenter."""
     points: str = ""
-    """The name of an object, or of a part of the running program (`app.control.tours.tour_ui`)."""
+    """Name of an object or of a part of the running program (`app.control.tours.tour_targets`)."""
     run: str = ""
-    """Which of the tour's runs is shown; it is made when it is first wanted. Empty: the one before."""
+    """The tour's run to show, created when first needed. Empty for that of the previous step."""
     figures: Mapping[str, MeasureRef] = field(default_factory=dict)
     when: tuple[TourCondition, ...] = ()
     view: str = ""
     cursor: str = ""
-    """The figure that says how far the text is drawn; empty for all of it."""
+    """Name of the number that sets the cursor; empty for the whole text."""
     token: str = ""
-    """The figure that says which token is selected."""
+    """Name of the number that selects the token."""
     node: str = ""
-    """The figure that says which node of the shown tree is."""
+    """Name of the number that selects the node of the shown tree."""
     round: str = ""
-    """The figure that says which round of drafts is shown."""
+    """Name of the number that selects the draft round."""
     waits: Waits = "next"
     seconds: float = DEFAULT_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
 class Tour:
-    """A scene: its runs by name, and its steps in order."""
+    """A tour: its runs by name and its steps in order."""
 
     name: str
     title: str
@@ -94,10 +94,10 @@ class Tour:
     steps: tuple[TourStep, ...]
 
     def run_of(self, index: int) -> str:
-        """The name of the run that the step at that place speaks of; empty before the first."""
+        """Return the name of the run shown by the step at this index; empty before the first run."""
         return next((step.run for step in reversed(self.steps[: index + 1]) if step.run), "")
 
     @property
     def seconds(self) -> float:
-        """How long it takes by itself, its runs left out."""
+        """Duration when played automatically, without its runs."""
         return sum(step.seconds for step in self.steps)

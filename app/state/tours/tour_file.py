@@ -1,4 +1,4 @@
-"""From a file in TOML to a tour, all of it checked: what is wrong is told with the file, the step and the key."""
+"""Reader for tour files in TOML, with full validation; errors name the file, the step and the key."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _KINDS: Mapping[str, type | tuple[type, ...]] = {
     "order": int, "seed": int, "seconds": (int, float), "runs": dict, "figures": dict, "parameters": dict,
     "cache_parameters": dict, "steps": list, "drafts": list, "when": list,
 }  # fmt: skip
-"""What the value of a key is; a text where it is not here."""
+"""Types of the values by key; all other values are strings."""
 _MAX_SECONDS = 90.0
-"""Seconds that a tour may take by itself."""
+"""Longest duration of a tour in seconds."""
 
 
 def load_tours(folder: Path | None = None) -> tuple[tuple[Tour, ...], tuple[TourError, ...]]:
-    """The tours of a folder in their order, by default the program's own; and what is wrong with the others."""
+    """Load the tours of a folder in their order, by default the bundled ones, and the errors of invalid files."""
     found: list[Tour] = []
     problems: list[TourError] = []
     for path in sorted((folder or resources.path("tours")).glob("*.toml")):
@@ -44,12 +44,15 @@ def load_tours(folder: Path | None = None) -> tuple[tuple[Tour, ...], tuple[Tour
 
 
 def names_and_titles() -> list[tuple[str, str]]:
-    """Every tour: its name, and its title in the language of now."""
+    """Return name and title, in the current language, of every tour."""
     return [(tour.name, tr(tour.title)) for tour in load_tours()[0]]
 
 
 def find_tour(name: str) -> Tour:
-    """The tour of that name. Raises TourProblem, which lists those there are."""
+    """Return the tour of that name.
+
+    Raises TourProblem, which lists the existing tours.
+    """
     tours = {tour.name: tour for tour in load_tours()[0]}
     if name not in tours:
         raise TourError(unknown_name_message("tour", name, tours))
@@ -57,7 +60,10 @@ def find_tour(name: str) -> Tour:
 
 
 def read_tour(path: Path) -> Tour:
-    """The tour of one file. Raises TourProblem."""
+    """Read a tour file.
+
+    Raises TourProblem.
+    """
     try:
         told = tomllib.loads(path.read_text(encoding="utf-8"))
         return _parse_tour(told)
@@ -68,13 +74,13 @@ def read_tour(path: Path) -> Tour:
     except _TourFileError as fault:
         cause = str(fault)
     raise TourError(
-        tr("The tour {file} cannot be played: {cause}").format(file=path.name, cause=cause),
-        tr("Correct the file; the other tours are there."),
+        tr("Cannot play the tour {file}: {cause}").format(file=path.name, cause=cause),
+        tr("Correct the file. The other tours are not affected."),
     )
 
 
 class _TourFileError(ValueError):
-    """What is wrong, with the place in the file."""
+    """An error in a tour file, with its location."""
 
 
 def _parse_tour(data: Mapping[str, Any]) -> Tour:
@@ -83,20 +89,20 @@ def _parse_tour(data: Mapping[str, Any]) -> Tour:
     runs = {key: _parse_setting(table, f"runs.{key}") for key, table in _table(data, "runs").items()}
     tables = data.get("steps")
     if not isinstance(tables, list) or not tables:
-        raise _TourFileError(tr("it has no [[steps]]."))
+        raise _TourFileError(tr("[[steps]] is missing."))
     steps = tuple(_parse_step(table, runs, tr("step {number}").format(number=n)) for n, table in enumerate(tables, 1))
     order = data.get("order", 0)
     tour = Tour(name, title, about, order if isinstance(order, int) else 0, runs, steps)
     if tour.seconds > _MAX_SECONDS:
         raise _TourFileError(
-            tr("it takes {seconds} seconds; {most} are the most.").format(seconds=tour.seconds, most=_MAX_SECONDS)
+            tr("it takes {seconds} seconds; the maximum is {most}.").format(seconds=tour.seconds, most=_MAX_SECONDS)
         )
     return tour
 
 
 def _parse_setting(table: object, where: str) -> TourSetting:
     if not isinstance(table, dict):
-        raise _TourFileError(tr("{place} is no table.").format(place=where))
+        raise _TourFileError(tr("{place} is not a table.").format(place=where))
     _check_keys(table, _SETTING, where)
     strategy = _known_name(table, "strategy", strategies.registry, where)
     cache_name = _known_name({"cache": "dynamic"} | table, "cache", caches.registry, where)
@@ -116,7 +122,7 @@ def _parse_setting(table: object, where: str) -> TourSetting:
 
 def _parse_step(table: object, runs: Iterable[str], where: str) -> TourStep:
     if not isinstance(table, dict):
-        raise _TourFileError(tr("{place} is no table.").format(place=where))
+        raise _TourFileError(tr("{place} is not a table.").format(place=where))
     _check_keys(table, _STEP, where)
     _text(table, "text", where)
     if table.get("run"):
@@ -131,7 +137,7 @@ def _parse_step(table: object, runs: Iterable[str], where: str) -> TourStep:
 
 
 def _parse_figures(table: Mapping[str, Any], runs: set[str], where: str) -> dict[str, MeasureRef]:
-    """What is measured may be taken of runs and of figures that stand before it."""
+    """Parse the numbers of a step; they can refer to runs and to earlier numbers."""
     found: dict[str, MeasureRef] = {}
     for name, wanted in table.items():
         measure, *of = list[Any](wanted) if isinstance(wanted, list) and wanted else [wanted]
@@ -140,7 +146,7 @@ def _parse_figures(table: Mapping[str, Any], runs: set[str], where: str) -> dict
         needed = MEASURES[measure].run_count
         if len(of) < needed or not all(one in runs for one in of[:needed]):
             raise _TourFileError(
-                tr("{place}: {measure} is taken of {count} runs of this tour.").format(
+                tr("{place}: {measure} requires {count} runs of this tour.").format(
                     place=where, measure=measure, count=needed
                 )
             )
@@ -151,7 +157,7 @@ def _parse_figures(table: Mapping[str, Any], runs: set[str], where: str) -> dict
 def _parse_condition(row: object, figures: Mapping[str, MeasureRef], where: str) -> TourCondition:
     if not isinstance(row, list) or len(row) != 3 or row[1] not in RELATIONS:
         shown = truncate_name(str(row))
-        raise _TourFileError(tr("{place}: {what} is no condition; write [figure, “>=”, number].").format(
+        raise _TourFileError(tr("{place}: {what} is not a condition. Use [figure, “>=”, number].").format(
             place=where, what=shown))  # fmt: skip
     left, relation, right = row
     for side in (left, right):
@@ -161,7 +167,7 @@ def _parse_condition(row: object, figures: Mapping[str, MeasureRef], where: str)
 
 
 def _check_placeholders(step: TourStep, where: str) -> None:
-    """Every placeholder is a figure, and what is claimed has something to be said in its place."""
+    """Check that every placeholder is a number of the step, and that a step with numbers has an alternative text."""
     for text in (step.text, step.otherwise):
         for name in _placeholders(text, where):
             if name not in step.figures:
@@ -169,12 +175,12 @@ def _check_placeholders(step: TourStep, where: str) -> None:
     lacking = {name for name, wanted in step.figures.items() if MEASURES[wanted.measure].may_be_missing}
     if lacking & placeholders(step.otherwise):
         raise _TourFileError(
-            tr("{place}: “otherwise” cannot say {figures}, which may be missing then.").format(
+            tr("{place}: “otherwise” cannot use {figures}, which may be missing.").format(
                 place=where, figures=", ".join(sorted(lacking & placeholders(step.otherwise)))
             )
         )
     if step.figures and not step.otherwise:
-        raise _TourFileError(tr("{place}: it claims something, so it needs an “otherwise”.").format(place=where))
+        raise _TourFileError(tr("{place}: a step with figures requires “otherwise”.").format(place=where))
 
 
 def _placeholders(text: str, where: str) -> set[str]:
@@ -182,23 +188,23 @@ def _placeholders(text: str, where: str) -> set[str]:
         return placeholders(text)
     except ValueError:
         raise _TourFileError(
-            tr("{place}: a brace of “{text}” has no other.").format(place=where, text=truncate_name(text))
+            tr("{place}: unmatched brace in “{text}”.").format(place=where, text=truncate_name(text))
         ) from None
 
 
 def placeholders(text: str) -> set[str]:
-    """The names in braces."""
+    """Return the names of the placeholders."""
     return {name for _, name, _, _ in Formatter().parse(text) if name}
 
 
 def _check_keys(table: Mapping[str, Any], known: Iterable[str], where: str) -> None:
     for key, value in table.items():
         if key not in known:
-            unknown_key = tr("there is no key “{key}”.").format(key=truncate_name(key))
+            unknown_key = tr("unknown key “{key}”.").format(key=truncate_name(key))
             raise _TourFileError(f"{where} {unknown_key}{did_you_mean(key, known)}".strip())
         kind = _KINDS.get(key, str)
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            told = tr("the value of “{key}” is of another kind than it takes: {value}.")
+            told = tr("wrong type for “{key}”: {value}.")
             raise _TourFileError(f"{where} {told.format(key=key, value=truncate_name(str(value)))}".strip())
 
 
@@ -225,7 +231,7 @@ def _known_name(table: Mapping[str, Any], key: str, known: Iterable[str], where:
 
 
 def _values(table: Mapping[str, Any], key: str, parameters: Sequence[Parameter], where: str) -> Mapping[str, Any]:
-    """Settings that their editors can show."""
+    """Read settings and check that their editors can show them."""
     known = {parameter.name: parameter for parameter in parameters}
     given: Mapping[str, Any] = table.get(key, {})
     for name, value in given.items():

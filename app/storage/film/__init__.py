@@ -1,1 +1,1 @@
-"""A film of frames in a file: one writer for each kind, none of which holds more than two frames."""
+"""Write a film to a file frame by frame: one writer per format, each holding at most two frames in memory."""

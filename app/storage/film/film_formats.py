@@ -1,4 +1,4 @@
-"""The kinds of films there are, and the opening of one: beside its place first, then into it as a whole."""
+"""The film formats, and `Film`, which writes to a temporary file and renames it when complete."""
 
 from __future__ import annotations
 
@@ -23,51 +23,52 @@ Box = tuple[int, int, int, int]
 
 
 class FilmError(Exception):
-    """The film cannot be written; the message says why, and what can be done."""
+    """The film cannot be written; the message gives cause and remedy."""
 
 
 class Frame(NamedTuple):
-    """One picture of a film, and how long it is shown."""
+    """One picture of a film and how long it is shown."""
 
     width: int
     height: int
     pixels: bytes
-    """Four bytes a pixel (red, green, blue, nothing), row by row."""
+    """Four bytes per pixel (red, green, blue, unused), row by row."""
     milliseconds: int
 
     def to_image(self) -> Image:
-        """The same for Pillow."""
+        """Return the frame as a Pillow image."""
         from PIL import Image
 
         return Image.frombytes("RGB", (self.width, self.height), self.pixels, "raw", "RGBX")
 
 
 class FilmWriter(Protocol):
-    """Takes frames of one size, one after another; raises OSError or FilmError."""
+    """Accepts frames of one size one after another; raises OSError or FilmError."""
 
     def add(self, frame: Frame) -> None:
-        """The next one."""
+        """Write the next frame."""
 
     def close(self) -> None:
-        """There are no more: the file is whole now."""
+        """Finish the file."""
 
     def discard(self) -> None:
-        """It is not wanted any more: whatever has been written goes."""
+        """Cancel: delete what has been written."""
 
 
 class DeltaWriter(ABC):
-    """A file into which only what differs from the frame before is written; a frame that differs in nothing prolongs
-    that one."""
+    """A writer that stores only the region that differs from the previous frame; an identical frame extends the
+    previous one's duration.
+    """
 
     def __init__(self, path: Path) -> None:
-        """Raises OSError."""
+        """Open the file. Raises OSError."""
         self._path, self._file = path, path.open("wb")
         self._last: Image | None = None
         self._pending: tuple[Image, Box, int] | None = None
-        """What of a frame is to be written, where, and for how many milliseconds so far."""
+        """The pending region of a frame, its box, and its duration in milliseconds so far."""
 
     def add(self, frame: Frame) -> None:
-        """The next one; it is written once it is known how long it stays."""
+        """Add the next frame; it is written once its duration is known."""
         image = frame.to_image()
         box = (0, 0, *image.size) if self._last is None else _difference_box(self._last, image)
         self._last = image
@@ -80,24 +81,24 @@ class DeltaWriter(ABC):
         self._pending = image.crop(place), place, frame.milliseconds
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write the pending frame."""
         if self._pending is not None:
             self.write(*self._pending)
             self._pending = None
 
     def discard(self) -> None:
-        """Nothing is left of it."""
-        with suppress(OSError):  # a full disk does not take the rest, which nobody wants
+        """Delete the file."""
+        with suppress(OSError):  # a full disk cannot flush the rest; it is deleted anyway
             self._file.close()
         self._path.unlink(missing_ok=True)
 
     @abstractmethod
     def write(self, image: Image, box: Box, milliseconds: int) -> None:
-        """Put that part of a frame into the file."""
+        """Write this region of a frame to the file."""
 
 
 def _difference_box(before: Image, after: Image) -> Box | None:
-    """Around what differs between two frames; None where nothing does."""
+    """Return the bounding box of the difference between two frames; None if they are equal."""
     from PIL import ImageChops
 
     return ImageChops.difference(before, after).getbbox()
@@ -107,14 +108,14 @@ SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
 class ApngWriter(DeltaWriter):
-    """How many frames there were, stands in the header: it is written there at the end."""
+    """Write an animated PNG. The frame count in the header is patched on close."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._frames = self._number = 0
 
     def close(self) -> None:
-        """The last frame, and how many there were."""
+        """Write the last frame and patch the frame count."""
         self.flush()
         self._chunk(b"IEND", b"")
         self._file.seek(len(SIGNATURE) + _CHUNK + _HEADER)
@@ -122,7 +123,7 @@ class ApngWriter(DeltaWriter):
         self._file.close()
 
     def write(self, image: Image, box: Box, milliseconds: int) -> None:
-        """A frame's control, and its data: the first one's as every PNG has it."""
+        """Write a frame's control chunk and its data; the first frame uses IDAT, as in every PNG."""
         left, top, right, bottom = box
         if not self._frames:
             self._file.write(SIGNATURE)
@@ -149,11 +150,11 @@ class ApngWriter(DeltaWriter):
 
 
 _CHUNK, _HEADER = 12, 13
-"""Bytes around a chunk's data, and of the header's data."""
+"""Bytes around a chunk's data, and length of the header's data."""
 
 
 def _idat_chunks(image: Image) -> Iterator[bytes]:
-    """The IDAT chunks that Pillow makes of it."""
+    """Yield the data of the IDAT chunks that Pillow writes for an image."""
     out = BytesIO()
     image.save(out, "PNG", compress_level=6)
     data, place = out.getvalue(), len(SIGNATURE)
@@ -165,20 +166,20 @@ def _idat_chunks(image: Image) -> Iterator[bytes]:
 
 
 class GifWriter(DeltaWriter):
-    """A table of colours for every frame."""
+    """Write an animated GIF with one colour table per frame."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._has_header = False
 
     def close(self) -> None:
-        """The last frame, and the end."""
+        """Write the last frame and the trailer."""
         self.flush()
         self._file.write(b";")
         self._file.close()
 
     def write(self, image: Image, box: Box, milliseconds: int) -> None:
-        """A frame with its own colours, behind the head where it is the first."""
+        """Write a frame with its own colour table; the first one after the header."""
         from PIL import GifImagePlugin, Image
 
         flat = image.quantize(255, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
@@ -194,7 +195,7 @@ FRAME_LIST_NAME = "frames.csv"
 
 
 class PngFolderWriter:
-    """`0001.png`, `0002.png` …"""
+    """Write `0001.png`, `0002.png` … and `frames.csv`."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True)
@@ -202,31 +203,31 @@ class PngFolderWriter:
         self._lines = ["file,milliseconds"]
 
     def add(self, frame: Frame) -> None:
-        """The next one, at once."""
+        """Write the next picture immediately."""
         name = f"{len(self._lines):04}.png"
         frame.to_image().save(self._folder / name, "PNG")
         self._lines.append(f"{name},{frame.milliseconds}")
 
     def close(self) -> None:
-        """The list."""
+        """Write the list of durations."""
         (self._folder / FRAME_LIST_NAME).write_text("\n".join(self._lines) + "\n", encoding="utf-8", newline="\n")
 
     def discard(self) -> None:
-        """Nothing is left of it."""
+        """Delete the file."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
 FFMPEG, RATE = "ffmpeg", 25
-"""Frames a second."""
+"""Frames per second."""
 
 
 def webm_unsupported_reason() -> str:
-    """Why none can be made here; empty where one can."""
-    return "" if shutil.which("ffmpeg") else tr("A WebM is made by ffmpeg, which was not found here.")
+    """Return why WebM cannot be written here; empty if it can."""
+    return "" if shutil.which("ffmpeg") else tr("WebM files require ffmpeg, which was not found.")
 
 
 class WebmWriter:
-    """Repeats each frame for as long as it is shown."""
+    """Write a WebM at a constant frame rate, repeating each frame for its duration."""
 
     def __init__(self, path: Path) -> None:
         if why := webm_unsupported_reason():
@@ -236,7 +237,7 @@ class WebmWriter:
         self._frames_written = self._due_milliseconds = 0
 
     def add(self, frame: Frame) -> None:
-        """The next one, so many times as its time takes; no error adds up."""
+        """Write the next frame as often as its duration requires; rounding errors do not accumulate."""
         process = self._process or self._start(frame)
         assert process.stdin is not None, "it was started with a pipe"
         self._due_milliseconds += frame.milliseconds
@@ -248,7 +249,7 @@ class WebmWriter:
             self._frames_written += 1
 
     def close(self) -> None:
-        """Wait for ffmpeg to write the end."""
+        """Close the pipe and wait until ffmpeg has finished."""
         if self._process is not None and self._process.stdin is not None:
             with suppress(BrokenPipeError):
                 self._process.stdin.close()
@@ -256,7 +257,7 @@ class WebmWriter:
                 raise self._ffmpeg_error()
 
     def discard(self) -> None:
-        """Nothing is left of it."""
+        """Delete the file."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
@@ -275,61 +276,61 @@ class WebmWriter:
         return self._process
 
     def _ffmpeg_error(self) -> FilmError:
-        return FilmError(tr("ffmpeg could not make a WebM of this. Choose an animated PNG instead."))
+        return FilmError(tr("ffmpeg could not create this WebM. Choose an animated PNG instead."))
 
 
 APNG, GIF, WEBM, PNGS = "apng", "gif", "webm", "png"
 
 
 class FilmFormat(NamedTuple):
-    """One kind of film."""
+    """A film format: its title and its writer."""
 
     title: str
-    """Marked: shown through `tr`."""
+    """Marked for translation: show it through `tr`."""
     create_writer: Callable[[Path], FilmWriter]
 
 
 KINDS = {
     APNG: FilmFormat(mark("Animated picture (APNG)"), ApngWriter),
     GIF: FilmFormat(mark("Animated picture (GIF)"), GifWriter),
-    WEBM: FilmFormat(mark("Film (WebM)"), WebmWriter),
-    PNGS: FilmFormat(mark("A picture for every step (PNG)"), PngFolderWriter),
+    WEBM: FilmFormat(mark("Video (WebM)"), WebmWriter),
+    PNGS: FilmFormat(mark("One picture per step (PNG)"), PngFolderWriter),
 }
-"""By the ending of the file; pictures for every step go into a folder of that name without its ending."""
+"""Keyed by file ending; "one picture per step" writes into a folder of that name without the ending."""
 ENDINGS = tuple(f".{kind}" for kind in KINDS)
 
 
 class Film:
-    """A film on its way to `path`: nothing is seen there before it is whole."""
+    """A film being written; it appears at `path` only once complete."""
 
     def __init__(self, path: Path) -> None:
-        """Raises FilmError for an ending that stands for no film, or where its folder is there already; OSError."""
+        """Raises FilmError for an ending that is no film format, or if its folder already exists; OSError."""
         kind = KINDS.get(path.suffix.lower().removeprefix("."))
         if kind is None:
-            raise FilmError(tr("End the name of a film with {endings}.").format(endings=", ".join(ENDINGS)))
+            raise FilmError(tr("The file name must end with {endings}.").format(endings=", ".join(ENDINGS)))
         self.path = path.with_suffix("") if kind is KINDS[PNGS] else path
         if kind is KINDS[PNGS] and self.path.exists():
-            raise FilmError(tr("{folder} is there already. Choose another name.").format(folder=self.path))
+            raise FilmError(tr("{folder} already exists. Choose another name.").format(folder=self.path))
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._part_path = self.path.with_name(f".{self.path.name}-part")
         self._remove_leftovers()
         self._writer = kind.create_writer(self._part_path)
 
     def add(self, frame: Frame) -> None:
-        """The next frame. Raises OSError or FilmError."""
+        """Add the next frame. Raises OSError or FilmError."""
         self._writer.add(frame)
 
     def close(self) -> None:
-        """It is whole: let it be seen. Raises OSError or FilmError."""
+        """Finish the film and move it to `path`. Raises OSError or FilmError."""
         self._writer.close()
         self._part_path.replace(self.path)
 
     def discard(self) -> None:
-        """Leave nothing behind."""
+        """Delete everything written so far."""
         self._writer.discard()
 
     def _remove_leftovers(self) -> None:
-        """What a film that was cut off has left."""
+        """Remove what an interrupted film has left."""
         if self._part_path.is_dir():
             shutil.rmtree(self._part_path)
         self._part_path.unlink(missing_ok=True)

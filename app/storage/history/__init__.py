@@ -1,1 +1,1 @@
-"""Runs that are kept: one SQLite file that lists them, the recordings beside it, and those that are under way."""
+"""Run history: an SQLite file that lists saved runs, their recordings, and the recordings of runs in progress."""

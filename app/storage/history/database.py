@@ -1,6 +1,6 @@
-"""Opens the history's file: made, brought up to date or set aside, and never at the cost of what it holds.
+"""Open the history database: create it, migrate it, or set it aside if damaged, without losing its content.
 
-SQLite is imported with this module, which nothing imports before the window has been drawn.
+Importing this module imports SQLite, so it is imported only after the window has been drawn.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _INITIAL_TABLES = (
         deleted REAL
     )""",
     "CREATE INDEX runs_in_order ON runs (pinned DESC, made DESC, number DESC) WHERE deleted IS NULL",
-    # What is long lies apart, so that a list reads none of it.
+    # Long texts are in a separate table, so that listing runs does not read them.
     """CREATE TABLE texts (
         number INTEGER PRIMARY KEY REFERENCES runs (number) ON DELETE CASCADE,
         title TEXT NOT NULL,
@@ -63,24 +63,26 @@ def _create_tables(connection: sqlite3.Connection) -> None:
 
 
 def _create_rankings_table(connection: sqlite3.Connection) -> None:
-    """What a person preferred, a JSON text each, with the three fields of a ranking."""
+    """Create the table of user rankings, each a JSON text with the three fields of a ranking."""
     connection.execute("CREATE TABLE rankings (number INTEGER PRIMARY KEY, ranking TEXT NOT NULL)")
 
 
 MIGRATIONS: Sequence[Migration] = (_create_tables, _create_rankings_table)
-"""The n-th makes version n + 1 of a file of version n; version 0 is an empty file."""
+"""Item n migrates a file from version n to version n + 1; version 0 is an empty file."""
 
 
 def version_of(connection: sqlite3.Connection) -> int:
-    """Which version wrote the file."""
+    """Return the schema version of the file."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> None:
-    """Bring the file up to date in one transaction, which is taken back when anything fails."""
+    """Migrate the file in one transaction; roll back if anything fails."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for version in range(version_of(connection), len(migrations)):  # another program may just have done it
+        for version in range(
+            version_of(connection), len(migrations)
+        ):  # read the version inside: another program may just have migrated
             migrations[version](connection)
         connection.execute(f"PRAGMA user_version = {len(migrations)}")
         connection.execute("COMMIT")
@@ -91,20 +93,20 @@ def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> 
 
 
 BUSY_TIMEOUT = 5.0
-"""Seconds that a statement waits for another program's."""
+"""Seconds a statement waits for another program's transaction."""
 SQLITE_SUFFIXES = ("", "-wal", "-shm")
-"""SQLite keeps what it has not written into the file itself yet under the same name with these."""
+"""Suffixes of the database file and of SQLite's files for data not yet written into it."""
 _EXTERNAL_ERRORS = {
     sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR,
     sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_PROTOCOL,
     sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_NOLFS,
 }  # fmt: skip
-"""The disk or another program is to blame."""
+"""Errors caused by the disk or another program, not by a damaged file."""
 SHORT_READ = sqlite3.SQLITE_IOERR_SHORT_READ
 DatabaseFailure = sqlite3.Error | ValueError
-"""What a damaged file raises; ValueError is text that is no UTF-8, or no JSON."""
+"""What a damaged file raises; ValueError means invalid UTF-8 or JSON."""
 _PRAGMAS = (
-    "PRAGMA journal_mode = WAL",  # readers and a writer of several windows do not wait for each other
+    "PRAGMA journal_mode = WAL",  # lets the readers and the writer of several windows run concurrently
     "PRAGMA synchronous = FULL",
     "PRAGMA foreign_keys = ON",
     "PRAGMA secure_delete = ON",
@@ -114,56 +116,57 @@ _CHECKS = ("SELECT id, deleted FROM runs LIMIT 1", "SELECT words, request FROM t
 
 
 class HistoryUnavailable(DecodescopeError):
-    """The history's file is left as it is, and nothing is kept meanwhile."""
+    """The history cannot be opened; its file is left unchanged and no runs are saved meanwhile."""
 
-    title = mark("The history cannot be used now")
+    title = mark("The history is not available")
 
 
 class DamagedError(Exception):
-    """The file is no history, or one that cannot be read."""
+    """The file is not a history database, or it is damaged."""
 
 
 def open_database(path: Path, migrations: Sequence[Migration]) -> tuple[sqlite3.Connection, str]:
-    """The file's connection, in autocommit; and a sentence where a damaged one had to be set aside first.
+    """Open the database in autocommit mode; also return a sentence if a damaged file had to be set aside.
 
-    Raises HistoryClosed for a file of a later version and one that cannot be brought up to date, StorageError where
-    the disk refuses.
+    Raises HistoryClosed for a file of a later version or a failed migration, StorageError for disk errors.
     """
     with exclusive_writer(path.parent), _translate_errors(path):
         try:
             return _open(path, migrations), ""
         except DamagedError as damage:
-            notice = tr("The history could not be read ({damage}), so a new one begins. {kept}").format(
+            notice = tr("The history could not be read ({damage}). A new one was started. {kept}").format(
                 damage=damage, kept=set_database_aside(path)
             )
             return _open(path, migrations), notice
 
 
 def set_database_aside(path: Path) -> str:
-    """Give the file, and what SQLite keeps beside it, another name; a sentence that says which."""
+    """Rename the database and SQLite's accompanying files; return a sentence with the new name."""
     number = next((n for n in range(1, MAX_COPIES) if not os.path.lexists(backup_path(path, "bad", n))), MAX_COPIES)
     aside = backup_path(path, "bad", number)
     os.replace(path, aside)
     for ending in SQLITE_SUFFIXES[1:]:
         with suppress(FileNotFoundError):
             os.replace(f"{path}{ending}", f"{aside}{ending}")
-    return tr("It was kept as {name} in {folder}.").format(name=aside.name, folder=path.parent)
+    return tr("The old file was saved as {name} in {folder}.").format(name=aside.name, folder=path.parent)
 
 
 def is_damage(error: DatabaseFailure) -> bool:
-    """Whether the file is to blame: the statements are right, so whatever is neither the disk nor another program."""
+    """Return whether the file is damaged: the statements are correct, so any error not caused by the disk or another
+    program is damage.
+    """
     code = _error_code(error)
     return (code & 0xFF) not in _EXTERNAL_ERRORS or code == SHORT_READ
 
 
 def is_index_damage(error: DatabaseFailure) -> bool:
-    """Whether it is only the index for searching, which can be made anew."""
+    """Return whether only the search index is damaged, which can be rebuilt."""
     return _error_code(error) == sqlite3.SQLITE_CORRUPT_VTAB
 
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All or nothing."""
+    """Run the block as one transaction: commit it, or roll back on any exception."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -175,7 +178,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def as_storage_error(path: Path, error: DatabaseFailure | OSError) -> StorageError:
-    """What the disk or SQLite said, in words."""
+    """Convert an error of the disk or SQLite to a StorageError with cause and remedy."""
     code = _error_code(error) & 0xFF if isinstance(error, sqlite3.Error) else 0
     return StorageError(
         tr("{path} cannot be used: {error}.").format(path=path, error=error), tr(_REMEDIES.get(code, _CHOOSE))
@@ -201,14 +204,16 @@ def _open(path: Path, migrations: Sequence[Migration]) -> sqlite3.Connection:
 
 
 def _prepare_file(path: Path) -> None:
-    """An empty file of this user's alone where there is none; what is no file cannot be opened."""
+    """Create an empty file readable only by this user if there is none; raise DamagedError for anything but a regular
+    file.
+    """
     try:
         about = path.stat()
     except FileNotFoundError:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         return
     if not stat.S_ISREG(about.st_mode):
-        raise DamagedError(tr("it is no file"))
+        raise DamagedError(tr("it is not a regular file"))
     with suppress(OSError):
         path.chmod(0o600)
 
@@ -217,15 +222,18 @@ def _check_and_migrate(connection: sqlite3.Connection, path: Path, migrations: S
     version = version_of(connection)
     if version > len(migrations):
         raise HistoryUnavailable(
-            tr("A newer Decodescope wrote the history. It is left as it is, and this window keeps no runs."),
+            tr(
+                "The history was written by a newer version of Decodescope. It is left unchanged, and this "
+                "window saves no runs."
+            ),
             tr("Use the newer Decodescope, or another folder with --config-dir."),
         )
     is_empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
     if version == 0 and not is_empty:
-        raise DamagedError(tr("it is another program's"))
+        raise DamagedError(tr("it belongs to another program"))
     if version < len(migrations):
         if version:
-            for check in _CHECKS:  # what is damaged is set aside as it is
+            for check in _CHECKS:  # detect damage first, so that the file is set aside unchanged
                 connection.execute(check).fetchone()
             _test_migration(connection, migrations)
             _back_up(connection, path)
@@ -233,23 +241,23 @@ def _check_and_migrate(connection: sqlite3.Connection, path: Path, migrations: S
 
 
 def _test_migration(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> None:
-    """Migrate a copy in memory first: the file has not been touched when that fails. Raises HistoryClosed."""
+    """Migrate an in-memory copy first, so that a failure leaves the file unchanged. Raises HistoryClosed."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
         connection.backup(copy)
         try:
             migrate(copy, migrations)
-        except Exception as error:  # whatever a migration stumbles over lies in the data
+        except Exception as error:  # any failure here comes from the data
             raise HistoryUnavailable(
                 tr(
-                    "What version {version} of the history holds could not be brought up to date ({error}). The file "
-                    "is left as it is, and this window keeps no runs."
+                    "The history of version {version} could not be updated ({error}). The file is left "
+                    "unchanged, and this window saves no runs."
                 ).format(version=version_of(connection), error=error),
-                tr("Use the Decodescope that wrote it, or another folder with --config-dir."),
+                tr("Use the Decodescope version that wrote it, or another folder with --config-dir."),
             ) from error
 
 
 def _back_up(connection: sqlite3.Connection, path: Path) -> None:
-    """The file as it was, beside it."""
+    """Back up the database beside the file."""
     number = next(n for n in range(1, MAX_COPIES) if not os.path.lexists(backup_path(path, "old", n)))
     aside = backup_path(path, "old", number)
     os.close(os.open(aside, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
@@ -258,7 +266,7 @@ def _back_up(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _error_code(error: BaseException) -> int:
-    """SQLite's own number of an error; its Python module's errors have none."""
+    """Return SQLite's error code; 0 for errors of the Python module."""
     return int(vars(error).get("sqlite_errorcode", 0))
 
 
@@ -272,7 +280,7 @@ def _translate_errors(path: Path) -> Iterator[None]:
 
 _CHOOSE = mark("Choose another folder with --config-dir.")
 _REMEDIES = {
-    sqlite3.SQLITE_FULL: mark("Make room on that disk."),
+    sqlite3.SQLITE_FULL: mark("Free up space on that disk."),
     sqlite3.SQLITE_BUSY: mark("Another program is using it; try again in a moment."),
     sqlite3.SQLITE_READONLY: mark("Make that file writable, or choose another folder with --config-dir."),
 }

@@ -1,4 +1,4 @@
-"""What is kept of a run beside its recording: enough to list it, to find it, and to set everything as it was."""
+"""What is saved of a run besides its recording: enough to list it, find it and restore its settings."""
 
 from __future__ import annotations
 
@@ -15,88 +15,88 @@ from app.state.worker_messages import RunRequest
 from core import beginning
 
 MAX_PREVIEW_LENGTH = 240
-"""Characters of prompt and text that a list holds."""
+"""Maximum length of the prompt and text previews, in characters."""
 MAX_TITLE_LENGTH = 200
 MAX_ID_LENGTH = 64
 _ID = re.compile(rf"[0-9a-f]{{1,{MAX_ID_LENGTH}}}")
 
 
 class HistoryRecord(NamedTuple):
-    """One kept run, as lists show it."""
+    """One saved run, as shown in lists."""
 
     id: str
     made: float
-    """Seconds since 1970 (UTC) when it ended."""
+    """When the run ended, in seconds since 1970 (UTC)."""
     opening: str
-    """How the prompt begins, in one line; of a chat, the last message."""
+    """Beginning of the prompt on one line; for a chat, of the last message."""
     words: str
-    """How the text begins, in one line."""
+    """Beginning of the text on one line."""
     model: str
     strategy: str
-    """Its registry name."""
+    """Registry name of the strategy."""
     cache: str = ""
     seed: int = 0
     outcome: str = "completed"
     message: str = ""
-    """Why it ended."""
+    """Why the run ended."""
     tokens: int = 0
-    """All that were written."""
+    """Number of tokens in all sequences."""
     seconds: float = 0.0
     speed: float | None = None
-    """Tokens a second after the first one."""
+    """Tokens per second after the first token."""
     cache_bytes: int = 0
     bytes: int = 0
-    """Of its recording, on the disk."""
+    """Size of the recording on disk."""
     title: str = ""
-    """Given by the reader; empty for none."""
+    """Title given by the user; empty if none."""
     pinned: bool = False
     parent: str | None = None
-    """The id of the run that it branched from."""
+    """Id of the run that this one branched from."""
     place: int | None = None
-    """How many of that one's tokens it took over."""
+    """Number of tokens taken over from the parent."""
 
     @property
     def name(self) -> str:
-        """What it is called: its title, else how its prompt begins."""
+        """Display name: the title, else the beginning of the prompt, else of the text."""
         return self.title or self.opening or self.words
 
 
 class SavedRunData(NamedTuple):
-    """A record, and what is kept with it that no list shows."""
+    """A record and the data saved with it that lists do not show."""
 
     record: HistoryRecord
     searchable_text: str
-    """Prompt and texts in full, to be found by."""
+    """Full prompt and texts, for searching."""
     request: dict[str, Any]
-    """What the panels had set, as `app.state.request_json` writes it."""
+    """The settings of the panels, in the format of `app.state.request_json`."""
 
 
 def is_run_id(text: str) -> bool:
-    """Whether that can be a run's id: nothing else becomes the name of a file."""
+    """Return whether `text` is a valid run id; only valid ids become file names."""
     return _ID.fullmatch(text) is not None
 
 
 def preview_line(text: str) -> str:
-    """The beginning of a text, in one line."""
+    """Return the beginning of a text on one line."""
     return beginning(" ".join(storable_text(text[: 4 * MAX_PREVIEW_LENGTH]).split()), MAX_PREVIEW_LENGTH)
 
 
 def storable_text(text: str) -> str:
-    """The text without what SQLite cannot hold: halves of characters, and NUL."""
+    """Replace what SQLite cannot store: lone surrogates and NUL."""
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
 
 
 def normalize_for_search(text: str) -> str:
-    """The text as it is compared: case and the width of letters make no difference."""
+    """Normalize a text for search: ignore case and letter width (NFKC, casefold)."""
     return unicodedata.normalize("NFKC", storable_text(text)).casefold()
 
 
 SCORED = "scored"
-"""Stands for the strategy of a run that chose nothing."""
+"""Strategy name of a run that only scored a text."""
 
 
 def saved_run_data(run: Run, made: float | None = None) -> SavedRunData:
-    """A run that has ended, `made` seconds after 1970 (by default: now)."""
+    """Build the saved data of a run that ended `made` seconds after 1970 (default: now)."""
     request, known = run.request, run_status.compute_status_numbers(run)
     texts = _run_texts(run)
     record = HistoryRecord(
@@ -121,7 +121,7 @@ def saved_run_data(run: Run, made: float | None = None) -> SavedRunData:
 
 
 def _run_texts(run: Run) -> list[str]:
-    """The best one first."""
+    """Return the texts, best one first."""
     if run.finished is not None and run.finished.texts:
         return list(run.finished.texts)
     return [sequence.text for sequence in run.sequences]
@@ -139,7 +139,7 @@ def _duration(run: Run) -> float:
 
 
 def _prompt_text(request: RunRequest) -> str:
-    """The prompt in full."""
+    """Return the full prompt."""
     return request.prompt if isinstance(request.prompt, str) else format_turns(request.prompt)
 
 

@@ -1,6 +1,6 @@
-"""The history's tables in use: what is asked of them, each a few statements on one connection.
+"""Queries and updates on the history tables over one connection.
 
-SQLite keeps anything in any column, so what is read is checked.
+SQLite accepts any value in any column, so values read are checked.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from core import beginning
 from resources.language import tr
 
 MIN_INDEXED_LENGTH = 3
-"""Letters from which on the index can help."""
+"""Shortest word, in characters, that the index can find."""
 SqlCondition = tuple[str, list[str]]
-"""SQL about a row of `texts`, and its parameters."""
+"""SQL condition on a row of `texts`, and its parameters."""
 
 
 def search_words(query: str) -> list[str]:
-    """The words that are looked for."""
+    """Split a query into normalized search words."""
     return list(dict.fromkeys(normalize_for_search(query).split()))
 
 
 class SearchIndex:
-    """`is_available` False: the library has no full-text search of that kind, and every run is read through."""
+    """The trigram index. `is_there` is False if SQLite lacks it; searches then scan every run."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self.is_available = self._create()
 
     def add(self, number: int) -> None:
-        """Let a run be found; it stands in `texts` already."""
+        """Add a run to the index; its row in `texts` must already exist."""
         if self.is_available:
             self._connection.execute(
                 "INSERT INTO found (rowid, title, words) SELECT number, title, words FROM texts WHERE number = ?",
@@ -52,7 +52,7 @@ class SearchIndex:
             )
 
     def remove(self, number: int) -> None:
-        """Let it be found no more; it still stands in `texts` as it was added."""
+        """Remove a run from the index; its row in `texts` must still be as added."""
         if self.is_available:
             self._connection.execute(
                 "INSERT INTO found (found, rowid, title, words) "
@@ -61,12 +61,12 @@ class SearchIndex:
             )
 
     def rebuild(self) -> None:
-        """Make it of what stands in `texts` now."""
+        """Rebuild the index from `texts`."""
         if self.is_available:
             self._fill()
 
     def condition(self, words: Sequence[str]) -> SqlCondition:
-        """What a row has to be like to hold all of these words."""
+        """Return the SQL condition for rows that contain all of these words."""
         indexed = [word for word in words if self.is_available and len(word) >= MIN_INDEXED_LENGTH]
         parts, values = [], []
         if indexed:
@@ -79,7 +79,7 @@ class SearchIndex:
         return " AND ".join(parts) or "1", values
 
     def _create(self) -> bool:
-        """Make the index, or fill it where a program without one has kept runs since."""
+        """Create the index; rebuild it if a program without one has added runs since."""
         try:
             self._connection.execute(
                 "CREATE VIRTUAL TABLE IF NOT EXISTS found USING fts5"
@@ -107,16 +107,17 @@ _COLUMNS = HistoryRecord._fields
 _COLUMN_LIST = ", ".join(_COLUMNS)
 _PLACEHOLDERS = ", ".join(f":{name}" for name in _COLUMNS)
 _COLUMN_TYPES = get_type_hints(HistoryRecord) | {"pinned": int}
-"""What SQLite gives for each column: it has no kind of its own for yes and no."""
+"""The type expected from SQLite for each column: it stores booleans as integers."""
 _NOT_DELETED = "deleted IS NULL"
 _TOTAL_BYTES = "coalesce(sum(bytes), 0)"
-"""A whole number, unless one of them is something else."""
+"""An integer, unless a value in the column has another type."""
 _ORDER = "pinned DESC, made DESC, runs.number DESC"
 
 
 class HistoryTables:
-    """Raises sqlite3.Error, and ValueError where something stands that no program has put there; whoever has opened
-    the file knows what that means."""
+    """Typed access to the history tables. Raises sqlite3.Error, and ValueError for values no program has written; the
+    caller decides what that means.
+    """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -124,7 +125,9 @@ class HistoryTables:
         self._seen_version = self._fetch_all("PRAGMA data_version")[0][0]
 
     def ids(self, query: str, max_count: int = -1) -> list[str]:
-        """The first `max_count` runs (all below 0) that hold every word of `query`, pinned ones first, then the latest."""
+        """Return up to `most` runs (all if negative) that contain every word of `query`, pinned ones first, then the
+        latest.
+        """
         words = search_words(query)
         source, condition, values = "runs", "1", list[str]()
         if words:
@@ -136,34 +139,34 @@ class HistoryTables:
         )
 
     def records(self, runs: Sequence[str]) -> list[HistoryRecord]:
-        """Those of these runs that are there, in their order."""
+        """Return the records of those of `runs` that exist, in the given order."""
         marks = ", ".join("?" * len(runs))
         rows = self._fetch_all(f"SELECT {_COLUMN_LIST} FROM runs WHERE {_NOT_DELETED} AND id IN ({marks})", runs)
         found = {row[0]: _record_from_row(row) for row in rows}
         return [found[run] for run in runs if run in found]
 
     def request(self, run: str) -> dict[str, Any]:
-        """What the panels had set for a run; empty when that is not known."""
+        """Return the panel settings of a run; empty if unknown."""
         rows = self._fetch_all("SELECT request FROM texts JOIN runs USING (number) WHERE id = ?", (run,))
         return _parsed_object("request", rows[0][0]) if rows else {}
 
     def latest(self, before: float) -> str | None:
-        """The run that was kept last before that moment."""
+        """Return the last run saved before that time."""
         sql = f"SELECT id FROM runs WHERE {_NOT_DELETED} AND made < ? ORDER BY made DESC, number DESC LIMIT 1"
         return next(iter(self._fetch_ids(sql, (before,))), None)
 
     def totals(self) -> tuple[int, int]:
-        """How many runs are kept, and their bytes."""
+        """Return the number of saved runs and their size in bytes."""
         count, size = self._fetch_all(f"SELECT count(*), {_TOTAL_BYTES} FROM runs WHERE {_NOT_DELETED}")[0]
         return int(count), _check_type("bytes", size, int)
 
     def has_changed(self) -> bool:
-        """Whether another program has changed something since this was last asked."""
+        """Return whether another program has changed the database since the last call."""
         before, self._seen_version = self._seen_version, self._fetch_all("PRAGMA data_version")[0][0]
         return bool(before != self._seen_version)
 
     def insert(self, saved_run: SavedRunData, size: int) -> None:
-        """A new run, whose recording takes `size` bytes; one that is there already stays as it is."""
+        """Insert a run whose recording has `size` bytes; an existing run stays unchanged."""
         words, request = normalize_for_search(saved_run.searchable_text), json.dumps(saved_run.request)
         row = {name: _sanitize(value) for name, value in saved_run.record._asdict().items()}
         row["bytes"] = size + len(words) + len(request)
@@ -177,7 +180,7 @@ class HistoryTables:
                 self._index.add(number)
 
     def rename(self, run: str, title: str) -> None:
-        """Another title; an empty one for none."""
+        """Set the title; an empty one removes it."""
         title = beginning(" ".join(storable_text(title).split()), MAX_TITLE_LENGTH)
         with transaction(self._connection):
             for (number,) in self._fetch_all("SELECT number FROM runs WHERE id = ?", (run,)):
@@ -189,19 +192,19 @@ class HistoryTables:
                 self._index.add(number)
 
     def pin(self, run: str, is_pinned: bool) -> None:
-        """Whether it stands first, and stays."""
+        """Pin or unpin a run: pinned runs are listed first and never trimmed."""
         self._connection.execute("UPDATE runs SET pinned = ? WHERE id = ?", (is_pinned, run))
 
     def mark_deleted(self, run: str, moment: float | None) -> None:
-        """Out of every list, or (None) back in them."""
+        """Hide a run from every list, or (None) restore it."""
         self._connection.execute("UPDATE runs SET deleted = ? WHERE id = ?", (moment, run))
 
     def deleted(self, before: float) -> list[str]:
-        """The runs that were marked as deleted before that moment."""
+        """Return the runs marked as deleted before that time."""
         return self._fetch_ids("SELECT id FROM runs WHERE deleted < ?", (before,))
 
     def remove(self, runs: Sequence[str]) -> None:
-        """For good."""
+        """Delete these runs permanently."""
         if not runs:
             return
         with transaction(self._connection):
@@ -211,8 +214,9 @@ class HistoryTables:
                     self._connection.execute("DELETE FROM runs WHERE number = ?", (number,))
 
     def runs_over_budget(self, budget: int) -> list[str]:
-        """What has to go for all to take at most `budget` bytes: deleted ones, then the oldest that are not pinned;
-        never the run that was kept last."""
+        """Return the runs to delete so that the rest fits into `budget` bytes: deleted ones first, then the oldest
+        unpinned ones; never the last one saved.
+        """
         over = _check_type("bytes", self._fetch_all(f"SELECT {_TOTAL_BYTES} FROM runs")[0][0], int) - budget
         going: list[str] = []
         if over > 0:
@@ -228,27 +232,27 @@ class HistoryTables:
         return going
 
     def rankings(self) -> list[dict[str, Any]]:
-        """Those that a person has made, in order."""
+        """Return the user's rankings in order."""
         return [
             _parsed_object("ranking", row[0]) for row in self._fetch_all("SELECT ranking FROM rankings ORDER BY number")
         ]
 
     def add_rankings(self, rankings: Sequence[str]) -> None:
-        """Behind those that are there."""
+        """Append rankings."""
         with transaction(self._connection):
             self._connection.executemany("INSERT INTO rankings (ranking) VALUES (?)", [(line,) for line in rankings])
 
     def clear(self) -> None:
-        """Nothing is left, in the file's free room neither."""
+        """Delete everything, also from the file's free pages."""
         with transaction(self._connection):
             self._connection.execute("DELETE FROM runs")
             self._index.rebuild()
-        with suppress(sqlite3.OperationalError):  # another window reads: what is deleted is overwritten all the same
+        with suppress(sqlite3.OperationalError):  # another window is reading; secure_delete overwrites the data anyway
             self._connection.execute("VACUUM")
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
     def rebuild_index(self) -> None:
-        """Make anew what is searched by."""
+        """Rebuild the search index."""
         self._index.rebuild()
 
     def _fetch_all(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
@@ -270,9 +274,9 @@ def _record_from_row(row: Sequence[Any]) -> HistoryRecord:
 
 
 def _checked_id(value: Any) -> str:
-    """It becomes the name of a file."""
+    """Check a run id, which becomes a file name."""
     if not is_run_id(_check_type("id", value, str)):
-        raise ValueError(tr("{id} is no run's id").format(id=beginning(repr(value), MAX_ID_LENGTH)))
+        raise ValueError(tr("{id} is not a valid run id").format(id=beginning(repr(value), MAX_ID_LENGTH)))
     return str(value)
 
 
@@ -282,5 +286,5 @@ def _parsed_object(name: str, value: Any) -> dict[str, Any]:
 
 def _check_type(name: str, value: Any, kind: Any) -> Any:
     if not isinstance(value, kind):
-        raise ValueError(tr("a run's “{name}” is of another kind").format(name=name))
+        raise ValueError(tr("the “{name}” of a run has the wrong type").format(name=name))
     return value

@@ -1,6 +1,6 @@
-"""The history of one folder: kept runs are listed, found, named, pinned, deleted, and go when the room is spent.
+"""The run history of one folder: list, search, rename, pin and delete saved runs; trim them to a size budget.
 
-Several windows may use one folder: every change is one transaction, and each sees what the others have done.
+Several windows may use one folder: every change is one transaction, and each window sees the others' changes.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ T = TypeVar("T")
 
 
 class HistoryDatabase:
-    """Raises StorageError where the disk refuses; opening, HistoryClosed too."""
+    """An open history database. Raises StorageError for disk errors; the constructor also raises HistoryClosed."""
 
     def __init__(self, path: Path, migrations: Sequence[Migration]) -> None:
         self._path, self._migrations = path, migrations
         self.notices: list[str] = []
         try:
             self._open()
-        except (sqlite3.Error, ValueError) as error:  # what is searched by is looked through as it is opened
+        except (sqlite3.Error, ValueError) as error:  # opening already reads the search index
             try:
                 self._recover(error)
             except BaseException:
@@ -49,7 +49,7 @@ class HistoryDatabase:
                 raise
 
     def run(self, action: Callable[[HistoryTables], T]) -> T:
-        """`action`; once more over a new index or a new file, where this one turns out to be damaged."""
+        """Run `action`; if the file turns out to be damaged, run it again on a rebuilt index or a new file."""
         try:
             return self._run_with_index_repair(action)
         except (sqlite3.Error, ValueError) as error:
@@ -60,7 +60,7 @@ class HistoryDatabase:
             raise as_storage_error(self._path, error) from error
 
     def close(self) -> None:
-        """Give it back."""
+        """Close the connection."""
         with suppress(sqlite3.Error):
             self._connection.close()
 
@@ -79,15 +79,16 @@ class HistoryDatabase:
         return action(self._tables)
 
     def _recover(self, failure: DatabaseFailure) -> None:
-        """A new file in the place of one that is damaged. Raises StorageError where the disk is to blame, and where
-        the new one is no better."""
+        """Replace a damaged file with a new one. Raises StorageError for disk errors, and if the new file fails too."""
         if not is_damage(failure):
             raise as_storage_error(self._path, failure) from failure
         self.close()
         try:
             told = set_database_aside(self._path)
             self.notices.append(
-                tr("The history was damaged ({damage}), so a new one begins. {kept}").format(damage=failure, kept=told)
+                tr("The history was damaged ({damage}). A new one was started. {kept}").format(
+                    damage=failure, kept=told
+                )
             )
             self._open()
         except (sqlite3.Error, ValueError, OSError) as error:
@@ -95,17 +96,17 @@ class HistoryDatabase:
 
 
 class RankingStore:
-    """Each an object of JSON, in the order in which they were kept. Raises StorageError."""
+    """The stored rankings, each a JSON object, in the order in which they were added. Raises StorageError."""
 
     def __init__(self, file: HistoryDatabase) -> None:
         self._file = file
 
     def all(self, read: Callable[[dict[str, Any]], T]) -> list[T]:
-        """What `read` makes of every one; it raises ValueError for what can be none, which is damage."""
+        """Parse every ranking with `read`, which raises ValueError for invalid data (treated as damage)."""
         return self._file.run(lambda rows: [read(values) for values in rows.rankings()])
 
     def add(self, rankings: Sequence[dict[str, Any]]) -> None:
-        """These behind the others."""
+        """Append rankings."""
         lines = [json.dumps(ranking, ensure_ascii=False) for ranking in rankings]
         self._file.run(lambda rows: rows.add_rankings(lines))
 
@@ -114,12 +115,14 @@ FILE_NAME = "history.sqlite"
 TRACES_FOLDER = "traces"
 TRACE_SUFFIX = RUN_SUFFIX
 UNDO_SECONDS = 24 * 3600
-"""A run that was deleted so long ago is nobody's to bring back any more."""
+"""Deleted runs can be restored for this long."""
 FOREVER = float("inf")
 
 
 class HistoryStore:
-    """Everything raises StorageError where the disk refuses; opening, HistoryClosed too."""
+    """The history of one folder. Every method raises StorageError for disk errors; the constructor also raises
+    HistoryClosed.
+    """
 
     def __init__(self, folder: Path, migrations: Sequence[Migration] = MIGRATIONS) -> None:
         self.path = folder / FILE_NAME
@@ -130,18 +133,18 @@ class HistoryStore:
 
     @property
     def notices(self) -> list[str]:
-        """What had to be set aside, a sentence each."""
+        """One sentence for each file that had to be set aside."""
         return self._file.notices
 
     def save(self, saved_run: SavedRunData, recording: Path | None = None) -> None:
-        """Keep a run, and take its recording into the folder; one that is kept already stays as it is."""
+        """Save a run and move its recording into the folder; a run that is already saved stays unchanged."""
         size = _file_size(recording) if recording is not None else 0
         self._file.run(lambda rows: rows.insert(saved_run, size))
         if recording is not None:
             self.move_recording_in(recording, saved_run.record.id)
 
     def move_recording_in(self, recording: Path, run: str) -> None:
-        """Put a recording where those of kept runs are."""
+        """Move a recording into the folder of saved runs."""
         try:
             self.traces.mkdir(mode=0o700, exist_ok=True)
             os.replace(recording, self.trace_path(run))
@@ -149,57 +152,59 @@ class HistoryStore:
             raise as_storage_error(recording, error) from error
 
     def trace_path(self, run: str) -> Path:
-        """Where the recording of a kept run is. Raises ValueError for what is no run's id."""
+        """Return the path of a saved run's recording. Raises ValueError for an invalid run id."""
         if not is_run_id(run):
             raise ValueError(f"{run!r} is no run's id")
         return existing_run(self.traces / f"{run}{TRACE_SUFFIX}")
 
     def ids(self, query: str = "", max_count: int = -1) -> list[str]:
-        """The first `max_count` runs (all below 0) that hold every word of `query`, pinned ones first, then the latest."""
+        """Return up to `most` runs (all if negative) that contain every word of `query`, pinned ones first, then the
+        latest.
+        """
         return self._file.run(lambda rows: rows.ids(query, max_count))
 
     def records(self, runs: Sequence[str]) -> list[HistoryRecord]:
-        """Those of these runs that are there, in their order."""
+        """Return the records of those of `runs` that exist, in the given order."""
         return self._file.run(lambda rows: rows.records(runs))
 
     def get(self, run: str) -> HistoryRecord | None:
-        """One run; None when it is not there (any more)."""
+        """Return one record; None if the run does not exist."""
         return next(iter(self.records([run])), None)
 
     def request(self, run: str) -> dict[str, Any]:
-        """What the panels had set for it; empty when that is not known."""
+        """Return the panel settings of a run; empty if unknown."""
         return self._file.run(lambda rows: rows.request(run))
 
     def latest(self, before: float = FOREVER) -> str | None:
-        """The run that was kept last, or last before that moment."""
+        """Return the last run saved, or the last one before that time."""
         return self._file.run(lambda rows: rows.latest(before))
 
     def totals(self) -> tuple[int, int]:
-        """How many runs are kept, and their bytes."""
+        """Return the number of saved runs and their size in bytes."""
         return self._file.run(lambda rows: rows.totals())
 
     def has_changed(self) -> bool:
-        """Whether another program has changed something since this was last asked."""
+        """Return whether another program has changed the database since the last call."""
         return self._file.run(lambda rows: rows.has_changed())
 
     def rename(self, run: str, title: str) -> None:
-        """Give it a title; an empty one takes the title away."""
+        """Set the title; an empty one removes it."""
         self._file.run(lambda rows: rows.rename(run, title))
 
     def pin(self, run: str, is_pinned: bool) -> None:
-        """A pinned run stands first, and stays when the room is spent."""
+        """Pin or unpin a run: pinned runs are listed first and never trimmed."""
         self._file.run(lambda rows: rows.pin(run, is_pinned))
 
     def delete(self, run: str) -> None:
-        """Out of every list; it can be brought back until it is forgotten."""
+        """Hide a run from every list; it can be restored until it is forgotten."""
         self._file.run(lambda rows: rows.mark_deleted(run, time.time()))
 
     def restore(self, run: str) -> None:
-        """Undo `delete`."""
+        """Restore a run hidden by `delete`."""
         self._file.run(lambda rows: rows.mark_deleted(run, None))
 
     def forget(self, runs: Iterable[str]) -> None:
-        """Remove these for good."""
+        """Delete these runs permanently."""
         run_ids = list(runs)
         self._file.run(lambda rows: rows.remove(run_ids))
         for run in run_ids:
@@ -207,22 +212,23 @@ class HistoryStore:
                 self.trace_path(run).unlink()
 
     def forget_all(self) -> None:
-        """Remove every run for good, pinned ones too, and whatever else in the folder holds some of them."""
+        """Delete every run permanently, pinned ones too, and the backup copies in the folder."""
         self._file.run(lambda rows: rows.clear())
-        copies = self.path.parent.glob(f"{FILE_NAME}.*-*")  # set aside, before a migration or damaged
+        copies = self.path.parent.glob(f"{FILE_NAME}.*-*")  # copies from migrations or damage
         for path in (*copies, *(path for suffix in RUN_SUFFIXES for path in self.traces.glob(f"*{suffix}"))):
             with suppress(OSError):
                 path.unlink()
 
     def trim(self, budget: int) -> int:
-        """Let the oldest go that are not pinned, until all take at most `budget` bytes; how many went. The run that
-        was kept last stays."""
+        """Delete the oldest unpinned runs until the rest fits into `budget` bytes; never the last one saved. Return the
+        number deleted.
+        """
         going = self._file.run(lambda rows: rows.runs_over_budget(budget))
         self.forget(going)
         return len(going)
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the database."""
         self._file.close()
 
 
@@ -238,7 +244,7 @@ RECORDING_SUFFIX = RUN_SUFFIX
 
 
 class ActiveRecordings:
-    """The folder of one window, made with its first recording and removed at its end."""
+    """The recordings folder of one window, created with its first recording and removed on close."""
 
     def __init__(self, history: Path) -> None:
         self._root = history / FOLDER_NAME
@@ -246,7 +252,7 @@ class ActiveRecordings:
         self._locks: list[HeldLock] = []
 
     def create_file(self, run: str) -> Path:
-        """Where a run is to be recorded: an empty file of this user's alone. Raises StorageError."""
+        """Create an empty file, readable only by this user, for recording a run. Raises StorageError."""
         path = self._ensure_folder() / f"{run}{RECORDING_SUFFIX}"
         try:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -255,8 +261,9 @@ class ActiveRecordings:
         return path
 
     def claim_abandoned(self) -> dict[str, Path]:
-        """{run: recording} of what programs that are no longer there have left. It is this window's from now on: no
-        other one finds it before this one has ended."""
+        """Return {run: recording} of recordings left by programs that have ended. This window locks them until it
+        closes.
+        """
         found: dict[str, Path] = {}
         with suppress(OSError):
             for folder in sorted(self._root.iterdir()):
@@ -271,7 +278,7 @@ class ActiveRecordings:
         return found
 
     def close(self) -> None:
-        """Remove what is empty; what still lies there is found by the next window."""
+        """Remove empty folders; the next window finds what is left in the others."""
         for held in self._locks:
             _remove_if_empty(held)
             held.release()
@@ -285,7 +292,7 @@ class ActiveRecordings:
                 self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
                 hidden.mkdir(mode=0o700)
                 held = acquire_folder(hidden)
-                hidden.rename(own)  # nobody has seen it without its holder
+                hidden.rename(own)  # visible to others only once it is locked
             except OSError as error:
                 raise _write_error(own, error) from error
             self._locks += [held._replace(path=own / held.path.name)] if held is not None else []
@@ -303,6 +310,6 @@ def _remove_if_empty(held: HeldLock) -> None:
 
 def _write_error(path: Path, error: OSError) -> StorageError:
     return StorageError(
-        tr("{path} cannot be written ({why}), so this run is not kept.").format(path=path, why=error.strerror),
-        tr("Make room, or the folder writable."),
+        tr("{path} cannot be written ({why}), so this run is not saved.").format(path=path, why=error.strerror),
+        tr("Free up disk space, or make the folder writable."),
     )

@@ -1,4 +1,4 @@
-"""Settings of other programs: read from their files, and written as JSON of llama.cpp's server and of KoboldCpp."""
+"""Settings of other programs: read from their files, and written as JSON for llama.cpp's server and KoboldCpp."""
 
 from app.storage.programs.conversion import (
     WRITABLE_PROGRAMS,

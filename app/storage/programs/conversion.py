@@ -1,4 +1,4 @@
-"""Whose file it is, and what it comes to here as the plain data of a GenerationConfig."""
+"""Detect which program a settings file belongs to, and convert it to the plain data of a GenerationConfig and back."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from core.errors import ParameterError
 from resources.language import tr
 
 WRITABLE_PROGRAMS: Mapping[str, ForeignProgram] = {program.name: program for program in (KOBOLD, LLAMA)}
-"""By name; KoboldCpp first, for its files may have names of llama.cpp's beside its own."""
+"""Keyed by name; KoboldCpp is checked first, because its files may also contain llama.cpp's names."""
 _OWN_NAMES = {"do_sample", "max_new_tokens", "repetition_penalty", "transformers_version", "eos_token_id"}
 _OWN_NAMES |= {NAME, FORMER_NAME}
 _OWN_MARKS = {"transformers_version", "_from_model_config", NAME, FORMER_NAME}
 _STRATEGY = "sampling"
 _TEMPERATURE_SETTINGS = ("temperature", "dynatemp_high", "mirostat_tau")
-"""What acts where it is set at all, but for a temperature of 1."""
+"""Settings that have an effect whenever they are set, except a temperature of 1."""
 
 
 def program_of(data: Mapping[str, Any]) -> ForeignProgram | None:
-    """The program whose settings these are; None for a GenerationConfig, and for what nobody else names so."""
+    """Return the program that these settings belong to; None for a GenerationConfig and for unrecognized names."""
     if _OWN_MARKS & data.keys():
         return None
     if found := foreign_program(data):
@@ -41,7 +41,7 @@ def program_of(data: Mapping[str, Any]) -> ForeignProgram | None:
 
 
 def has_settings(data: Mapping[str, Any]) -> bool:
-    """Return whether a file that belongs to no other program has any name of a setting here."""
+    """Return whether a file of no other program contains the name of any setting."""
     from transformers import GenerationConfig
 
     known = {name for one in strategies.registry.values() for name in (*one.flags, *(p.name for p in one.parameters))}
@@ -58,7 +58,9 @@ def _is_kobold_story(data: Mapping[str, Any]) -> bool:
 
 
 def import_settings(program: ForeignProgram, data: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """(plain data of a GenerationConfig, what has no counterpart here: a sentence each)."""
+    """Convert a program's settings to (plain data of a GenerationConfig, one sentence for each setting without a
+    counterpart).
+    """
     found = program.read(data)
     samples = found.values.pop("do_sample", True)
     strategy = strategies.registry[_STRATEGY if samples else "greedy"]
@@ -79,7 +81,7 @@ def import_settings(program: ForeignProgram, data: Mapping[str, Any]) -> tuple[d
 def export_settings(
     program: ForeignProgram, strategy: str, values: Mapping[str, Any]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """(the program's JSON, names of settings here that it takes otherwise or not at all)."""
+    """Convert settings to (the program's JSON, names of settings that it interprets differently or ignores)."""
     known = strategies.registry[strategy]
     samples = known.flags.get("do_sample") is True
     out = ForeignSettingsWriter({**values, "do_sample": samples, "stages": _order(values.get("stages"))})
@@ -91,13 +93,15 @@ def export_settings(
 
 
 def export_notes(program: ForeignProgram, values: Mapping[str, Any]) -> tuple[str, ...]:
-    """Sentences on what the program makes of settings here, beside the names of those that it takes otherwise."""
+    """Return sentences on how the program treats these settings, in addition to the names that `export_settings`
+    returns.
+    """
     return mirostat_notes(program.mirostat_note) if values.get("mirostat_tau") is not None else ()
 
 
 def _order(names: Sequence[str] | None) -> list[str]:
-    """All stages in the order in which they act here; the usual one where what is named cannot be one."""
-    from core import stage_order  # one file each: more than opening a window needs
+    """Return all stages in their order of application; the default order if `names` is invalid."""
+    from core import stage_order  # imports one file per stage, too slow for opening a window
 
     try:
         return list(stage_order(names))
@@ -106,8 +110,9 @@ def _order(names: Sequence[str] | None) -> list[str]:
 
 
 def _differing_settings(program: ForeignProgram, out: ForeignSettingsWriter) -> Iterator[str]:
-    """Settings that mean something else to the program once they are written: it leaves out others where mirostat is
-    on, and has stages whose place is fixed."""
+    """Yield settings that the program interprets differently: it ignores some with mirostat, and some of its stages
+    have a fixed position.
+    """
     back = program.read(out.data).values
     on = {name for name, off in settings_io.OFF_VALUES.items() if out.values.get(name) not in (None, off)}
     idle = {"stages", "do_sample", *(name for name, stage in settings_io.STAGE_OF.items() if stage not in on)}

@@ -1,4 +1,4 @@
-"""KoboldCpp's settings, as its /api/v1/generate takes them.
+"""Settings of KoboldCpp, as in its /api/v1/generate.
 
 Names and defaults: koboldcpp.py, `generate`; the order: `SampleLogits` of gpttype_adapter.cpp, where DRY comes first,
 min-p goes with top-p, top-nσ with the temperature, and XTC is always last. https://github.com/LostRuins/koboldcpp
@@ -24,9 +24,9 @@ DEFAULTS: dict[str, Any] = {
     "dry_multiplier": 0.0, "dry_base": 1.75, "dry_allowed_length": 2, "dry_penalty_last_n": 320, "mirostat": 0,
     "mirostat_tau": 5.0, "mirostat_eta": 0.1, "max_length": 0,
 }  # fmt: skip
-"""What it takes where nothing is said."""
+"""The program's defaults."""
 ORDER = (6, 0, 1, 3, 4, 2, 5)
-"""Its `sampler_order`: repetition, top-k, top-a, tail-free, typical, top-p, temperature."""
+"""Default `sampler_order`: repetition, top-k, top-a, tail-free, typical, top-p, temperature."""
 STAGES: dict[int, tuple[str, ...]] = {
     0: ("top_k",), 1: (), 2: ("top_p", "min_p"), 3: (), 4: ("typical_p",), 5: ("temperature", "top_n_sigma"),
     6: ("repetition_penalty",),
@@ -37,25 +37,26 @@ _UNSUPPORTED: tuple[tuple[str, object], ...] = (
     ("rep_pen_slope", 1), ("adaptive_target", -1), ("adaptive_decay", 0.9), ("grammar", ""), ("logit_bias", {}),
     ("banned_tokens", []), ("ban_eos_token", False), ("sampler_seed", -1), ("guidance_scale", 1),
 )  # fmt: skip
-"""What has no counterpart here, and the value that switches it off."""
+"""Settings without a counterpart here, with the value that switches each off."""
 _MIROSTAT_NOTE = mark(
-    "With mirostat, KoboldCpp leaves out XTC, all other cuts and a moving temperature, whatever is set; DRY and the "
-    "penalty stay."
+    "With mirostat, KoboldCpp always ignores XTC, all other cuts and dynamic temperature; DRY and the "
+    "repetition penalty still apply."
 )
 _IGNORED_WITH_MIROSTAT = frozenset({
     "top_k", "top_p", "min_p", "typical", "nsigma", "tfs", "top_a", "xtc_probability", "xtc_threshold",
     "dynatemp_range", "dynatemp_exponent", "sampler_order",
 })  # fmt: skip
-"""What it does not look at where mirostat is on: `SampleLogits` then goes from DRY to the penalty, the fixed
-temperature and mirostat."""
+"""Settings ignored while mirostat is on: `SampleLogits` then applies only DRY, the penalty, the fixed temperature and
+mirostat.
+"""
 
 
 def _settings(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The settings themselves: inside a story, or with SillyTavern's names for them."""
+    """Return the settings themselves: those inside a story, or with SillyTavern's names translated."""
     if isinstance(inside := data.get("savedsettings"), Mapping):
         return _settings(inside)
     names = {"temp": "temperature"} if "temperature" not in data else {}
-    if "genamt" in data or "temp" in data:  # SillyTavern, where max_length is the length of the context
+    if "genamt" in data or "temp" in data:  # SillyTavern uses max_length for the context length
         names |= {"max_length": "max_context_length", "genamt": "max_length"}
     return {names.get(name, name): value for name, value in data.items()}
 
@@ -89,7 +90,7 @@ def _stage_order(found: ForeignSettingsReader) -> Iterator[str]:
     places = asked if isinstance(asked, list) and asked else list(ORDER)
     unknown = [str(place) for place in places if not isinstance(place, int) or place not in STAGES]
     if unknown:
-        found.unsupported.append(tr("Samplers without a counterpart here: {names}.").format(names=", ".join(unknown)))
+        found.unsupported.append(tr("Unsupported samplers: {names}.").format(names=", ".join(unknown)))
     yield "dry_multiplier"
     for place in places:
         yield from STAGES.get(place, ()) if isinstance(place, int) else ()
@@ -113,7 +114,9 @@ def _write(out: ForeignSettingsWriter) -> None:
 
 
 def _sampler_order(stages: Sequence[str], heat: str) -> list[int]:
-    """Its numbers in the order of the stages; what it has and we lack at the end, where it does nothing."""
+    """Return the program's sampler numbers in the order of our stages; samplers without a counterpart come last, where
+    they have no effect.
+    """
     named = {stages[0]: place for place, stages in STAGES.items() if stages and place != _TEMPERATURE_SAMPLER} | {
         heat: _TEMPERATURE_SAMPLER
     }

@@ -1,4 +1,4 @@
-"""llama.cpp's settings, as its server takes them at /completion and tells them at /props.
+"""Settings of llama.cpp, as its server accepts them at /completion and reports them at /props.
 
 Names, defaults and the order of its samplers: https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md
 """
@@ -18,24 +18,23 @@ DEFAULTS: dict[str, Any] = {
     "repeat_last_n": 64, "dry_multiplier": 0.0, "dry_base": 1.75, "dry_allowed_length": 2, "dry_penalty_last_n": 64,
     "mirostat": 0, "mirostat_tau": 5.0, "mirostat_eta": 0.1, "n_predict": -1, "seed": -1,
 }  # fmt: skip
-"""What the server takes where nothing is said."""
+"""The server's defaults."""
 STAGES = {
     "penalties": "repetition_penalty", "dry": "dry_multiplier", "top_n_sigma": "top_n_sigma", "top_k": "top_k",
     "typ_p": "typical_p", "typical_p": "typical_p", "top_p": "top_p", "min_p": "min_p", "xtc": "xtc_probability",
     "temperature": "temperature",
 }  # fmt: skip
-"""Its samplers, in its default order, and the settings that switch the same on here."""
+"""Its samplers in their default order, with the settings that switch on the same stage here."""
 _ORDER = tuple(name for name in STAGES if name != "typical_p")
-_MIROSTAT_NOTE = mark(
-    "With mirostat, llama.cpp leaves out penalties, DRY, XTC, all cuts and a moving temperature, whatever is set."
-)
+_MIROSTAT_NOTE = mark("With mirostat, llama.cpp always ignores penalties, DRY, XTC, all cuts and dynamic temperature.")
 _IGNORED_WITH_MIROSTAT = frozenset({
     "repeat_penalty", "repeat_last_n", "presence_penalty", "frequency_penalty", "dry_multiplier", "dry_base",
     "dry_allowed_length", "dry_penalty_last_n", "dry_sequence_breakers", "top_n_sigma", "top_k", "typical_p", "top_p",
     "min_p", "xtc_probability", "xtc_threshold", "dynatemp_range", "dynatemp_exponent", "samplers", "min_keep",
 })  # fmt: skip
-"""What it does not look at where mirostat, 1 or 2, is on: its chain is then a fixed temperature and mirostat alone
-(`common_sampler_init` of common/sampling.cpp)."""
+"""Settings ignored while mirostat 1 or 2 is on: the chain is then a fixed temperature and mirostat
+(`common_sampler_init` of common/sampling.cpp).
+"""
 
 
 def _read(data: Mapping[str, Any]) -> ForeignSettingsReader:
@@ -45,11 +44,14 @@ def _read(data: Mapping[str, Any]) -> ForeignSettingsReader:
     settings_io.read_dry(found)
     threshold = found.number("xtc_threshold")
     found.values |= {
-        "top_k": max(0, found.integer("top_k")), "top_p": found.number("top_p"),
+        "top_k": max(0, found.integer("top_k")),
+        "top_p": found.number("top_p"),
         "min_p": settings_io.positive_or_none(found.number("min_p")),
-        "typical_p": found.number("typical_p"), "top_n_sigma": settings_io.positive_or_none(found.number("top_n_sigma")),
-        "xtc_probability": found.number("xtc_probability") if threshold <= 0.5 else 0.0, "xtc_threshold": threshold,
-    }  # fmt: skip
+        "typical_p": found.number("typical_p"),
+        "top_n_sigma": settings_io.positive_or_none(found.number("top_n_sigma")),
+        "xtc_probability": found.number("xtc_probability") if threshold <= 0.5 else 0.0,
+        "xtc_threshold": threshold,
+    }
     order = _stage_order(found)
     found.values |= {name: value for name, value in settings_io.OFF_VALUES.items() if name not in order}
     heat = found.number("temperature") if "temperature" in order else 1.0
@@ -64,7 +66,7 @@ def _read(data: Mapping[str, Any]) -> ForeignSettingsReader:
 
 
 def _settings(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The settings themselves, where they stand inside what /props or /completion answered."""
+    """Return the settings themselves, also from inside a response of /props or /completion."""
     for name in ("default_generation_settings", "generation_settings", "params"):
         inside = data.get(name)
         if isinstance(inside, dict):
@@ -74,13 +76,13 @@ def _settings(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _stage_order(found: ForeignSettingsReader) -> list[str]:
-    """Its samplers as settings here; those that a file leaves out are off."""
+    """Return its samplers as settings here; samplers missing from the file are off."""
     asked = found.raw_value("samplers")
     names = asked.split(";") if isinstance(asked, str) else asked if isinstance(asked, list) else list(_ORDER)
     known = [name for name in names if isinstance(name, str) and name in STAGES]
     unknown = [str(name) for name in names if name not in known]
     if unknown:
-        found.unsupported.append(tr("Samplers without a counterpart here: {names}.").format(names=", ".join(unknown)))
+        found.unsupported.append(tr("Unsupported samplers: {names}.").format(names=", ".join(unknown)))
     return [STAGES[name] for name in known]
 
 

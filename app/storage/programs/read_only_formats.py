@@ -1,4 +1,4 @@
-"""Settings of programs that are read and not written: each is known by names that only its files have.
+"""Read-only settings formats of other programs, each recognized by names unique to its files.
 
 Formats, from each program's documentation or its own files: SillyTavern (default/content/presets), Ollama
 (docs/modelfile.md, docs/api.md), LM Studio (preset.json), mikupad (its saved sessions), text-generation-webui
@@ -51,7 +51,7 @@ _NUMBER_NAMES: Mapping[str, str] = {
     }.items()
     for name in names
 }  # fmt: skip
-"""Their names for a number, in small letters without the section before a dot: its name here."""
+"""Maps foreign names of numbers (lowercase, without the section before a dot) to the names here."""
 _STOP_STRING_NAMES = frozenset({"stop", "stopstrings", "stop_strings", "stopping_strings", "custom_stopping_strings",
                     "stop_sequence", "stopsequences", "stoppingstrings"})  # fmt: skip
 _MIROSTAT_NAMES = frozenset({"mirostat", "mirostat_mode", "mirostatmode"})
@@ -68,51 +68,51 @@ _NEUTRAL_VALUES: Mapping[str, tuple[object, ...]] = {
     "repeat_last_n": (-1,), "repeatlastn": (-1,), "repeat_penalty_tokens": (-1,), "do_sample": (True,),
     "drysequencebreakers": ([],), "early_stopping": (False,), "adaptive_target": (-1, 0),
 }  # fmt: skip
-"""Settings without a counterpart, and the values by which each of them does nothing."""
+"""Settings without a counterpart, with the values at which each has no effect."""
 _MEANINGS: Mapping[str, str] = {
-    "num_ctx": mark("length of the context"), "contextlength": mark("length of the context"),
-    "ctx_len": mark("length of the context"), "openai_max_context": mark("length of the context"),
-    "max_length": mark("length of the context"), "max_context_length": mark("length of the context"),
-    "truncation_length": mark("length of the context"),
-    "presence_penalty": mark("penalty for tokens that have occurred"),
-    "presence_pen": mark("penalty for tokens that have occurred"),
-    "frequency_penalty": mark("penalty for frequent tokens"), "freq_pen": mark("penalty for frequent tokens"),
-    "repeat_last_n": mark("reach of the repetition penalty; here it reads the whole text"),
-    "repeatlastn": mark("reach of the repetition penalty; here it reads the whole text"),
-    "rep_pen_range": mark("reach of the repetition penalty; here it reads the whole text"),
-    "repetition_penalty_range": mark("reach of the repetition penalty; here it reads the whole text"),
-    "repeatpenaltytokens": mark("reach of the repetition penalty; here it reads the whole text"),
+    "num_ctx": mark("context length"), "contextlength": mark("context length"),
+    "ctx_len": mark("context length"), "openai_max_context": mark("context length"),
+    "max_length": mark("context length"), "max_context_length": mark("context length"),
+    "truncation_length": mark("context length"),
+    "presence_penalty": mark("presence penalty"),
+    "presence_pen": mark("presence penalty"),
+    "frequency_penalty": mark("frequency penalty"), "freq_pen": mark("frequency penalty"),
+    "repeat_last_n": mark("range of the repetition penalty; here it covers the whole text"),
+    "repeatlastn": mark("range of the repetition penalty; here it covers the whole text"),
+    "rep_pen_range": mark("range of the repetition penalty; here it covers the whole text"),
+    "repetition_penalty_range": mark("range of the repetition penalty; here it covers the whole text"),
+    "repeatpenaltytokens": mark("range of the repetition penalty; here it covers the whole text"),
     "tfs": mark("tail-free sampling"), "tfs_z": mark("tail-free sampling"), "top_a": mark("top-a sampling"),
-    "seed": mark("random seed; set it beside Run"), "stream": mark("streaming; always on here"),
+    "seed": mark("random seed; set it next to Run"), "stream": mark("streaming; always on here"),
     "stream_openai": mark("streaming; always on here"), "model": mark("the model; choose it above"),
     "from": mark("the model; choose it above"), "system": mark("system prompt"),
     "systemprompt": mark("system prompt"), "prompt": mark("the prompt"), "messages": mark("the chat"),
-    "template": mark("chat template"), "logit_bias": mark("bias of single tokens"),
-    "response_format": mark("form of the answer"), "n": mark("number of answers"),
-    "sampler_order": mark("order of the samplers"), "sampler_priority": mark("order of the samplers"),
-    "samplers": mark("order of the samplers"),
+    "template": mark("chat template"), "logit_bias": mark("logit bias"),
+    "response_format": mark("response format"), "n": mark("number of answers"),
+    "sampler_order": mark("sampler order"), "sampler_priority": mark("sampler order"),
+    "samplers": mark("sampler order"),
 }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsFormat:
-    """One program's files: how they are recognised, and where their settings stand."""
+    """The file format of one program: how to recognize a file and where its settings are."""
 
     name: str
     matches: Callable[[Data], bool]
     source: str
     settings: Callable[[Data], Data] = field(default=lambda data: data)
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    """What the program takes where a file says nothing."""
+    """The program's defaults for settings missing from a file."""
     unit_factors: Mapping[str, float] = field(default_factory=dict)
-    """Settings that are written in another unit there."""
+    """Settings stored in another unit, with the factor to convert them."""
 
     def as_program(self) -> ForeignProgram:
-        """Return the format as a program whose files are read only."""
+        """Return the format as a read-only program."""
         return ForeignProgram(self.name, frozenset(), self.read, _never_written, self.source, "")
 
     def read(self, data: Data) -> ForeignSettingsReader:
-        """Return every setting as one here, or named with its meaning."""
+        """Convert every setting, or report it with its meaning if there is no counterpart."""
         found = ForeignSettingsReader({}, {})
         settings = dict(_flat_settings(self.settings(data)))
         names: dict[str, str] = {}
@@ -123,7 +123,7 @@ class SettingsFormat:
         return found
 
     def _convert_setting(self, found: ForeignSettingsReader, name: str, value: object, names: dict[str, str]) -> None:
-        """Apply one setting, or name it."""
+        """Convert one setting, or report it."""
         key = name.rpartition(".")[2].lower()
         if key in _MIROSTAT_NAMES | _DYNAMIC_TEMPERATURE_NAMES:
             return
@@ -141,11 +141,11 @@ class SettingsFormat:
             return
         if not isinstance(value, (int, float)) or isinstance(value, bool) or not abs(value) <= sys.float_info.max:
             if value is not None:
-                found.unsupported.append(tr("{name} is no number and was left out.").format(name=name))
+                found.unsupported.append(tr("{name} is not a number and was ignored.").format(name=name))
             return
         if ours in names and found.values[ours] != value:
             found.unsupported.append(
-                tr("{name} says otherwise than {other}, which was taken.").format(name=name, other=names[ours])
+                tr("{name} conflicts with {other}, which was used.").format(name=name, other=names[ours])
             )
             return
         names[ours] = name
@@ -153,7 +153,7 @@ class SettingsFormat:
 
 
 def _normalize_off_values(found: ForeignSettingsReader, settings: Data) -> None:
-    """Give the values that switch something off there the form that they have here."""
+    """Convert the program's "off" values to those used here."""
     values = found.values
     for name in ("top_k", "max_new_tokens", "min_new_tokens", "no_repeat_ngram_size", "dry_range"):
         if name in values:
@@ -182,15 +182,13 @@ def _normalize_off_values(found: ForeignSettingsReader, settings: Data) -> None:
 
 
 def _normalize_mirostat(found: ForeignSettingsReader, settings: Data) -> None:
-    """Keep mirostat's settings only where it is switched on: 0 is off in every program."""
+    """Keep mirostat's settings only if it is on: 0 means off in every program."""
     mode = next((settings[name] for name in _MIROSTAT_NAMES if settings.get(name) is not None), 0)
     if mode in (1, 2) and not isinstance(mode, bool):
         found.values.setdefault("mirostat_tau", 5.0)
-        found.unsupported += (
-            [tr("mirostat 1 has no counterpart here; mirostat 2 takes its place.")] if mode == 1 else []
-        )
+        found.unsupported += [tr("mirostat 1 is not supported; mirostat 2 is used instead.")] if mode == 1 else []
         return
-    found.unsupported += [tr("mirostat {mode} has no counterpart here.").format(mode=mode)] if mode else []
+    found.unsupported += [tr("mirostat {mode} is not supported.").format(mode=mode)] if mode else []
     for name in ("mirostat_tau", "mirostat_eta"):
         found.values.pop(name, None)
 
@@ -201,7 +199,7 @@ def _never_written(out: ForeignSettingsWriter) -> None:
 
 def _flat_settings(data: Data) -> Iterator[tuple[str, Any]]:
     for name, value in data.items():
-        if isinstance(value, Mapping) and {"checked", "value"} <= value.keys():  # LM Studio's switches
+        if isinstance(value, Mapping) and {"checked", "value"} <= value.keys():  # LM Studio's optional settings
             if value["checked"]:
                 yield str(name), value["value"]
         else:
@@ -209,7 +207,7 @@ def _flat_settings(data: Data) -> Iterator[tuple[str, Any]]:
 
 
 def _has_names(*names: str) -> Callable[[Data], bool]:
-    """Return whether all the names stand in a file."""
+    """Return a predicate: whether a file contains all of these names."""
     return lambda data: data.keys() >= set(names)
 
 
@@ -266,37 +264,87 @@ _GPT4ALL: dict[str, Any] = {"temperature": 0.7, "top_k": 40, "top_p": 0.4, "repe
 _PER_10_000 = {"epsilon_cutoff": 1e-4, "eta_cutoff": 1e-4}
 FORMATS: tuple[SettingsFormat, ...] = (
     SettingsFormat("LM Studio", _is_lm_studio, "https://lmstudio.ai/docs", _lm_studio_fields, _LM_STUDIO),
-    SettingsFormat("LM Studio", _has_mapping_at("inference_params"), "https://lmstudio.ai/docs", _value_at("inference_params"),
-           _LM_STUDIO),
-    SettingsFormat("SillyTavern (chat completion)", lambda data: any(str(name).startswith("openai_max_") for name in data),
-           "https://github.com/SillyTavern/SillyTavern"),
-    SettingsFormat("SillyTavern (text completion)", _is_tavern_text, "https://github.com/SillyTavern/SillyTavern",
-           unit_factors=_PER_10_000),
-    SettingsFormat("Jan", _has_mapping_at("model", "parameters"), "https://jan.ai/docs", _value_at("model", "parameters")),
-    SettingsFormat("Jan", lambda data: bool({"ctx_len", "ngl", "prompt_template"} & data.keys()), "https://jan.ai/docs"),
+    SettingsFormat(
+        "LM Studio",
+        _has_mapping_at("inference_params"),
+        "https://lmstudio.ai/docs",
+        _value_at("inference_params"),
+        _LM_STUDIO,
+    ),
+    SettingsFormat(
+        "SillyTavern (chat completion)",
+        lambda data: any(str(name).startswith("openai_max_") for name in data),
+        "https://github.com/SillyTavern/SillyTavern",
+    ),
+    SettingsFormat(
+        "SillyTavern (text completion)",
+        _is_tavern_text,
+        "https://github.com/SillyTavern/SillyTavern",
+        unit_factors=_PER_10_000,
+    ),
+    SettingsFormat(
+        "Jan", _has_mapping_at("model", "parameters"), "https://jan.ai/docs", _value_at("model", "parameters")
+    ),
+    SettingsFormat(
+        "Jan", lambda data: bool({"ctx_len", "ngl", "prompt_template"} & data.keys()), "https://jan.ai/docs"
+    ),
     SettingsFormat("Open WebUI", _has_mapping_at("params"), "https://docs.openwebui.com", _value_at("params"), _OLLAMA),
-    SettingsFormat("Ollama", _has_mapping_at("options"), "https://github.com/ollama/ollama", _value_at("options"), _OLLAMA),
-    SettingsFormat("Ollama", lambda data: bool({"num_predict", "num_ctx", "tfs_z", "num_keep"} & data.keys()),
-           "https://github.com/ollama/ollama", defaults=_OLLAMA),
-    SettingsFormat("GPT4All", lambda data: bool({"repeatPenaltyTokens", "promptBatchSize", "maxLength"} & data.keys()),
-           "https://docs.gpt4all.io", defaults=_GPT4ALL),
-    SettingsFormat("mikupad", lambda data: bool({"repeatPenalty", "topK", "topP", "minP", "maxPredictTokens"} & data.keys()),
-           "https://github.com/lmg-anon/mikupad"),
-    SettingsFormat("text-generation-webui", _is_web_ui_preset, "https://github.com/oobabooga/text-generation-webui",
-           unit_factors=_PER_10_000),
-    SettingsFormat("vLLM", lambda data: bool({"stop_token_ids", "skip_special_tokens", "prompt_logprobs", "min_tokens",
-                                      "include_stop_str_in_output", "detokenize"} & data.keys()),
-           "https://docs.vllm.ai"),
+    SettingsFormat(
+        "Ollama", _has_mapping_at("options"), "https://github.com/ollama/ollama", _value_at("options"), _OLLAMA
+    ),
+    SettingsFormat(
+        "Ollama",
+        lambda data: bool({"num_predict", "num_ctx", "tfs_z", "num_keep"} & data.keys()),
+        "https://github.com/ollama/ollama",
+        defaults=_OLLAMA,
+    ),
+    SettingsFormat(
+        "GPT4All",
+        lambda data: bool({"repeatPenaltyTokens", "promptBatchSize", "maxLength"} & data.keys()),
+        "https://docs.gpt4all.io",
+        defaults=_GPT4ALL,
+    ),
+    SettingsFormat(
+        "mikupad",
+        lambda data: bool({"repeatPenalty", "topK", "topP", "minP", "maxPredictTokens"} & data.keys()),
+        "https://github.com/lmg-anon/mikupad",
+    ),
+    SettingsFormat(
+        "text-generation-webui",
+        _is_web_ui_preset,
+        "https://github.com/oobabooga/text-generation-webui",
+        unit_factors=_PER_10_000,
+    ),
+    SettingsFormat(
+        "vLLM",
+        lambda data: bool(
+            {
+                "stop_token_ids",
+                "skip_special_tokens",
+                "prompt_logprobs",
+                "min_tokens",
+                "include_stop_str_in_output",
+                "detokenize",
+            }
+            & data.keys()
+        ),
+        "https://docs.vllm.ai",
+    ),
     SettingsFormat("OpenAI", _is_openai, "https://platform.openai.com/docs/api-reference"),
-    SettingsFormat("OpenAI", lambda data: bool({"max_tokens", "max_completion_tokens"} & data.keys()) and
-           not {"repeat_penalty", "n_predict", "samplers"} & data.keys(),
-           "https://platform.openai.com/docs/api-reference"),
-)  # fmt: skip
-"""In this order: the first that fits is taken."""
+    SettingsFormat(
+        "OpenAI",
+        lambda data: (
+            bool({"max_tokens", "max_completion_tokens"} & data.keys())
+            and not {"repeat_penalty", "n_predict", "samplers"} & data.keys()
+        ),
+        "https://platform.openai.com/docs/api-reference",
+    ),
+)
+"""Checked in this order: the first match wins."""
 
 
 def foreign_program(data: Data) -> ForeignProgram | None:
-    """Return the program whose settings these are, or None."""
+    """Return the read-only program that these settings belong to, or None."""
     return next((one.as_program() for one in FORMATS if one.matches(data)), None)
 
 
@@ -306,11 +354,11 @@ _PARAMETER = re.compile(r"^\s*PARAMETER\s+(\w+)\s+(.+?)\s*$", re.IGNORECASE | re
 
 
 class TextSettingsError(ValueError):
-    """A file that is not what its name says."""
+    """A file's content does not match its name."""
 
 
 def is_text_settings(path: Path) -> bool:
-    """Return whether a file holds settings in another form than JSON, by its name."""
+    """Return whether a file's name marks it as settings in a format other than JSON."""
     return path.suffix.lower() in SUFFIXES or path.name.lower().startswith("modelfile")
 
 
@@ -319,7 +367,7 @@ def read_text_settings(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
         data = file.read(_MAX_BYTES + 1)
     if len(data) > _MAX_BYTES:
-        raise TextSettingsError(tr("it is longer than any file of settings"))
+        raise TextSettingsError(tr("it is too large for a settings file"))
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -338,15 +386,15 @@ def _parse_yaml(text: str) -> dict[str, Any]:
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise TextSettingsError(str(error).replace("\n", " ")) from None
     if not isinstance(found, Mapping):
-        raise TextSettingsError(tr("it holds no names and values"))
+        raise TextSettingsError(tr("it contains no names and values"))
     values = {str(name): value for name, value in found.items()}
     is_jan = bool({"ctx_len", "ngl"} & values.keys())
-    return values if is_jan else {"temperature_last": False, **values}  # a mark of text-generation-webui's presets
+    return values if is_jan else {"temperature_last": False, **values}  # marks the preset as text-generation-webui's
 
 
 def _parse_modelfile(text: str) -> dict[str, Any]:
-    """Return the lines `PARAMETER name value`; `stop` may stand several times."""
-    found: dict[str, Any] = {"num_predict": None}  # a mark of Ollama's files, without effect
+    """Parse the lines `PARAMETER name value`; `stop` may occur several times."""
+    found: dict[str, Any] = {"num_predict": None}  # marks the file as Ollama's, without effect
     for name, value in _PARAMETER.findall(text):
         if name.lower() == "stop":
             found.setdefault("stop", []).append(value.strip('"'))

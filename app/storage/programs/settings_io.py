@@ -1,4 +1,4 @@
-"""What reading and writing another program's settings has in common: nothing is lost without being named."""
+"""Shared parts of reading and writing other programs' settings. Every setting that cannot be converted is reported."""
 
 from __future__ import annotations
 
@@ -10,90 +10,92 @@ from typing import Any
 from resources.language import tr
 
 UNLIMITED_RANGE = 1_000_000
-"""Tokens to look back that no text has."""
+"""A token range longer than any text."""
 BREAKERS = ("\n", ":", '"', "*")
-"""What ends a passage for DRY, here and by default in both programs."""
+"""Sequence breakers of DRY, here and by default in both programs."""
 OFF_VALUES: dict[str, Any] = {
     "repetition_penalty": 1.0, "dry_multiplier": 0.0, "top_n_sigma": None, "top_k": 0, "typical_p": 1.0, "top_p": 1.0,
     "min_p": None, "xtc_probability": 0.0,
 }  # fmt: skip
-"""Stages that both programs have, and the value by which each does nothing."""
+"""Stages that both programs have, with the value at which each has no effect."""
 STAGE_OF = {"dry_base": "dry_multiplier", "dry_allowed_length": "dry_multiplier", "dry_range": "dry_multiplier",
             "xtc_threshold": "xtc_probability"}  # fmt: skip
-"""The stage that a further setting belongs to: where that is off, the setting means nothing."""
+"""Maps a setting to the stage it belongs to: it has no effect while that stage is off."""
 
 
 @dataclass(slots=True)
 class ForeignSettingsReader:
-    """Another program's settings, asked for one by one; what nobody asks for is named in the end."""
+    """Reads another program's settings one by one; `report_unread` reports those never read."""
 
     data: Mapping[str, Any]
     defaults: Mapping[str, Any]
-    """What the program takes where a file says nothing."""
+    """The program's defaults for settings missing from a file."""
     values: dict[str, Any] = field(default_factory=dict)
-    """Settings here, by their names."""
+    """The converted settings, by their names here."""
     unsupported: list[str] = field(default_factory=list)
-    """What has no counterpart, a sentence each."""
+    """One sentence for each setting without a counterpart."""
     _names_read: set[str] = field(default_factory=set)
 
     def number(self, name: str) -> float:
-        """A number of the file's; the program's default where it says none, or nonsense."""
+        """Return a number from the file; the program's default if it is missing or invalid."""
         self._names_read.add(name)
         usual: float = self.defaults[name]
         value = self.data.get(name, usual)
         if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max:
             return value
         if value is not None:
-            self.unsupported.append(tr("{name} is no number and was left at {usual:g}.").format(name=name, usual=usual))
+            self.unsupported.append(
+                tr("{name} is not a number and was left at {usual:g}.").format(name=name, usual=usual)
+            )
         return usual
 
     def integer(self, name: str) -> int:
-        """The same, for what counts something."""
+        """Return a number as an integer."""
         return int(self.number(name))
 
     def raw_value(self, name: str) -> Any:
-        """Whatever the file says of it; None for nothing."""
+        """Return the raw value in the file, or None."""
         self._names_read.add(name)
         return self.data.get(name)
 
     def texts(self, name: str) -> list[str]:
-        """A list of texts; one text alone is a list of one."""
+        """Return a list of strings; a single string becomes a list of one."""
         value = self.raw_value(name)
         found = [value] if isinstance(value, str) else value
         return [text for text in found if isinstance(text, str) and text] if isinstance(found, list) else []
 
     def report_unsupported(self, name: str, usual: object) -> None:
-        """Name it where it is something else than what switches it off."""
+        """Report a setting unless it has the value that switches it off."""
         value = self.raw_value(name)
         if value is not None and value not in (usual, "", [], {}):
             self.unsupported.append(tr("{name} has no counterpart here.").format(name=name))
 
     def report_unread(self) -> None:
-        """Name all that nobody has asked for."""
+        """Report every setting that was never read."""
         rest = [name for name, value in self.data.items() if name not in self._names_read and value is not None]
         if rest:
-            self.unsupported.append(tr("Without a counterpart here: {names}.").format(names=", ".join(rest)))
+            self.unsupported.append(tr("Settings without a counterpart here: {names}.").format(names=", ".join(rest)))
 
 
 @dataclass(slots=True)
 class ForeignSettingsWriter:
-    """Settings here as another program's; what it has no word for is named."""
+    """Converts settings to another program's format and records those it cannot express."""
 
     values: Mapping[str, Any]
-    """Every setting that is on here, by its name."""
+    """Every active setting, by name."""
     data: dict[str, Any] = field(default_factory=dict)
     unsupported: list[str] = field(default_factory=list)
-    """Names of settings here that the program takes otherwise, or not at all."""
+    """Names of settings that the program interprets differently or ignores."""
     _used: set[str] = field(default_factory=set)
 
     def read(self, name: str, default: Any) -> Any:
-        """A setting's value, `default` where it is not set."""
+        """Return a setting's value, or `default` if it is not set."""
         self._used.add(name)
         value = self.values.get(name)
         return default if value is None else value
 
     def report_unread(self, is_default: Callable[[str, Any], bool]) -> None:
-        """Name what nobody has taken; `is_default` says which values mean nothing."""
+        """Report the settings never read, except values for which `is_default` is true."""
         self.unsupported += [
             name for name, value in self.values.items() if name not in self._used and not is_default(name, value)
         ]
@@ -101,21 +103,21 @@ class ForeignSettingsWriter:
 
 @dataclass(frozen=True, slots=True)
 class ForeignProgram:
-    """Another program whose settings are understood."""
+    """Another program whose settings can be read and written."""
 
     name: str
     marks: frozenset[str]
-    """Names that only its files have."""
+    """Names that occur only in its files."""
     read: Callable[[Mapping[str, Any]], ForeignSettingsReader]
     write: Callable[[ForeignSettingsWriter], None]
     source: str
-    """Where its names and defaults are documented."""
+    """URL of the documentation of its names and defaults."""
     mirostat_note: str
-    """What it leaves out where mirostat is on, a marked sentence."""
+    """Which settings it ignores while mirostat is on: a sentence marked for translation."""
 
 
 def read_temperature(found: ForeignSettingsReader, temperature: float, order: Sequence[str]) -> list[str]:
-    """Temperature, fixed or moving with the entropy; gives the order with the stage that it is."""
+    """Read the temperature, fixed or dynamic (entropy-based); return the order with the matching stage."""
     reach, exponent = found.number("dynatemp_range"), found.number("dynatemp_exponent")
     if temperature <= 0:
         found.values["do_sample"] = False
@@ -126,19 +128,19 @@ def read_temperature(found: ForeignSettingsReader, temperature: float, order: Se
     low = temperature - reach
     if low <= 0:
         low = 0.01
-        found.unsupported.append(tr("dynatemp_range reaches down to 0; here it begins at {low:g}.").format(low=low))
+        found.unsupported.append(tr("dynatemp_range reaches down to 0; it starts at {low:g} here.").format(low=low))
     found.values |= {"temperature": 1.0, "dynatemp_low": low, "dynatemp_high": temperature + reach,
                      "dynatemp_exponent": exponent}  # fmt: skip
     return ["dynatemp_high" if name == "temperature" else name for name in order]
 
 
 def temperature_stage(out: ForeignSettingsWriter) -> str:
-    """Which of our two stages is the program's temperature."""
+    """Return which of our two temperature stages corresponds to the program's temperature."""
     return "temperature" if out.read("dynatemp_high", None) is None else "dynatemp_high"
 
 
 def write_temperature(out: ForeignSettingsWriter) -> None:
-    """Temperature as both programs have it: the middle of a range, and how far it reaches."""
+    """Write the temperature as both programs store it: the middle of a range, and the distance to its ends."""
     temperature, high = float(out.read("temperature", 1.0)), out.read("dynatemp_high", None)
     low, exponent = float(out.read("dynatemp_low", 0.5)), float(out.read("dynatemp_exponent", 1.0))
     if out.read("do_sample", True) is False:
@@ -152,7 +154,7 @@ def write_temperature(out: ForeignSettingsWriter) -> None:
 
 
 def read_dry(found: ForeignSettingsReader) -> None:
-    """DRY, which both programs name alike; a range of 0 switches it off there, −1 is the whole text."""
+    """Read DRY, which has the same names in both programs; a range of 0 switches it off, −1 means the whole text."""
     reach = found.integer("dry_penalty_last_n")
     multiplier = found.number("dry_multiplier") if reach else 0.0
     found.values |= {"dry_multiplier": multiplier, "dry_base": found.number("dry_base"),
@@ -161,12 +163,12 @@ def read_dry(found: ForeignSettingsReader) -> None:
     breakers = found.raw_value("dry_sequence_breakers")
     if breakers and not (isinstance(breakers, list) and sorted(map(str, breakers)) == sorted(BREAKERS)):
         found.unsupported.append(
-            tr("dry_sequence_breakers: here a passage ends at a line break, a colon, a quote, a star.")
+            tr("dry_sequence_breakers: here the breakers are line break, colon, quote and asterisk.")
         )
 
 
 def write_dry(out: ForeignSettingsWriter, unlimited: int) -> None:
-    """DRY; `unlimited` is how the program says “the whole text”."""
+    """Write DRY; `unlimited` is the program's value for "the whole text"."""
     out.data |= {
         "dry_multiplier": out.read("dry_multiplier", 0.0), "dry_base": out.read("dry_base", 1.75),
         "dry_allowed_length": out.read("dry_allowed_length", 2),
@@ -177,53 +179,55 @@ def write_dry(out: ForeignSettingsWriter, unlimited: int) -> None:
 def read_mirostat(
     found: ForeignSettingsReader, ignored: Collection[str], replacements: Mapping[str, Any], note: str
 ) -> bool:
-    """Mirostat, and whether it is on. The program then ignores some of what the file says: that is off from here on.
+    """Read mirostat and return whether it is on. Settings the program then ignores are switched off.
 
-    `replacements` says so in the program's own words, and `note`, a marked sentence, to the reader.
+    `replacements` holds their values in the program's format; `note` is the marked sentence shown to the user.
     """
     mode = found.integer("mirostat")
     tau, eta = found.number("mirostat_tau"), found.number("mirostat_eta")
     if mode not in (1, 2):
-        found.unsupported += [tr("mirostat {mode} has no counterpart here.").format(mode=mode)] if mode else []
+        found.unsupported += [tr("mirostat {mode} is not supported.").format(mode=mode)] if mode else []
         return False
     found.data = {**{name: value for name, value in found.data.items() if name not in ignored}, **replacements}
     found.values |= {"mirostat_tau": tau, "mirostat_eta": eta}
-    found.unsupported += [tr("mirostat 1 has no counterpart here; mirostat 2 takes its place.")] if mode == 1 else []
+    found.unsupported += [tr("mirostat 1 is not supported; mirostat 2 is used instead.")] if mode == 1 else []
     found.unsupported += mirostat_notes(note)
     return True
 
 
 def mirostat_notes(note: str) -> tuple[str, str]:
-    """What a program leaves out beside mirostat (`note`, a marked sentence), and how its cut moves otherwise than ours:
-    both take the drawn token's share of what the cut has left, Basu et al. (2021) its probability before the cut."""
+    """Return what a program ignores while mirostat is on (`note`, a marked sentence), and how its threshold update
+    differs from ours: both programs use the drawn token's probability renormalized after the cut, Basu et al. (2021)
+    and we its probability before the cut.
+    """
     moved = tr(
-        "After every token its limit moves by that token's surprise among the tokens kept; here, by its surprise "
-        "before the cut."
+        "There, the limit is adjusted after each token by its surprise among the remaining tokens; "
+        "here, by its surprise before the cut."
     )
     return tr(note), moved
 
 
 def write_mirostat(out: ForeignSettingsWriter) -> None:
-    """Mirostat 2 where it is on; neither program moves its cut as it moves here."""
+    """Write mirostat 2 if it is on; neither program updates its threshold as we do."""
     tau, eta = out.read("mirostat_tau", None), out.read("mirostat_eta", 0.1)
     out.unsupported += [] if tau is None else ["mirostat_tau"]
     out.data |= {"mirostat": 0 if tau is None else 2, "mirostat_tau": 5.0 if tau is None else tau, "mirostat_eta": eta}
 
 
 def read_penalty(found: ForeignSettingsReader, name: str, reach_name: str) -> None:
-    """The penalty for repetition; here it looks at the whole text."""
+    """Read the repetition penalty, which covers the whole text here."""
     penalty, reach = found.number(name), found.integer(reach_name)
     found.values["repetition_penalty"] = penalty if reach else 1.0
     if penalty != 1.0 and 0 < reach < UNLIMITED_RANGE:
-        template = tr("{name} is {reach:,}: here the penalty looks at the whole text.")
+        template = tr("{name} is {reach:,}: here the penalty covers the whole text.")
         found.unsupported.append(template.format(name=reach_name, reach=reach))
 
 
 def positive_or_none(value: float) -> float | None:
-    """None for what a program switches off by 0 or less."""
+    """Return None for values of 0 or less, which switch a setting off in the programs."""
     return value if value > 0 else None
 
 
 def set_stage_order(found: ForeignSettingsReader, order: Iterable[str]) -> None:
-    """The order of the stages, as the option `stages` has it."""
+    """Store the order of the stages in the option `stages`."""
     found.values["stages"] = list(dict.fromkeys(order))

@@ -1,1 +1,1 @@
-"""The view of branches: runs that took up each other's text, as a tree."""
+"""The branches view: runs that branched from each other, shown as a tree."""

@@ -1,4 +1,4 @@
-"""The view of branches: the family of the shown run as a tree; a click on a run shows it."""
+"""The branches view: the family of the shown run as a tree; a click on a run shows it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from resources.language import mark, tr
 
 
 def tree_nodes(members: Sequence[RunTreeEntry], shown: str) -> list[TreeNode]:
-    """A node for each run, in the order given; a run whose parent is not there is a root of its own."""
+    """Return one node per run, in the given order; a run whose parent is missing becomes a root."""
     numbers = {member.id: number for number, member in enumerate(members)}
     roots = [member for member in members if member.parent not in numbers]
     return [_node(member, numbers, roots, member.id == shown) for member in members]
@@ -43,10 +43,10 @@ def _label(member: RunTreeEntry) -> str:
 
 
 def _short_note(member: RunTreeEntry) -> str:
-    """As much as a box has room for."""
+    """Return a note short enough for a node's box."""
     if member.is_scored:
         return format_token_count(member.tokens)
-    return tr("at token {number:,}").format(number=member.shared_tokens + 1) if member.parent else tr("the first run")
+    return tr("at token {number:,}").format(number=member.shared_tokens + 1) if member.parent else tr("first run")
 
 
 def _note(member: RunTreeEntry) -> str:
@@ -56,22 +56,22 @@ def _note(member: RunTreeEntry) -> str:
 
 
 def node_tooltip(member: RunTreeEntry) -> str:
-    """What stands over a node."""
+    """Return the tooltip of a node."""
     return f"{_label(member)}\n{_note(member)}\n{_text_start(member.text, 160)}".strip()
 
 
 def report_on(member: RunTreeEntry, parent: RunTreeEntry | None) -> NodeReport:
-    """A run of the family in the inspector."""
+    """Return the inspector's report on a run of the family."""
     if member.is_scored:
-        sentence = tr("The text of the run before it, scored: nothing was chosen.")
+        sentence = tr("The text of the parent run, scored: no token was chosen.")
     elif parent is None:
-        sentence = tr("The run that the others branched from.")
+        sentence = tr("The run from which the others branched.")
     else:
-        sentence = tr("Its text is that of the run before it up to token {number:,}, then “{words}”.").format(
+        sentence = tr("Same as its parent up to token {number:,}, then “{words}”.").format(
             number=member.shared_tokens, words=member.excerpt
         )
     return NodeReport(
-        tr("Run of the family"), _label(member), _note(member), sentence, so_far=_text_start(member.text, 1200),
+        tr("Branch"), _label(member), _note(member), sentence, so_far=_text_start(member.text, 1200),
         term="branch",
     )  # fmt: skip
 
@@ -80,12 +80,12 @@ def _text_start(text: str, max_length: int) -> str:
     return cut_short(text.strip(), max_length)
 
 
-_TITLE = mark("Where a text could have gone on otherwise")
-_HINT = mark("Pick a token and continue with another one instead: both runs stand here, one click from each other.")
+_TITLE = mark("Where a text could have continued differently")
+_HINT = mark("Pick a token and continue with a different one: both runs appear here, one click apart.")
 
 
 class BranchesView(View):
-    """Told of the family whenever it changes; the run that is shown has a star."""
+    """Show the family of the current run; the shown run is marked with a star."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("branchesView", parent)
@@ -94,7 +94,7 @@ class BranchesView(View):
         self._shown = ""
         self.canvas = TreeCanvas(self)
         self.offer = add_fill_button(
-            self, self, tr("Branch at the least sure token"), BRANCH, lambda: (tr(_TITLE), tr(_HINT))
+            self, self, tr("Branch at the least certain token"), BRANCH, lambda: (tr(_TITLE), tr(_HINT))
         )
         self.canvas.setAccessibleName(tr("Runs that branched from each other"))
         self.canvas.node_tooltip = lambda node: node_tooltip(self._members[node]) if node < len(self._members) else ""
@@ -106,20 +106,20 @@ class BranchesView(View):
         self._show_parts()
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes at once."""
+        """Apply colours and sizes at once."""
         self._theme = theme
         self.canvas.set_theme(theme)
         self.offer.set_theme(theme)
         self.update()
 
     def export_table(self) -> Table:
-        """A line for each run."""
+        """Return one line per run."""
         head = ("run", "parent", "place", "words", "strategy", "tokens", "scored", "text")
         return [head, *((m.id, m.parent, m.shared_tokens, m.excerpt, m.strategy, m.tokens, m.is_scored, m.text)
                         for m in self._members)] if len(self._members) > 1 else ()  # fmt: skip
 
     def family_changed(self, members: Sequence[RunTreeEntry], shown: str) -> None:
-        """Draw the tree anew where it is another one, and mark the shown run."""
+        """Redraw the tree if it has changed, and mark the shown run."""
         if (list(members), shown) == (list(self._members), self._shown):
             return
         is_same = [member.id for member in members] == [member.id for member in self._members]
@@ -154,7 +154,7 @@ class BranchesView(View):
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """The ground; how to come by a family where there is none."""
+        """Paint the background, and the hint if there is no family yet."""
         painter = QPainter(self)
         painter.fillRect(self.rect(), self._theme.color("window"))
         if len(self._members) < 2:

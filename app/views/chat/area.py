@@ -1,4 +1,4 @@
-"""The page of a chat: bubbles that scroll, and what the mouse does on them."""
+"""Scrollable chat page: draws the bubbles and handles the mouse."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ from resources.language import mark, tr
 HOVER_MS = 250
 EMPTY_TITLE = mark("A chat, turn by turn")
 EMPTY_HINT = mark(
-    "Write a message in the prompt, with “Chat” chosen above it, and press Ctrl+Enter. Each answer says what it could "
-    "reuse."
+    "Choose “Chat” above the prompt, write a message and press Ctrl+Enter. Each answer shows how much "
+    "of the cache it could reuse."
 )
 
 
 class ChatArea(HoverArea, AccessibleWidget):
-    """Draws `conversation`; the tokens of the latest answer can be picked. Keys go on to the view around it."""
+    """Draw `conversation` and let the user pick tokens of the latest answer. Key presses are left to the surrounding
+    view.
+    """
 
     tokenPicked = Signal(int)
     accessible_role = Role.List
@@ -52,16 +54,16 @@ class ChatArea(HoverArea, AccessibleWidget):
         self.viewport().setMouseTracking(True)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes at once."""
+        """Apply the colours and sizes of `theme`."""
         self._paint_options.theme = theme
         self.popover.set_theme(theme)
         self.verticalScrollBar().setSingleStep(theme.px(35))
         self.arrange()
 
-    # Places
+    # Layout
 
     def arrange(self) -> None:
-        """Bring bubbles and scroll bar up to the conversation; what is not seen waits."""
+        """Update the bubbles and the scroll bar to the conversation. Does nothing while the area is hidden."""
         if not self.isVisible():
             return
         bar, pad, height = self.verticalScrollBar(), self._padding, self.viewport().height()
@@ -79,7 +81,7 @@ class ChatArea(HoverArea, AccessibleWidget):
 
     @property
     def _origin(self) -> QPointF:
-        """Where the page's corner lies in the viewport."""
+        """Position of the page's top left corner in the viewport."""
         return QPointF(self._padding.x(), self._padding.y() - self.verticalScrollBar().value())
 
     def _token_at(self, point: QPointF) -> tuple[Bubble, int] | None:
@@ -92,22 +94,22 @@ class ChatArea(HoverArea, AccessibleWidget):
 
     @property
     def formats_answers(self) -> bool:
-        """Whether answers with Markdown or thinking are formatted."""
+        """Whether answers that contain Markdown or thinking are formatted."""
         return self._bubbles.formats_answers
 
     def set_formatting_enabled(self, enabled: bool) -> None:
-        """Show answers formatted, or as the tokens that were written."""
+        """Show answers formatted or as their tokens."""
         self._bubbles.formats_answers = enabled
         self.leave()
         self.arrange()
 
     @property
     def has_formattable_answer(self) -> bool:
-        """Whether some answer looks different when it is formatted."""
+        """Whether formatting changes the look of at least one answer."""
         return any(bubble.can_be_formatted for bubble in self._bubbles.all)
 
     def toggle_thinking(self) -> bool:
-        """Fold or show the thinking of the latest answer that has some; False where none has."""
+        """Fold or unfold the thinking of the latest answer that has some. Returns False if no answer has any."""
         for bubble in reversed(self._bubbles.all):
             if bubble.is_formatted and bubble.rich.answer.thinking:
                 bubble.rich.toggle_thinking()
@@ -120,19 +122,19 @@ class ChatArea(HoverArea, AccessibleWidget):
         return next((b for b in self._bubbles.all if b.turn.run is not None and b.turn.run is self.run), None)
 
     def token_rect(self, turn: int, token: int) -> QRectF:
-        """Where a token of a turn is drawn, in the viewport."""
+        """Rectangle of a token of a turn, in viewport coordinates."""
         column = self._bubbles.all[turn].column
         return column.rects(token)[0].translated(self._origin) if column is not None else QRectF()
 
     def token_for_key(self, key: Qt.Key) -> int | None:
-        """Token of the latest answer that `key` leads to; None where it leads to none."""
+        """Return the token of the latest answer that `key` moves to, or None."""
         bubble, run = self._current_bubble(), self.run
         if bubble is None or bubble.column is None or bubble.is_formatted or run is None or not run.cursor:
             return None
         return token_for_key(bubble.column, key, run.selected, run.cursor, 1)
 
     def accessible_parts(self) -> list[AccessiblePart]:
-        """A turn after the other."""
+        """Return one accessible part per turn."""
         turns = enumerate(self._bubbles.all, 1)
         return [
             AccessiblePart(_accessible_text(bubble, number), partial(self._bubble_rect, bubble))
@@ -145,7 +147,7 @@ class ChatArea(HoverArea, AccessibleWidget):
     # Painting
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """The bubbles in sight."""
+        """Paint the visible bubbles."""
         painter, theme = QPainter(self.viewport()), self._paint_options.theme
         painter.fillRect(event.rect(), theme.color("window"))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -160,7 +162,9 @@ class ChatArea(HoverArea, AccessibleWidget):
                 bubble.paint(painter, self._options_for(bubble), top, bottom)
 
     def _options_for(self, bubble: Bubble) -> PaintOptions:
-        """Selection and newest token belong to one bubble only."""
+        """Return the paint options for `bubble`. Only the current run's bubble shows the selection and the newest
+        token.
+        """
         options, run = self._paint_options, self.run if bubble.turn.run is self.run else None
         options.selected = run.selected if run is not None else None
         options.newest = run.cursor - 1 if run is not None and is_waiting(run) and run.cursor else None
@@ -168,12 +172,12 @@ class ChatArea(HoverArea, AccessibleWidget):
         return options
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Break the rows anew."""
+        """Lay out the rows for the new width."""
         super().resizeEvent(event)
         self.arrange()
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Catch up with what came while it was hidden, and begin at the end."""
+        """Catch up with changes made while hidden, and scroll to the end."""
         super().showEvent(event)
         self.arrange()
         self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
@@ -181,7 +185,7 @@ class ChatArea(HoverArea, AccessibleWidget):
     # Mouse and keys
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Fold or show the thinking; pick a token of the latest answer."""
+        """Toggle the thinking, or pick a token of the latest answer."""
         point = event.position() - self._origin
         for bubble in self._bubbles.all:
             if event.button() == Qt.MouseButton.LeftButton and bubble.thinking_header_rect.contains(point):
@@ -193,7 +197,7 @@ class ChatArea(HoverArea, AccessibleWidget):
             self.tokenPicked.emit(hit[1])
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Tell of the token under the pointer, and show that the thinking can be folded."""
+        """Schedule the popover for the token under the pointer, and show a hand cursor over the thinking header."""
         point = event.position() - self._origin
         is_on_head = any(bubble.thinking_header_rect.contains(point) for bubble in self._bubbles.all)
         shape = Qt.CursorShape.PointingHandCursor if is_on_head else Qt.CursorShape.ArrowCursor
@@ -222,21 +226,21 @@ class ChatArea(HoverArea, AccessibleWidget):
 
     @Slot()
     def leave(self) -> None:
-        """Forget the token under the pointer."""
+        """Clear the hovered token and hide its popover."""
         self._hovered = None
         self._timer.stop()
         self.popover.hide()
         self.viewport().update()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """The view's: nothing scrolls by itself."""
+        """Leave all keys to the view, so that nothing scrolls by itself."""
         event.ignore()
 
 
 _TURN_DESCRIPTIONS = {
-    "system": mark("{number}, the rules: {words}"),
-    "user": mark("{number}, you: {words}"),
-    "assistant": mark("{number}, the model: {words}"),
+    "system": mark("Turn {number}, system prompt: {words}"),
+    "user": mark("Turn {number}, you: {words}"),
+    "assistant": mark("Turn {number}, model: {words}"),
 }
 
 

@@ -1,4 +1,4 @@
-"""The bubbles of a chat: where each turn stands, and how it is painted. Answers are columns of tokens."""
+"""Bubbles of a chat: their layout and painting. Answers are columns of tokens."""
 
 from __future__ import annotations
 
@@ -26,15 +26,17 @@ from app.widgets.text_documents import wrap_mode
 from resources.language import mark, tr
 
 MAX_WIDTH, INDENT, PAD_X, PAD_Y, COST_HEIGHT, GAP = 760, 72, 16, 10, 24, 14
-"""Pixels at 100 %: widest bubble, what it leaves free on its other side, room within, line below, space between."""
+"""Pixels at 100 %: maximum bubble width, indent on the other side, horizontal and vertical padding, height of the cost
+line, gap between bubbles.
+"""
 DIVIDER_HEIGHT = 40
 DROPPED_OPACITY = 0.68
-"""Opacity of what the model no longer reads; less, and it could not be read by people either."""
-DROPPED_LABEL = mark("↑ no longer read: the context was full")
+"""Opacity of turns that the model no longer reads. A lower value would be illegible."""
+DROPPED_LABEL = mark("↑ dropped: the context was full")
 
 
 class Bubble:
-    """One turn: its frame in the page, and for an answer the column of its tokens."""
+    """One turn: its rectangle in the page and, for an answer, its column of tokens."""
 
     def __init__(self, turn: ConversationTurn, theme: Theme) -> None:
         self.turn, self.theme = turn, theme
@@ -43,20 +45,20 @@ class Bubble:
         self.prompt_document = QTextDocument()
         self.rich = FormattedAnswer()
         self.is_formatted = False
-        """Whether it is shown as formatted text, not as tokens or plain text."""
+        """Whether the turn is shown as formatted text instead of tokens or plain text."""
         self._document_key: tuple[str, float, float] | None = None
         self._format_check = ("", False)
         self.is_last_dropped = False
-        """Whether it is the last turn that the model no longer reads."""
+        """Whether this is the last of the turns that the model no longer reads."""
 
     @property
     def is_answer(self) -> bool:
-        """Whether it stands on the assistant's side."""
+        """Whether the assistant wrote this turn."""
         return self.turn.role == "assistant"
 
     @property
     def can_be_formatted(self) -> bool:
-        """Whether it is a whole answer that looks different when it is formatted."""
+        """Whether this is a finished answer that formatting would change."""
         if not self.is_answer or self.turn.is_open:
             return False
         if self._format_check[0] != self.turn.content:
@@ -65,20 +67,22 @@ class Bubble:
 
     @property
     def _content_origin(self) -> QPointF:
-        """Where its words begin."""
+        """Position where the text begins."""
         return QPointF(self.rect.left() + self.theme.px(PAD_X), self.rect.top() + self.theme.px(PAD_Y))
 
     @property
     def thinking_header_rect(self) -> QRectF:
-        """Where the line stands that folds the thinking; empty where there is none."""
+        """Rectangle of the line that folds the thinking; empty if there is none."""
         if not self.is_formatted:
             return QRectF()
         rect = self.rich.head_rect(self.theme)
         return rect.translated(self._content_origin) if not rect.isEmpty() else rect
 
     def lay_out(self, top: float, width: float, theme: Theme, formats_answers: bool = False) -> float:
-        """Take a place in a page of that width; returns where the next one begins. `formats_answers`: answers with Markdown or
-        thinking are formatted once they are written."""
+        """Lay the bubble out from `top` in a page of that width, and return the top of the next one.
+
+        `formats_answers`: format finished answers that contain Markdown or thinking.
+        """
         self.is_formatted = formats_answers and self.can_be_formatted
         if theme is not self.theme and self.column is not None:
             self.column.restyle(theme)
@@ -98,7 +102,7 @@ class Bubble:
         return outer.bottom() + below + theme.px(GAP + (DIVIDER_HEIGHT if self.is_last_dropped else 0))
 
     def _answer_size(self, room: float) -> tuple[float, float]:
-        """Of the tokens drawn so far; a single row is as wide as its text."""
+        """Return the size of the tokens drawn so far. A single row is as wide as its text."""
         column, run = self.column, self.turn.run
         assert column is not None
         assert run is not None
@@ -113,7 +117,7 @@ class Bubble:
         return max(column.shaped_row(0).line.text_end, self.theme.px(28)), column.height
 
     def _text_size(self, room: float) -> tuple[float, float]:
-        """Of what somebody asked, which is set once for a width."""
+        """Return the size of the user's message, laid out once per width."""
         key = self._plain_text, room, self.theme.scale
         if key != self._document_key:
             self._document_key, self.prompt_document = key, plain_document(self._plain_text, self.theme.font(16), room)
@@ -124,7 +128,7 @@ class Bubble:
         return self.turn.content or "…"
 
     def paint(self, painter: QPainter, options: PaintOptions, top: float, bottom: float) -> None:
-        """Frame, words or tokens, and the line that tells what the answer cost; faded when it is read no more."""
+        """Paint the frame, the content and the cost line, faded if the model no longer reads the turn."""
         painter.save()
         painter.setOpacity(1.0 if self.turn.is_in_context else DROPPED_OPACITY)
         self._paint_frame(painter)
@@ -174,7 +178,9 @@ class Bubble:
 
 
 def plain_document(text: str, font: QFont, width: float) -> QTextDocument:
-    """Plain text in at most a width: a paragraph in its own direction, words whole but for one longer than a line."""
+    """Return plain text laid out within `width`: each paragraph has its own direction, and words break only if longer
+    than a line.
+    """
     option = QTextOption()
     option.setWrapMode(wrap_mode(text))
     option.setTabStopDistance(tab_distance(font))
@@ -189,16 +195,16 @@ def plain_document(text: str, font: QFont, width: float) -> QTextDocument:
 
 
 class BubbleColumn:
-    """All turns of a conversation, one below the other."""
+    """All turns of a conversation, stacked vertically."""
 
     def __init__(self) -> None:
         self.all: list[Bubble] = []
         self.height = 0.0
         self.formats_answers = True
-        """Whether answers with Markdown or thinking are formatted."""
+        """Whether answers that contain Markdown or thinking are formatted."""
 
     def arrange(self, conversation: Conversation, width: float, theme: Theme) -> None:
-        """Follow the conversation: new turns get a bubble, those that are gone lose theirs."""
+        """Lay out the turns of `conversation`: create bubbles for new turns and drop those of removed turns."""
         known = {id(bubble.turn): bubble for bubble in self.all}
         self.all = [known.get(id(turn)) or Bubble(turn, theme) for turn in conversation.turns]
         top = 0.0
@@ -209,5 +215,5 @@ class BubbleColumn:
         self.height = top
 
     def bubble_at(self, x: float, y: float) -> Bubble | None:
-        """The bubble under a point of the page."""
+        """Return the bubble at a point of the page."""
         return next((bubble for bubble in self.all if bubble.rect.contains(x, y)), None)

@@ -25,7 +25,7 @@ from app.theme.theme import Theme, tab_distance
 from resources.language import tr, trn
 
 MAX_FORMATTED_CHARS = 100_000
-"""Characters of an answer that is formatted; a longer one is shown as it was written."""
+"""Maximum number of characters of a formatted answer. Longer answers are shown as tokens."""
 _OPENING = re.compile(r"\s*<(think|thinking|thought|reasoning)>\n?", re.IGNORECASE)
 _CLOSING = re.compile(r"</(?:think|thinking|thought|reasoning)>\s*", re.IGNORECASE)
 _MARKUP = re.compile(
@@ -47,32 +47,34 @@ _MARKUP = re.compile(
 )
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 _DEEP_NESTING = re.compile(r"^(?:[ \t]*>){12}|^[ \t]{60}", re.MULTILINE)
-"""Quotations and lists nested deeper than anybody writes, which take a document long to lay out."""
+"""Quotations and lists nested so deeply that a document would take too long to lay out."""
 _BROKEN_IMAGE = "!\u2060["
-"""`![` with a joiner of no width between: it begins no picture any more."""
+"""`![` with a zero-width word joiner inside, so that it no longer starts an image."""
 
 
 class SplitAnswer(NamedTuple):
-    """An answer in two parts, either of which may be empty."""
+    """An answer split into thinking and body; either may be empty."""
 
     thinking: str
     body: str
 
 
 def split_thinking(text: str) -> SplitAnswer:
-    """Take the thinking off an answer. Where the prompt has opened it, the answer only closes it."""
+    """Split the thinking off an answer. If the prompt opened the thinking block, the answer contains only the closing
+    tag.
+    """
     opening = _OPENING.match(text)
     start = opening.end() if opening else 0
     closing = _CLOSING.search(text, start)
     if closing is None:
         return SplitAnswer(text[start:].strip(), "") if opening else SplitAnswer("", text)
-    if opening is None and "`" in text[: closing.start()]:  # it may be spoken of in code
+    if opening is None and "`" in text[: closing.start()]:  # the tag may only be quoted in code
         return SplitAnswer("", text)
     return SplitAnswer(text[start : closing.start()].strip(), text[closing.end() :])
 
 
 def has_formatting(text: str) -> bool:
-    """Whether an answer looks different when it is formatted."""
+    """Whether formatting would change how the answer looks."""
     if len(text) > MAX_FORMATTED_CHARS or _DEEP_NESTING.search(text):
         return False
     answer = split_thinking(text)
@@ -80,15 +82,15 @@ def has_formatting(text: str) -> bool:
 
 
 class OfflineDocument(QTextDocument):
-    """A document that loads nothing, neither from the disk nor from the network."""
+    """A document that loads nothing from the disk or the network."""
 
     def loadResource(self, kind: int, address: QUrl | str) -> object:
-        """Nothing, whatever is asked for."""
+        """Return no data for any resource."""
         return QByteArray()
 
 
 def markdown_document(text: str, theme: Theme, width: float) -> QTextDocument:
-    """Markdown in a width, in the theme's colours."""
+    """Return a document with the Markdown text, laid out to `width` in the theme's colours."""
     document = _document(theme, theme.font(16))
     features = QTextDocument.MarkdownFeature
     document.setMarkdown(_prepare_markdown(text), features.MarkdownDialectGitHub | features.MarkdownNoHTML)
@@ -98,7 +100,7 @@ def markdown_document(text: str, theme: Theme, width: float) -> QTextDocument:
 
 
 def thinking_document(text: str, theme: Theme, width: float) -> QTextDocument:
-    """Text as it is, small and muted: the thinking."""
+    """Return a document with the thinking as plain, small text."""
     document = _document(theme, theme.font(14))
     document.setPlainText(text)
     document.setTextWidth(width)
@@ -118,7 +120,7 @@ def _document(theme: Theme, font: QFont) -> QTextDocument:
 
 
 def _prepare_markdown(text: str) -> str:
-    """No pictures, and each line a line: a model's line break is meant."""
+    """Disable images and keep each line break, which a model writes on purpose."""
     lines, fence = [], ""
     for line in text.replace("\u2028", "\n").split("\n"):
         mark = _FENCE.match(line)
@@ -138,7 +140,7 @@ def _prepare_markdown(text: str) -> str:
 
 
 def _style_document(document: QTextDocument, theme: Theme) -> None:
-    """Code on a ground of its own, tables with lines, links without a pointer: they lead nowhere."""
+    """Give code a background, tables a border, and links no target."""
     code_ground, line = theme.color("field"), theme.color("line")
     cursor = QTextCursor(document)
     block = document.begin()
@@ -173,7 +175,7 @@ def _style_document(document: QTextDocument, theme: Theme) -> None:
 
 
 def _style_cells(table: QTextTable) -> None:
-    """No cell has the margins of the paragraph before the table; the first row is the heading."""
+    """Clear the margins that cells take over from the paragraph before the table, and make the first row bold."""
     bold = QTextCharFormat()
     bold.setFontWeight(QFont.Weight.DemiBold)
     for row in range(table.rows()):
@@ -181,7 +183,7 @@ def _style_cells(table: QTextTable) -> None:
             cell = table.cellAt(row, column)
             cursor = cell.firstCursorPosition()
             if cell.firstPosition() < cell.lastPosition() and cursor.block().length() == 1:
-                cursor.deleteChar()  # Qt's reader begins the first cell with an empty paragraph
+                cursor.deleteChar()  # Qt's Markdown reader starts the first cell with an empty paragraph
             cursor = cell.firstCursorPosition()
             style = QTextBlockFormat()
             style.setAlignment(cursor.blockFormat().alignment())
@@ -215,7 +217,7 @@ def _style_fragments(cursor: QTextCursor, start: int, length: int, theme: Theme)
 
 
 def _mute_quotation(cursor: QTextCursor, start: int, length: int, theme: Theme) -> None:
-    """What is quoted is quieter."""
+    """Show quotations in the muted colour."""
     quiet = QTextCharFormat()
     quiet.setForeground(theme.color("muted"))
     cursor.setPosition(start)
@@ -224,7 +226,7 @@ def _mute_quotation(cursor: QTextCursor, start: int, length: int, theme: Theme) 
 
 
 def _fragment_end(cursor: QTextCursor, at: int, end: int) -> int:
-    """Where the fragment ends that a place lies in."""
+    """Return the end of the fragment that contains position `at`."""
     fragments = cursor.document().findBlock(at).begin()
     while not fragments.atEnd():
         fragment = fragments.fragment()
@@ -235,11 +237,11 @@ def _fragment_end(cursor: QTextCursor, at: int, end: int) -> int:
 
 
 HEADER_HEIGHT, GAP = 24, 8
-"""Pixels at 100 %: the line that folds the thinking, and the space below it."""
+"""Pixels at 100 %: height of the thinking header and the gap below it."""
 
 
 class FormattedAnswer:
-    """Laid out once for a text, a width and a look."""
+    """Lays out an answer, and caches the layout per text, width and theme."""
 
     def __init__(self) -> None:
         self.is_thinking_expanded = False
@@ -253,7 +255,7 @@ class FormattedAnswer:
 
     @property
     def thinking_header(self) -> str:
-        """The line that folds the thinking; empty where there is none."""
+        """Text of the line that folds the thinking; empty if there is none."""
         if not self.answer.thinking:
             return ""
         count = len(self.answer.thinking.split())
@@ -262,7 +264,7 @@ class FormattedAnswer:
         return f"{mark} {tr('Thinking')} · {words}"
 
     def lay_out(self, text: str, width: float, theme: Theme) -> tuple[float, float]:
-        """Width and height in at most that width."""
+        """Lay out `text` within `width` and return the width and height."""
         key = (text, width, theme, self.is_thinking_expanded)
         if key != self._key:
             self._key, self._theme = key, theme
@@ -280,19 +282,19 @@ class FormattedAnswer:
             self._width = min(width, math.ceil(max(ideal, head)) + 1)
             for part in (self._thinking_document, self._body_document):
                 if part is not None:
-                    part.setTextWidth(self._width)  # so that the ground of code ends with the bubble
+                    part.setTextWidth(self._width)  # code backgrounds then end at the bubble's edge
         return max(self._width, theme.px(28)), self._height(theme)
 
     def head_rect(self, theme: Theme) -> QRectF:
-        """Where the folding line stands, from the answer's own corner; empty where there is no thinking."""
+        """Rectangle of the thinking header, relative to the answer's corner; empty if there is no thinking."""
         return QRectF(0, 0, self._width, theme.px(HEADER_HEIGHT)) if self.answer.thinking else QRectF()
 
     def toggle_thinking(self) -> None:
-        """Show the thinking, or fold it."""
+        """Show or hide the thinking."""
         self.is_thinking_expanded = not self.is_thinking_expanded
 
     def paint(self, painter: QPainter, corner: QPointF, theme: Theme) -> None:
-        """Draw it with its corner there."""
+        """Paint the answer with its top left corner at `corner`."""
         painter.save()
         painter.translate(corner)
         if self.answer.thinking:

@@ -33,13 +33,13 @@ from app.widgets.plain_text import caption, tooltip
 from core.events import Event
 from resources.language import mark, tr, trn
 
-POLICIES = {DROP: mark("drop the oldest turns"), RESTART: mark("start anew")}
+POLICIES = {DROP: mark("drop the oldest turns"), RESTART: mark("start over")}
 _WARNING_FRACTION = 0.85
-"""Share of the context from which on the meter warns."""
+"""Fraction of the context above which the meter shows the warning colour."""
 
 
 class ChatTools(QWidget):
-    """`newChatRequested`, `regenerateRequested`, `editRequested`; `formattingToggled(bool)`: how answers are shown."""
+    """Buttons above the chat. `formattingToggled(bool)` says whether answers are shown formatted."""
 
     newChatRequested = Signal()
     regenerateRequested = Signal()
@@ -54,19 +54,19 @@ class ChatTools(QWidget):
         self.formatted = self._button(
             tr("Formatted"),
             "formattedButton",
-            tr("Show answers as formatted text, or as the tokens that were written"),
+            tr("Show answers as formatted text or as their tokens"),
         )
         self.formatted.setCheckable(True)
         self.formatted.setChecked(True)
         self.formatted.toggled.connect(self.formattingToggled)
         row.addWidget(self.formatted)
         self.regenerate = self._button(
-            tr("Regenerate"), "regenerateButton", tr("Write the last answer anew, by another seed")
+            tr("Regenerate"), "regenerateButton", tr("Write the last answer again with another seed")
         )
         self.edit = self._button(
-            tr("Edit"), "editTurnButton", tr("Take your last message back into the editor to change it")
+            tr("Edit"), "editTurnButton", tr("Put your last message back into the editor to change it")
         )
-        self.new = self._button(tr("New chat"), "newChatButton", tr("Begin a new chat; this one is gone then"))
+        self.new = self._button(tr("New chat"), "newChatButton", tr("Start a new chat; this one is discarded"))
         for button, signal in (
             (self.regenerate, self.regenerateRequested),
             (self.edit, self.editRequested),
@@ -76,14 +76,14 @@ class ChatTools(QWidget):
             row.addWidget(button)
 
     def show_conversation(self, conversation: Conversation, has_formatted: bool) -> None:
-        """Offer what is possible now; `has_formatted`: some answer looks different when it is formatted."""
+        """Enable the buttons that apply now. `has_formatted`: formatting changes the look of at least one answer."""
         self.regenerate.setEnabled(conversation.can_regenerate)
         self.edit.setEnabled(conversation.can_edit)
         self.formatted.setEnabled(has_formatted or not self.formatted.isChecked())
         self.new.setEnabled(bool(conversation.turns) and not conversation.is_open)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take the theme's sizes."""
+        """Apply the theme's font sizes."""
         for button in (self.formatted, self.regenerate, self.edit, self.new):
             button.setFont(theme.font(12))
 
@@ -99,7 +99,7 @@ class ChatTools(QWidget):
 
 
 class ContextMeter(QWidget, AccessibleWidget):
-    """A bar and figures: how much of the context the chat takes."""
+    """Bar and text that show how much of the context the chat uses."""
 
     accessible_role = Role.ProgressBar
 
@@ -111,7 +111,7 @@ class ContextMeter(QWidget, AccessibleWidget):
 
     @property
     def text(self) -> str:
-        """`143 of 512 tokens of context`."""
+        """Usage as text, such as `143 of 512 tokens of context`."""
         if not self.context:
             return trn("{used:,} token of context", "{used:,} tokens of context", self.used).format(used=self.used)
         return trn(
@@ -119,26 +119,26 @@ class ContextMeter(QWidget, AccessibleWidget):
         ).format(used=self.used, context=self.context)
 
     def accessible_value(self) -> AccessibleValue | None:
-        """How full it is; nothing where there is no end."""
+        """Return the usage for a screen reader; None if the context is unlimited."""
         return AccessibleValue(self.used, 0, self.context, text=self.text) if self.context else None
 
     def set_usage(self, used: int, context: int | None) -> None:
-        """Tokens used, and all there are; None where there is no end."""
+        """Set the number of tokens used and the context size; None means unlimited."""
         self.used, self.context = used, context or 0
         self.setAccessibleName(self.text)
         self.update()
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply the colours and sizes of `theme`."""
         self._theme = theme
         self.update()
 
     def sizeHint(self) -> QSize:
-        """Bar and words."""
+        """Return the size of bar and text."""
         return QSize(self._theme.px(320), self._theme.px(30))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Bar, then words; orange when little is left."""
+        """Paint the bar and the text. The bar turns orange when little context is left."""
         painter, theme = QPainter(self), self._theme
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         x = 0.0
@@ -159,7 +159,7 @@ class ContextMeter(QWidget, AccessibleWidget):
 
 
 class ChatFooter(QWidget):
-    """The meter, and what is done when the context is full (`overflowPolicyChosen`)."""
+    """Context meter and the choice of what happens when the context is full (`overflowPolicyChosen`)."""
 
     overflowPolicyChosen = Signal(str)
 
@@ -170,8 +170,8 @@ class ChatFooter(QWidget):
         self.overflow_button = QToolButton(self)
         self.overflow_button.setObjectName("whenFullButton")
         self.overflow_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self.overflow_button.setToolTip(tr("What is done when the next message has no place in the context any more"))
-        self.overflow_button.setAccessibleName(tr("What is done when the context is full"))
+        self.overflow_button.setToolTip(tr("What happens when the next message no longer fits into the context"))
+        self.overflow_button.setAccessibleName(tr("What happens when the context is full"))
         menu = QMenu(self.overflow_button)
         self._group = QActionGroup(menu)
         for name, title in POLICIES.items():
@@ -187,7 +187,7 @@ class ChatFooter(QWidget):
         row.addWidget(self.overflow_button)
 
     def show_conversation(self, conversation: Conversation) -> None:
-        """Bring figures and policy up to date."""
+        """Update the meter and the policy."""
         self.meter.set_usage(conversation.used_tokens, conversation.context)
         self._policy = tr(POLICIES[conversation.when_full])
         self._update_button_text()
@@ -195,14 +195,14 @@ class ChatFooter(QWidget):
             action.setChecked(action.data() == conversation.when_full)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply the colours and sizes of `theme`."""
         self._min_full_width = theme.px(500)
         self.meter.set_theme(theme)
         self.overflow_button.setFont(theme.font(12))
         self._update_button_text()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Where there is little room the figures go first."""
+        """Shorten the button's text if there is little room."""
         super().resizeEvent(event)
         self._update_button_text()
 
@@ -218,13 +218,13 @@ class ChatFooter(QWidget):
 
 
 def _turn_description(turn: ConversationTurn) -> str:
-    """The turn for a screen reader: who speaks, and what is said."""
+    """Return the turn as a screen reader should read it: role, then content."""
     who = {"user": tr("user"), "assistant": tr("assistant"), "system": tr("system")}.get(turn.role, turn.role)
     return tr("{who}: {words}").format(who=who, words=turn.content)
 
 
 class ChatView(View):
-    """The chat, its tools, and at its foot how full the context is. Tokens of the shown run's answer are picked."""
+    """Chat, its tools and the context meter. Tokens of the shown run's answer can be picked."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("chatView", parent)
@@ -258,20 +258,20 @@ class ChatView(View):
 
     @property
     def conversation(self) -> Conversation:
-        """The chat that is shown."""
+        """The shown chat."""
         return self.area.conversation
 
     def header_widget(self) -> QWidget:
-        """The view's tools, for the right end of the tab bar."""
+        """Return the widget at the right end of the tab bar."""
         return self._tools
 
     def export_table(self) -> Table:
-        """A line for each turn."""
+        """Return one row per turn."""
         turns = self.conversation.turns
         return [("turn", "role", "text"), *((n, t.role, t.content) for n, t in enumerate(turns, 1))] if turns else ()
 
     def excerpt(self) -> Excerpt | None:
-        """Every turn, with who spoke."""
+        """Return every turn with its role."""
         turns = [turn.message for turn in self.conversation.turns]
         if not turns:
             return None
@@ -279,12 +279,12 @@ class ChatView(View):
         return Excerpt(format_turns(turns), html.replace("\n", "<br>"))
 
     def set_conversation(self, conversation: Conversation) -> None:
-        """Show that chat from now on."""
+        """Show another chat."""
         self.area.conversation = conversation
         self.conversation_changed()
 
     def conversation_changed(self) -> None:
-        """A turn came, went or ended."""
+        """Update the view after a turn was added, removed or finished."""
         self.area.leave()
         self._arrange()
         last = self.conversation.turns[-1] if self.conversation.turns else None
@@ -293,19 +293,19 @@ class ChatView(View):
             part.setAccessibleDescription(description)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes at once."""
+        """Apply the colours and sizes of `theme`."""
         for part in (self.area, self._ring, self._footer, self._tools, self.offer):
             part.set_theme(theme)
         self._footer.setFixedHeight(theme.px(38))
         self._footer.setContentsMargins(theme.px(26), 0, theme.px(26), 0)
 
     def show_run(self, run: Run | None) -> None:
-        """The answer of that run is the one whose tokens can be picked."""
+        """Make the tokens of that run's answer selectable."""
         self.area.run = run
         self._arrange()
 
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
-        """The answer has grown."""
+        """Draw the new tokens of the answer."""
         self.area.run = run
         self._arrange()
 
@@ -320,19 +320,19 @@ class ChatView(View):
         self.area.viewport().update()
 
     def _arrange(self) -> None:
-        """Bring tools, meter and bubbles up to the conversation."""
+        """Update the tools, the meter and the bubbles."""
         self._footer.show_conversation(self.conversation)
         self.area.arrange()
         self._tools.show_conversation(self.conversation, self.area.has_formattable_answer)
         self.offer.update_state(not self.conversation.turns, fill_unsupported_reason(CHAT, self._info), tr(EMPTY_HINT))
 
     def model_ready(self, info: ModelInfo) -> None:
-        """A model is loaded: it may have no template for chats."""
+        """Note the loaded model, which may have no chat template."""
         self._info = info
         self._arrange()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Copy the chat; T folds the latest thinking; walk along the tokens of the latest answer."""
+        """Copy the chat, toggle the latest thinking with T, or move along the tokens of the latest answer."""
         if event.matches(QKeySequence.StandardKey.Copy):
             QGuiApplication.clipboard().setText(format_turns([turn.message for turn in self.conversation.turns]))
             return
@@ -345,14 +345,14 @@ class ChatView(View):
             self.signals.tokenActivated.emit(target)
 
     def saved_view_state(self) -> object:
-        """How answers are shown."""
+        """Whether answers are shown formatted."""
         return self.area.formats_answers
 
     def restore_view_state(self, kept: object) -> None:
-        """Show answers as before."""
+        """Restore whether answers are shown formatted."""
         if isinstance(kept, bool):
             self._tools.formatted.setChecked(kept)
 
     def token_rect(self, turn: int, token: int) -> QRectF:
-        """Where a token of a turn is drawn, in the area's viewport."""
+        """Rectangle of a token of a turn, in the area's viewport."""
         return self.area.token_rect(turn, token)

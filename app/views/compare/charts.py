@@ -1,4 +1,4 @@
-"""The plots of a comparison below their headings, beside each other where there is room."""
+"""The plots of a comparison under their headings, in two columns where the width allows."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from app.widgets.plain_text import PlainLabel
 from app.widgets.plots import PlotPanel, PlotSpec, TitledPlot
 
 _TWO_COLUMNS_FROM = 560
-"""Pixels of width from which two stand side by side."""
+"""Minimum width in pixels for two columns."""
 _BAR_HEIGHT, _CURVE_HEIGHT = 25, 180
-"""Pixels of height for each bar on its side, and for a plot that stands upright."""
+"""Heights in pixels: of each horizontal bar, and of an upright plot."""
 
 
 class ChartGrid(QWidget):
-    """As many plots as there are figures."""
+    """A grid with one plot per figure."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -31,7 +31,7 @@ class ChartGrid(QWidget):
         self.plots: list[PlotPanel] = []
 
     def set_theme(self, theme: Theme) -> None:
-        """Other colours and sizes."""
+        """Apply colours and sizes."""
         self._theme = theme
         self._grid.setHorizontalSpacing(theme.px(28))
         self._grid.setVerticalSpacing(theme.px(14))
@@ -41,7 +41,7 @@ class ChartGrid(QWidget):
         self._arrange()
 
     def show_figures(self, figures: Sequence[TitledPlot]) -> None:
-        """Draw these."""
+        """Show these figures."""
         while len(self.plots) < len(figures):
             self._add(figures[len(self.plots)][0])
         for number, cell in enumerate(self._cells):
@@ -70,7 +70,7 @@ class ChartGrid(QWidget):
         self.plots.append(plot)
 
     def _set_height(self, plot: PlotPanel) -> None:
-        """As high as its bars."""
+        """Set the plot's height from its number of bars."""
         plot.setFixedHeight(self._theme.px(chart_height(plot.figure)))
 
     def _arrange(self) -> None:
@@ -81,15 +81,15 @@ class ChartGrid(QWidget):
             self._grid.setColumnStretch(column, 1 if column < column_count else 0)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Below each other where it gets narrow."""
+        """Switch to one column when the width is small."""
         super().resizeEvent(event)
         self._arrange()
 
     def minimumSizeHint(self) -> QSize:
-        """One plot wide."""
+        """Return the width of one plot."""
         return QSize(self._theme.px(160), super().minimumSizeHint().height())
 
 
 def chart_height(figure: PlotSpec) -> int:
-    """Pixels at 100 %."""
+    """Return the height of a plot in pixels at 100 %."""
     return _BAR_HEIGHT * figure.count + 12 if figure.is_horizontal else _CURVE_HEIGHT

@@ -1,4 +1,4 @@
-"""The kinds of comparison: what each says of itself, and what its button runs. No Qt."""
+"""The kinds of comparison: their descriptions, and what each one runs. No Qt."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from resources.language import join_sentences, mark, tr, trn
 
 _NBSP = "\N{NO-BREAK SPACE}"
 REFERENCE_MARK = "◆"
-"""Stands before what the others are compared with: a cue beside its weight."""
+"""Marks the reference, in addition to its font weight."""
 
 
 def entry_summary(comparison: Comparison, entry: ComparisonEntry) -> str:
-    """How its text compares with the reference's; of an entry without a result, its state."""
+    """Return how the entry's text differs from the reference's, or its state while it has no result."""
     run, reference = entry.result, comparison.reference
     if run is None:
         return state_text(entry)
@@ -36,10 +36,10 @@ def entry_summary(comparison: Comparison, entry: ComparisonEntry) -> str:
 
 
 def _difference_text(index: int | None, run: Run, reference: Run) -> str:
-    """How a text compares with the reference, the first token that differs being at that place."""
+    """Describe the difference from the reference; `index` is the index of the first different token."""
     if index is None:
         count = len(token_ids(run))
-        return trn("the same {count:,} token", "the same {count:,} tokens", count).format(count=count)
+        return trn("same {count:,} token", "same {count:,} tokens", count).format(count=count)
     return tr("differs at {place:,}: {own}, not {other}").format(
         place=index + 1, own=_quoted_token(run, index), other=_quoted_token(reference, index)
     )
@@ -51,13 +51,13 @@ def _quoted_token(run: Run, index: int) -> str:
 
 
 def state_text(entry: ComparisonEntry) -> str:
-    """What is said of an entry without a result."""
-    texts = {"waiting": tr("waits"), "running": tr("runs…"), "stopped": tr("stopped"), "failed": entry.cause}
+    """Return the text for an entry without a result."""
+    texts = {"waiting": tr("waiting"), "running": tr("running…"), "stopped": tr("stopped"), "failed": entry.cause}
     return texts.get(entry.state, "")
 
 
 def progress_text(progress: MeasurementProgress) -> str:
-    """`3 of 12 · about 20 s left`; without the time before it is known."""
+    """Return `3 of 12 · about 20 s left`; without the time until it is known."""
     done = tr("{done:,} of {total:,}").format(done=progress.done, total=progress.total)
     if progress.seconds_left is None:
         return done
@@ -65,14 +65,14 @@ def progress_text(progress: MeasurementProgress) -> str:
 
 
 def approximate_time(seconds: float) -> str:
-    """A time that is only guessed: whole seconds, minutes from two of them on."""
+    """Format an estimated time: whole seconds, or minutes from two minutes on."""
     if seconds < 1.5:
         return f"1{_NBSP}s"
     return f"{seconds:.0f}{_NBSP}s" if seconds < 120 else f"{seconds / 60:.0f}{_NBSP}min"
 
 
 def plan_text(runs: int, seconds_per_run: float | None) -> str:
-    """`15 runs, about 40 s`, by what the shown run took; the time only where that is known."""
+    """Return `15 runs, about 40 s`, based on the duration of the shown run; without the time if that is unknown."""
     count = trn("{count:,} run", "{count:,} runs", runs).format(count=runs).replace(" ", _NBSP)
     if seconds_per_run is None or not runs:
         return count
@@ -91,43 +91,44 @@ KINDS = (
     (RUNS, mark("Runs")),
 )
 DESCRIPTIONS = {
-    CACHES: mark(
-        "The prompt, seed and settings of the shown run, once on each cache. Dynamic is what they are measured by."
+    CACHES: mark("Runs the prompt, seed and settings of the shown run on each cache. Dynamic is the baseline."),
+    STRATEGIES: mark("Runs the prompt and seed of the shown run with each strategy at its default settings."),
+    SEEDS: mark("Repeats the shown run, each time with the next seed."),
+    MODELS: mark(
+        "Repeats the shown run with other models. Each is loaded when needed; then the current model is loaded again."
     ),
-    STRATEGIES: mark("The prompt and seed of the shown run, once with each strategy at its own defaults."),
-    SEEDS: mark("The shown run again and again, each time with the next seed."),
-    MODELS: mark("The shown run by other models, each loaded when its turn comes; then the shown one is loaded again."),
-    SWEEP: mark("The shown run with one setting at several values, each with the same few seeds."),
-    GRAMMAR: mark("The shown run, and what it would have been without its grammar, all else as it was."),
-    RUNS: mark("Runs that are there already, as they were: those of this window, and those opened from elsewhere."),
+    SWEEP: mark("Repeats the shown run with several values of one setting, each with the same seeds."),
+    GRAMMAR: mark("Compares the shown run with a run without its grammar, all other settings unchanged."),
+    RUNS: mark("Compares existing runs as they are: runs of this window and runs opened from files."),
 }
 KINDS_WITH_REFERENCE = frozenset({CACHES, STRATEGIES, GRAMMAR})
-"""Kinds whose first candidate is always compared: the others are measured by it."""
+"""Kinds whose first candidate is always compared, as the reference."""
 
 
 def comparison_unsupported_reason(kind: str, request: RunRequest) -> str:
-    """Why a run cannot be compared so; empty when it can. Runs as they are always can."""
+    """Return why a run cannot be compared this way, or an empty string. Existing runs can always be compared."""
     if kind == RUNS:
         return ""
     if request.strategy not in strategies.registry:
-        return tr("This program has no strategy “{strategy}”: this run can be compared as it is only.").format(
-            strategy=request.strategy
-        )
+        return tr(
+            "The strategy “{strategy}” is not available in this program. This run can only be compared "
+            "with existing runs."
+        ).format(strategy=request.strategy)
     if request.scored and kind != MODELS:
-        return tr("The shown run scores a text that was given: nothing is chosen in it.")
+        return tr("The shown run only scores a given text; no token is chosen in it.")
     if kind == GRAMMAR and not request.grammar:
         return tr("The shown run has no grammar.")
     return choose.seeds_unsupported_reason(request) if kind == SEEDS else ""
 
 
 def kind_description(kind: str, run: Run | None) -> str:
-    """What the kind says of itself, and of the shown run what is worth knowing for it."""
+    """Return the description of a kind and, for grammars, how the grammar affected the shown run."""
     grammar_effect = core.explain_grammar(_grammar_figures(run)) if run is not None and kind == GRAMMAR else ""
     return join_sentences(tr(DESCRIPTIONS[kind]), grammar_effect)
 
 
 def _grammar_figures(run: Run) -> core.GrammarFigures | None:
-    """What its grammar did to the text that is shown."""
+    """Return how the grammar affected the shown text."""
     if run.beams is None:
         return core.grammar_figures(run.tokens)
     node = run.beams.node_of(run.tokens[-1]) if run.tokens else 0
@@ -137,7 +138,7 @@ def _grammar_figures(run: Run) -> core.GrammarFigures | None:
 def candidates_of(
     kind: str, base: RunRequest, info: ModelInfo | None, entries: Sequence[ModelEntry], runs: Sequence[Run]
 ) -> list[ComparisonCandidate]:
-    """What a reader chooses from by chips; nothing for kinds that are chosen otherwise."""
+    """Return the candidates offered as chips; empty for kinds that use other controls."""
     match kind:
         case "caches":
             return choose.cache_candidates(base, info)
@@ -153,7 +154,9 @@ def candidates_of(
 
 
 class ComparisonStore:
-    """`active` is the kind that runs now; `is_measuring`: runs beside the shown one are under way, whosever."""
+    """`active` is the kind that is running; `is_measuring` is set while any measurement is running, including those of
+    other views.
+    """
 
     def __init__(self) -> None:
         self.comparisons = {kind: Comparison() for kind, _ in KINDS}
@@ -161,25 +164,27 @@ class ComparisonStore:
         self.is_measuring = False
 
     def begin(self, kind: str, comparison: Comparison, measure: Callable[[Sequence[RunRequest]], None]) -> None:
-        """Compare these from now on; `measure` has what is to be run begun, which `set_measuring` then hears of."""
+        """Start a comparison; `measure` starts the runs, and `set_measuring` is then called when measuring starts and
+        ends.
+        """
         self.active = kind
         self.comparisons[kind] = comparison
         measure(comparison.start())
-        if not self.is_measuring:  # nothing was to be run, or another run is under way
+        if not self.is_measuring:  # there was nothing to run, or another run is active
             comparison.stop_remaining()
             self.active = None
 
     def set_measuring(self, on: bool) -> None:
-        """Measuring begins or ends, for a comparison or for another view."""
+        """Note that measuring has started or ended, for a comparison or for another view."""
         self.is_measuring = on
         if not on and self.active is not None:
             self.comparisons[self.active].stop_remaining()
             self.active = None
 
     def add_result(self, run: Run) -> bool:
-        """Sort in a run that has ended; False when it is none of these."""
+        """Add a finished run to the active comparison; return False if it does not belong to it."""
         return self.active is not None and self.comparisons[self.active].assign_result(run)
 
     def contains(self, run: Run | None) -> bool:
-        """Whether that run is one of the results."""
+        """Return whether the run is one of the results."""
         return any(comparison.entry_of(run) is not None for comparison in self.comparisons.values())

@@ -1,4 +1,4 @@
-"""What came of a comparison, part below part: the way back, the table, the texts and the charts."""
+"""The result of a comparison: the back button, the table, the texts and the charts."""
 
 from __future__ import annotations
 
@@ -30,14 +30,16 @@ from core import strategies
 from resources.language import tr, trc
 
 MAX_TEXTS = 12
-"""Texts side by side; the table has them all."""
+"""Maximum number of texts shown side by side; the table lists all."""
 _TEXT_WIDTH, _MIN_WIDTH = 190, 130
 MISSING_MARK = "‸"
-"""Stands where words of the reference are missing."""
+"""Marks words that only the reference contains."""
 
 
 class TextCards(QWidget):
-    """`referenceWanted(Entry)`: the others are to be compared with that one; `entryPicked(Entry)`: show that run."""
+    """Cards of the compared texts. Signals: `referenceWanted(ComparisonEntry)` makes that entry the reference;
+    `entryPicked(ComparisonEntry)` shows that run.
+    """
 
     referenceWanted = Signal(object)
     entryPicked = Signal(object)
@@ -50,12 +52,12 @@ class TextCards(QWidget):
         self.cards: list[TextCard] = []
 
     def set_theme(self, theme: Theme) -> None:
-        """Other colours and sizes; texts are written anew."""
+        """Apply sizes; the texts are rebuilt separately."""
         self._theme = theme
         self._grid.setSpacing(theme.px(16))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """As many beside each other as there is room for."""
+        """Fit as many columns as the width allows."""
         super().resizeEvent(event)
         self._arrange()
 
@@ -63,16 +65,16 @@ class TextCards(QWidget):
         column_count = max(1, min(len(self.cards), self.width() // self._theme.px(_TEXT_WIDTH)))
         for number, card in enumerate(self.cards):
             self._grid.addWidget(card, number // column_count, number % column_count)
-            card.show()  # a layout would do so a moment later, and a picture is not taken then
+            card.show()  # the layout would show it only later, too late for a picture
         for number in range(max(self._grid.columnCount(), column_count)):
             self._grid.setColumnStretch(number, 1 if number < column_count else 0)
 
     def minimumSizeHint(self) -> QSize:
-        """One text wide."""
+        """Return the minimum width of one text."""
         return QSize(self._theme.px(_MIN_WIDTH), super().minimumSizeHint().height())
 
     def show_texts(self, comparison: Comparison, entries: Sequence[ComparisonEntry]) -> None:
-        """A column for each of these."""
+        """Show one card per entry."""
         clear_layout(self._grid)
         self.cards = [TextCard(comparison, entry, self._theme, self) for entry in entries]
         for card in self.cards:
@@ -82,7 +84,7 @@ class TextCards(QWidget):
 
 
 class TextCard(QFrame):
-    """One text: its name, how it compares, the text itself, and what can be done with it."""
+    """One text card: its name, a summary of the differences, the text, and its buttons."""
 
     def __init__(self, comparison: Comparison, entry: ComparisonEntry, theme: Theme, cards: TextCards) -> None:
         super().__init__(cards)
@@ -101,7 +103,7 @@ class TextCard(QFrame):
         self.text.setAccessibleName(tr("Text of {title}").format(title=title))
         self._column.addWidget(self.text, 1)
         self.compare = self._button(
-            tr("Compare with this"), tr("Compare the others with {title}").format(title=title), not is_reference
+            tr("Use as reference"), tr("Compare the others with {title}").format(title=title), not is_reference
         )
         self.open = self._button(tr("Show"), tr("Show {title} in the other views").format(title=title), True)
         row = FlowRow(self, 0)
@@ -124,17 +126,19 @@ class TextCard(QFrame):
         return button
 
     def request_reference(self) -> None:
-        """The others are to be compared with this one."""
+        """Emit `referenceWanted` for this entry."""
         self._cards.referenceWanted.emit(self.entry)
 
     def request_show(self) -> None:
-        """This run is to be shown in the other views."""
+        """Emit `entryPicked` for this entry."""
         self._cards.entryPicked.emit(self.entry)
 
 
 def diff_html(spans: Sequence[DiffSpan], is_reference: bool, theme: Theme) -> str:
-    """The text as rich text: words that the reference has too are muted, its own are underlined on a tint, and a caret
-    stands where words of the reference are missing. The reference itself is plain."""
+    """Return the text as rich text: words shared with the reference are muted, its own words are underlined and tinted,
+    and a caret
+    marks words that only the reference has. The reference itself is unformatted.
+    """
     style = f"font-size: {theme.px(14)}px; line-height: 140%;"
     if is_reference:
         return f'<p style="{style}">{_escaped("".join(span.text for span in spans))}</p>'
@@ -161,8 +165,10 @@ def _escaped(text: str) -> str:
 
 
 def displayed_entries(comparison: Comparison) -> list[ComparisonEntry]:
-    """The entries whose texts are shown: all, of a large sweep those of the first seed, never more than a few; the
-    reference is always among them."""
+    """Return the entries whose texts are shown, at most `MAX_TEXTS`: all entries, or those of the first seed in a large
+    sweep. The
+    reference is always included.
+    """
     entries = [entry for entry, _ in comparison.results]
     sweep, reference = comparison.sweep, comparison.reference
     if sweep is not None and len(entries) > MAX_TEXTS:
@@ -174,7 +180,7 @@ def displayed_entries(comparison: Comparison) -> list[ComparisonEntry]:
 
 
 class BackToBaseRow(QWidget):
-    """A line with a button; hidden while the other views show the run that the comparison began from."""
+    """A line with a button; hidden while the other views show the base run of the comparison."""
 
     clicked = Signal()
 
@@ -193,21 +199,25 @@ class BackToBaseRow(QWidget):
         row.addWidget(self.button)
 
     def set_theme(self, theme: Theme) -> None:
-        """Other sizes."""
+        """Apply sizes."""
         self.button.setFont(theme.font(12, 500))
 
     def show_run(self, shown: ComparisonEntry | None, base: Run | None) -> None:
-        """`shown` is the result in the other views, if it is one; `base` is where the button leads."""
+        """Update the line; `shown` is the result in the other views, if any; `base` is the run that the button returns
+        to.
+        """
         self.setVisible(shown is not None and base is not None and shown.result is not base)
         if shown is not None and base is not None:
             self._words.setText(tr("The other views show “{title}”.").format(title=shown.candidate.title))
-            strategy = strategies.registry.get(base.request.strategy)  # a recorded run's may not be here
+            strategy = strategies.registry.get(
+                base.request.strategy
+            )  # the strategy of a recorded run may not exist here
             title = tr(strategy.title) if strategy is not None else base.request.strategy
             self.button.setText(caption(tr("Back to {title}, seed {seed}").format(title=title, seed=base.request.seed)))
 
 
 class ComparisonResult(QObject):
-    """`column` holds the parts. A result that is picked, and the run to go back to, are asked for by `signals`."""
+    """`column` contains the parts. Picking a result, or going back to the base run, is requested through `signals`."""
 
     def __init__(self, page: QWidget, signals: ViewSignals) -> None:
         super().__init__(page)
@@ -227,13 +237,13 @@ class ComparisonResult(QObject):
         self.way_back.clicked.connect(self._on_back)
 
     def set_theme(self, theme: Theme, spacing: int) -> None:
-        """Other colours and sizes; `spacing`: pixels at 100 % between the parts."""
+        """Apply colours and sizes; `spacing` is the spacing of the parts in pixels at 100 %."""
         self.column.setSpacing(theme.px(spacing))
         for part in self._parts:
             part.set_theme(theme)
 
     def show_comparison(self, comparison: Comparison, kind: str, shown: Run | None, base: Run | None) -> None:
-        """`shown` is the run of the other views, `base` the one that was compared."""
+        """Show a comparison; `shown` is the run of the other views, `base` the run that was compared."""
         self._comparison, self._kind, self._shown, self._base = comparison, kind, shown, base
         self._draw()
 
@@ -250,7 +260,7 @@ class ComparisonResult(QObject):
         self._place_charts(before_table=comparison.sweep is not None)
 
     def _place_charts(self, before_table: bool) -> None:
-        """What a sweep is made for comes first; elsewhere the texts do."""
+        """Place the charts first for a sweep, otherwise after the texts."""
         self.column.removeWidget(self.charts)
         texts = self.column.indexOf(self.texts) + 1
         self.column.insertWidget(self.column.indexOf(self.results) if before_table else texts, self.charts)

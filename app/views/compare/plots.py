@@ -1,4 +1,4 @@
-"""The compare view's plots as plain values. No Qt."""
+"""The plots of the compare view as plain values. No Qt."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Value = float | int | None
 
 @dataclass(frozen=True, slots=True)
 class MetricColumn:
-    """A figure of every run."""
+    """A metric shown for every run."""
 
     title: str
     help: str
     value: Callable[[RunMetrics], Value]
     format: Callable[[float], str]
     width: int
-    """Pixels at 100 %."""
+    """Width in pixels at 100 %."""
 
 
 _percent = words.whole_percent
@@ -44,74 +44,106 @@ def _decimal(value: float) -> str:
     return words.decimal(value)
 
 
-LENGTH = MetricColumn(mark("Tokens"), mark("New tokens of the text"), lambda f: f.length, _count, 62)
-DISTINCT_1 = MetricColumn(mark("Distinct-1"), mark("Different tokens ÷ tokens"), lambda f: f.distinct_1, _percent, 78)
+LENGTH = MetricColumn(mark("Tokens"), mark("Number of generated tokens"), lambda f: f.length, _count, 62)
+DISTINCT_1 = MetricColumn(mark("Distinct-1"), mark("Distinct tokens ÷ tokens"), lambda f: f.distinct_1, _percent, 78)
 DISTINCT_2 = MetricColumn(
-    mark("Distinct-2"), mark("Different pairs of tokens ÷ pairs"), lambda f: f.distinct_2, _percent, 78
+    mark("Distinct-2"), mark("Distinct token pairs ÷ pairs"), lambda f: f.distinct_2, _percent, 78
 )
 DISTINCT_3 = MetricColumn(
-    mark("Distinct-3"), mark("Different triples of tokens ÷ triples"), lambda f: f.distinct_3, _percent, 78
+    mark("Distinct-3"), mark("Distinct token triples ÷ triples"), lambda f: f.distinct_3, _percent, 78
 )
 REPEATED = MetricColumn(
-    mark("Repeated"), mark("Share of the 4-grams that stood in the text before"), lambda f: f.repeated, _percent, 74
+    mark("Repeated"), mark("Fraction of 4-grams that already occurred in the text"), lambda f: f.repeated, _percent, 74
 )  # fmt: skip
 ENTROPY = MetricColumn(
-    mark("Entropy"), mark("Mean entropy of the model at each token, in bits"), lambda f: f.entropy, _decimal, 68
+    mark("Entropy"),
+    mark("Mean entropy of the model's distribution per token, in bits"),
+    lambda f: f.entropy,
+    _decimal,
+    68,
 )
 LOG_P = MetricColumn(
     mark("log p"),
-    mark("Mean natural logarithm of the tokens' probabilities, by the model alone"),
+    mark("Mean natural log-probability of the tokens under the model alone"),
     lambda f: f.log_probability,
     _decimal,
     60,
 )
 SPEED = MetricColumn(
-    mark("Speed"), mark("Tokens a second behind the first"), lambda f: f.tokens_per_second, words.rate, 84
+    mark("Speed"), mark("Tokens per second after the first token"), lambda f: f.tokens_per_second, words.rate, 84
 )
 FIRST = MetricColumn(mark("First token"), mark("Time to the first token"), lambda f: f.first_token, words.duration, 84)
-TIME = MetricColumn(mark("Time"), mark("Of the whole run"), lambda f: f.seconds or None, words.duration, 66)
-CACHE = MetricColumn(mark("Cache"), mark("Bytes of the cache at the end"), lambda f: f.cache_bytes, words.size, 76)
-PEAK = MetricColumn(mark("Peak"), mark("Most bytes of the cache"), lambda f: f.cache_peak, words.size, 76)
+TIME = MetricColumn(mark("Time"), mark("Time of the whole run"), lambda f: f.seconds or None, words.duration, 66)
+CACHE = MetricColumn(mark("Cache"), mark("Cache size at the end, in bytes"), lambda f: f.cache_bytes, words.size, 76)
+PEAK = MetricColumn(mark("Peak"), mark("Maximum cache size, in bytes"), lambda f: f.cache_peak, words.size, 76)
 ACCEPTED = MetricColumn(
-    mark("Accepted"), mark("Accepted ÷ examined drafted tokens"), lambda f: f.acceptance, _percent, 74
+    mark("Accepted"), mark("Accepted ÷ verified draft tokens"), lambda f: f.acceptance, _percent, 74
 )
 PASSES = MetricColumn(mark("Passes"), mark("Forward passes of the model"), lambda f: f.passes, _count, 64)
 
 METRIC_COLUMNS = (LENGTH, DISTINCT_1, DISTINCT_2, DISTINCT_3, REPEATED, ENTROPY, LOG_P, SPEED, FIRST, TIME, CACHE, PEAK,
            ACCEPTED, PASSES)  # fmt: skip
-TEXT_COLUMN_PRIORITY = (REPEATED, LOG_P, DISTINCT_2, SPEED, ENTROPY, LENGTH, ACCEPTED, TIME, DISTINCT_1, DISTINCT_3, PASSES, FIRST,
-            CACHE, PEAK)  # fmt: skip
-"""Which come first where texts are compared and there is no room for all."""
-CACHE_COLUMN_PRIORITY = (PEAK, SPEED, CACHE, FIRST, TIME, LENGTH, LOG_P, REPEATED, ENTROPY, DISTINCT_2, DISTINCT_1, DISTINCT_3,
-             ACCEPTED, PASSES)  # fmt: skip
+TEXT_COLUMN_PRIORITY = (
+    REPEATED,
+    LOG_P,
+    DISTINCT_2,
+    SPEED,
+    ENTROPY,
+    LENGTH,
+    ACCEPTED,
+    TIME,
+    DISTINCT_1,
+    DISTINCT_3,
+    PASSES,
+    FIRST,
+    CACHE,
+    PEAK,
+)
+"""Column priority for text comparisons when there is no room for all."""
+CACHE_COLUMN_PRIORITY = (
+    PEAK,
+    SPEED,
+    CACHE,
+    FIRST,
+    TIME,
+    LENGTH,
+    LOG_P,
+    REPEATED,
+    ENTROPY,
+    DISTINCT_2,
+    DISTINCT_1,
+    DISTINCT_3,
+    ACCEPTED,
+    PASSES,
+)
 
 
 BINS = 10
-"""Pieces of the histogram: from 0 to 100 %."""
+"""Number of histogram bins from 0 to 100 %."""
 SWEEP_COLUMNS = (REPEATED, DISTINCT_2, ENTROPY, LENGTH, SPEED)
-"""Figures that are drawn over a swept setting, behind the surprise."""
+"""Metrics plotted over a swept setting, after the surprise."""
 _COLOURS = ("accent", "refused", "finished", "best", "kept", "danger")
 
 
 def cache_plots(comparison: Comparison) -> list[TitledPlot]:
-    """What each cache held, how quick it was, and how far its text is that of the first."""
+    """Return plots of each cache's size, speed, and agreement with the first one's text."""
     return [
         (tr("Peak bytes"), _metric_bars(comparison, lambda m: float(m.cache_peak_bytes), words.size)),
-        (tr("Tokens a second"), _metric_bars(comparison, lambda m: m.decode_tokens_per_second or 0.0, words.rate)),
+        (tr("Tokens per second"), _metric_bars(comparison, lambda m: m.decode_tokens_per_second or 0.0, words.rate)),
         (tr("Time to first token"), _metric_bars(comparison, lambda m: m.time_to_first_token or 0.0, words.duration)),
-        (tr("The same text for"), _agreement(comparison)),
+        (tr("Identical text length"), _agreement(comparison)),
     ]
 
 
 def strategy_plots(comparison: Comparison) -> list[TitledPlot]:
-    """How likely the model holds each text, token by token, and how sure it was of the tokens that were taken."""
-    return [(tr("Surprise so far, in bits"), _surprise(comparison)),
-            (tr("How likely the tokens were"), _probabilities(comparison))]  # fmt: skip
+    """Return plots of the cumulative surprise of each text, and of the probabilities of its tokens."""
+    return [(tr("Cumulative surprise, in bits"), _surprise(comparison)),
+            (tr("Token probabilities"), _probabilities(comparison))]  # fmt: skip
 
 
 def sweep_plots(comparison: Comparison, sweep: Sweep) -> list[TitledPlot]:
-    """Figures over the swept setting: the mean over the seeds as a line, each seed's value as a dot."""
-    surprise = (tr("Surprise a token, in bits"), _sweep_plot(comparison, sweep, _surprise_of, _brief_bits))
+    """Return plots over the swept setting: the mean over the seeds as a line, each seed as a dot."""
+    surprise = (tr("Surprise per token, in bits"), _sweep_plot(comparison, sweep, _surprise_of, _brief_bits))
     others = [
         (tr(column.title), _sweep_plot(comparison, sweep, _metric_getter(column), column.format))
         for column in SWEEP_COLUMNS
@@ -130,7 +162,7 @@ def _surprise_of(entry: ComparisonEntry) -> float | None:
 
 
 def _brief_bits(value: float) -> str:
-    """`1.25 bits`."""
+    """Format bits with two decimals: `1.25 bits`."""
     return tr("{value:.2f} bits").format(value=value)
 
 
@@ -143,7 +175,7 @@ def _sweep_plot(
     points = [
         (float(entry.candidate.index), entry.candidate.request.seed, known)
         for entry, _ in comparison.results
-        if entry.state == "done"  # one that was stopped would draw the mean to where it stood
+        if entry.state == "done"  # a stopped run would distort the mean
         and (known := value(entry)) is not None
         and math.isfinite(known)
     ]
@@ -166,7 +198,7 @@ def _sweep_plot(
 def _metric_bars(
     comparison: Comparison, value: Callable[[Metrics], float], format_value: Callable[[float], str]
 ) -> PlotSpec:
-    """A bar for every result."""
+    """Return one horizontal bar per result."""
     done = [(entry, run.finished.metrics) for entry, run in comparison.results if run.finished is not None]
     return _horizontal_bars(
         [(entry, size, format_value(size)) for entry, size in ((entry, value(m)) for entry, m in done)], format_value
@@ -174,7 +206,7 @@ def _metric_bars(
 
 
 def _agreement(comparison: Comparison) -> PlotSpec:
-    """Tokens before the first that differs from the first run's."""
+    """Return the number of tokens before the first difference from the first run, per result."""
     rows = []
     for entry, run in comparison.results:
         first_difference, length = comparison.first_difference(entry), len(token_ids(run))
@@ -211,13 +243,13 @@ def _horizontal_bars(
 
 
 def _named_results(comparison: Comparison) -> Iterator[tuple[str, str, Run]]:
-    """(name, colour, run) of every result."""
+    """Yield (name, colour, run) for every result."""
     for number, (entry, run) in enumerate(comparison.results):
         yield entry.candidate.title, _COLOURS[number % len(_COLOURS)], run
 
 
 def _surprise(comparison: Comparison) -> PlotSpec:
-    """The lower a line, the likelier the model holds that text."""
+    """Return the cumulative surprise of each text; lower lines are likelier under the model."""
     lines = []
     for name, colour, run in _named_results(comparison):
         bits = accumulate(-token.raw_log_probability / math.log(2) for token in run.sequences[0].tokens)
@@ -229,12 +261,12 @@ def _surprise(comparison: Comparison) -> PlotSpec:
 
 
 def _bits(value: float) -> str:
-    """`12 bits`."""
+    """Format whole bits: `12 bits`."""
     return tr("{value:,.0f} bits").format(value=value)
 
 
 def _probabilities(comparison: Comparison) -> PlotSpec:
-    """A histogram: how many tokens had less than 10 % by the model alone, how many 10 to 20 %, and so on."""
+    """Return a histogram of the tokens' probabilities under the model alone, in steps of 10 %."""
     labels = tuple(f"{n * 100 // BINS}–{(n + 1) * 100 // BINS} %" for n in range(BINS))
     bars = []
     for name, colour, run in _named_results(comparison):

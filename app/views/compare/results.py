@@ -1,4 +1,4 @@
-"""The table of a comparison: sortable, and a click on a row shows that run in the other views."""
+"""The table of a comparison: sortable; a click on a row shows that run in the other views."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from app.widgets.plain_text import tooltip
 from resources.language import tr
 
 NAME, SUMMARY = 0, 1
-"""Columns before the figures: the run's name, and how its text compares."""
+"""Columns before the metrics: the run's name, and the summary of its text's differences."""
 _FIRST_METRIC = 2
 _Index = QModelIndex | QPersistentModelIndex
 _NO_PARENT = QModelIndex()
 
 
 class ResultsModel(QAbstractTableModel):
-    """An entry a row, in the comparison's order until a column is sorted by."""
+    """One entry per row, in the comparison's order until the user sorts by a column."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -32,22 +32,22 @@ class ResultsModel(QAbstractTableModel):
         self.comparison = Comparison()
         self.rows: list[ComparisonEntry] = []
         self.shown: ComparisonEntry | None = None
-        """The one that the other views show."""
+        """The entry that the other views show."""
         self._order = (-1, Qt.SortOrder.AscendingOrder)
 
     def show_rows(self, comparison: Comparison, shown: ComparisonEntry | None) -> None:
-        """Other rows, sorted as those before."""
+        """Replace the rows, keeping the sort order."""
         self.beginResetModel()
         self.comparison, self.shown = comparison, shown
         self.rows = self._sorted()
         self.endResetModel()
 
     def has_values(self, column: MetricColumn) -> bool:
-        """Whether any row has that figure."""
+        """Return whether any row has a value for that metric."""
         return any(entry.metrics is not None and column.value(entry.metrics) is not None for entry in self.rows)
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        """Sort by a column, now and from now on; -1 for the comparison's own order."""
+        """Sort by a column and keep that order for later rows; -1 is the comparison's own order."""
         self._order = (column, order)
         self.layoutAboutToBeChanged.emit()
         self.rows = self._sorted()
@@ -68,11 +68,11 @@ class ResultsModel(QAbstractTableModel):
         return [*known, *(entry for entry in entries if self.value(entry, column) is None)]
 
     def value(self, entry: ComparisonEntry, column: int) -> float | None:
-        """A figure; None where it is not known."""
+        """Return a metric's value; None if unknown."""
         return METRIC_COLUMNS[column - _FIRST_METRIC].value(entry.metrics) if entry.metrics is not None else None
 
     def cell_text(self, entry: ComparisonEntry, column: int) -> str:
-        """What a cell says."""
+        """Return the text of a cell."""
         if column == NAME:
             return entry.candidate.title
         if column == SUMMARY:
@@ -81,7 +81,7 @@ class ResultsModel(QAbstractTableModel):
         return "–" if value is None else METRIC_COLUMNS[column - _FIRST_METRIC].format(value)
 
     def tooltip_text(self, entry: ComparisonEntry) -> str:
-        """All that is known of a row, for its tip."""
+        """Return the tooltip of a row: all its metrics."""
         lines = [entry.candidate.title, entry_summary(self.comparison, entry)]
         if entry.metrics is not None:
             values = [(column, column.value(entry.metrics)) for column in METRIC_COLUMNS]
@@ -92,18 +92,18 @@ class ResultsModel(QAbstractTableModel):
             ]
         return "\n".join(lines)
 
-    # What Qt asks
+    # Qt model interface
 
     def rowCount(self, parent: _Index = _NO_PARENT) -> int:
-        """How many runs there are."""
+        """Return the number of runs."""
         return 0 if parent.isValid() else len(self.rows)
 
     def columnCount(self, parent: _Index = _NO_PARENT) -> int:
-        """Name, words and figures."""
+        """Return the number of columns: name, summary and metrics."""
         return 0 if parent.isValid() else _FIRST_METRIC + len(METRIC_COLUMNS)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Titles, with the arrow of the one that sorts; what they mean as tips."""
+        """Return the titles, with an arrow on the sorted column, and the explanations as tooltips."""
         if orientation != Qt.Orientation.Horizontal:
             return None
         column = METRIC_COLUMNS[section - _FIRST_METRIC] if section >= _FIRST_METRIC else None
@@ -116,7 +116,7 @@ class ResultsModel(QAbstractTableModel):
         return _alignment(section) if role == Qt.ItemDataRole.TextAlignmentRole else None
 
     def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """A cell."""
+        """Return the data of a cell."""
         entry, column = self.rows[index.row()], index.column()
         match role:
             case Qt.ItemDataRole.DisplayRole:
@@ -155,11 +155,11 @@ def _alignment(column: int) -> Qt.AlignmentFlag:
 
 
 _NAME_MIN_WIDTH, _NAME_MAX_WIDTH, _SUMMARY_MIN_WIDTH = 110, 240, 150
-"""Pixels at 100 %: the names' column, and what the words keep at least."""
+"""Pixels at 100 %: minimum and maximum width of the name column, minimum width of the summary."""
 
 
 class ResultTable(QTableView):
-    """`entryPicked(Entry)`: a row was clicked, or Enter pressed on it."""
+    """`entryPicked(ComparisonEntry)`: a row was clicked, or Enter was pressed on it."""
 
     entryPicked = Signal(object)
 
@@ -171,7 +171,7 @@ class ResultTable(QTableView):
         self.setModel(self.rows_model)
         self.setObjectName("compareTable")
         self.setAccessibleName(tr("Comparison"))
-        self.setAccessibleDescription(tr("A row for each run. Enter shows the run in the other views."))
+        self.setAccessibleDescription(tr("One row per run. Press Enter to show the run in the other views."))
         self.verticalHeader().hide()
         self.setShowGrid(False)
         self.setWordWrap(False)
@@ -196,7 +196,7 @@ class ResultTable(QTableView):
         self.setSortingEnabled(True)
 
     def set_theme(self, theme: Theme) -> None:
-        """Other colours and sizes."""
+        """Apply colours and sizes."""
         self._theme = self.rows_model.theme = theme
         self.setStyleSheet(
             "QTableView { border: 0; padding: 0; background: transparent; }"
@@ -208,7 +208,7 @@ class ResultTable(QTableView):
         self._update_geometry()
 
     def show_rows(self, comparison: Comparison, shown: ComparisonEntry | None, order: Sequence[MetricColumn]) -> None:
-        """Fill it; where there is no room for all figures, the first ones of `order` are shown."""
+        """Fill the table; if there is no room for all metrics, those first in `order` are shown."""
         self._order = order
         self.rows_model.show_rows(comparison, shown)
         self._update_geometry()
@@ -216,7 +216,7 @@ class ResultTable(QTableView):
             self.selectRow(self.rows_model.rows.index(shown))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Enter and Space show the run of the row."""
+        """Show the run of the row on Enter and Space."""
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space) and self.currentIndex().isValid():
             self._on_picked(self.currentIndex())
         else:
@@ -228,10 +228,10 @@ class ResultTable(QTableView):
         if entry.result is not None:
             self.entryPicked.emit(entry)
 
-    # Room
+    # Geometry
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """In a narrow view fewer figures, but always how the texts compare."""
+        """Show fewer metrics in a narrow view, but always the summary of differences."""
         super().resizeEvent(event)
         self._update_columns()
 
@@ -244,7 +244,7 @@ class ResultTable(QTableView):
         return max(theme.px(_NAME_MIN_WIDTH), min(wanted, max_width))
 
     def displayed_columns(self) -> list[MetricColumn]:
-        """The figures that are known and have room, in the order of the table."""
+        """Return the metrics that have values and fit, in the table's order."""
         theme = self._theme
         room = self.width() - self._name_width() - theme.px(_SUMMARY_MIN_WIDTH)
         shown: set[str] = set()
@@ -264,7 +264,7 @@ class ResultTable(QTableView):
 
     @Slot()
     def _update_spans(self) -> None:
-        """A reason why there is no result takes the room of the figures that are not there."""
+        """Let the reason of a failed run span the empty metric columns."""
         self.clearSpans()
         width = self.rows_model.columnCount() - SUMMARY
         for number, entry in enumerate(self.rows_model.rows):
@@ -272,7 +272,7 @@ class ResultTable(QTableView):
                 self.setSpan(number, SUMMARY, 1, width)
 
     def _update_geometry(self) -> None:
-        """As high as its rows: the page scrolls, not the table."""
+        """Set the height to that of all rows: the page scrolls, not the table."""
         self._update_columns()
         self._update_spans()
         height = self._theme.px(26)

@@ -1,4 +1,4 @@
-"""What is to be compared, as the reader sets it: chips, a number of seeds, or a sweep."""
+"""Choose what to compare: by chips, a number of seeds, or a sweep."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from resources.language import tr
 
 
 class CandidateChips(FlowRow):
-    """A chip for everything that can be compared; what cannot is greyed, with the reason."""
+    """One checkable chip per candidate; unavailable ones are greyed and give the reason."""
 
     changed = Signal()
 
@@ -41,8 +41,10 @@ class CandidateChips(FlowRow):
         self._choices: dict[str, bool] = {}
 
     def show_candidates(self, candidates: Sequence[ComparisonCandidate], first_is_reference: bool) -> None:
-        """Offer these; what the reader has chosen before stays chosen. With `first_is_reference` the first one is always compared:
-        the others are measured by it."""
+        """Show these candidates, keeping earlier choices. With `first_is_reference` the first one is always compared:
+        it is
+        the reference for the others.
+        """
         self._candidates = tuple(candidates)
         clear_layout(self.flow)
         self._chips = {}
@@ -57,7 +59,7 @@ class CandidateChips(FlowRow):
             if first_is_reference and number == 0 and not candidate.reason:
                 chip.setChecked(True)
                 chip.setToolTip(
-                    tooltip(tr("{summary}\nThe others are compared with it.").format(summary=candidate.summary))
+                    tooltip(tr("{summary}\nThe others are compared with this one.").format(summary=candidate.summary))
                 )
             chip.clicked.connect(self._on_clicked)
             self._chips[candidate.key] = chip
@@ -65,17 +67,17 @@ class CandidateChips(FlowRow):
         self.updateGeometry()
 
     def set_wanted(self, choices: Mapping[str, bool]) -> None:
-        """Have these chosen or not, by their keys, when they are offered."""
+        """Set which candidates, by key, are chosen when they are shown."""
         self._choices |= choices
 
     @property
     def chosen(self) -> list[ComparisonCandidate]:
-        """What is to be compared, in order."""
+        """Candidates to compare, in order."""
         return [candidate for candidate in self._candidates if self._chips[candidate.key].isChecked()]
 
     @property
     def unavailable(self) -> list[ComparisonCandidate]:
-        """What cannot be."""
+        """Candidates that cannot be compared."""
         return [candidate for candidate in self._candidates if candidate.reason]
 
     @Slot()
@@ -85,16 +87,18 @@ class CandidateChips(FlowRow):
 
 
 _MAX_RUNS = 12
-"""Runs of this window that are offered, the latest ones."""
+"""Maximum number of this window's runs that are offered, latest first."""
 _SEEDS, _MAX_SEEDS = 4, 64
 
 
 class CompareSetup(QWidget):
-    """`changed()`: something else is to be compared. `info` is the loaded model, `entries` are those that can be."""
+    """Controls that choose the candidates. Signal `changed()`: the choice has changed. `info` is the loaded model,
+    `entries` are the models that can be compared.
+    """
 
     changed = Signal()
     samplesRequested = Signal(int)
-    """What is set is to be written so many times at once, as one tree."""
+    """Emitted to generate that many samples of the current settings at once, as one tree."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -103,7 +107,7 @@ class CompareSetup(QWidget):
         self._runs: list[Run] = []
         self._kind, self._base = "", RunRequest("")
         self.unsupported_reason = ""
-        """Why the shown run cannot be compared so; empty where it can."""
+        """Why the shown run cannot be compared this way; empty if it can."""
         """Why the shown run cannot be compared so."""
         self.chips, self.sweep = CandidateChips(self), SweepForm(self)
         self.seeds, self._seed_row = SpinBox(self), QWidget(self)
@@ -117,17 +121,17 @@ class CompareSetup(QWidget):
 
     def _lay_out(self) -> None:
         self.seeds.setObjectName("compareSeeds")
-        self.seeds.setAccessibleName(tr("How many seeds"))
+        self.seeds.setAccessibleName(tr("Number of seeds"))
         self.seeds.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.seeds.setRange(2, _MAX_SEEDS)
         self.seeds.setValue(_SEEDS)
         self.samples_button.setObjectName("compareChorus")
         self.samples_button.setProperty("role", "quiet")
         self.samples_button.setToolTip(
-            tr("What is set now, so many times at once, merged into one tree in the tree view")
+            tr("Generate this many samples with the current settings and merge them into one tree in the tree view")
         )
         self.samples_button.setCursor(Qt.CursorShape.PointingHandCursor)
-        label = PlainLabel(tr("How many"), self._seed_row)
+        label = PlainLabel(tr("Count"), self._seed_row)
         label.setBuddy(self.seeds)
         row = QHBoxLayout(self._seed_row)
         row.setContentsMargins(0, 0, 0, 0)
@@ -142,21 +146,21 @@ class CompareSetup(QWidget):
             column.addWidget(part)
 
     def set_theme(self, theme: Theme) -> None:
-        """Other sizes."""
+        """Apply sizes."""
         self.sweep.set_theme(theme)
 
     def add_run(self, run: Run) -> None:
-        """Offer a run as it is."""
+        """Add a finished run to the offered runs."""
         if all(kept.id != run.id for kept in self._runs):
             self._runs = [*self._runs, run][-_MAX_RUNS:]
 
     def choose_runs(self, *runs: Run) -> None:
-        """Of the runs that are offered, compare these."""
+        """Select exactly these of the offered runs."""
         wanted = {run.id for run in runs}
         self.chips.set_wanted({run.id: run.id in wanted for run in self._runs})
 
     def offer(self, kind: str, base: Run) -> None:
-        """Let the reader choose how `base` is to be compared."""
+        """Show the choices for comparing `base` by `kind`."""
         self._kind, self._base = kind, base.request
         info = self.info if self.info is not None and self.info.name == base.request.model else None
         self.unsupported_reason = comparison_unsupported_reason(kind, base.request)
@@ -173,7 +177,7 @@ class CompareSetup(QWidget):
 
     @property
     def chosen(self) -> Sequence[ComparisonCandidate]:
-        """What is to be compared, in order."""
+        """The candidates to compare, in order."""
         if self.unsupported_reason:
             return []
         if self._kind == SEEDS:
@@ -185,16 +189,16 @@ class CompareSetup(QWidget):
 
     @property
     def count(self) -> int:
-        """How many runs are to be compared."""
+        """The number of candidates to compare."""
         return len(self.chosen)
 
     @property
     def unavailable(self) -> list[ComparisonCandidate]:
-        """What cannot be."""
+        """Candidates that cannot be compared."""
         return [] if self._kind in (SEEDS, SWEEP) else self.chips.unavailable
 
     def comparison(self) -> Comparison:
-        """A comparison of what is chosen."""
+        """Create a comparison of the chosen candidates."""
         return start_comparison(self.chosen, self.sweep.sweep if self._kind == SWEEP else None)
 
     @Slot()
@@ -207,5 +211,5 @@ class CompareSetup(QWidget):
 
 
 def _reasons_text(refused: Sequence[ComparisonCandidate]) -> str:
-    """A line for each that cannot be compared."""
+    """Return one line for each candidate that cannot be compared."""
     return "\n".join(f"{candidate.title}: {candidate.reason}" for candidate in refused)

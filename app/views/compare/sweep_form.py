@@ -1,4 +1,4 @@
-"""What to sweep: the setting, its values (typed, or from one end to the other in steps), the seeds of each."""
+"""The sweep form: the setting, its values (typed, or spread over a range), and the number of seeds per value."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from core.strategies import Parameter
 from resources.language import tr, trc
 
 _DEFAULT_SETTING = "temperature"
-"""Swept unless the reader chooses otherwise, where the strategy has it."""
+"""Setting that is swept by default, if the strategy has it."""
 _STEPS, _SEEDS, _MAX_STEPS, _MAX_SEEDS = 5, 3, 50, 50
 _ENDS_WIDTH, _LIST_WIDTH = 64, 110
-"""Pixels at 100 %."""
+"""Return the height of a plot in pixels at 100 %."""
 
 
 class SweepForm(QWidget):
-    """`changed()`: `sweep` is another one. The list of values is what counts; the range writes it."""
+    """`changed()`: `sweep` has changed. The list of values counts; the range fields write into it."""
 
     changed = Signal()
 
@@ -53,12 +53,12 @@ class SweepForm(QWidget):
     def _set_names(self) -> None:
         for part, name, accessible_name in (
             (self.parameter, "sweepParameter", tr("Setting to sweep")), (self.low, "sweepLow", tr("First value")),
-            (self.high, "sweepHigh", tr("Last value")), (self.steps, "sweepSteps", tr("How many values")),
-            (self.list, "sweepValues", tr("Values")), (self.seeds, "sweepSeeds", tr("Seeds for each value")),
+            (self.high, "sweepHigh", tr("Last value")), (self.steps, "sweepSteps", tr("Number of values")),
+            (self.list, "sweepValues", tr("Values")), (self.seeds, "sweepSeeds", tr("Seeds per value")),
         ):  # fmt: skip
             part.setObjectName(name)
             part.setAccessibleName(accessible_name)
-        self.list.setToolTip(tr("The values that are run, with commas or spaces between them"))
+        self.list.setToolTip(tr("The values to run, separated by commas or spaces"))
         for spin in (self.steps, self.seeds):
             spin.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.steps.setSuffix(tr(" steps"))
@@ -86,18 +86,18 @@ class SweepForm(QWidget):
         column.addWidget(self.problem)
 
     def set_theme(self, theme: Theme) -> None:
-        """Other sizes."""
+        """Apply sizes."""
         for edit in (self.low, self.high):
             edit.setFixedWidth(theme.px(_ENDS_WIDTH))
         self.list.setMinimumWidth(theme.px(_LIST_WIDTH))
 
     @property
     def sweep(self) -> Sweep | None:
-        """What is to be swept; None while something is wrong, which `problem` says."""
+        """The sweep, or None while the input is invalid (see `problem`)."""
         return self._sweep
 
     def set_run(self, base: RunRequest) -> None:
-        """Sweep this run; the setting and its values stay where its strategy has it too."""
+        """Sweep this run; keep the setting and its values if the strategy is the same."""
         before, self._base = self._base, base
         parameters = sweeps.sweepable_parameters(base)
         if before is None or before.strategy != base.strategy:
@@ -120,7 +120,7 @@ class SweepForm(QWidget):
 
     @Slot()
     def _on_parameter(self) -> None:
-        """Another setting: the range that its slider has, or every value where it has no range."""
+        """Fill in the slider's range of the chosen setting, or all its values if it has no range."""
         parameter, base = self._chosen, self._base
         if parameter is None or base is None:
             return
@@ -139,14 +139,14 @@ class SweepForm(QWidget):
 
     @Slot()
     def _on_range(self) -> None:
-        """Write the values from one end to the other into the list."""
+        """Write evenly spaced values of the range into the list."""
         parameter = self._chosen
         if parameter is None or not self.low.isEnabled():
             return
         try:
             low, high = (setting_values.parse(parameter, edit.text()) for edit in (self.low, self.high))
             if low is None or high is None:
-                raise InvalidValueError(tr("A range takes a number at either end."))
+                raise InvalidValueError(tr("Enter a number at both ends of the range."))
             values = sweeps.make_range(parameter, low, high, self.steps.value())
         except InvalidValueError as problem:
             self._set_problem(str(problem))
@@ -158,7 +158,7 @@ class SweepForm(QWidget):
 
     @Slot()
     def _parse_values(self) -> None:
-        """The sweep as everything stands."""
+        """Parse the fields into a sweep."""
         parameter, base = self._chosen, self._base
         if parameter is None or base is None:
             return
@@ -182,7 +182,7 @@ class SweepForm(QWidget):
 
 
 def _labelled(words: str, part: QWidget, parent: QWidget) -> QWidget:
-    """A field with its word before it; the two stay together."""
+    """Return a field with its label in front, kept together."""
     pair = QWidget(parent)
     row = QHBoxLayout(pair)
     row.setContentsMargins(0, 0, 0, 0)

@@ -1,4 +1,4 @@
-"""The compare view: a set of runs side by side, by cache, strategy, seed, model, a swept setting, or as they are."""
+"""The compare view: runs side by side, by cache, strategy, seed, model, swept setting, or existing runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from resources.language import join_sentences, mark, tr
 
 
 class CompareHead(QObject):
-    """`top` holds choice and button; `setup` and `comparing` say what the button is for."""
+    """`top` contains the choice and the button; `setup` and `comparing` determine what the button does."""
 
     def __init__(self, page: QWidget, comparing: ComparisonStore) -> None:
         super().__init__(page)
@@ -58,11 +58,11 @@ class CompareHead(QObject):
         self.setup.changed.connect(self._update_button)
 
     def set_wide(self, is_wide: bool) -> None:
-        """The button below the choice where it gets narrow."""
+        """Put the button below the choice in a narrow view."""
         self.top.setDirection(QBoxLayout.Direction.LeftToRight if is_wide else QBoxLayout.Direction.TopToBottom)
 
     def show_state(self, base: Run | None) -> None:
-        """Say what is chosen, and what the button does now for a comparison of `base`."""
+        """Update the description and the button for a comparison of `base`."""
         self._base = base
         self.description.setText(kind_description(self.kind.value, base))
         self._update_button()
@@ -88,7 +88,7 @@ def _as_sentence(words: str) -> str:
 
 
 class FirstComparisonStarter(QObject):
-    """Once the run that `offer` has begun is there, chooses the strategies and presses the button."""
+    """When the run started by `offer` has ended, choose the strategies and press the button."""
 
     def __init__(self, offer: FillButton, head: CompareHead) -> None:
         super().__init__(head)
@@ -102,7 +102,7 @@ class FirstComparisonStarter(QObject):
         self._is_waiting = True
 
     def on_run_ended(self, run: Run) -> None:
-        """A run has ended; it may be the one that is waited for."""
+        """Start the comparison if the run that ended is the expected one."""
         if self._is_waiting:
             self._is_waiting, self._run = False, run
             QTimer.singleShot(0, self, self._begin)
@@ -117,13 +117,13 @@ class FirstComparisonStarter(QObject):
 
 
 class ProgressRow(QWidget):
-    """A bar with its words below it."""
+    """A progress bar with a text below."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.bar, self.words = QProgressBar(self, textVisible=False), PlainLabel(self)
         self.bar.setObjectName("compareProgress")
-        self.bar.setAccessibleName(tr("Runs that are done"))
+        self.bar.setAccessibleName(tr("Completed runs"))
         self.words.setProperty("role", "muted")
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
@@ -131,28 +131,26 @@ class ProgressRow(QWidget):
             self._column.addWidget(part)
 
     def set_theme(self, theme: Theme) -> None:
-        """Other sizes."""
+        """Apply sizes."""
         self._column.setSpacing(theme.px(4))
 
     def show_progress(self, progress: MeasurementProgress) -> None:
-        """So far it has come."""
+        """Show the progress."""
         self.bar.setMaximum(max(1, progress.total))
         self.bar.setValue(progress.done)
         self.words.setText(progress_text(progress))
 
 
 _SPACING = 12
-"""Pixels at 100 % between the parts."""
+"""Spacing of the parts in pixels at 100 %."""
 _WIDE_FROM = 480
-"""Pixels at 100 % of width from which the button stands beside the choice."""
+"""Minimum width, in pixels at 100 %, for the button beside the choice."""
 _TITLE = mark("The same request, side by side")
-_HINT = mark(
-    "Run something first. Then it can be run again on other caches, with other strategies, seeds, models, settings."
-)
+_HINT = mark("Run something first. Then repeat it with other caches, strategies, seeds, models or settings.")
 
 
 class CompareView(ScrolledView):
-    """Choice, table, texts and charts of a comparison; what is compared runs beside the shown run."""
+    """Choice, table, texts and charts of a comparison; its runs are executed without replacing the shown run."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("compareView", tr(_TITLE), tr(_HINT), tr("Run it, then compare strategies"), parent)
@@ -177,7 +175,7 @@ class CompareView(ScrolledView):
         self.set_theme(self._theme)
         self._offer()
 
-    # What the shell calls
+    # Called by the shell
 
     @property
     def is_empty(self) -> bool:
@@ -186,16 +184,16 @@ class CompareView(ScrolledView):
 
     @property
     def comparison(self) -> Comparison:
-        """The one that is seen."""
+        """The comparison of the chosen kind."""
         return self.comparing.comparisons[self.kind.value]
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """The button below the choice where it gets narrow."""
+        """Move the button below the choice in a narrow view."""
         super().resizeEvent(event)
         self.head.set_wide(self.width() >= self._theme.px(_WIDE_FROM))
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes at once."""
+        """Apply colours and sizes at once."""
         self._set_spacing(theme, _SPACING)
         self.head.set_wide(self.width() >= theme.px(_WIDE_FROM))
         for part in (self.setup, self.progress):
@@ -204,8 +202,9 @@ class CompareView(ScrolledView):
         self._draw()
 
     def show_run(self, run: Run | None) -> None:
-        """Compare what this run asked for; results of another request stay until the next comparison. A run that is
-        one of the results is only marked."""
+        """Use this run as the base of the next comparison; earlier results stay until then. A run that is one of the
+        results is only highlighted.
+        """
         self._shown = run
         if self.comparing.contains(run):
             self._draw()
@@ -216,7 +215,7 @@ class CompareView(ScrolledView):
         self._deferred_offer.schedule()
 
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
-        """A comparison can begin once the shown run has ended."""
+        """Allow a comparison once the shown run has ended."""
         if run is not self._shown:
             self.show_run(run)
         elif run.outcome is not None:
@@ -225,51 +224,51 @@ class CompareView(ScrolledView):
 
     @property
     def shows_side_runs(self) -> bool:
-        """Whether what is measured now becomes a row here, its failure too."""
+        """Whether measured runs, including failed ones, are added to this view."""
         return self.comparing.active is not None
 
     def model_ready(self, info: ModelInfo) -> None:
-        """A model is loaded: it may refuse some."""
+        """Update the candidates for the loaded model."""
         self.setup.info = info
         self._offer()
 
     def models_changed(self, entries: Sequence[ModelEntry]) -> None:
-        """These can be compared."""
+        """Update the models that can be compared."""
         self.setup.entries = entries
         self._offer()
 
     def side_runs_changed(self, on: bool) -> None:
-        """Measuring begins or ends, for this view or for another."""
+        """Update the state when measuring starts or ends, in this view or another."""
         self.comparing.set_measuring(on)
         self._draw()
 
     def side_runs_progressed(self, progress: MeasurementProgress) -> None:
-        """How far it has come."""
+        """Show the progress."""
         self.progress.show_progress(progress)
 
     def side_run_finished(self, run: Run) -> None:
-        """A run beside the shown one has ended; it may be one of these."""
+        """Add a measured run if it belongs to the comparison."""
         if self.comparing.add_result(run):
             self._draw()
 
     def saved_view_state(self) -> object:
-        """What has been compared, with whom, and which comparison is seen."""
+        """Return the comparisons, the base run and the chosen kind."""
         return self.comparing.comparisons, self._base, self.kind.value
 
     def restore_view_state(self, state: Any) -> None:
-        """Results that took their time are not to be made again."""
+        """Restore the comparisons, so that slow results are not lost."""
         if state is not None:
             self.comparing.comparisons, self._base, kind = state
             self.kind.set_value(kind)
             self._deferred_offer.schedule()
 
     def export_table(self) -> Table:
-        """The comparison's exact figures."""
+        """Return the comparison's exact metrics as a table."""
         rows = comparison_rows(self.comparison, self.setup.unavailable)
         return rows if len(rows) > 1 else ()
 
     def compare_with(self, run: Run) -> None:
-        """Hold a run that is kept elsewhere beside the shown one; while another comparison goes on, only offer it."""
+        """Compare a stored run with the shown one; while another comparison is running, only offer it."""
         base = self._base = self._base or run
         for each in (base, run):
             self.setup.add_run(each)
@@ -279,11 +278,11 @@ class CompareView(ScrolledView):
         if not self.shows_side_runs:
             self.compare_or_stop()
 
-    # What the reader does
+    # User actions
 
     @Slot()
     def compare_or_stop(self) -> None:
-        """Run everything that is chosen, one after another; while that goes on, stop it and keep what is done."""
+        """Run all chosen candidates one after another, or stop the running comparison and keep its results."""
         if self.shows_side_runs:
             self.signals.stopRequested.emit()
             return

@@ -1,1 +1,1 @@
-"""The inspector: whatever is selected, explained."""
+"""The inspector: explains the selected token or node."""

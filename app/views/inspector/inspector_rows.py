@@ -1,4 +1,4 @@
-"""What the inspector's bars, tables and funnel show of one token. No Qt in here."""
+"""Contents of the inspector's bars, tables and funnel for one token. No Qt in here."""
 
 from __future__ import annotations
 
@@ -19,38 +19,40 @@ if TYPE_CHECKING:
     from core.events import Alternative, LayerChoice, Method, Stage, TokenChosen, TokenCompared
 
 SAME_TOLERANCE = 5e-4
-"""Probabilities closer than this are the same to the eye."""
+"""Probabilities closer than this look the same."""
 SMALL_PROBABILITY = 0.25
-"""Where even the likeliest candidate has less, faint strokes show the candidates on a scale of their own."""
-_HINT = mark("\nThe bar is of 100 %; the faint stroke is of the likeliest here")
+"""If even the likeliest candidate is below this, faint strokes show the candidates on their own scale."""
+_HINT = mark("\nThe bar is relative to 100 %, the faint stroke to the likeliest token here")
 
 
 def is_processed(token: TokenChosen) -> bool:
-    """Whether the settings changed any probability that is shown."""
+    """Return whether the settings changed any shown probability."""
     pairs = [(token.raw_probability, token.probability)]
     pairs += [(a.raw_probability, a.probability) for a in token.alternatives]
     return any(abs(raw - final) > SAME_TOLERANCE for raw, final in pairs)
 
 
 def is_contrastive(token: TokenChosen) -> bool:
-    """Whether candidates carry contrastive search's scores."""
+    """Return whether the candidates have contrastive search scores."""
     return any(a.score is not None for a in token.alternatives)
 
 
 def token_facts(token: TokenChosen, vocabulary: int) -> str:
-    """Two lines of figures on a token, at the depth of now; `a → b` where the settings changed it."""
+    """Return two lines of figures on a token, at the current level of detail; `a → b` where the settings changed a
+    value.
+    """
     if is_remote_token(token):
         return _remote_facts(token)
     return depth.pick(_plain_facts, _standard_facts, _exact_facts)(token, vocabulary)
 
 
 def _remote_facts(token: TokenChosen) -> str:
-    """`id 412 · rank 3`, and below it `31 % · surprise 1.7 bits`, as far as the engine tells."""
+    """Return `id 412 · rank 3`, and below it `31 % · surprise 1.7 bits`, as far as the engine reports them."""
     place = [tr("id {id}").format(id=f"{token.id:,}")] if token.id >= 0 else []
     place += [tr("rank {rank}").format(rank=words.rank(token.rank))] if token.rank else []
     if math.isnan(token.raw_probability):
         known = "" if math.isnan(token.probability) else words.percent(token.probability)
-        return "\n".join((" · ".join(place), known or tr("its probability is not told"))).strip()
+        return "\n".join((" · ".join(place), known or tr("probability not reported"))).strip()
     surprise = format_bits(surprise_bits(token.raw_log_probability))
     probability = words.percent(token.raw_probability)
     return "\n".join(
@@ -59,15 +61,17 @@ def _remote_facts(token: TokenChosen) -> str:
 
 
 def _plain_facts(token: TokenChosen, vocabulary: int) -> str:
-    """`number 3 on its list of 2,048`, and below it `about 3 in 10`."""
-    template = tr("number {rank} on its list of {vocabulary:,}") if vocabulary else tr("number {rank} on its list")
+    """Return `number 3 on its list of 2,048`, and below it `about 3 in 10`."""
+    template = (
+        tr("number {rank} of its {vocabulary:,} candidates") if vocabulary else tr("number {rank} of its candidates")
+    )
     rank = _format_change(f"{token.rank:,}", f"{token.final_rank or token.rank:,}")
     chance = _format_change(share_told(token.raw_probability), share_told(token.probability))
     return "\n".join((template.format(rank=rank, vocabulary=vocabulary), chance))
 
 
 def _exact_facts(token: TokenChosen, vocabulary: int) -> str:
-    """`id 412 · rank 3 → 2 of 2,048`, and below it `p 0.3142 → 0.4 · ln p −1.158 → −0.916`."""
+    """Return `id 412 · rank 3 → 2 of 2,048`, and below it `p 0.3142 → 0.4 · ln p −1.158 → −0.916`."""
     template = tr("id {id:,} · rank {rank} of {vocabulary:,}") if vocabulary else tr("id {id:,} · rank {rank}")
     rank = _format_change(f"{token.rank:,}", f"{token.final_rank or token.rank:,}")
     chance = _format_change(share_told(token.raw_probability), share_told(token.probability))
@@ -77,7 +81,7 @@ def _exact_facts(token: TokenChosen, vocabulary: int) -> str:
 
 
 def _standard_facts(token: TokenChosen, vocabulary: int) -> str:
-    """`id 412 · rank 3 of 2,048`, and below it `31 % · surprise 1.7 bits`."""
+    """Return `id 412 · rank 3 of 2,048`, and below it `31 % · surprise 1.7 bits`."""
     chance = _format_change(words.percent(token.raw_probability), words.percent(token.probability))
     rank = _format_change(f"{token.rank:,}", f"{token.final_rank or token.rank:,}")
     template = tr("id {id:,} · rank {rank} of {vocabulary:,}") if vocabulary else tr("id {id:,} · rank {rank}")
@@ -91,7 +95,7 @@ def _format_change(before: str, after: str) -> str:
 
 
 def with_bold_figures(sentence: str) -> str:
-    """The sentence as rich text with its figures (31 %, 14 of 2,048) bold."""
+    """Return the sentence as rich text with its figures (31 %, 14 of 2,048) in bold."""
     text, position = "", 0
     for start, stop in sentence.figures if isinstance(sentence, Sentence) else ():
         figure = html.escape(sentence[start:stop], quote=False).replace(" ", "&nbsp;")
@@ -100,12 +104,12 @@ def with_bold_figures(sentence: str) -> str:
 
 
 def alternative_columns(token: TokenChosen) -> tuple[str, ...]:
-    """Names of the columns of figures."""
+    """Return the titles of the figure columns."""
     return (tr("before"), tr("after")) if is_processed(token) else ()
 
 
 def alternative_rows(token: TokenChosen) -> list[BarRow]:
-    """The likeliest candidates; above what the model gave them, below what the settings made of it."""
+    """Return a row per candidate: the upper bar is the model's probability, the lower one that after the settings."""
     both = is_processed(token)
     longest = max((max(_bar_lengths(a, both)) for a in token.alternatives), default=0.0)
     hint = 1 / longest if 0 < longest < SMALL_PROBABILITY else 0.0
@@ -113,15 +117,17 @@ def alternative_rows(token: TokenChosen) -> list[BarRow]:
 
 
 def _bar_lengths(item: Alternative, both: bool) -> tuple[float, ...]:
-    """What its bars stand for."""
-    if math.isnan(item.probability) or math.isnan(item.raw_probability):  # an engine tells one of the two, or none
+    """Return the probabilities shown as bars."""
+    if math.isnan(item.probability) or math.isnan(
+        item.raw_probability
+    ):  # an engine may report only one of the two, or none
         known = item.raw_probability if math.isnan(item.probability) else item.probability
         return (0.0 if math.isnan(known) else known,)
     return (item.raw_probability, item.probability) if both else (item.probability,)
 
 
 def _alternative_row(item: Alternative, token: TokenChosen, both: bool, hint: float) -> BarRow:
-    """`hint`: how many times longer the faint strokes are than the bars; 0 for none."""
+    """Return a candidate's row. `hint`: how many times longer the faint strokes are than the bars; 0 for none."""
     cut = item.probability == 0.0
     shares = _bar_lengths(item, both)
     final = tr("cut") if cut else words.brief_percent(item.probability)
@@ -145,7 +151,7 @@ def _figures(item: Alternative, final: str, both: bool) -> tuple[str, ...]:
 
 
 def _chosen_word(method: Method) -> str:
-    """What became of the token of a step."""
+    """Return the word for how the step's token was obtained."""
     if method in _SAMPLING_METHODS:
         return tr("drawn")
     return tr("given") if method == "scored" else tr("chosen")
@@ -156,28 +162,28 @@ _SAMPLING_METHODS: frozenset[Method] = frozenset({"sampled", "dola_sampled"})
 
 def _alternative_tip(item: Alternative, status: str) -> str:
     place = tr("id {id:,} · rank {rank:,}").format(id=item.id, rank=item.rank)
-    if item.id < 0 or not item.rank:  # the engine does not tell it
+    if item.id < 0 or not item.rank:  # the engine does not report it
         place = tr("rank {rank}").format(rank=words.rank(item.rank)) if item.rank else ""
-    model = tr("{share} by the model alone (log-probability {log_probability})").format(
+    model = tr("{share} from the model alone (log-probability {log_probability})").format(
         share=words.percent(item.raw_probability), log_probability=words.decimal(item.raw_log_probability)
     )
     after = tr("{share} after the settings").format(share=words.percent(item.probability))
     if math.isnan(item.probability):
-        after = tr("what the settings made of that is not told")
+        after = tr("probability after the settings not reported")
     head = " · ".join(part for part in (token_text(item.text, item.special), place, status) if part)
     return "\n".join((head, model, after if item.probability else tr("cut by the settings")))
 
 
 def comparison_facts(second: TokenCompared) -> str:
-    """`0.4 % · rank 212 · 11.8 bits apart`: what the second model holds of the token."""
+    """Return `0.4 % · rank 212 · 11.8 bits apart`: the comparison model's figures for the token."""
     share = words.percent(second.probability)
-    return tr("{share} · rank {rank:,} · the two are {divergence} bits apart here").format(
+    return tr("{share} · rank {rank:,} · divergence between the models: {divergence} bits").format(
         share=share, rank=second.rank, divergence=words.decimal(second.divergence)
     )
 
 
 def comparison_rows(second: TokenCompared) -> list[BarRow]:
-    """The second model's own likeliest tokens."""
+    """Return the comparison model's own likeliest tokens."""
     return [
         BarRow(
             label=token_text(item.text, item.special),
@@ -194,7 +200,7 @@ CONTRASTIVE_HEAD = (mark("confidence"), mark("penalty"), mark("score"))
 
 
 def contrastive_rows(token: TokenChosen) -> list[BarRow]:
-    """Candidates by score: how sure the model is of each, how much it resembles the text so far."""
+    """Return candidates by score: the model's confidence, and the similarity to the text so far."""
     scored = [a for a in token.alternatives if a.score is not None]
     scored.sort(key=lambda a: -(a.score or 0.0))
     return [_contrastive_row(a, token.id) for a in scored]
@@ -217,9 +223,8 @@ def _contrastive_tip(item: Alternative, is_chosen: bool) -> str:
     identity = tr("id {id:,}").format(id=item.id)
     head = f"{token_text(item.text, item.special)} · {identity}"
     figures = tr(
-        "confidence {confidence:.3f}\n"
-        "degeneration penalty {penalty:.3f}: largest resemblance to any earlier token\n"
-        "score {score}"
+        "confidence {confidence:.3f}\ndegeneration penalty {penalty:.3f}: greatest similarity to any "
+        "earlier token\nscore {score}"
     ).format(
         confidence=item.probability,
         penalty=item.degeneration_penalty or 0.0,
@@ -229,7 +234,7 @@ def _contrastive_tip(item: Alternative, is_chosen: bool) -> str:
 
 
 def layer_rows(choice: LayerChoice) -> list[BarRow]:
-    """DoLa's candidate layers by how far each is from the last."""
+    """Return DoLa's candidate layers with their divergence from the last layer."""
     largest = max((divergence for _, divergence in choice.divergences), default=0.0) or 1.0
     return [
         BarRow(
@@ -246,15 +251,16 @@ def layer_rows(choice: LayerChoice) -> list[BarRow]:
 def _layer_tip(is_chosen: bool) -> str:
     if is_chosen:
         return tr(
-            "Jensen–Shannon divergence of layer {layer} from the last one: {divergence:.5f} "
-            "(the largest, so it was contrasted)"
+            "Jensen–Shannon divergence of layer {layer} from the last one: {divergence:.5f} (the "
+            "largest, so this layer was contrasted)"
         )
     return tr("Jensen–Shannon divergence of layer {layer} from the last one: {divergence:.5f}")
 
 
 def funnel_stages(token: TokenChosen, before: TokenChosen | None = None) -> list[FunnelStage]:
-    """The stages of the funnel, and the one token that came out. `before`: the same step as it was, where `token` is
-    what it would be."""
+    """Return the stages of the funnel and the resulting token. `before`: the original step, if `token` is a what-if
+    result.
+    """
     can_move = strategies.movable()
     was = {stage.name: stage.survivors for stage in before.funnel} if before is not None else {}
     stages = [
@@ -277,7 +283,7 @@ def funnel_stages(token: TokenChosen, before: TokenChosen | None = None) -> list
 
 
 def _top_removed(stage: Stage) -> float:
-    """Share of what came in that was cut from the top."""
+    """Return the fraction of the incoming probability mass that was cut from the top."""
     cut = stage.detail.top_cut if stage.detail is not None else None
     return 1 - stage.mass if cut is not None and cut.removed else 0.0
 
@@ -289,46 +295,46 @@ def _chosen_tip(method: Method) -> str:
 
 
 def _stage_tip(stage: Stage, before: Stage | None) -> str:
-    """What it cut, and what more it tells of the step."""
+    """Return what the stage cut, and the details that it reports."""
     return "\n".join(filter(None, (explain_cut(stage, before), explain_stage(stage))))
 
 
 def step_figures(token: TokenChosen) -> list[tuple[str, str]]:
-    """Facts about the step, each with its name, at the depth of now."""
+    """Return named figures of the step, at the current level of detail."""
     doubt = (
         _unknown_uncertainty
         if is_remote_token(token)
         else depth.pick(_plain_uncertainty, _standard_uncertainty, _exact_uncertainty)
     )
     rows = doubt(token) + _stage_figures(token)
-    if token.seconds:  # a still picture tells no times
+    if token.seconds:  # reproducible pictures show no times
         rows.append((tr("Time"), tr("{seconds:,.1f} ms").format(seconds=token.seconds * 1000)))
     return rows
 
 
 def _stage_figures(token: TokenChosen) -> list[tuple[str, str]]:
-    """Figures that are those of this step alone: its temperature, how far it was from the surprise asked for."""
+    """Return figures of this step's stages: its temperature, and its surprise relative to the target."""
     rows, digits = [], depth.pick(1, 2, 4)
     for detail in token.details:
         if detail.heat is not None:
-            name = depth.pick(tr("Heat"), tr("Temperature"), tr("Temperature T"))
+            name = depth.pick(tr("Temperature"), tr("Temperature"), tr("Temperature T"))
             rows.append((name, words.decimal(detail.heat.temperature, digits)))
         if detail.aim is not None and depth.current_depth() != depth.PLAIN:
-            template = tr("{surprise} bits, {target:g} asked for")
+            template = tr("{surprise} bits, target {target:g}")
             surprise = words.decimal(detail.aim.surprise, digits)
             rows.append((tr("Surprise"), template.format(surprise=surprise, target=detail.aim.target)))
     return rows
 
 
 def _unknown_uncertainty(token: TokenChosen) -> list[tuple[str, str]]:
-    """It takes the whole distribution."""
-    return [(tr("Entropy"), tr("not told by the engine"))]
+    """Report that the entropy is unknown: it needs the complete distribution."""
+    return [(tr("Entropy"), tr("not reported by the engine"))]
 
 
 def _plain_uncertainty(token: TokenChosen) -> list[tuple[str, str]]:
     choices = math.exp(token.entropy)
-    words = tr("as if among {choices:,} equal choices") if choices >= 1.5 else tr("hardly any")
-    return [(tr("Doubt"), words.format(choices=round(choices)))]
+    words = tr("like {choices:,} equally likely choices") if choices >= 1.5 else tr("almost none")
+    return [(tr("Uncertainty"), words.format(choices=round(choices)))]
 
 
 def _exact_uncertainty(token: TokenChosen) -> list[tuple[str, str]]:
@@ -339,9 +345,9 @@ def _exact_uncertainty(token: TokenChosen) -> list[tuple[str, str]]:
 def _standard_uncertainty(token: TokenChosen) -> list[tuple[str, str]]:
     choices = math.exp(token.entropy)
     likeness = (
-        tr("{perplexity:,.1f}, as if among {choices:,} equal choices")
+        tr("{perplexity:,.1f}, like {choices:,} equally likely choices")
         if choices >= 1.5
-        else tr("{perplexity:,.1f}, hardly any doubt")
+        else tr("{perplexity:,.1f}, almost no uncertainty")
     )
     return [
         (tr("Entropy"), tr("{entropy:.2f} bits").format(entropy=token.entropy / math.log(2))),
@@ -350,7 +356,7 @@ def _standard_uncertainty(token: TokenChosen) -> list[tuple[str, str]]:
 
 
 def figures_table(rows: Sequence[tuple[str, str]]) -> str:
-    """Rows as a small rich-text table."""
+    """Return the rows as a small rich-text table."""
     cells = "".join(f"<tr><td style='padding-right:12px'>{html.escape(a)}</td><td>{html.escape(b)}</td></tr>"
                     for a, b in rows)  # fmt: skip
     return f"<table cellspacing='0' cellpadding='1'>{cells}</table>"

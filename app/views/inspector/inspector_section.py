@@ -1,4 +1,4 @@
-"""A heading with one part below it, and what stands in those of the inspector whose part are bars."""
+"""Sections of the inspector: a heading with one part below, and functions that fill the bar sections."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def page_margins(theme: Theme, scroll_bar_width: int) -> QMargins:
-    """Around a page; the right one is narrower by the pixels that a scroll bar has `scroll_bar_width`."""
+    """Return the margins of a page; the right one is reduced by the width `scroll_bar_width` by the scroll bar."""
     margin = theme.px(16)
     return QMargins(margin, theme.px(14), margin - min(margin, scroll_bar_width), margin)
 
@@ -31,7 +31,7 @@ class InspectorSection(QWidget):
     """A small heading, an optional remark, and one part below."""
 
     def __init__(self, title: str, part: QWidget, term: str, parent: QWidget | None = None) -> None:
-        """`term`: what of the glossary explains it."""
+        """Create the section; `term` is the glossary entry that explains it."""
         super().__init__(parent)
         self._title, self._remark = PlainLabel(_capitals(title), self), PlainLabel("", self)
         self._title.setProperty("role", "heading")
@@ -46,36 +46,36 @@ class InspectorSection(QWidget):
             self._column.addWidget(widget)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take the theme's spacing; the part is its owner's."""
+        """Apply the theme's spacing; the owner themes the part."""
         self._column.setSpacing(theme.px(7))
 
     def activate_layout(self) -> None:
-        """Give its parts their places at once."""
+        """Activate the layout at once."""
         self._column.activate()
 
     def set_title(self, title: str, remark: str = "") -> None:
-        """Change the heading, and say something below it."""
+        """Set the heading and the remark below it."""
         self._title.setText(_capitals(title))
         self._remark.setText(remark)
         self._remark.setVisible(bool(remark))
 
 
 def _capitals(title: str) -> str:
-    """In capital letters, but for Greek ones: σ and τ are symbols."""
+    """Return the title in capitals, except Greek letters: σ and τ are symbols."""
     return "".join(letter.upper() if letter.isascii() else letter for letter in title)
 
 
 def show_alternatives(section: InspectorSection, bars: BarList, token: TokenChosen) -> None:
-    """What else could have been chosen, and what else was looked at."""
+    """Show the alternatives or candidates of a token."""
     section.show()
     bars.setVisible(bool(token.alternatives))
     section.term = "row.alternatives"
     if not token.alternatives and is_remote_token(token):
-        section.set_title(tr("Alternatives"), tr("The engine tells none."))
+        section.set_title(tr("Alternatives"), tr("Not reported by the engine."))
     elif not token.alternatives:
-        section.set_title(tr("Alternatives"), tr("Not recorded: this run kept no alternatives (top n was 0)."))
+        section.set_title(tr("Alternatives"), tr("Not recorded: this run stored no alternatives (top n was 0)."))
     elif inspector_rows.is_contrastive(token):
-        remark = tr("Score: how sure the model is, less the likeness to the text so far.")
+        remark = tr("Score: the model's confidence minus the similarity to the text so far.")
         section.set_title(tr("Candidates"), remark)
         section.term = "row.candidates contrastive"
         bars.set_rows(inspector_rows.contrastive_rows(token), tuple(map(tr, inspector_rows.CONTRASTIVE_HEAD)), "−0.00")
@@ -87,7 +87,7 @@ def show_alternatives(section: InspectorSection, bars: BarList, token: TokenChos
 
 
 def show_comparison_model(section: InspectorSection, bars: BarList, run: Run | None, token: TokenChosen) -> None:
-    """What another model holds of a token that both have scored."""
+    """Show the comparison model's figures for a token that both models scored."""
     has_comparison = run is not None and token.step < len(run.comparisons)
     section.setVisible(has_comparison)
     if run is not None and run.started is not None and has_comparison:
@@ -97,9 +97,9 @@ def show_comparison_model(section: InspectorSection, bars: BarList, run: Run | N
 
 
 def show_layer_choice(section: InspectorSection, bars: BarList, token: TokenChosen) -> None:
-    """Which layer's guess the last one's was held against."""
+    """Show which layer the last one was contrasted with."""
     choice = token.layer_choice
     section.setVisible(choice is not None)
     if choice is not None:
-        section.set_title(tr("Layers"), tr("How far each layer's guess is from the last one's."))
+        section.set_title(tr("Layers"), tr("Divergence of each layer's prediction from the last layer's."))
         bars.set_rows(inspector_rows.layer_rows(choice), widest="0.0e-00")

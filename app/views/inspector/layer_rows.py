@@ -1,4 +1,4 @@
-"""What was found inside a step, as rows and sentences."""
+"""Rows and sentences about the inside of a step: layers, influences, attention."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from resources.depth import pick
 from resources.language import join_sentences, mark, tr, trn
 
 MAX_ROWS = 10
-"""Parts of the text that are listed: those that matter most."""
+"""Maximum number of text parts listed, by weight."""
 MIN_WEIGHT = 0.005
-"""Nats below which nothing is listed, where anything weighs more."""
+"""Minimum weight in nats of a listed part, unless all are below."""
 EMBEDDING_LABEL = mark("words")
-"""What stands for the number of a layer before the first one."""
+"""Label of layer 0, the embeddings."""
 
 
 _COMMON_TOKENS = (",", " the")
-"""Tokens that say little in an English text."""
+"""Tokens that carry little meaning in an English text."""
 
 
 def replacements() -> list[tuple[str | None, str]]:
-    """What may stand in the place of a part that is taken out: (`LayerQuery.instead`, its words)."""
+    """Return the options for replacing a removed part: (`LayerQuery.instead`, label)."""
     common = [(text, tr("Replaced by {word}").format(word=token_text(text))) for text in _COMMON_TOKENS]
-    return [(None, tr("Left out")), ("", tr("Replaced by a token for nothing")), *common]
+    return [(None, tr("Left out")), ("", tr("Replaced by a neutral token")), *common]
 
 
 def layer_rows(layers: Sequence[LayerView]) -> list[BarRow]:
-    """A row for each layer, the last one on top: its first choice, and how likely it finds that."""
+    """Return one row per layer, the last one on top: its first choice and that token's probability."""
     decided = deciding_layer(layers)
     return [_layer_row(view, decided) for view in reversed(layers)]
 
@@ -55,16 +55,16 @@ def _layer_row(view: LayerView, decided: int) -> BarRow:
 
 
 def layers_sentence(layers: Sequence[LayerView]) -> str:
-    """Where it was decided."""
+    """Return a sentence on the layer at which the choice was decided."""
     return pick(
-        tr("From layer {layer} of {last} on, the network would have written {word}."),
-        tr("Decided at layer {layer} of {last}: from there on every layer's first choice is {word}."),
-        tr("Decided at layer {layer} of {last}: from there on argmax head(norm(hₗ)) is {word} (a raw lens)."),
+        tr("From layer {layer} of {last} on, the network would have chosen {word}."),
+        tr("Decided at layer {layer} of {last}: from there on, the first choice of every layer is {word}."),
+        tr("Decided at layer {layer} of {last}: from there on argmax head(norm(hₗ)) is {word} (raw logit lens)."),
     ).format(layer=deciding_layer(layers), last=layers[-1].layer, word=words.quote(layers[-1].word, layers[-1].special))
 
 
 def weight_rows(weights: Sequence[PositionWeight], texts: Sequence[str]) -> list[BarRow]:
-    """The parts of the text that matter most, the largest first."""
+    """Return the most influential parts of the text, largest first."""
     significant = [one for one in weights if abs(one.weight) >= MIN_WEIGHT] or weights
     ranked = sorted(significant, key=lambda one: -abs(one.weight))[:MAX_ROWS]
     largest = abs(ranked[0].weight) if ranked else 0.0
@@ -86,7 +86,7 @@ def _weight_row(weight: PositionWeight, texts: Sequence[str], largest: float) ->
 
 
 def format_signed(value: float) -> str:
-    """`+1.23`, `−0.40`."""
+    """Format with a sign: `+1.23`, `−0.40`."""
     return f"{value:+.2f}".replace("-", "−")
 
 
@@ -98,9 +98,9 @@ def influence_sentence(
     other: str,
     progress: tuple[int, int],
 ) -> str:
-    """What matters most, and of how many parts so far where that is not all: `progress` is (looked at, in all)."""
+    """Name the most influential part and, while the analysis is running, its progress: `progress` is (examined, total)."""
     if not weights:
-        return tr("The text before is a single part: without it nothing would be left to read.")
+        return tr("The preceding text has only one part, so it cannot be removed.")
     top = max(weights, key=lambda one: abs(one.weight))
     part, is_for = words.quote("".join(texts[top.start : top.stop]).strip()), top.weight >= 0
     template = (
@@ -115,53 +115,53 @@ def influence_sentence(
         return sentence
     return join_sentences(
         sentence,
-        trn("{done:,} of {total:,} part was looked at.", "{done:,} of {total:,} parts were looked at.", total).format(
+        trn("{done:,} of {total:,} part examined.", "{done:,} of {total:,} parts examined.", total).format(
             done=done, total=total
         ),
     )
 
 
 def _contrast_template(is_for: bool) -> str:
-    """Why this and not that."""
+    """Return the template for contrasting the chosen token with another one."""
     if is_for:
         return pick(
-            tr("Most of all {part} speaks for {chosen} and against {other}."),
-            tr("Most of all {part} speaks for {chosen} and against {other}, by {nats} nats."),
-            tr("log p({chosen}) − log p({other}) hangs most on {part}: {nats} nats."),
+            tr("{part} most strongly supports {chosen} over {other}."),
+            tr("{part} most strongly supports {chosen} over {other}, by {nats} nats."),
+            tr("log p({chosen}) − log p({other}) depends most on {part}: {nats} nats."),
         )
     return pick(
-        tr("Most of all {part} speaks for {other} and against {chosen}."),
-        tr("Most of all {part} speaks for {other} and against {chosen}, by {nats} nats."),
-        tr("log p({chosen}) − log p({other}) hangs most on {part}: {nats} nats."),
+        tr("The largest influence is {part}, which supports {other} over {chosen}."),
+        tr("The largest influence is {part}, which supports {other} over {chosen}, by {nats} nats."),
+        tr("log p({chosen}) − log p({other}) depends most on {part}: {nats} nats."),
     )
 
 
 def _change_template(is_for: bool, is_replaced: bool) -> str:
-    """What a choice hangs on, by what becomes of it without."""
+    """Return the template for the effect of removing or replacing a part."""
     if is_replaced:
         return pick(
             tr("Each part of the text was replaced in turn: {part} matters most for {chosen}."),
             tr("With {part} replaced, log p of {chosen} changes most: it falls by {nats} nats.")
             if is_for
             else tr("With {part} replaced, log p of {chosen} changes most: it rises by {nats} nats."),
-            tr("log p({chosen} | all) − log p({chosen} | replaced) is largest in size for {part}: {nats} nats."),
+            tr("log p({chosen} | all) − log p({chosen} | replaced) has the largest magnitude for {part}: {nats} nats."),
         )
     return pick(
         tr("Each part of the text was left out in turn: {part} matters most for {chosen}."),
         tr("Without {part}, log p of {chosen} changes most: it falls by {nats} nats.")
         if is_for
         else tr("Without {part}, log p of {chosen} changes most: it rises by {nats} nats."),
-        tr("log p({chosen} | all) − log p({chosen} | without) is largest in size for {part}: {nats} nats."),
+        tr("log p({chosen} | all) − log p({chosen} | without) has the largest magnitude for {part}: {nats} nats."),
     )
 
 
 def attention_weights(attention: LayerAttention) -> tuple[PositionWeight, ...]:
-    """One layer's shares, place by place."""
+    """Return one layer's attention per position."""
     return tuple(PositionWeight(place, place + 1, share) for place, share in enumerate(attention.weights))
 
 
 def attention_rows(weights: Sequence[PositionWeight], texts: Sequence[str]) -> list[BarRow]:
-    """The places that were read most, the largest share first."""
+    """Return the positions with the most attention, largest first."""
     ranked = sorted(weights, key=lambda one: -one.weight)[:MAX_ROWS]
     largest = max((one.weight for one in ranked), default=0.0) or 1.0
     return [
@@ -169,7 +169,7 @@ def attention_rows(weights: Sequence[PositionWeight], texts: Sequence[str]) -> l
             label=token_text(texts[one.start]),
             lengths=(one.weight / largest,),
             figures=(words.brief_percent(one.weight),),
-            tip=tr("{share} of the attention of this step, place {place:,} of the text").format(
+            tip=tr("{share} of this step's attention, position {place:,} of the text").format(
                 share=words.percent(one.weight), place=one.start + 1
             ),
         )
@@ -178,9 +178,9 @@ def attention_rows(weights: Sequence[PositionWeight], texts: Sequence[str]) -> l
 
 
 def attention_sentence() -> str:
-    """What it is, and what it is not."""
+    """Explain what attention shows and what it does not."""
     return pick(
         tr("Where the network looked, not why it chose."),
-        tr("Where attention looked at this step, the mean of its heads: not why it chose."),
-        tr("Mean over heads of the attention weights of the last position; attention is not explanation."),
+        tr("Where attention looked at this step, averaged over heads: not why it chose."),
+        tr("Attention weights of the last position, averaged over heads; attention is not explanation."),
     )

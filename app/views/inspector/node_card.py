@@ -1,4 +1,4 @@
-"""A report on a tree's node as a card: what it is, why it lived or died, whom it competed with."""
+"""A report on a tree node as a card: what it is, why it was kept or dropped, and its competitors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from resources.language import join_sentences, tr
 
 
 class ReportTable(QWidget):
-    """Columns under each other's heads; the first one is words, which wrap, the others are figures."""
+    """A table whose first column is wrapped text; the other columns are figures."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -30,13 +30,13 @@ class ReportTable(QWidget):
         self._is_stacked = False
 
     def set_theme(self, theme: Theme) -> None:
-        """Other colours and sizes."""
+        """Apply colours and sizes."""
         self._theme = theme
         self._grid.setVerticalSpacing(theme.px(3))
         self.show_rows(*self._content)
 
     def show_rows(self, columns: tuple[str, ...], rows: tuple[ReportRow, ...]) -> None:
-        """Fill it; cells are used again."""
+        """Fill the table, reusing its cells."""
         self._content = (columns, rows)
         column_count = max(1, len(columns))
         texts = [(text, "muted", 400) for text in columns]
@@ -52,7 +52,7 @@ class ReportTable(QWidget):
         self._arrange()
 
     def _arrange(self) -> None:
-        """Every cell in its column; stacked, the words have a line of their own, and the figures the next."""
+        """Place the cells in columns; when stacked, the text has its own line and the figures the next."""
         column_count = max(1, len(self._content[0]))
         self._is_stacked = column_count > 1 and self._required_width(stacked=False) > self.width()
         self._grid.setHorizontalSpacing(self._gap(self._is_stacked))
@@ -69,7 +69,7 @@ class ReportTable(QWidget):
         self.updateGeometry()
 
     def _required_width(self, stacked: bool) -> int:
-        """That no figure is cut and no word broken."""
+        """Return the width needed to show all figures and words uncut."""
         column_count = max(1, len(self._content[0]))
         used = self._cells[: column_count * (1 + len(self._content[1]))]
         columns = [
@@ -84,22 +84,22 @@ class ReportTable(QWidget):
         )
 
     def _gap(self, stacked: bool) -> int:
-        """Pixels between two columns: fewer where room is scarce."""
+        """Return the pixels between two columns: fewer when stacked."""
         return self._theme.space(4 if stacked else 10)
 
     def minimumSizeHint(self) -> QSize:
-        """Words and figures may stand below each other."""
+        """Return the minimum size, with text and figures stacked."""
         return QSize(self._required_width(stacked=True), super().minimumSizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Another width, another order."""
+        """Stack or unstack the cells when the width changes."""
         super().resizeEvent(event)
         if self._is_stacked != (self._required_width(stacked=False) > self.width()):
             self._arrange()
 
     def _fill(self, label: QLabel, text: str, colour: str, weight: int, column: int) -> None:
         theme = self._theme
-        label.setWordWrap(column == 0)  # words make way for figures
+        label.setWordWrap(column == 0)  # text wraps, figures do not
         label.setText(text)
         side = Qt.AlignmentFlag.AlignRight if column else Qt.AlignmentFlag.AlignLeft
         label.setAlignment(side | Qt.AlignmentFlag.AlignVCenter)
@@ -110,7 +110,7 @@ class ReportTable(QWidget):
 
 
 class NodeCard(QFrame):
-    """Shows a `NodeReport`; made to stand in a narrow panel."""
+    """Show a `NodeReport` in a narrow panel."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -141,7 +141,7 @@ class NodeCard(QFrame):
         return label
 
     def set_theme(self, theme: Theme) -> None:
-        """Other colours and sizes."""
+        """Apply colours and sizes."""
         self._column.setSpacing(theme.px(5))
         self._column.setContentsMargins(theme.px(16), theme.px(14), theme.px(16), theme.px(14))
         self._card_layout.setContentsMargins(theme.px(13), theme.px(11), theme.px(13), theme.px(11))
@@ -152,7 +152,7 @@ class NodeCard(QFrame):
             block.refit()
 
     def show_report(self, report: NodeReport | None) -> None:
-        """Tell of another node; None empties the card."""
+        """Show the report of a node; None hides the card."""
         self.report = report
         self.setVisible(report is not None)
         if report is None:

@@ -1,4 +1,4 @@
-"""The inspector: of which token, or node of a tree, it speaks, and when; what it says of one is `TokenPage`."""
+"""The inspector: selects the token or tree node to explain, and when to update; `TokenPage` shows the explanation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class EmptyInspectorPage(QFrame):
-    """There is no token yet, and what can be done about it."""
+    """The page without a token: what is missing, and a button that runs the prompt."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -49,29 +49,27 @@ class EmptyInspectorPage(QFrame):
         self._column.addStretch(1)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         self._theme = theme
         self._column.setSpacing(theme.px(4))
         for block in (self.heading, self.title, self.facts):
             block.refit()
 
     def set_scroll_bar_width(self, width: int) -> None:
-        """Have the right margin narrower by so many pixels, which a scroll bar has taken."""
+        """Reduce the right margin by the pixels that the scroll bar takes."""
         self._column.setContentsMargins(page_margins(self._theme, width))
 
     def show_state(self, waiting: bool) -> None:
-        """None has come yet (`waiting`), or nothing was run."""
+        """Show that the first token is pending (`waiting`), or that nothing has been run."""
         self.heading.set_text(tr("INSPECTOR"))
         self.title.set_text(tr("Waiting for the first token") if waiting else tr("No token yet"))
-        self.facts.set_text(
-            "" if waiting else tr("Run something, then click a token: here you read why it was chosen.")
-        )
+        self.facts.set_text("" if waiting else tr("Run something, then click a token to see why it was chosen."))
         self.offer.update_state(not waiting)
         self._column.activate()
 
 
 class InspectorPages(ScrollArea):
-    """`tokenPageCreated(TokenPage)`: there is one now."""
+    """Scroll area with the pages. `tokenPageCreated(TokenPage)`: the token page has been created."""
 
     tokenPageCreated = Signal(object)
 
@@ -95,7 +93,7 @@ class InspectorPages(ScrollArea):
 
     @property
     def token(self) -> TokenPage:
-        """The page of a token."""
+        """The token page, created on first access."""
         if self._token is None:
             from app.views.inspector.token_page import TokenPage
 
@@ -109,16 +107,16 @@ class InspectorPages(ScrollArea):
 
     @Slot()
     def create_token_page(self) -> None:
-        """Make the page of a token while there is nothing else to do."""
+        """Create the token page while the program is idle."""
         assert self.token is not None
 
     @property
     def shows_node(self) -> bool:
-        """Whether a node's page is the one that is seen."""
+        """Whether the node page is visible."""
         return self._node is not None and self._node.report is not None
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         self._theme = theme
         for page in (self.empty, self._token, self._node):
             if page is not None:
@@ -126,7 +124,7 @@ class InspectorPages(ScrollArea):
         self._update_margins()
 
     def show_report(self, report: NodeReport | None) -> None:
-        """Speak of a node; None: no more."""
+        """Show the page of a node; None hides it."""
         if report is not None and self._node is None:
             from app.views.inspector.node_card import NodeCard
 
@@ -138,13 +136,13 @@ class InspectorPages(ScrollArea):
         self._update_visibility()
 
     def show_empty(self, waiting: bool) -> None:
-        """There is no token to speak of."""
+        """Show the page without a token."""
         self._is_empty = True
         self.empty.show_state(waiting)
         self._update_visibility()
 
     def show_token_page(self) -> TokenPage:
-        """There is one; its page."""
+        """Show the token page and return it."""
         self._is_empty = False
         page = self.token
         self._update_visibility()
@@ -157,7 +155,7 @@ class InspectorPages(ScrollArea):
 
     @Slot()
     def _update_margins(self) -> None:
-        """The scroll bar takes its room from the margin, so that nothing is wrapped anew when it comes and goes."""
+        """Subtract the scroll bar's width from the margin, so that text does not rewrap when the bar appears."""
         bar = self.verticalScrollBar()
         bar_width = bar.sizeHint().width() if bar.maximum() > bar.minimum() else 0
         for page in (self.empty, self._token):
@@ -166,26 +164,30 @@ class InspectorPages(ScrollArea):
 
 
 FOLLOW_INTERVAL_MS = 500
-"""While text streams the inspector follows the newest token twice a second at most: nobody reads figures sooner, and
-each time takes as long as several steps of a small model. A token that comes later than that is spoken of at once."""
+"""Minimum interval between updates while text is streaming, in ms: figures cannot be read faster, and an update takes
+as long as
+several steps of a small model. After a longer pause, the next token is shown at once.
+"""
 EMPTY_PAGE_DELAY_MS = 250
-"""A run that has begun to write by then follows the one before without an empty page in between."""
+"""Time in ms in which a new run may start writing before the empty page is shown."""
 
 MAX_MINIMUM_WIDTH = 360
-"""Pixels that large type may claim for the panel at least."""
+"""Upper limit in pixels of the panel's minimum width with large type."""
 
 
 class Inspector(View):
-    """Speaks of the selected token, else of the newest one. `internalsCreated(InsidePart)`: there is one now."""
+    """Explains the selected token, or the newest one. `internalsCreated(StepInternalsPanel)`: the panel of step
+    internals has been created.
+    """
 
     internalsCreated = Signal(object)
 
     stagesWanted = Signal(object)
-    """The stages are to act in this order, by name; None: in the default one."""
+    """Run the stages in this order, by name; None restores the default order."""
     backWanted = Signal()
-    """What is set is to be what the run had."""
+    """Restore the settings of the run."""
     targetMissing = Signal(str, str)
-    """Why what was asked for is not there; what that is called."""
+    """Report that the requested item does not exist: (reason, title)."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("inspector", parent)
@@ -197,7 +199,7 @@ class Inspector(View):
         self._timer = QTimer(self, singleShot=True)
         self._timer.timeout.connect(self._update_page)
         self._last_update = time.monotonic()
-        """When it has last spoken, or a run has begun."""
+        """Time of the last update, or of the start of the run."""
         self.area.tokenPageCreated.connect(self._connect_token_page)
         self.area.empty.offer.fillRequested.connect(lambda: self.signals.fillRequested.emit(AS_SET))
         self.setAccessibleName(tr("Inspector"))
@@ -210,12 +212,12 @@ class Inspector(View):
 
     @property
     def page(self) -> TokenPage:
-        """What it says of a token."""
+        """The token page, created on first access."""
         return self.area.token
 
     @Slot(object)
     def _connect_token_page(self, page: TokenPage) -> None:
-        """Hear what is wanted on the page of a token."""
+        """Connect the signals of the token page."""
         page.internalsCreated.connect(self.internalsCreated)
         page.backWanted.connect(self.backWanted)
         page.runWhatIfWanted.connect(self._on_run_what_if)
@@ -223,82 +225,82 @@ class Inspector(View):
         page.funnel.orderWanted.connect(self._on_order)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes at once."""
+        """Apply colours and sizes at once."""
         for whole in (self._ring, self.area):
             whole.set_theme(theme)
         self.setMinimumWidth(min(theme.px(284), MAX_MINIMUM_WIDTH))
 
     @Slot()
     def focus_branch_field(self) -> None:
-        """Have words typed in place of the token."""
+        """Focus the field for other text at this position."""
         self.page.branch.field.setFocus()
 
     def no_branch_reason(self) -> str:
-        """Why no other words can stand in the place of the token that is shown; empty where they can."""
+        """Return why the shown token cannot be replaced; empty if it can."""
         if self._shown_token is None or self.area.shows_node:
             return tr("Pick a token of a run first.")
         branch = self.page.branch
         return "" if branch.isEnabled() else branch.toolTip()
 
     def export_table(self) -> Table:
-        """The alternatives of the token it speaks of; those of a node are figures of the view that it was picked in."""
+        """Return the alternatives of the shown token; a node's figures belong to the view that shows its tree."""
         token = self._shown_token if not self.area.shows_node else None
         return alternative_table(token) if token is not None and token.alternatives else ()
 
     @Slot(object)
     def show_report(self, report: NodeReport | None) -> None:
-        """Speak of what a view has picked instead of a token, as long as it is not None."""
+        """Show the node that a view has selected instead of a token, until None is passed."""
         self.area.show_report(report)
 
     def show_what_if(self, what_if: WhatIfContent | None) -> None:
-        """Show the selected step as it would be; None: as it was."""
+        """Show the selected step under changed settings; None: as recorded."""
         if what_if is not None or self._what_if is not None:
             self._what_if, self._shown_token = what_if, None
             self._update_page()
 
     def grammar_changed(self, grammar: object) -> None:
-        """Offer what a run that is held to it can go on with."""
+        """Update the alternatives allowed by the grammar."""
         super().grammar_changed(grammar)
         self._shown_token = None
         self._update_page()
 
     def wording_changed(self) -> None:
-        """Say it all again."""
+        """Rebuild the text, for example at another level of detail."""
         self._shown_token = None
         self._update_page()
 
     def show_run(self, run: Run | None) -> None:
-        """Speak of another run; None for no run at all."""
+        """Show another run; None for no run."""
         self._run, self._last_update = run, time.monotonic()
         self.show_report(None)
         if self._shown_token is not None and self.current_index is None and is_waiting(run):
-            self._timer.start(EMPTY_PAGE_DELAY_MS)  # a run that is soon there would have the page come and go
+            self._timer.start(EMPTY_PAGE_DELAY_MS)  # avoid a short-lived empty page before a run that starts soon
         else:
             self._update_page()
 
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
-        """Follow the newest token, not faster than the eye."""
+        """Follow the newest token, at a readable rate."""
         self._run = run
         if run.finished is not None or run.outcome is not None:
-            self._timer.start(0)  # the text and its end come first
+            self._timer.start(0)  # text and finish events come first
         elif run.selected is None:
             self._timer.start(max(0, FOLLOW_INTERVAL_MS - round((time.monotonic() - self._last_update) * 1000)))
 
     def cursor_moved(self, run: Run) -> None:
-        """Follow the cursor at once: a replay is read, and stands elsewhere a moment later."""
+        """Follow the cursor at once, because a replay moves on quickly."""
         self._run = run
         if run.selected is None:
             self._timer.stop()
             self._update_page()
 
     def selection_changed(self, run: Run) -> None:
-        """Speak of the selected token at once."""
+        """Show the selected token at once."""
         self._run = run
         self._update_page()
 
     @property
     def current_index(self) -> int | None:
-        """Which token it speaks of; None for none."""
+        """Index of the shown token; None for none."""
         run = self._run
         if run is None:
             return None
@@ -326,9 +328,9 @@ class Inspector(View):
 
     @Slot()
     def next_uncertain(self) -> None:
-        """On to the next of the steps that the model doubted most, the most doubtful first."""
+        """Go to the next of the most uncertain steps, in order of uncertainty."""
         if reason := uncertain_unavailable_reason(self._run):
-            self.targetMissing.emit(reason, tr("No step of doubt"))
+            self.targetMissing.emit(reason, tr("No uncertain step"))
             return
         places = uncertain_steps(self._run)
         here = self.current_index if self._run is not None and self._run.selected is not None else None
@@ -338,7 +340,7 @@ class Inspector(View):
 
     @Slot()
     def _on_run_what_if(self) -> None:
-        """Go on from the step as it would be: with the token that would be chosen, where that is known."""
+        """Continue from the what-if step, with the token that would be chosen if it is known."""
         index, what_if = self.current_index, self._what_if
         if index is not None and self._run is not None and what_if is not None and what_if.replay is not None:
             chosen = (what_if.replay.after.id,) if what_if.replay.is_decided else ()
@@ -347,7 +349,7 @@ class Inspector(View):
 
     @Slot(object)
     def _on_order(self, stages: list[str] | None) -> None:
-        """The order is another from now on, and the step that it was changed on is the one to look at."""
+        """Apply the new stage order, and select the step on which it was changed."""
         index = self.current_index
         if index is not None:
             self.signals.tokenActivated.emit(index)
@@ -361,8 +363,8 @@ class Inspector(View):
 
 
 def _uncertainty_suffix(run: Run, index: int) -> str:
-    """Which of them a step is."""
+    """Return the heading suffix with the step's rank among the most uncertain ones."""
     places = uncertain_steps(run)
     if index not in places:
         return ""
-    return tr(" · DOUBT {number} OF {count}").format(number=places.index(index) + 1, count=len(places))
+    return tr(" · UNCERTAIN {number} OF {count}").format(number=places.index(index) + 1, count=len(places))

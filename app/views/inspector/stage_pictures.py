@@ -1,4 +1,4 @@
-"""The pictures of single stages: an arc, a cut from the top, a histogram of scores, figures on a scale."""
+"""The pictures of single stages: an arc, a cut from the top, a score histogram, values on a scale."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class StagePicture(QWidget):
-    """One stage's picture: parts below each other."""
+    """Base of a stage's picture: parts in a column."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -32,31 +32,31 @@ class StagePicture(QWidget):
         self.column.setContentsMargins(0, 0, 0, 0)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         self._theme = theme
         self.column.setSpacing(theme.px(6))
 
     def show_detail(self, detail: StageDetail, run: Run, token: TokenChosen, sentence: str) -> None:
-        """Show the detail of one step; `sentence`: the same in words."""
+        """Show the detail of one step; `sentence` is the same in words."""
 
 
 class RepetitionPicture(StagePicture):
-    """DRY: the passage that stands twice, and all that was held back."""
+    """DRY: the repeated passage, and all penalized tokens."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
-        self.arc, self.bars = RepeatArc(theme), BarList(theme, tr("Held back"))
+        self.arc, self.bars = RepeatArc(theme), BarList(theme, tr("Penalized"))
         self.column.addWidget(self.arc)
         self.column.addWidget(self.bars)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         super().set_theme(theme)
         self.arc.set_theme(theme)
         self.bars.set_theme(theme)
 
     def show_detail(self, detail: StageDetail, run: Run, token: TokenChosen, sentence: str) -> None:
-        """The arc to the longest passage; the bars where several tokens were held back."""
+        """Show the arc to the longest passage, and bars if several tokens were penalized."""
         found = detail.repeats.found if detail.repeats is not None else ()
         self.arc.setVisible(bool(found))
         self.bars.setVisible(len(found) > 1)
@@ -66,22 +66,22 @@ class RepetitionPicture(StagePicture):
 
 
 class TopCutPicture(StagePicture):
-    """XTC: the die on its scale, and the words at the top that it took, or left."""
+    """XTC: the random number on its scale, and the top tokens that were removed or kept."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
-        self.scale, self.bars = NumberScale(theme, tr("The die")), BarList(theme, tr("The likeliest"))
+        self.scale, self.bars = NumberScale(theme, tr("Random draw")), BarList(theme, tr("Likeliest tokens"))
         self.column.addWidget(self.scale)
         self.column.addWidget(self.bars)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         super().set_theme(theme)
         self.scale.set_theme(theme)
         self.bars.set_theme(theme)
 
     def show_detail(self, detail: StageDetail, run: Run, token: TokenChosen, sentence: str) -> None:
-        """Where the die fell, and on what."""
+        """Show the random number and the top tokens."""
         if detail.top_cut is None:
             return
         cut = detail.top_cut
@@ -91,7 +91,7 @@ class TopCutPicture(StagePicture):
 
 
 class ScoreHistogramPicture(StagePicture):
-    """Top-nσ: one line on the histogram of the scores."""
+    """Top-nσ: the cut-off line in the histogram of the scores."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
@@ -99,19 +99,19 @@ class ScoreHistogramPicture(StagePicture):
         self.column.addWidget(self.plot)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         super().set_theme(theme)
         self.plot.set_theme(theme)
         self.plot.setFixedHeight(theme.px(130))
 
     def show_detail(self, detail: StageDetail, run: Run, token: TokenChosen, sentence: str) -> None:
-        """The histogram of this step."""
+        """Show the histogram of this step."""
         if detail.spread is not None:
             self.plot.show_figure(values.score_histogram(detail.spread))
 
 
 class SurprisePicture(StagePicture):
-    """Mirostat: how much it surprised, beside what was asked for and what was let through."""
+    """Mirostat: the token's surprise, the target, and the limit."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
@@ -119,12 +119,12 @@ class SurprisePicture(StagePicture):
         self.column.addWidget(self.scale)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         super().set_theme(theme)
         self.scale.set_theme(theme)
 
     def show_detail(self, detail: StageDetail, run: Run, token: TokenChosen, sentence: str) -> None:
-        """Bits, from none to what is let through."""
+        """Show the surprise in bits, from zero to the limit."""
         if detail.aim is not None:
             aim = detail.aim
             end = max(aim.limit, aim.surprise, 2 * aim.target)
@@ -132,7 +132,7 @@ class SurprisePicture(StagePicture):
 
 
 class TemperaturePicture(StagePicture):
-    """Dynamic temperature: that of the step, between the least and the greatest."""
+    """Dynamic temperature: the step's temperature between the minimum and the maximum."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
@@ -140,12 +140,12 @@ class TemperaturePicture(StagePicture):
         self.column.addWidget(self.scale)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         super().set_theme(theme)
         self.scale.set_theme(theme)
 
     def show_detail(self, detail: StageDetail, run: Run, token: TokenChosen, sentence: str) -> None:
-        """Where between its two ends it was."""
+        """Show the temperature between its two limits."""
         if detail.heat is not None:
             heat = detail.heat
             filled = (heat.low, heat.temperature)
@@ -153,7 +153,7 @@ class TemperaturePicture(StagePicture):
 
 
 class WatermarkPicture(StagePicture):
-    """Watermark: the statistic up to this token, and from where on it speaks for one."""
+    """Watermark: the statistic up to this token, and the detection threshold."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
@@ -161,12 +161,12 @@ class WatermarkPicture(StagePicture):
         self.column.addWidget(self.scale)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         super().set_theme(theme)
         self.scale.set_theme(theme)
 
     def show_detail(self, detail: StageDetail, run: Run, token: TokenChosen, sentence: str) -> None:
-        """Standard deviations above chance."""
+        """Show the standard deviations above chance."""
         found = values.watermark_up_to(values.stage_name(detail, token), run, token)
         if found is not None:
             low, high = min(found.z, -2.0), max(found.z, values.WATERMARK_THRESHOLD + 2)
@@ -176,7 +176,7 @@ class WatermarkPicture(StagePicture):
 
 
 def picture_class(detail: StageDetail) -> Callable[[Theme], StagePicture] | None:
-    """The kind of picture that shows it."""
+    """Return the picture class for a stage's detail."""
     if detail.repeats is not None:
         return RepetitionPicture
     if detail.top_cut is not None:
@@ -191,7 +191,7 @@ def picture_class(detail: StageDetail) -> Callable[[Theme], StagePicture] | None
 
 
 class StagePictures(QWidget):
-    """A section for each of these stages: its name, what it did in words, and the picture of it."""
+    """One section per stage with details: its name, its effect in words, and a picture."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -202,7 +202,7 @@ class StagePictures(QWidget):
         self._column.setSpacing(0)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         self._theme = theme
         for section, picture in self._sections.values():
             picture.set_theme(theme)
@@ -210,7 +210,7 @@ class StagePictures(QWidget):
             section.setContentsMargins(0, theme.px(14), 0, 0)
 
     def show_step(self, run: Run, token: TokenChosen) -> None:
-        """Show those of one step; the others are hidden."""
+        """Show the stages of one step and hide the others."""
         stages = {stage.name: stage for stage in token.funnel if stage.detail is not None}
         for name, stage in stages.items():
             self._show_stage(name, stage, run, token)
@@ -218,7 +218,7 @@ class StagePictures(QWidget):
             section.setVisible(name in stages)
 
     def activate_layout(self) -> None:
-        """Give every part its place at once."""
+        """Lay out all parts at once."""
         for section, _ in self._sections.values():
             section.activate_layout()
         self._column.activate()

@@ -1,4 +1,4 @@
-"""What the pictures of single stages show, as plain values. No Qt in here."""
+"""Contents of the stage pictures as plain values. No Qt in here."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     )  # fmt: skip
 
 _MAX_PASSAGE_TOKENS = 24
-"""Tokens of a passage that are spelled: there is no room for more."""
+"""Maximum number of tokens of a passage that are shown."""
 
 
 def repeated_passage(repeat: Repeat, run: Run, token: TokenChosen) -> RepeatedPassage:
-    """The passage with which the text ended before `token`, as it is spelled."""
+    """Return the passage at the end of the text before `token`, as displayed."""
     own = [*(asked.text for asked in run.before), *(each.text for each in run.tokens[: token.step])]
     spelled = "".join(own[-min(repeat.length, _MAX_PASSAGE_TOKENS) :])
     shown = words.visible(spelled).replace("\n", "↵")
@@ -44,7 +44,7 @@ def repeated_passage(repeat: Repeat, run: Run, token: TokenChosen) -> RepeatedPa
 
 
 def repeat_rows(repeats: Sequence[Repeat], token: TokenChosen) -> list[BarRow]:
-    """What was held back, the heaviest first."""
+    """Return the penalized tokens, largest penalty first."""
     largest = max((repeat.penalty for repeat in repeats), default=1.0) or 1.0
     return [
         BarRow(
@@ -53,7 +53,7 @@ def repeat_rows(repeats: Sequence[Repeat], token: TokenChosen) -> list[BarRow]:
             (f"{repeat.length:,}", words.decimal(repeat.penalty)),
             strong=repeat.id == token.id,
             tip=trn(
-                "stood {back:,} token ago behind the same passage", "stood {back:,} tokens ago behind the same passage",
+                "followed the same passage {back:,} token ago", "followed the same passage {back:,} tokens ago",
                 repeat.back,
             ).format(back=repeat.back),
             bar_colors=("refused",),
@@ -63,11 +63,11 @@ def repeat_rows(repeats: Sequence[Repeat], token: TokenChosen) -> list[BarRow]:
 
 
 WIDEST_TOP_FIGURE = f"✕ {words.LONGEST_PERCENT}"
-"""The longest figure of `top_rows`."""
+"""The widest figure of `top_rows`."""
 
 
 def draw_marks(cut: TopCut) -> list[ScaleMark]:
-    """Where the die fell, and up to where it cuts."""
+    """Return the marks of the drawn number and of the cut-off."""
     return [
         ScaleMark(cut.die, words.decimal(cut.die), is_outcome=True),
         ScaleMark(cut.chance, tr("cuts below {chance:g}").format(chance=cut.chance)),
@@ -75,7 +75,7 @@ def draw_marks(cut: TopCut) -> list[ScaleMark]:
 
 
 def top_rows(cut: TopCut, chosen: int) -> list[BarRow]:
-    """The likely tokens; those that were taken away are faint and say so."""
+    """Return the top tokens; removed ones are faint and marked."""
     largest = max((item.probability for item in cut.likely), default=1.0) or 1.0
     return [
         _top_row(item, place < cut.removed, item.id == chosen, largest) for place, item in enumerate(cut.likely)
@@ -85,7 +85,7 @@ def top_rows(cut: TopCut, chosen: int) -> list[BarRow]:
 def _top_row(item: Likely, is_removed: bool, chosen: bool, largest: float) -> BarRow:
     label = token_text(item.text, item.special)
     share, exact = words.brief_percent(item.probability), words.percent(item.probability)
-    template = tr("{token} was taken away: it had {share}") if is_removed else tr("{token} stayed: it had {share}")
+    template = tr("{token} was removed: it had {share}") if is_removed else tr("{token} was kept: it had {share}")
     return BarRow(
         label,
         (item.probability / largest,),
@@ -98,7 +98,9 @@ def _top_row(item: Likely, is_removed: bool, chosen: bool, largest: float) -> Ba
 
 
 def score_histogram(spread: ScoreSpread) -> PlotSpec:
-    """How many tokens have about such a score: those that stayed stand out; two lines say where the cut lies."""
+    """Return a histogram of token counts by score: kept tokens are highlighted, and two lines mark the cut-off and the
+    maximum.
+    """
     count = len(spread.counts)
     width = (spread.best - spread.lowest) / count if count else 1.0
     tall = [math.log10(1 + number) for number in spread.counts]
@@ -129,17 +131,17 @@ def score_histogram(spread: ScoreSpread) -> PlotSpec:
 
 
 def surprise_marks(aim: SurpriseAim) -> list[ScaleMark]:
-    """Bits that it surprised by, that were asked for, that are let through."""
+    """Return marks for the token's surprise, the target and the limit, in bits."""
     is_plain = depth.current_depth() == depth.PLAIN
     return [
         ScaleMark(aim.surprise, tr("this one") if is_plain else format_bits(aim.surprise), is_outcome=True),
-        ScaleMark(aim.target, tr("asked for") if is_plain else f"τ {aim.target:g}"),
+        ScaleMark(aim.target, tr("target") if is_plain else f"τ {aim.target:g}"),
         ScaleMark(max(aim.limit, 0.0), tr("at most") if is_plain else f"μ {words.decimal(aim.limit, 1)}"),
     ]
 
 
 def temperature_marks(heat: StepTemperature) -> list[ScaleMark]:
-    """The step's temperature, and its two ends."""
+    """Return marks for the step's temperature and its limits."""
     return [
         ScaleMark(heat.temperature, f"T {words.decimal(heat.temperature)}", is_outcome=True),
         ScaleMark(heat.low, f"{heat.low:g}"),
@@ -148,32 +150,32 @@ def temperature_marks(heat: StepTemperature) -> list[ScaleMark]:
 
 
 WATERMARK_THRESHOLD = 3.0
-"""Standard deviations above chance from which on a text is said to carry a watermark."""
+"""Standard deviations above chance from which a text counts as watermarked."""
 
 
 def stage_name(detail: StageDetail, token: TokenChosen) -> str:
-    """The stage whose detail it is."""
+    """Return the name of the stage that this detail belongs to."""
     return next((stage.name for stage in token.funnel if stage.detail is detail), "")
 
 
 def watermark_up_to(name: str, run: Run, token: TokenChosen) -> WatermarkFound | None:
-    """What the text shows of that stage's watermark, up to a token."""
+    """Return the watermark evidence of that stage in the text up to a token."""
     stages = (stage for each in run.tokens[: token.step + 1] for stage in each.funnel if stage.name == name)
     signs = [stage.detail.sign for stage in stages if stage.detail is not None and stage.detail.sign is not None]
     return watermark_found(signs)[-1] if signs else None
 
 
 def watermark_sentence(name: str, run: Run, token: TokenChosen) -> str:
-    """The same in a sentence; empty without one."""
+    """Return the watermark evidence as a sentence; empty without any."""
     found = watermark_up_to(name, run, token)
     return explain_watermark(found) if found is not None else ""
 
 
 def watermark_marks(found: WatermarkFound) -> list[ScaleMark]:
-    """Where the statistic stands, what chance gives, and the threshold."""
+    """Return marks for the statistic, for chance, and for the threshold."""
     is_plain = depth.current_depth() == depth.PLAIN
     return [
         ScaleMark(found.z, tr("this text") if is_plain else f"z {words.decimal(found.z)}", is_outcome=True),
         ScaleMark(0.0, tr("chance")),
-        ScaleMark(WATERMARK_THRESHOLD, tr("marked from here on")),
+        ScaleMark(WATERMARK_THRESHOLD, tr("watermark threshold")),
     ]

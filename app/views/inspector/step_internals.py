@@ -1,4 +1,4 @@
-"""Inside the step that the inspector speaks of: looked at when asked, by the model that took it."""
+"""Analyse the inside of the inspected step, on request, with the model that generated it."""
 
 from __future__ import annotations
 
@@ -29,18 +29,20 @@ if TYPE_CHECKING:
 
 _TITLES: dict[QueryKind, str] = {
     "layers": mark("Layer by layer"),
-    "influence": mark("What it hangs on"),
-    "attention": mark("Where it looked"),
+    "influence": mark("What it depends on"),
+    "attention": mark("Attention"),
 }
 MIN_CONTENTS_LENGTH = 8
-"""Of a choice that are always shown; its list has all of it."""
+"""Minimum number of letters shown of a choice; the drop-down list has the full text."""
 _UNITS: dict[str, Unit] = {"word": "word", "sentence": "sentence", "token": "token"}
 _TERMS: dict[QueryKind, str] = {"layers": "logit_lens", "influence": "occlusion", "attention": "attention_weights"}
 
 
 class StepInternalsPanel(QWidget):
-    """`queryRequested(Wish)`; `stopWanted` ends what is under way; `left` once another step is spoken of;
-    `attentionShown(weights)`; `pageWanted`: all tokens, layer by layer."""
+    """Controls and results of the analysis. Signals: `queryRequested(LayerQuery)`; `stopWanted` stops a running
+    analysis; `left` when another step
+    is shown; `attentionShown(weights)`; `pageWanted` opens the page of all tokens, layer by layer.
+    """
 
     queryRequested = Signal(object)
     stopWanted = Signal()
@@ -69,19 +71,19 @@ class StepInternalsPanel(QWidget):
         self.page.clicked.connect(self.pageWanted)
         self._row.flow.addWidget(self.page)
         units = [("word", tr("Each word")), ("sentence", tr("Each sentence")), ("token", tr("Each token"))]
-        self.unit = SegmentedControl(units, tr("What is left out"), self, wraps=True)
+        self.unit = SegmentedControl(units, tr("Unit to leave out"), self, wraps=True)
         self.unit.chosen.connect(lambda _unit: self._request("influence"))
-        self.other = self._make_combo("otherChoice", tr("Why this and not"))
-        self.instead = self._make_combo("insteadChoice", tr("What stands in its place"))
+        self.other = self._make_combo("otherChoice", tr("Compare with"))
+        self.instead = self._make_combo("insteadChoice", tr("Replace with"))
         for value, title in told.replacements():
             self.instead.addItem(title, value)
-        self.layer = self._make_combo("layerChoice", tr("Attention of which layer"))
+        self.layer = self._make_combo("layerChoice", tr("Layer of the attention"))
         for choice in (self.other, self.instead):
             choice.activated.connect(lambda _row: self._request("influence"))
         self.layer.activated.connect(lambda _row: self._update_attention())
         self.remark = WrappedLabel("", self)
         self.remark.setProperty("role", "muted")
-        self.bars = BarList(theme_for("light"), tr("Inside this step"), fits_labels=False)
+        self.bars = BarList(theme_for("light"), tr("Influence on this step"), fits_labels=False)
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         for part in (self._row, self.unit, self.instead, self.other, self.layer, self.remark, self.bars):
@@ -97,16 +99,16 @@ class StepInternalsPanel(QWidget):
         return combo
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         self._column.setSpacing(theme.px(7))
         self.bars.set_theme(theme)
 
     def set_token(self, token: TokenChosen) -> None:
-        """Speak of another step."""
+        """Switch to another step."""
         had_query, self._query = self._query is not None, None
         self._token = token
         self.other.clear()
-        self.other.addItem(tr("The choice itself"), None)
+        self.other.addItem(tr("No comparison"), None)
         for item in token.alternatives:
             if item.id != token.id:
                 self.other.addItem(tr("…and not {word}").format(word=token_text(item.text, item.special)), item.id)
@@ -117,11 +119,11 @@ class StepInternalsPanel(QWidget):
 
     @property
     def query(self) -> LayerQuery | None:
-        """What is shown, or on its way; None where nothing was asked."""
+        """The query that is shown or running; None if there is none."""
         return self._query
 
     def set_busy(self, on: bool, done: int = 0, total: int = 0) -> None:
-        """The button that asked stops it now, and says how far it is."""
+        """Turn the button of the running query into a stop button with progress."""
         self._is_busy = on
         for kind, button in self.buttons.items():
             progress = f" · {words.whole_percent(done / total)}" if total else ""
@@ -129,7 +131,7 @@ class StepInternalsPanel(QWidget):
             button.setText(tr("Stop") + progress if stops else tr(_TITLES[kind]))
 
     def show_layers(self, layers: Sequence[LayerView]) -> None:
-        """What each layer would have chosen."""
+        """Show what each layer would have chosen."""
         self.remark.setText(told.layers_sentence(layers))
         self.bars.set_rows(told.layer_rows(layers), (tr("first choice"),), words.LONGEST_PERCENT)
         self._show_only((self.remark, self.bars))
@@ -137,7 +139,7 @@ class StepInternalsPanel(QWidget):
     def show_influence(
         self, weights: Sequence[PositionWeight], texts: Sequence[str], progress: tuple[int, int]
     ) -> None:
-        """What in the text matters most, of what is known so far: of `progress` (parts looked at, parts in all)."""
+        """Show the most influential parts so far; `progress` is (parts examined, total parts)."""
         query, token = self._query, self._token
         if query is None or token is None:
             return
@@ -149,7 +151,7 @@ class StepInternalsPanel(QWidget):
         self._show_only((self.unit, self.instead, self.other, self.remark, self.bars))
 
     def show_attention(self, layers: Sequence[LayerAttention], texts: Sequence[str]) -> None:
-        """Where attention looked, by layer or on average."""
+        """Show where attention looked, by layer or on average."""
         self._attention, self._texts = layers, texts
         self.layer.clear()
         for one in layers:
@@ -161,19 +163,19 @@ class StepInternalsPanel(QWidget):
             return
         weights = told.attention_weights(self._attention[max(0, self.layer.currentIndex())])
         self.remark.setText(told.attention_sentence())
-        self.bars.set_rows(told.attention_rows(weights, self._texts), (tr("share"),), words.LONGEST_PERCENT)
+        self.bars.set_rows(told.attention_rows(weights, self._texts), (tr("fraction"),), words.LONGEST_PERCENT)
         self._show_only((self.layer, self.remark, self.bars))
         self.attentionShown.emit(weights)
 
     def set_unsupported(self, reason: str) -> None:
-        """Nothing of this step can be asked for; empty: it can."""
+        """Disable the analysis with a reason, or enable it if the reason is empty."""
         for button in (*self.buttons.values(), self.page):
             button.setEnabled(not reason)
         if reason:
             self.show_reason(reason)
 
     def show_reason(self, reason: str) -> None:
-        """Why nothing is seen."""
+        """Show why there is no result."""
         self.remark.setText(reason)
         self._show_only(
             (self.instead, self.remark)
@@ -192,7 +194,7 @@ class StepInternalsPanel(QWidget):
         self.updateGeometry()
 
     def _on_button(self, kind: QueryKind, _on: bool = False) -> None:
-        """Ask, or end what is under way by the same button."""
+        """Start the query of a button, or stop it if it is running."""
         if self._is_busy and self._query is not None and self._query.kind == kind:
             self.stopWanted.emit()
         else:
@@ -206,14 +208,14 @@ class StepInternalsPanel(QWidget):
 
 
 class StepInternalsSection(InspectorSection):
-    """The part below its heading, with the space that sections of the inspector have."""
+    """The panel below a heading, with the spacing of inspector sections."""
 
     def __init__(self, parent: QWidget) -> None:
         self.part = StepInternalsPanel()
-        super().__init__(tr("Inside this step"), self.part, "logit_lens", parent)
+        super().__init__(tr("Influence on this step"), self.part, "logit_lens", parent)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         super().set_theme(theme)
         self.part.set_theme(theme)
         self.setContentsMargins(0, theme.px(14), 0, 0)

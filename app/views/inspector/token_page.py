@@ -1,4 +1,4 @@
-"""What the inspector says of one token: why it was chosen, in words first, then the candidates and the figures."""
+"""The inspector's page on one token: a sentence on why it was chosen, then the candidates and the figures."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 
 
 class BranchBar(QWidget):
-    """`wanted(what)`: the run is to go on with that token's id, or with those words; `picked(id)`: an alternative is
-    marked, by whatever means."""
+    """Signals: `wanted(what)` continues the run with that token id or text; `picked(id)`: an alternative has been
+    selected, in any way.
+    """
 
     wanted = Signal(object)
     picked = Signal(int)
@@ -55,8 +56,8 @@ class BranchBar(QWidget):
         self.field = QLineEdit(self)
         self.field.setObjectName("branchField")
         self.field.setPlaceholderText(tr("or type other words"))
-        self.field.setAccessibleName(tr("Other words in its place"))
-        self.field.setToolTip(tr("Other words in its place; ↑ and ↓ go through the alternatives"))
+        self.field.setAccessibleName(tr("Other text at this position"))
+        self.field.setToolTip(tr("Other text at this position; ↑ and ↓ go through the alternatives"))
         self.field.setMaxLength(1000)
         self.field.textChanged.connect(self._update_button)
         self.field.returnPressed.connect(self._on_confirmed)
@@ -66,14 +67,15 @@ class BranchBar(QWidget):
         self._column.addWidget(self.field)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take the theme's spacing."""
+        """Apply the theme's spacing."""
         self._column.setSpacing(theme.px(6))
         self._column.setContentsMargins(0, theme.px(8), 0, 0)
         self._update_button()
 
     def set_token(self, token: TokenChosen, reason: str, forbidden: frozenset[int] = frozenset()) -> None:
-        """Speak of another token; `reason`: why nothing can stand in its place, empty where something can; `forbidden`:
-        ids that the grammar forbids in its place."""
+        """Offer the alternatives of a token. `reason`: why it cannot be replaced (empty if it can); `forbidden`:
+        ids that the grammar forbids at this position.
+        """
         self._alternatives = [item for item in token.alternatives if item.id != token.id]
         self._forbidden = forbidden
         self._index = next((place for place, item in enumerate(self._alternatives) if item.id not in forbidden), 0)
@@ -84,7 +86,7 @@ class BranchBar(QWidget):
 
     @property
     def choice(self) -> int | str | None:
-        """The words that are typed, else the id of the marked alternative; None for one that cannot stand there."""
+        """The typed text, or the id of the selected alternative; None for a forbidden one."""
         if self.field.text().strip():
             return self.field.text()
         marked = self._marked
@@ -92,12 +94,12 @@ class BranchBar(QWidget):
 
     @property
     def _marked(self) -> Alternative | None:
-        """The alternative that was picked, where no words are typed."""
+        """The selected alternative, unless text is typed."""
         return self._alternatives[self._index] if self._alternatives and not self.field.text().strip() else None
 
     @Slot(int)
     def select_alternative(self, token: int) -> None:
-        """Mark that alternative."""
+        """Select that alternative."""
         places = [place for place, item in enumerate(self._alternatives) if item.id == token]
         if places:
             self._index = places[0]
@@ -105,7 +107,7 @@ class BranchBar(QWidget):
             self._update_button()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Up and Down go through the alternatives."""
+        """Go through the alternatives with Up and Down."""
         if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and self._alternatives:
             step = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(Qt.Key(event.key()))
             if step is not None:
@@ -114,23 +116,23 @@ class BranchBar(QWidget):
         return super().eventFilter(watched, event)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """The words on the button take the room there is."""
+        """Fit the button's title to its width."""
         super().resizeEvent(event)
         self._update_button()
 
     @Slot()
     def _update_button(self) -> None:
-        """What the button does, and which row is marked."""
+        """Update the button and the selected row."""
         marked, is_possible = self._marked, self.choice is not None
         self.button.setEnabled(is_possible)
         self.button.setText(self._title())
         self.button.setAccessibleName(self._description())
-        explanation = tr("A new run: the text up to here, this, and then what is set now")
+        explanation = tr("Start a new run: the text up to here, then this, then generated with the current settings")
         self.button.setToolTip(tooltip(explanation if is_possible or marked is None else self._description()))
         self.picked.emit(marked.id if marked is not None else -1)
 
     def _description(self) -> str:
-        """What the button does, or why it does nothing, in full."""
+        """Return the full description of the button, or why it is disabled."""
         if self.choice is not None:
             return tr("Continue with {name} instead").format(name=self._name())
         return forbidden_reason(self._marked.text, self._marked.special) if self._marked is not None else tr("Continue")
@@ -142,10 +144,10 @@ class BranchBar(QWidget):
         return words.quote(self.field.text(), False) if self.field.text().strip() else ""
 
     def _title(self) -> str:
-        """As long as the button is wide."""
+        """Return the longest title that fits the button."""
         name, metrics = self._name(), self.button.fontMetrics()
         if not name:
-            return tr("Continue with other words")
+            return tr("Continue with other text")
         room = self.button.width() - 4 * metrics.averageCharWidth()
         titles = [self._description()]
         if self.choice is not None:
@@ -160,7 +162,7 @@ class BranchBar(QWidget):
 
 
 class FunnelSection(QWidget):
-    """`orderWanted(names)`: the stages are to act in this order; None: in the default one."""
+    """`orderWanted(names)`: run the stages in this order; None: in the default order."""
 
     orderWanted = Signal(object)
 
@@ -171,11 +173,11 @@ class FunnelSection(QWidget):
         self.stages.setObjectName("funnel")
         self._section = InspectorSection(tr("Funnel"), self.stages, "row.funnel", self)
         self._pictures: StagePictures | None = None
-        """Made with the first step that has one."""
+        """Created with the first step that has stage details."""
         self._default_order = QPushButton(tr("Default order"), self)
         self._default_order.setObjectName("defaultOrder")
         self._default_order.setProperty("role", "quiet")
-        self._default_order.setToolTip(tr("The stages are to act in the order of transformers again"))
+        self._default_order.setToolTip(tr("Restore the order used by transformers"))
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.addWidget(self._section)
@@ -184,7 +186,7 @@ class FunnelSection(QWidget):
         self.stages.stageMoved.connect(self._on_moved)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         self._theme = theme
         self._column.setSpacing(theme.px(4))
         for part in (self.stages, self._section):
@@ -193,14 +195,14 @@ class FunnelSection(QWidget):
             self._pictures.set_theme(theme)
 
     def show_step(self, run: Run, token: TokenChosen, stages: Sequence[FunnelStage]) -> None:
-        """Show what the stages of a step left over; nothing where it had none."""
+        """Show what each stage of a step left; hide the part if there were no stages."""
         self.stages.set_stages(stages)
         is_usual = order_setting(self.stages.movable_stages) is None
         remark = "" if is_usual else tr("Order of the stages changed.")
         if run.started is not None and run.started.engine:
-            remark = tr("{engine} applies its settings on its own machine, and tells nothing of the stages.").format(
-                engine=run.started.engine
-            )
+            remark = tr(
+                "{engine} applies its settings on its own server and does not report the individual stages."
+            ).format(engine=run.started.engine)
         self._section.set_title(tr("Funnel"), remark)
         self.stages.setVisible(bool(stages))
         self._default_order.setVisible(not is_usual)
@@ -208,14 +210,14 @@ class FunnelSection(QWidget):
         self.setVisible(bool(stages) or (run.started is not None and bool(run.started.engine)))
 
     def activate_layout(self) -> None:
-        """Give every part its place at once."""
+        """Lay out all parts at once."""
         if self._pictures is not None:
             self._pictures.activate_layout()
         self._section.activate_layout()
         self._column.activate()
 
     def _show_pictures(self, run: Run, token: TokenChosen) -> None:
-        """Of stages that tell more than how many they left."""
+        """Show the pictures of stages that have details."""
         has_details = any(stage.detail is not None for stage in token.funnel)
         if has_details and self._pictures is None:
             from app.views.inspector.stage_pictures import StagePictures
@@ -229,13 +231,15 @@ class FunnelSection(QWidget):
 
     @Slot(str, int)
     def _on_moved(self, stage: str, index: int) -> None:
-        """A stage was dragged."""
+        """Request the new order after a stage was dragged."""
         self.orderWanted.emit(order_setting(move_stage(self.stages.movable_stages, stage, index)))
 
 
 class TokenPage(QFrame):
-    """Says what it is told. `internalsCreated(InsidePart)`: there is one now; `runWhatIfWanted`: go on from what is supposed;
-    `backWanted`: set what the run had."""
+    """Show a given token. Signals: `internalsCreated(StepInternalsPanel)` when the internals panel is created;
+    `runWhatIfWanted` to continue from the what-if
+    step; `backWanted` to restore the run's settings.
+    """
 
     internalsCreated = Signal(object)
     runWhatIfWanted = Signal()
@@ -251,19 +255,19 @@ class TokenPage(QFrame):
         self.card.setProperty("role", "card")
         self.card.setObjectName("reason")
         self.sentence = TextBlock(self.card, rich=True)
-        self.bars, self.comparison_bars = BarList(theme, tr("Alternatives")), BarList(theme, tr("Second model"))
+        self.bars, self.comparison_bars = BarList(theme, tr("Alternatives")), BarList(theme, tr("Comparison model"))
         self.bars.setObjectName("alternatives")
         self.layer_bars = BarList(theme, tr("Layers"))
         self.candidates = InspectorSection(tr("Alternatives"), self.bars, "row.alternatives", self)
         self.branch = BranchBar(self)
-        self.comparison = InspectorSection(tr("Second model"), self.comparison_bars, "divergence", self)
+        self.comparison = InspectorSection(tr("Comparison model"), self.comparison_bars, "divergence", self)
         self.layers = InspectorSection(tr("Layers"), self.layer_bars, "row.layers", self)
         self.funnel = FunnelSection(theme, self)
         self.figures = InspectorSection(tr("This step"), self.numbers, "row.entropy row.perplexity row.time", self)
         self._what_if: WhatIfCard | None = None
-        """Made when something is supposed for the first time."""
+        """Created when a what-if result is shown for the first time."""
         self._internals: StepInternalsSection | None = None
-        """Made with the first token: nobody looks inside before."""
+        """Created with the first token, because it is not needed before."""
         add_glossary_tooltip(self.facts, "probability rank surprise")
         add_glossary_tooltip(self.numbers, self.figures.term)
         self._build()
@@ -285,11 +289,11 @@ class TokenPage(QFrame):
         self.branch.picked.connect(self.bars.mark_row)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         self._theme = theme
         self._column.setSpacing(theme.px(4))
         self._card_layout.setContentsMargins(theme.px(13), theme.px(11), theme.px(13), theme.px(11))
-        # Three lines, so that what is below does not move with every token.
+        # Three lines, so that the parts below do not move with every token.
         self.sentence.set_min_text_height(theme.px(17) * 3)
         for block in (self.heading, self.title, self.facts, self.numbers):
             block.refit()
@@ -300,14 +304,16 @@ class TokenPage(QFrame):
             section.setContentsMargins(0, theme.px(14), 0, 0)
 
     def set_scroll_bar_width(self, width: int) -> None:
-        """Have the right margin narrower by so many pixels, which a scroll bar has taken."""
+        """Reduce the right margin by the pixels that the scroll bar takes."""
         self._column.setContentsMargins(page_margins(self._theme, width))
 
     def show_token(
         self, run: Run, token: TokenChosen, what_if: WhatIfContent | None, forbidden: frozenset[int] = frozenset()
     ) -> None:
-        """Speak of a token of the run: its step as it was, or as it is `what_if` to be; `forbidden`: ids that the
-        grammar allows no branch to go on with."""
+        """Show a token of the run: its step as recorded, or as in the what-if result `what_if`; `forbidden`: ids that
+        the
+        grammar does not allow in a branch.
+        """
         self.title.set_text(token_text(token.piece, token.is_special))
         self.facts.set_text(inspector_rows.token_facts(token, run.started.vocabulary if run.started else 0))
         self.sentence.set_text(inspector_rows.with_bold_figures(explain_token(token)))
@@ -327,7 +333,7 @@ class TokenPage(QFrame):
         self.activate_layout()
 
     def activate_layout(self) -> None:
-        """Give every part its place at once, so that no half-arranged state is ever painted."""
+        """Lay out all parts at once, so that no partial layout is painted."""
         self._card_layout.activate()
         for section in self._sections:
             section.activate_layout()
@@ -364,6 +370,6 @@ class TokenPage(QFrame):
             self._column.insertWidget(self._column.indexOf(self.figures), self._internals)
             self.internalsCreated.emit(self._internals.part)
         self._internals.part.set_token(token)
-        reason = tr("Its engine shows nothing of what happens inside the model.") if is_remote_token(token) else ""
+        reason = tr("This engine does not give access to the inside of the model.") if is_remote_token(token) else ""
         self._internals.part.set_unsupported(reason)
         self._internals.show()

@@ -1,4 +1,4 @@
-"""What if: a card that says what would be otherwise at the step, and what can be done about it."""
+"""What if: a card with the changed outcome of a step, and actions on it."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 
 class WhatIfContent(NamedTuple):
-    """What came of a question: the step both ways, or why it cannot be told."""
+    """The result of a what-if request: the step before and after, or the reason for failure."""
 
     step: int
     sequence: int
     changes: str
-    """What is set otherwise."""
+    """Description of the changed settings."""
     replay: WhatIf | None = None
     error: str = ""
 
     @classmethod
     def from_answer(cls, request: StepReplayRequest, answer: Answer) -> WhatIfContent:
-        """An answer of the worker."""
+        """Create the content from the worker's answer."""
         about = cls(request.step, request.sequence, changes_text(request))
         if answer.error is not None:
             return about._replace(error=join_sentences(answer.error.cause, answer.error.remedy))
@@ -45,19 +45,19 @@ class WhatIfContent(NamedTuple):
         )
 
     def is_about(self, token: TokenChosen) -> bool:
-        """Whether that is its step."""
+        """Return whether the content is about that token's step."""
         return (self.step, self.sequence) == (token.step, token.sequence)
 
     @property
     def sentence(self) -> Sentence:
-        """What would be otherwise, or why nobody knows."""
+        """The difference in one sentence, or the reason for failure."""
         if self.replay is None:
             return Sentence(self.error)
         return explain_what_if(self.replay.before, self.replay.after, self.replay.is_decided)
 
 
 class WhatIfCard(QFrame):
-    """`runWanted`: go on from here so; `backWanted`: set what the run had."""
+    """Signals: `runWanted` continues from here with the changed settings; `backWanted` restores the run's settings."""
 
     runWanted = Signal()
     backWanted = Signal()
@@ -68,11 +68,11 @@ class WhatIfCard(QFrame):
         self.setProperty("role", "supposed")
         self._heading = TextBlock(self, "heading")
         self._changes, self._sentence = TextBlock(self, "muted"), TextBlock(self, rich=True)
-        self.run, self.back = QPushButton(tr("Run it so"), self), QPushButton(tr("As it was"), self)
+        self.run, self.back = QPushButton(tr("Run with this"), self), QPushButton(tr("Restore"), self)
         for button, name in ((self.run, "whatIfRun"), (self.back, "whatIfBack")):
             button.setObjectName(name)
-        self.run.setToolTip(tr("A new run: the text up to here, then what is set now"))
-        self.back.setToolTip(tr("Set what the run had"))
+        self.run.setToolTip(tr("Start a new run: the text up to here, then generated with the current settings"))
+        self.back.setToolTip(tr("Restore this run's settings"))
         self.run.clicked.connect(self.runWanted)
         self.back.clicked.connect(self.backWanted)
         add_glossary_tooltip(self._heading, "row.what_if")
@@ -84,14 +84,14 @@ class WhatIfCard(QFrame):
         self._column.addLayout(self._buttons)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take the theme's spacing."""
+        """Apply the theme's spacing."""
         self._column.setContentsMargins(theme.px(13), theme.px(9), theme.px(13), theme.px(11))
         self._column.setSpacing(theme.px(5))
         for block in (self._heading, self._changes, self._sentence):
             block.refit()
 
     def show_content(self, content: WhatIfContent) -> None:
-        """Say what came of it."""
+        """Show the what-if result."""
         sentence = content.sentence
         self._heading.set_text(tr("What if").upper())
         self._changes.set_text(content.changes)

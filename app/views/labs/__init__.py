@@ -1,1 +1,1 @@
-"""Rooms of their own, beside the views of a run: each in a window that is made when it is first opened."""
+"""The labs: tools in windows of their own, created when first opened."""

@@ -1,4 +1,4 @@
-"""What the labs' pages have in common: a narrow column of settings, and beside it what scrolls."""
+"""Layout shared by the labs' pages: a narrow column of settings beside a scrolling column."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from app.widgets.plain_text import PlainLabel
 
 
 class SettingsColumn(QScrollArea):
-    """Settings below each other on `page`, in its `column`."""
+    """A scrolling column of settings: widgets of `page` in the layout `column`."""
 
     def __init__(self, label: str, width: int, parent: QWidget | None = None) -> None:
-        """`width`: pixels at 100 %."""
+        """Create the column; `width` is in pixels at 100 %."""
         super().__init__(parent)
         self._width = width
         self.setWidgetResizable(True)
@@ -28,24 +28,24 @@ class SettingsColumn(QScrollArea):
         self.setWidget(self.page)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other sizes."""
+        """Apply sizes."""
         self.setFixedWidth(theme.px(self._width))
 
     def make_heading(self, text: str) -> QLabel:
-        """Names what follows."""
+        """Return a heading for the settings below it."""
         label = PlainLabel(text.upper(), self.page)
         label.setProperty("role", "heading")
         return label
 
     def make_combo(self) -> QComboBox:
-        """One that is no wider than the column, whatever can be chosen."""
+        """Return a combo box that is not wider than the column."""
         combo = ComboBox(self.page)
         combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         combo.setMinimumContentsLength(8)
         return combo
 
     def editor_label(self, text: str, editor: QComboBox | QSpinBox, name: str) -> QLabel:
-        """What stands above an editor, which is called `name` by the program."""
+        """Return the label of an editor, and set the editor's object name to `name`."""
         label = PlainLabel(text, self.page)
         label.setWordWrap(True)
         label.setProperty("role", "muted")
@@ -56,8 +56,10 @@ class SettingsColumn(QScrollArea):
 
 
 def lay_out_beside_settings(page: QWidget, settings: SettingsColumn, name: str) -> QVBoxLayout:
-    """Lay `page` out: its settings to the left, beside them what scrolls, which is called `name` by a screen reader.
-    Gives back the column of that."""
+    """Lay out `page` with its settings on the left and a scrolling column on the right; return that column's layout.
+    `name` is the
+    accessible name of the scroll area.
+    """
     shown = QWidget(page)
     column = QVBoxLayout(shown)
     column.setContentsMargins(0, 0, 8, 0)

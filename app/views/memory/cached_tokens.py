@@ -1,4 +1,4 @@
-"""Which tokens a cache holds at a place in the text, one state for each, and what each of them costs. No Qt."""
+"""The tokens in a cache at one position of the text: the state of each and its cost in bytes. No Qt."""
 
 from __future__ import annotations
 
@@ -18,43 +18,43 @@ STATE_NAMES = {
     SINK: mark("sinks"),
     RECENT: mark("recent"),
     EVICTED: mark("evicted"),
-    PACKED: mark("in few bits"),
+    PACKED: mark("quantized"),
     ROOM: mark("reserved"),
-    SOURCE: mark("read by the encoder"),
-    EXACT: mark("exact"),
+    SOURCE: mark("encoder input"),
+    EXACT: mark("unquantized"),
 }
-"""What a state is called in keys and counts."""
+"""Names of the states, for legends and counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class CachedTokenRow:
-    """Tokens of one half of the cache, in the order of the text."""
+    """Tokens of one part of the cache, in text order."""
 
     title: str
     states: tuple[str, ...]
     prompt: bool
-    """The prompt's tokens come first (else they are all there is, or there are none)."""
+    """Whether the row starts with the prompt's tokens."""
 
 
 def token_rows(model: CacheHistory, run: Run, x: int) -> list[CachedTokenRow]:
-    """Every token the cache has read at `x`, and what became of it; nothing for a state without tokens."""
+    """Return all tokens that the cache has read at `x`, with their states; empty for a recurrent state."""
     point = model.at(x)
     if point is None or (not point.tokens and not model.forecast.per_token):
         return []
     length = model.length_at(x)
-    own = CachedTokenRow(tr("Which tokens are held"), token_states(model, point, length), True)
+    own = CachedTokenRow(tr("Tokens in the cache"), token_states(model, point, length), True)
     if not any(part in ("self", "cross") for _, part in model.parts):
         return [own]
     medium = encoder_medium(run)
     source = (SOURCE,) * (medium.last + 1 if medium is not None else len(run.prompt))
     return [
-        CachedTokenRow(tr("Cross-attention: what the encoder read, kept once"), source, True),
-        CachedTokenRow(tr("Self-attention: what was written, one more each step"), own.states, False),
+        CachedTokenRow(tr("Cross-attention: encoder output, stored once"), source, True),
+        CachedTokenRow(tr("Self-attention: generated tokens, one more per step"), own.states, False),
     ]
 
 
 def token_states(model: CacheHistory, point: CachePoint, length: int) -> tuple[str, ...]:
-    """A state for each of `length` tokens, and for the room behind them."""
+    """Return a state for each of `length` tokens, and for the reserved room after them."""
     plan = model.plan
     if plan is None:
         return (HELD,) * length
@@ -67,7 +67,7 @@ def token_states(model: CacheHistory, point: CachePoint, length: int) -> tuple[s
 
 
 def held_spans(model: CacheHistory, point: CachePoint, length: int) -> tuple[tuple[int, int], ...]:
-    """Places [start, stop) that are held: as measured, else by the window's rule."""
+    """Return the held positions [start, stop): measured, or by the window's rule."""
     if point.measured and point.held_ranges:
         return point.held_ranges
     plan = model.plan
@@ -87,7 +87,7 @@ def _window_states(spans: tuple[tuple[int, int], ...], sinks: int, length: int) 
 
 
 def token_bytes(model: CacheHistory, state: str) -> int:
-    """Bytes a token in that state takes, all rows and layers together."""
+    """Return the bytes of a token in that state, over all rows and layers."""
     if state in (EVICTED, ROOM):
         return model.forecast.per_token if state == ROOM else 0
     plan = model.plan
@@ -99,7 +99,7 @@ def token_bytes(model: CacheHistory, state: str) -> int:
 
 
 def token_tooltip(model: CacheHistory, run: Run, row: CachedTokenRow, index: int) -> str:
-    """What hovering over a token says: its text, its fate, its cost."""
+    """Return a token's tooltip: its text, state and cost."""
     state = row.states[index]
     if state == ROOM:
         return tr("room for token {number:,}: {bytes:,} bytes, reserved from the start").format(
@@ -108,25 +108,23 @@ def token_tooltip(model: CacheHistory, run: Run, row: CachedTokenRow, index: int
     text = _token_text(run, row, index)
     name = (tr("token {number:,} “{text}”") if text else tr("token {number:,}")).format(number=index + 1, text=text)
     if state == EVICTED:
-        fate = tr("forgotten: costs 0 bytes now, took {bytes:,}").format(bytes=model.forecast.per_token)
+        fate = tr("evicted: 0 bytes now, {bytes:,} before").format(bytes=model.forecast.per_token)
     else:
-        fate = tr("{fate}: costs {bytes:,} bytes").format(
-            fate=_state_text(model, state), bytes=token_bytes(model, state)
-        )
+        fate = tr("{fate}: {bytes:,} bytes").format(fate=_state_text(model, state), bytes=token_bytes(model, state))
     return f"{name}\n{fate}"
 
 
 def _state_text(model: CacheHistory, state: str) -> str:
-    """What became of a token that is held."""
+    """Return the state of a held token in words."""
     if state == PACKED and model.plan is not None:
-        return tr("held in {bits} bits a number").format(bits=model.plan.bits)
+        return tr("quantized to {bits} bits").format(bits=model.plan.bits)
     if state == EXACT:
-        return tr("waits as it is until its block is full")
-    return {SINK: tr("a sink, never forgotten"), RECENT: tr("held as it is")}.get(state, tr("held"))
+        return tr("not quantized until its block is full")
+    return {SINK: tr("a sink, never evicted"), RECENT: tr("held unchanged")}.get(state, tr("held"))
 
 
 def encoder_medium(run: Run) -> MediumRead | None:
-    """The sound or picture that an encoder reads; None where it reads text, or there is none."""
+    """Return the sound or picture that the encoder reads; None if it reads text, or there is no medium."""
     media = run.started.media if run.started is not None else ()
     return next((medium for medium in media if medium.place == "encoder"), None)
 
@@ -140,7 +138,7 @@ def _token_text(run: Run, row: CachedTokenRow, index: int) -> str:
             return medium_part(leading_picture, index)
         index -= leading_picture.last + 1
     prompt = run.before if row.prompt or encoder_input is not None else run.beginning
-    index -= 0 if row.prompt or encoder_input is not None else 1  # the decoder's own first token
+    index -= 0 if row.prompt or encoder_input is not None else 1  # the decoder's start token
     if 0 <= index < len(prompt):
         return token_text(prompt[index].piece or prompt[index].text, prompt[index].special)
     new = index - len(prompt)
@@ -148,6 +146,6 @@ def _token_text(run: Run, row: CachedTokenRow, index: int) -> str:
 
 
 def _leading_picture(run: Run) -> MediumRead | None:
-    """The picture that stands before the text's first token."""
+    """Return the picture in front of the text."""
     media = run.started.media if run.started is not None else ()
     return next((medium for medium in media if medium.place == "before"), None)

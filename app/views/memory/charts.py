@@ -1,4 +1,4 @@
-"""What the memory view draws of a cache: its curve, its tokens, its layers, and the lines of words beside them."""
+"""The content of the memory view: the cache's curve, its tokens, its layers, and the texts beside them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class LegendKey:
 
 
 class MemoryLegend(QWidget, AccessibleWidget):
-    """Marks and words, as many lines as they need."""
+    """Marks with words, on as many lines as needed."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -51,13 +51,13 @@ class MemoryLegend(QWidget, AccessibleWidget):
         self.hide()
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         self._theme = theme
         self.updateGeometry()
         self.update()
 
     def set_keys(self, keys: Sequence[LegendKey]) -> None:
-        """Explain these."""
+        """Show these keys."""
         if tuple(keys) != self._keys:
             self._keys = tuple(keys)
             self.setVisible(bool(keys))
@@ -77,19 +77,19 @@ class MemoryLegend(QWidget, AccessibleWidget):
         return places
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Another width, other lines."""
+        """Update the size for a new width."""
         super().resizeEvent(event)
         self.updateGeometry()
 
     def sizeHint(self) -> QSize:
-        """As high as its lines."""
+        """Return a height for all lines."""
         places = self._key_rects()
         return QSize(self._theme.px(120), round(places[-1].bottom()) if places else self._theme.px(20))
 
     minimumSizeHint = sizeHint
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Mark, word, mark, word."""
+        """Paint the marks and words."""
         theme, painter = self._theme, QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(theme.font(12))
@@ -114,14 +114,14 @@ def _paint_mark(painter: QPainter, key: LegendKey, box: QRectF, theme: Theme) ->
 
 
 class MemoryCharts(QWidget):
-    """Draws a run's cache as it was at one place in the text, and says what is under the pointer."""
+    """Draw a run's cache at one position of the text, with tooltips."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self._history, self._position = CacheHistory(), 0
         self._run: Run | None = None
         self._is_presenting = False
-        self.chart = PlotPanel(tr("Bytes held, by tokens written"), self)
+        self.chart = PlotPanel(tr("Cache size over generated tokens"), self)
         self.legend, self.cells = MemoryLegend(self), TokenCells(self)
         self.layers = PlotPanel(tr("Bytes by layer"), self, size=(180, 64), min_size=(80, 56))
         self._axis, self._layers_title = PlainLabel(self), PlainLabel(tr("Per layer"), self)
@@ -143,7 +143,7 @@ class MemoryCharts(QWidget):
             self._column.addWidget(part, 1 if part is self.chart else 0)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes at once."""
+        """Apply colours and sizes at once."""
         self._column.setSpacing(theme.px(8))
         for part in (self.chart, self.legend, self.cells, self.layers):
             part.set_theme(theme)
@@ -154,14 +154,14 @@ class MemoryCharts(QWidget):
             label.setStyleSheet(f"color: {theme.muted}; font-size: {theme.font_pixels(12)}px;")
 
     def set_presenting(self, on: bool) -> None:
-        """On a stage: the curve and its key."""
+        """Show only the curve and its legend while presenting."""
         for part in (self.cells, self.layers, self._layers_title):
             part.setVisible(not on)
         self.chart.set_compact(on)
         self._is_presenting = on
 
     def draw(self, history: CacheHistory, run: Run, position: int, point: CachePoint) -> None:
-        """Show `history` at `position`, where the cache was as `point` tells."""
+        """Show `history` at the position `position`, where the cache's state is `point`."""
         self._history, self._run, self._position = history, run, position
         self._draw_chart(run)
         self._draw_tokens(run)
@@ -176,7 +176,9 @@ class MemoryCharts(QWidget):
         right = self._history.forecast.limit if run.outcome is None else max(run.length, 1)
         self.chart.show_figure(bytes_over_run(self._history, self._position, right))
         self.chart.set_cursor(self._position, self.tip(self._position))
-        self._axis.setText(tr("{unit} held, by tokens written").format(unit=tr(self.chart.figure.unit()[1])))
+        self._axis.setText(
+            tr("{unit} in the cache, over generated tokens").format(unit=tr(self.chart.figure.unit()[1]))
+        )
 
     def _draw_tokens(self, run: Run) -> None:
         rows = memory_tokens.token_rows(self._history, run, self._position)
@@ -184,7 +186,7 @@ class MemoryCharts(QWidget):
         self.cells.setVisible(bool(rows) and not self._is_presenting)
         names = self._history.parts
         labels = [part_name(part, names) for part in names]
-        if len(labels) > 1:  # not every eye tells the colours of areas apart, but all see what lies below
+        if len(labels) > 1:  # a second cue besides the colours of the areas
             labels[0] = tr("{part} (lowest)").format(part=labels[0])
         keys = [LegendKey(word, part_colour(p), "disk" if p[0] == "disk" else "area")
                 for word, p in zip(labels, names, strict=True)]  # fmt: skip
@@ -196,11 +198,11 @@ class MemoryCharts(QWidget):
         self.legend.set_keys(keys)
 
     def tip(self, x: int) -> str:
-        """What hovering over the curve says."""
+        """Return the tooltip of the curve."""
         return curve_tooltip(self._history, x)
 
     def token_tip(self, row: int, index: int) -> str:
-        """What hovering over a token says; empty where none is."""
+        """Return the tooltip of a token; empty if there is none."""
         run = self._run
         rows = memory_tokens.token_rows(self._history, run, self._position) if run is not None else []
         if run is None or row >= len(rows) or index >= len(rows[row].states):
@@ -209,6 +211,6 @@ class MemoryCharts(QWidget):
 
 
 def _set_or_hide(label: QLabel, words: str) -> None:
-    """Show the words, or nothing where there are none."""
+    """Set the text, and hide the label if the text is empty."""
     label.setText(words)
     label.setVisible(bool(words))

@@ -1,4 +1,4 @@
-"""What the inspector says of the cache at one place in the text. No Qt."""
+"""The inspector's report on the cache at one position of the text. No Qt."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from resources.language import mark, tr, trn
 
 
 def cache_sentence(model: CacheHistory, point: CachePoint, length: int) -> str:
-    """From the run's own figures; `length`: tokens read."""
+    """Return the sentence for the run's cache; `length` is the number of tokens read."""
     plan = model.plan
     if plan is None:
-        return tr("The cache holds {size}; this model's memory has no formula.").format(size=words.size(point.bytes))
+        return tr("The cache holds {size}; the size of this model's cache cannot be calculated in advance.").format(
+            size=words.size(point.bytes)
+        )
     if not model.forecast.per_token:
         return _recurrent_sentence(point)
     if any(part == "cross" for _, part in model.parts):
@@ -38,17 +40,17 @@ def cache_sentence(model: CacheHistory, point: CachePoint, length: int) -> str:
 
 def _recurrent_sentence(point: CachePoint) -> str:
     return pick(
-        tr("All that was read is folded into {size}, which stays as large as it is."),
-        tr("Whatever was read is folded into a state of {size}; it does not grow with the text."),
-        tr("A recurrent state of {bytes:,} bytes, constant in the length of the text."),
+        tr("Everything read is folded into {size}; that size never changes."),
+        tr("Everything read is folded into a state of {size}; it does not grow with the text."),
+        tr("Recurrent state: {bytes:,} bytes, independent of the text length."),
     ).format(size=words.size(point.bytes), bytes=point.bytes)
 
 
 def _encoder_sentence(model: CacheHistory, point: CachePoint) -> str:
     cross = sum(size for (_, part), size in point.parts if part == "cross")
     return pick(
-        tr("{size} hold the text that was given, and stay so; every word piece written adds {per_token:,} bytes."),
-        tr("{size} hold what the encoder read and never change; the rest grows by {per_token:,} bytes a token."),
+        tr("{size} store the given text and do not change; every word piece written adds {per_token:,} bytes."),
+        tr("{size} store the encoder's output and never change; the rest grows by {per_token:,} bytes per token."),
         tr("Cross-attention: {bytes:,} bytes, constant; self-attention: {per_token:,} bytes per token."),
     ).format(size=words.size(cross), bytes=cross, per_token=model.forecast.per_token)
 
@@ -58,58 +60,59 @@ def _window_sentence(plan: CachePlan, length: int, dynamic: int) -> str:
     facts = {"dynamic": words.size(dynamic), "bytes": dynamic, "room": window - 1}
     if not plan.sinks:
         return pick(
-            tr("Only the latest {room:,} word pieces are remembered; to remember all would take {dynamic}."),
-            tr("Windowed layers hold the latest {room:,} tokens only; everything kept would be {dynamic}."),
-            tr("Windowed layers hold w − 1 = {room:,} positions; everything kept would be {bytes:,} bytes."),
+            tr("Only the latest {room:,} word pieces are remembered; remembering everything would take {dynamic}."),
+            tr("Windowed layers store only the latest {room:,} tokens; a full cache would take {dynamic}."),
+            tr("Windowed layers store w − 1 = {room:,} positions; a full cache would take {bytes:,} bytes."),
         ).format(**facts)
     if length < window:
         return pick(
-            tr("There is room for {room:,} word pieces; so far none had to be forgotten. Then the oldest will."),
-            tr("There is room for {tokens}; so far none had to go. Then the oldest will."),
-            tr("{length:,} of {room:,} positions are taken; nothing is evicted yet."),
+            tr("There is room for {room:,} word pieces; none is forgotten yet. When it is full, the oldest go first."),
+            tr("There is room for {tokens}; none dropped yet. When it is full, the oldest go first."),
+            tr("{length:,} of {room:,} positions are used; nothing is evicted yet."),
         ).format(**facts, tokens=format_token_count(window - 1), length=length)
     return pick(
-        tr("The first {sinks} and the latest {latest:,} word pieces are remembered, what lies between is forgotten. To "
-           "remember all would take {dynamic}."),
-        tr("The first {tokens} stay as sinks; of the rest only the latest {latest:,}. Without it, the cache would hold "
-           "{dynamic} by now."),
-        tr("{sinks} sinks + the latest {latest:,} of {length:,} positions; a dynamic cache: {bytes:,} bytes."),
+        tr("The first {sinks} and the latest {latest:,} word pieces are remembered; those in between are "
+            "forgotten. Remembering everything would take {dynamic}."),
+        tr("The first {tokens} are kept as sinks, and of the rest only the latest {latest:,}. A full "
+            "cache would take {dynamic} by now."),
+        tr("{sinks} sinks + the latest {latest:,} of {length:,} positions; a dynamic cache would take "
+            "{bytes:,} bytes."),
     ).format(**facts, tokens=format_token_count(plan.sinks), sinks=plan.sinks, latest=window - 1 - plan.sinks,
              length=length)  # fmt: skip
 
 
 def _quantized_sentence(plan: CachePlan, block: int, length: int, dynamic: int) -> str:
     return pick(
-        tr("What is older is written down roughly, the latest {waiting} word pieces are still exact. All of it exact "
-           "would take {dynamic}."),
-        tr("Every {block} tokens are written in {bits} bits a number, the latest {waiting} still wait as they are. "
-           "Unharmed, all of them would take {dynamic}."),
-        tr("{packed:,} positions in {bits} bits, {waiting} in full, blocks of {block}; a dynamic cache would hold "
-           "{bytes:,} bytes."),
+        tr("Older word pieces are stored roughly, the latest {waiting} exactly. Storing everything "
+            "exactly would take {dynamic}."),
+        tr("Every {block} tokens are quantized to {bits} bits; the latest {waiting} are not quantized "
+            "yet. Unquantized, all would take {dynamic}."),
+        tr("{packed:,} positions in {bits} bits, {waiting} in full precision, blocks of {block}; a "
+            "dynamic cache would take {bytes:,} bytes."),
     ).format(block=block, bits=plan.bits, waiting=length % block, packed=length - length % block,
              dynamic=words.size(dynamic), bytes=dynamic)  # fmt: skip
 
 
 def _static_sentence(capacity: int, length: int) -> str:
     return pick(
-        tr("Room for {capacity:,} word pieces was taken at once; {used} of it is in use."),
-        tr("Room for {capacity:,} tokens was taken at once; {used} of it is in use."),
-        tr("{length:,} of {capacity:,} allocated positions are in use, {used}."),
+        tr("Room for {capacity:,} word pieces was reserved at once; {used} of it is used."),
+        tr("Room for {capacity:,} tokens was reserved at once; {used} of it is used."),
+        tr("{length:,} of {capacity:,} allocated positions are used, {used}."),
     ).format(capacity=capacity, length=length, used=words.percent(min(1.0, length / capacity)))
 
 
 def _disk_sentence(size: int) -> str:
     return pick(
-        tr("{size} wait on the disk, and are fetched piece by piece when they are needed."),
-        tr("{size} wait on disk; only one layer at a time is in memory between two steps."),
-        tr("{bytes:,} bytes on disk; one layer at a time is resident between two steps."),
+        tr("{size} are on the disk and are fetched piece by piece when needed."),
+        tr("{size} are on disk; between two steps only one layer at a time is in memory."),
+        tr("{bytes:,} bytes on disk; between two steps one layer at a time is in memory."),
     ).format(size=words.size(size), bytes=size)
 
 
 def _dynamic_sentence(per_token: int, length: int) -> str:
     return pick(
-        tr("Every word piece adds {per_token:,} bytes, and none is ever forgotten."),
-        tr("Every token adds {per_token:,} bytes, and none is ever forgotten."),
+        tr("Every word piece adds {per_token:,} bytes; nothing is ever forgotten."),
+        tr("Every token adds {per_token:,} bytes; nothing is ever dropped."),
         tr("{per_token:,} bytes per token × {length:,} tokens; nothing is evicted."),
     ).format(per_token=per_token, length=length)
 
@@ -121,13 +124,13 @@ _PART_NAMES = {
     "self": mark("self-attention"),
     "cross": mark("cross-attention"),
     "scales": mark("scales and offsets"),
-    "residual": mark("exact"),
+    "residual": mark("unquantized"),
 }
 _DEVICE_NAMES = {"host": mark("memory"), "device": "GPU", "disk": mark("disk")}
 
 
 def part_name(part: CachePart, parts: list[CachePart]) -> str:
-    """`keys`, with its place where there are several."""
+    """Return the part's name, with its device if there are several."""
     name = tr(_PART_NAMES[part[1]]) if part[1] in _PART_NAMES else part[1]
     place = tr(_DEVICE_NAMES[part[0]]) if part[0] in _DEVICE_NAMES else part[0]
     several = len({place for place, _ in parts}) > 1
@@ -135,7 +138,7 @@ def part_name(part: CachePart, parts: list[CachePart]) -> str:
 
 
 def cache_report(model: CacheHistory, run: Run, x: int) -> NodeReport | None:
-    """The cache when `x` tokens were written; None before the first measurement."""
+    """Return the report on the cache after `x` generated tokens; None before the first measurement."""
     point = model.at(x)
     if point is None:
         return None
@@ -146,7 +149,7 @@ def cache_report(model: CacheHistory, run: Run, x: int) -> NodeReport | None:
         token=words.size(point.bytes),
         facts=_facts(model, run, point, x),
         sentence=cache_sentence(model, point, length),
-        table_title=tr("What is held"),
+        table_title=tr("Contents"),
         columns=(tr("part"), tr("bytes")),
         rows=tuple(_report_rows(model, point, length)),
         formula=formula_lines(model, length),
@@ -165,7 +168,7 @@ def _facts(model: CacheHistory, run: Run, point: CachePoint, x: int) -> str:
         tr("peak {size}").format(size=words.size(model.peak(x))),
     ]
     if point.error is not None:
-        facts.append(tr("error of the keys {error}").format(error=words.percent(point.error)))
+        facts.append(tr("key error {error}").format(error=words.percent(point.error)))
     if not point.measured:
         facts.append(tr("between two measurements"))
     return " · ".join(facts)
@@ -182,7 +185,7 @@ def _report_rows(model: CacheHistory, point: CachePoint, length: int) -> list[Re
         (SINK, tr("sinks")),
         (RECENT, tr("recent")),
         (PACKED, tr("in {bits} bits").format(bits=plan.bits)),
-        (EXACT, tr("exact")),
+        (EXACT, tr("unquantized")),
     ):
         if (count := marks.count(state)) and (plan.window or plan.block):
             name = tr("{state} ({tokens})").format(state=word, tokens=format_token_count(count))
@@ -193,7 +196,7 @@ def _report_rows(model: CacheHistory, point: CachePoint, length: int) -> list[Re
 
 
 def curve_tooltip(model: CacheHistory, x: int) -> str:
-    """What hovering over the curve says: what was held after `x` tokens, or will be; empty where nobody knows."""
+    """Return the curve's tooltip: the measured or predicted size after `x` tokens; empty if unknown."""
     length, point = model.length_at(x), model.at(min(x, model.written))
     if x > model.written or point is None:
         size = model.forecast.predicted(length)
@@ -208,30 +211,30 @@ def curve_tooltip(model: CacheHistory, x: int) -> str:
 
 
 def reuse_line(run: Run) -> str:
-    """What the run could start from; empty when it began from nothing."""
+    """Return how many tokens were reused from a prefix; empty if none."""
     reused = run.prefilled.reused if run.prefilled is not None else 0
     if not reused:
         return ""
     computed = len(run.before) - reused
-    return tr("Started from {tokens} read before; {computed:,} computed.").format(
+    return tr("{tokens} reused from the cache; {computed:,} computed.").format(
         tokens=format_token_count(reused), computed=computed
     )
 
 
 def formula_lines(model: CacheHistory, length: int) -> str:
-    """The formula in words, then in numbers, then its result; empty where there is none."""
+    """Return the formula in words, in numbers, and its result; empty if there is none."""
     worked = _evaluated_formula(model, length)
     return "\n".join([sizes.format_names(model.plan.size), *worked]) if model.plan is not None and worked else ""
 
 
 def formula_line(model: CacheHistory, length: int) -> str:
-    """The formula in numbers and its result, on one line."""
+    """Return the formula in numbers and its result on one line."""
     worked = _evaluated_formula(model, length)
     return tr("predicted {formula}").format(formula=" ".join(worked)) if worked else ""
 
 
 def _evaluated_formula(model: CacheHistory, length: int) -> list[str]:
-    """In numbers, unless it is one, and the result; nothing where there is none."""
+    """Return the formula in numbers (unless it is a number itself) and the result; empty if there is none."""
     plan, size = model.plan, model.forecast.predicted(length)
     if plan is None or size is None:
         return []
@@ -244,11 +247,11 @@ PART_COLOURS = {"keys": "kept", "values": "finished", "scales": "best", "residua
 
 
 def bytes_over_run(history: CacheHistory, cursor: int, right: int) -> PlotSpec:
-    """What was held up to `cursor`, in parts that lie on each other, below what was foretold up to `right`."""
+    """Return the measured bytes up to `cursor` as stacked areas, below the prediction up to `right`."""
     curve = history.curve(cursor)
     return PlotSpec(
-        x=PlotAxis(tr("tokens written"), integers_only=True),
-        y=PlotAxis(tr("bytes held"), words.size, BYTES),
+        x=PlotAxis(tr("generated tokens"), integers_only=True),
+        y=PlotAxis(tr("bytes in the cache"), words.size, BYTES),
         xs=tuple(float(point.x) for point in curve),
         areas=tuple(_area(part, history.parts, curve) for part in history.parts),
         lines=tuple(_forecast_lines(history, max(right, cursor))),
@@ -257,7 +260,7 @@ def bytes_over_run(history: CacheHistory, cursor: int, right: int) -> PlotSpec:
 
 
 def part_colour(part: CachePart) -> str:
-    """The theme's colour for it."""
+    """Return the theme colour of a part."""
     return PART_COLOURS.get(part[1], "accent")
 
 
@@ -269,18 +272,18 @@ def _area(part: CachePart, parts: list[CachePart], curve: Sequence[CachePoint]) 
 def _forecast_lines(history: CacheHistory, right: int) -> Iterator[PlotLine]:
     predicted, dynamic = history.lines(right)
     if dynamic and not history.forecast.is_plain:
-        yield PlotLine(tr("dynamic would be"), "muted", tuple(dynamic), (5.0, 4.0))
+        yield PlotLine(tr("dynamic cache"), "muted", tuple(dynamic), (5.0, 4.0))
     if predicted:
         yield PlotLine(tr("predicted"), "warning", tuple(predicted), (1.5, 3.0))
 
 
 def bytes_by_layer(history: CacheHistory, point: CachePoint) -> PlotSpec:
-    """A bar for each layer that holds anything."""
+    """Return a bar for each layer with data."""
     halves = any(part in ("self", "cross") for _, part in history.parts)
     half = len(point.layers) // 2
     labels, sizes, tips = [], [], []
     for number, size in enumerate(point.layers):
-        if not size:  # an encoder–decoder's cache has places for layers that its decoder lacks
+        if not size:  # an encoder–decoder's cache has slots for layers that its decoder lacks
             continue
         place = number % half + 1 if halves and half else number + 1
         template = (tr("self {place}") if number < half else tr("cross {place}")) if halves else tr("layer {place}")
@@ -297,6 +300,6 @@ def bytes_by_layer(history: CacheHistory, point: CachePoint) -> PlotSpec:
 
 
 def layers_title(point: CachePoint) -> str:
-    """`Per layer`, and how much each holds where all hold the same."""
+    """Return `Per layer`, and the size of each if all are equal."""
     sizes = {size for size in point.layers if size}
     return tr("Per layer, {size} each").format(size=words.size(min(sizes))) if len(sizes) == 1 else tr("Per layer")

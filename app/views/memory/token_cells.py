@@ -1,4 +1,4 @@
-"""Tokens as little cells: which of them the cache holds, and why."""
+"""Tokens as small cells, coloured by their state in the cache."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ STATE_COLOURS = {HELD: "kept", SINK: "best", RECENT: "kept", EVICTED: "pruned", 
            ROOM: "pruned", SOURCE: "finished"}  # fmt: skip
 HOLLOW_STATES = (EVICTED, ROOM)
 _PITCHES = (14, 11, 9, 7, 5, 4)
-"""Pixels from cell to cell, the largest that leaves room for all of them."""
+"""Pixels from cell to cell; the largest pitch that fits is used."""
 MAX_HEIGHT = 108
-"""Pixels that the cells of all halves may take together."""
+"""Maximum height in pixels of all cells."""
 
 
 class TokenCells(QWidget, AccessibleWidget):
-    """A grid of cells under a title for each half of the cache; `describe(row, place)` says the tip of one."""
+    """A grid of cells below a title for each part of the cache; `describe(row, place)` returns a token's tooltip."""
 
     accessible_role = Role.List
 
@@ -47,12 +47,12 @@ class TokenCells(QWidget, AccessibleWidget):
         self.describe: Callable[[int, int], str] | None = None
         self._tokens_per_cell, self._announced_height = 1, -1
         self._columns, self._pitch = 1, float(_PITCHES[0])
-        self.setAccessibleName(tr("Tokens held"))
+        self.setAccessibleName(tr("Tokens in the cache"))
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         self._theme = theme
         self._update_layout()
 
@@ -64,7 +64,7 @@ class TokenCells(QWidget, AccessibleWidget):
             self._update_layout()
 
     def accessible_parts(self) -> list[AccessiblePart]:
-        """A half after the other, how many of its tokens are in which state."""
+        """Return one part per row, with the count of tokens in each state."""
         return [
             AccessiblePart(_row_sentence(row), partial(self._row_rect, number)) for number, row in enumerate(self._rows)
         ]
@@ -75,12 +75,12 @@ class TokenCells(QWidget, AccessibleWidget):
         return QRectF(0, top, self.width(), self._title_height + lines * self._pitch).toAlignedRect()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Another width holds another number of cells."""
+        """Update the layout for a new width."""
         super().resizeEvent(event)
         self._update_layout()
 
     def _update_layout(self) -> None:
-        """The largest cells that fit, or several tokens to a cell."""
+        """Choose the largest cells that fit, or put several tokens in a cell."""
         max_height, self._tokens_per_cell = self._theme.px(MAX_HEIGHT), 1
         for pitch in _PITCHES:
             self._pitch = float(self._theme.px(pitch))
@@ -109,13 +109,13 @@ class TokenCells(QWidget, AccessibleWidget):
         return round(self._lines() * self._pitch + len(self._rows) * self._title_height + gaps)
 
     def sizeHint(self) -> QSize:
-        """As high as its lines."""
+        """Return a height for all lines."""
         return QSize(self._theme.px(120), self._height())
 
     minimumSizeHint = sizeHint
 
     def _tops(self) -> list[float]:
-        """Where the cells of each half begin."""
+        """Return the y coordinate of each row's cells."""
         tops, y = [], 0.0
         for row in self._rows:
             y += self._title_height
@@ -124,13 +124,13 @@ class TokenCells(QWidget, AccessibleWidget):
         return tops
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Titles and cells."""
+        """Paint the titles and cells."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(self._theme.font(11))
         for row, top in zip(self._rows, self._tops(), strict=True):
             painter.setPen(self._theme.color("muted"))
-            merged = tr("{title} · a cell is {count} tokens").format(title=row.title, count=self._tokens_per_cell)
+            merged = tr("{title} · {count} tokens per cell").format(title=row.title, count=self._tokens_per_cell)
             base = top - self._theme.px(5) - QFontMetricsF(painter.font()).descent()
             painter.drawText(0, round(base), merged if self._tokens_per_cell > 1 else row.title)
             self._paint_row(painter, row, top)
@@ -155,13 +155,13 @@ class TokenCells(QWidget, AccessibleWidget):
                 painter.drawLine(box.bottomLeft(), box.topRight())
 
     def cell_rect(self, row: int, index: int) -> QRectF:
-        """Where token `index` of a half is drawn."""
+        """Return the rectangle of token `index` in a row."""
         cell = index // self._tokens_per_cell
         return QRectF(cell % self._columns * self._pitch, self._tops()[row] + cell // self._columns * self._pitch,
                       self._pitch, self._pitch)  # fmt: skip
 
     def token_at(self, x: float, y: float) -> tuple[int, int] | None:
-        """(half, place) of the token at a pixel."""
+        """Return (row, index) of the token at a pixel."""
         for number, (row, top) in enumerate(zip(self._rows, self._tops(), strict=True)):
             column, line = int(x // self._pitch), int((y - top) // self._pitch)
             place = (line * self._columns + column) * self._tokens_per_cell
@@ -170,7 +170,7 @@ class TokenCells(QWidget, AccessibleWidget):
         return None
 
     def event(self, event: QEvent) -> bool:
-        """The tip of the token under the mouse."""
+        """Show the tooltip of the token under the mouse."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             found = self.token_at(event.pos().x(), event.pos().y())
             tip = self.describe(*found) if found is not None and self.describe is not None else ""

@@ -1,4 +1,4 @@
-"""The memory view: every byte of the key–value cache over the run, by place and part, by layer and by token."""
+"""The memory view: the key–value cache over the run, by part and device, by layer and by token."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _FILE_FILTER = mark("Prefixes (*.safetensors)")
 
 
 class MemoryTools(QWidget):
-    """`saveWanted(path)`, `loadWanted(path)`."""
+    """Signals: `saveWanted(path)`, `loadWanted(path)`."""
 
     saveWanted = Signal(str)
     loadWanted = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        words = tr("Save what this run has read, or start from what was read before")
+        words = tr("Save the cache of this run as a prefix, or start from a saved one")
         actions = ((tr("Save prefix…"), self._choose_save_path), (tr("Load prefix…"), self._choose_load_path))
         self.button = MenuButton("prefixButton", tr("Prefix"), words, actions, self)
         row = QHBoxLayout(self)
@@ -42,7 +42,7 @@ class MemoryTools(QWidget):
         row.addWidget(self.button)
 
     def set_theme(self, theme: Theme) -> None:
-        """Other sizes."""
+        """Apply sizes."""
         self.button.setFont(theme.font(12))
 
     @Slot()
@@ -54,12 +54,12 @@ class MemoryTools(QWidget):
         open_file_dialog(self, tr("Load a prefix"), tr(_FILE_FILTER), self.loadWanted.emit)
 
 
-_TITLE = mark("Every byte the model remembers with")
-_HINT = mark("Choose a cache above and press Ctrl+Enter: what it holds appears here, step by step, layer by layer.")
+_TITLE = mark("Every byte of the model's memory")
+_HINT = mark("Choose a cache above and press Ctrl+Enter to see what it stores, step by step and layer by layer.")
 
 
 class MemoryView(ScrolledView):
-    """The cache over the run, by part, by token and by layer; its formula goes to the inspector."""
+    """The cache over the run, by part, token and layer; its formula is shown in the inspector."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("memoryView", tr(_TITLE), tr(_HINT), tr("Run this prompt"), parent)
@@ -77,7 +77,7 @@ class MemoryView(ScrolledView):
         self.chart.picked.connect(self._go_to)
         self.set_theme(self._theme)
 
-    # What the shell calls
+    # Called by the shell
 
     @property
     def is_empty(self) -> bool:
@@ -85,62 +85,62 @@ class MemoryView(ScrolledView):
         return self._point() is None
 
     def header_widget(self) -> QWidget:
-        """Prefixes to and from files."""
+        """Return the buttons for prefixes."""
         return self._tools
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes at once."""
+        """Apply colours and sizes at once."""
         self._set_spacing(theme, 0)
         self.charts.set_theme(theme)
         self._tools.set_theme(theme)
         self._draw()
 
     def wording_changed(self) -> None:
-        """Say it all again."""
+        """Rebuild all texts."""
         self._draw()
 
     def set_presenting(self, on: bool) -> None:
-        """The curve; its figures stand beside the view in words."""
+        """Show only the curve; the figures are shown as text beside the view."""
         self.charts.set_presenting(on)
         self._draw()
 
     def presentation_caption(self) -> str:
-        """What the cache holds at the cursor, and why."""
+        """Return what the cache holds at the cursor, and why."""
         return self.report.sentence if self.report is not None else ""
 
     def show_run(self, run: Run | None) -> None:
-        """Show another run from its beginning."""
+        """Show another run from its start."""
         self._run, self.model = run, CacheHistory()
         self.chart.reset_zoom()
         self._update_model()
 
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
-        """The cache has grown."""
+        """Show the new cache measurements."""
         self._run = run
         self._update_model()
 
     def _hint_for(self, run: Run | None) -> str:
-        """What the page is for; of a run elsewhere, why it stays empty."""
+        """Return the page's hint, or, for a remote run, why it stays empty."""
         if run is None or run.started is None or not run.started.engine:
             return tr(_HINT)
-        told = tr("{engine} keeps the model's memory on its own machine, and tells nothing of it.")
+        told = tr("{engine} keeps the cache on its own server and does not report it.")
         return told.format(engine=run.started.engine)
 
     def cursor_moved(self, run: Run) -> None:
-        """Show the cache as it was then."""
+        """Show the cache at the cursor."""
         self._run = run
         self._update_model()
 
     def selection_changed(self, run: Run) -> None:
-        """The memory is that of the whole text, whichever token is selected."""
+        """Ignore the selection: the cache belongs to the whole text."""
         self._run = run
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Draw what has come meanwhile."""
+        """Draw what has arrived while hidden."""
         super().showEvent(event)
         self._update_model()
 
-    # From the run to the picture
+    # Drawing
 
     def _update_model(self) -> None:
         run = self._run
@@ -151,7 +151,7 @@ class MemoryView(ScrolledView):
 
     @property
     def position(self) -> int:
-        """Tokens written at the place that is shown."""
+        """Number of generated tokens at the shown position."""
         return self._run.cursor if self._run is not None else 0
 
     def _point(self) -> CachePoint | None:
@@ -175,7 +175,7 @@ class MemoryView(ScrolledView):
             if self.isVisible():
                 self.signals.reportSelected.emit(report)
 
-    # What the reader does
+    # User actions
 
     @Slot(int)
     def _go_to(self, x: int) -> None:
@@ -184,5 +184,5 @@ class MemoryView(ScrolledView):
             self.signals.cursorRequested.emit(min(x, run.length))
 
     def export_table(self) -> Table:
-        """Every measurement, a line each."""
+        """Return one line per measurement."""
         return cache_table(self.model) if self.model.points else ()

@@ -1,1 +1,1 @@
-"""What several views share."""
+"""Parts shared by several views."""

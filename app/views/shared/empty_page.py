@@ -18,12 +18,13 @@ from app.widgets.plain_text import caption
 from resources.language import tr
 
 TopPosition = Callable[[QRect, Theme], float]
-"""How far from the top of such an area the offer stands, in pixels."""
+"""Returns the y position of the button in such an area."""
 
 
 class FillButton(QWidget):
-    """`fillRequested`: the page is to be filled. With a `top_position` it stands there over its parent, in the middle; without one
-    its parent's layout says where."""
+    """Emits `fillRequested` when the page should be filled. With a position function it floats over its parent,
+    centred; otherwise it is part of its parent's layout.
+    """
 
     fillRequested = Signal()
 
@@ -44,12 +45,12 @@ class FillButton(QWidget):
         parent.installEventFilter(self)
 
     def set_theme(self, theme: Theme) -> None:
-        """Other sizes."""
+        """Apply the sizes of `theme`."""
         self._theme = theme
         self.reposition()
 
     def update_state(self, is_empty: bool, disabled_reason: str = "", description: str = "") -> None:
-        """Whether there is nothing else on the page, what it is for, and why it cannot be filled, if so."""
+        """Show the button if the page is empty, with the page's description, or the reason why it cannot be filled."""
         self.reason_label.setText(disabled_reason)
         self.reason_label.setVisible(bool(disabled_reason))
         self.button.setVisible(not disabled_reason)
@@ -58,7 +59,7 @@ class FillButton(QWidget):
         self.reposition()
 
     def reposition(self) -> None:
-        """Stand where it is to stand."""
+        """Move to the current position."""
         parent = self.parentWidget()
         if self._top_position is None or parent is None or self.isHidden():
             return
@@ -80,12 +81,12 @@ class FillButton(QWidget):
 TitleAndHint = tuple[str, str]
 """Title and hint."""
 GAP, BUTTON_HEIGHT = 14, 40
-"""Pixels at 100 % between the words and what is offered below them, and for that."""
+"""Pixels at 100 %: gap above the button, and the button's height."""
 _FLAGS = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap
 
 
 def waiting_title(run: Run | None) -> str:
-    """What a run is doing before its first token; empty where none is under way."""
+    """Return what a run is doing before its first token; empty if no run is in progress."""
     if run is None or run.finished is not None or run.outcome is not None:
         return ""
     return (
@@ -96,23 +97,24 @@ def waiting_title(run: Run | None) -> str:
 def add_fill_button(
     view: View, parent: QWidget, text: str, action: str, title_and_hint: Callable[[], TitleAndHint], offset: int = 0
 ) -> FillButton:
-    """The button below the words of an empty page, which asks for what is `action`; `title_and_hint()` are those words now, and
-    `offset` how many pixels (at 100 %) lower than usual they stand."""
+    """Add the button below the text of an empty page, which requests `action`.
+
+    `title_and_hint()` returns the current text, and `offset` moves the button down by that many pixels at 100 %.
+    """
     offer = FillButton(text, parent, lambda area, theme: button_top(area, theme, title_and_hint(), offset))
     offer.fillRequested.connect(lambda: view.signals.fillRequested.emit(action))
     return offer
 
 
 def button_top(area: QRect, theme: Theme, title_and_hint: TitleAndHint, offset: int = 0) -> float:
-    """Where the words of an empty page end, and some room below them."""
+    """Return the y position below the text of an empty page, with a gap."""
     return title_and_hint_rects(area, theme, title_and_hint)[1].bottom() + theme.px(GAP + offset)
 
 
 def title_and_hint_rects(
     area: QRect, theme: Theme, title_and_hint: TitleAndHint, extra: float = 0
 ) -> tuple[QRectF, QRectF]:
-    """Where title and hint stand: in the middle, or higher where what is offered below them needs the room, and
-    `extra` pixels more."""
+    """Return the rectangles of title and hint: centred, or higher if the button below and `extra` pixels need the room."""
     side = max(theme.px(16), (area.width() - theme.px(460)) / 2)
     room = QRectF(0, 0, area.width() - 2 * side, 10_000)
     title = QFontMetricsF(theme.font(18, 600)).boundingRect(room, int(_FLAGS), title_and_hint[0]).height()
@@ -127,7 +129,7 @@ def title_and_hint_rects(
 def paint_empty_page(
     painter: QPainter, area: QRect, theme: Theme, title_and_hint: TitleAndHint, extra: float = 0
 ) -> None:
-    """A title and a hint below it."""
+    """Paint the title with the hint below it."""
     places = title_and_hint_rects(area, theme, title_and_hint, extra)
     for text, place, font, color in zip(
         title_and_hint, places, (theme.font(18, 600), theme.font(14)), ("text", "muted"), strict=True
@@ -138,10 +140,10 @@ def paint_empty_page(
 
 
 class ScrolledView(View):
-    """The page `_page` with its `_column` of parts; while `is_empty`, a title and a hint stand in its place."""
+    """A view with the page `_page` and its `_column` of parts. While `is_empty`, it shows a title and a hint instead."""
 
     def __init__(self, name: str, title: str, hint: str, offer: str, parent: QWidget | None = None) -> None:
-        """`offer`: the words of the button that runs what is set, for the page to fill."""
+        """Create the page. `offer`: the text of the button that starts a run with the current settings."""
         super().__init__(name, parent)
         self._theme = theme_for("light")
         self._title, self._hint = title, hint
@@ -163,22 +165,22 @@ class ScrolledView(View):
         return True
 
     def sizeHint(self) -> QSize:
-        """Room for everything."""
+        """Return a size with room for all parts."""
         return QSize(self._theme.px(640), self._theme.px(560))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """What this page is for, as long as it is empty."""
+        """Paint the title and hint while the page is empty."""
         if self.is_empty:
             painter = QPainter(self)
             paint_empty_page(painter, self.rect(), self._theme, (self._title, self._hint))
             painter.end()
 
     def _show_offer(self, is_waiting: bool) -> None:
-        """Offer to fill the page while it is empty, unless a run is about to."""
+        """Show the button while the page is empty, unless a run is about to fill it."""
         self.offer.update_state(self.is_empty and not is_waiting, description=self._hint)
 
     def _set_spacing(self, theme: Theme, between: int) -> None:
-        """Margins, and pixels at 100 % between the parts."""
+        """Set the margins and the spacing between the parts, in pixels at 100 %."""
         self._theme = theme
         self.offer.set_theme(theme)
         self._column.setContentsMargins(theme.px(20), theme.px(14), theme.px(20), theme.px(14))

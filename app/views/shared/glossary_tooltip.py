@@ -12,16 +12,16 @@ from app.state.glossary_terms import tooltip_html
 from app.widgets.plain_text import from_plain_text, might_be_rich, show_rich_tooltip
 
 Topic = Callable[[QPoint], str]
-"""What a widget is about at a place within it, by a name that `told` understands; empty for nothing."""
+"""Returns the topic at a position of a widget, as a name for `TopicText`; empty for none."""
 TopicText = Callable[[str], str]
-"""What is said of that, as rich text; empty for nothing."""
+"""Returns the explanation of a topic as rich text; empty for none."""
 
 
 class LazyTooltip(QObject):
-    """Shows it on hover; `refresh_description` puts it into the accessible description, as plain text."""
+    """Shows the tooltip on hover; `refresh_description` puts it into the accessible description as plain text."""
 
     def __init__(self, widget: QWidget, topic: Topic, topic_text: TopicText, described: QWidget | None = None) -> None:
-        """`described`: the widget that bears the description; `widget` itself unless said."""
+        """Install the tooltip. `described`: the widget that receives the description, `widget` by default."""
         super().__init__(widget)
         self._widget, self.topic, self._topic_text = widget, topic, topic_text
         self._described_widget = described or widget
@@ -29,8 +29,8 @@ class LazyTooltip(QObject):
         widget.installEventFilter(self)
 
     def text(self, position: QPoint | None = None) -> str:
-        """All that hovering shows there, as rich text."""
-        import html  # not before one hovers
+        """Return the full tooltip at a position as rich text."""
+        import html  # import only on hover
 
         own = self._widget.toolTip()
         rich = own if might_be_rich(own) else html.escape(from_plain_text(own), quote=False).replace("\n", "<br>")
@@ -38,7 +38,7 @@ class LazyTooltip(QObject):
         return "".join(f"<p>{part}</p>" for part in (rich, about) if part)
 
     def refresh_description(self) -> None:
-        """Say it again in the accessible description, behind what others have put there."""
+        """Update the accessible description: its own text first, then the explanation."""
         now = self._described_widget.accessibleDescription()
         if now != self._last_description:
             self._own_description = now
@@ -52,7 +52,7 @@ class LazyTooltip(QObject):
         return self._topic_text(self.topic(position or self._widget.rect().center()))
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Hovering shows it."""
+        """Show the tooltip on hover."""
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             if text := self.text(event.pos()):
                 show_rich_tooltip(event.globalPos(), text, self._widget)
@@ -61,8 +61,8 @@ class LazyTooltip(QObject):
 
 
 def _plain_from_rich(rich: str) -> str:
-    """Its words alone."""
-    from PySide6.QtGui import QTextDocumentFragment  # many never ask
+    """Return the text without markup."""
+    from PySide6.QtGui import QTextDocumentFragment  # import only when needed
 
     return (
         " ".join(QTextDocumentFragment.fromHtml(rich).toPlainText().split())
@@ -74,7 +74,9 @@ def _plain_from_rich(rich: str) -> str:
 def add_glossary_tooltip(
     widget: QWidget, term: str | Callable[[], str], described: QWidget | None = None
 ) -> LazyTooltip:
-    """Explain `widget` by the term of that id, or of what it stands for (`param.top_k`); several stand apart by a
-    space. A function is asked anew whenever somebody hovers. `described` bears the accessible description, where that
-    is another widget."""
+    """Explain `widget` by a glossary term id, or by the name of a setting (`param.top_k`).
+
+    Several ids are separated by spaces. A function is called on each hover. `described`: the widget that receives the
+    accessible description, if it is another one.
+    """
     return LazyTooltip(widget, lambda _place: term if isinstance(term, str) else term(), tooltip_html, described)

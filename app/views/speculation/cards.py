@@ -1,4 +1,4 @@
-"""Below a round: what the draft cost and gained, where it was accepted, how long it was, what checking costs."""
+"""Cards below a round: the cost and gain of the draft, acceptance by position, draft lengths, verification cost."""
 
 from __future__ import annotations
 
@@ -19,30 +19,32 @@ from resources.language import mark, tr, trc
 
 
 def format_ratio(ratio: float) -> str:
-    """`×1.5`, for an axis."""
+    """Format a ratio for an axis: `×1.5`."""
     return f"×{ratio:g}"
 
 
 def acceptance_by_position(rounds: DraftRounds) -> PlotSpec:
-    """Share accepted at each place of the draft."""
+    """Return the acceptance rate at each position of the draft."""
     kept = rounds.acceptance_by_depth()
     tips = tuple(
-        tr("place {depth} of the draft: {share} accepted").format(depth=depth, share=words.percent(share))
+        tr("position {depth} of the draft: {share} accepted").format(depth=depth, share=words.percent(share))
         for depth, share in kept
     )
     bars = PlotBars("", "accent", tuple(share for _, share in kept), tooltips=tips)
-    places = PlotAxis(tr("place"), labels=tuple(str(depth) for depth, _ in kept))
+    places = PlotAxis(tr("position"), labels=tuple(str(depth) for depth, _ in kept))
     return PlotSpec(places, PlotAxis(tr("accepted"), words.whole_percent), bars=(bars,), top=1.0)
 
 
 def length_by_round(rounds: Sequence[DraftRound], chosen: int) -> PlotSpec:
-    """How many tokens each round was to draft, and how many of them were accepted."""
+    """Return the draft length and the accepted tokens of each round."""
     accepted = tuple(float(len(entry.accepted)) for entry in rounds)
     rest = tuple(float(max(0, entry.length - len(entry.accepted))) for entry in rounds)
     tips = tuple(_round_tip(number, entry) for number, entry in enumerate(rounds, 1))
     labels = tuple(str(number) for number in range(1, len(rounds) + 1))
-    bars = (PlotBars(tr("accepted"), "kept", accepted, tooltips=tips, marked=chosen),
-            PlotBars(tr("the rest of the draft"), "faint", rest, tooltips=("",) * len(tips), marked=chosen))  # fmt: skip
+    bars = (
+        PlotBars(tr("accepted"), "kept", accepted, tooltips=tips, marked=chosen),
+        PlotBars(tr("the rest of the draft"), "faint", rest, tooltips=("",) * len(tips), marked=chosen),
+    )
     return PlotSpec(
         PlotAxis(tr("round"), labels=labels), PlotAxis(tr("tokens"), integers_only=True), bars=bars, is_stacked=True
     )
@@ -50,8 +52,8 @@ def length_by_round(rounds: Sequence[DraftRound], chosen: int) -> PlotSpec:
 
 def _round_tip(number: int, entry: DraftRound) -> str:
     return tr(
-        "round {number}: drafts of up to {length}, {accepted} accepted\n"
-        "{drafting:.1f} ms drafting, {checking:.1f} ms checking"
+        "round {number}: drafts of up to {length}, {accepted} accepted\n{drafting:.1f} ms drafting, "
+        "{checking:.1f} ms verification"
     ).format(
         number=number,
         length=entry.length,
@@ -62,7 +64,7 @@ def _round_tip(number: int, entry: DraftRound) -> str:
 
 
 def verification_cost(curve: Sequence[tuple[int, float]]) -> PlotSpec:
-    """What one pass over several tokens costs, the cost of one token being the line."""
+    """Return the cost of one pass over several tokens; the line is the cost of one token."""
     tips = tuple(tr("{size} at once cost ×{ratio:.2f} of one").format(size=size, ratio=ratio) for size, ratio in curve)
     bars = (PlotBars("", "accent", tuple(ratio for _, ratio in curve), tooltips=tips),) if curve else ()
     level = (
@@ -75,18 +77,18 @@ def verification_cost(curve: Sequence[tuple[int, float]]) -> PlotSpec:
 
 
 _CHART_SIZE = (180, 88)
-"""Pixels at 100 % that a chart would like; it does with less width."""
+"""Preferred size of a chart in pixels at 100 %."""
 NARROW_WIDTH = 600
-"""Width (at 100 %) below which the cards stand in two rows."""
+"""Width (at 100 %) below which the cards have two rows."""
 _SIDE_MARGIN, _NARROW_SIDE_MARGIN = 20, 6
-"""Pixels at 100 % that are free at either side, and where there is no room for that."""
+"""Side margins in pixels at 100 %: normal, and in a narrow view."""
 _MIN_CHART_WIDTH = 100
-"""Pixels at 100 % of the narrowest chart beside the table."""
+"""Minimum width in pixels at 100 % of a chart beside the table."""
 _MEASURE = mark("Measure both")
 
 
 class SpeculationCards(QWidget):
-    """Small cards side by side, or two by two, none of them empty; `roundPicked(n)`: a round was pressed in a chart."""
+    """Small cards in one row, or two by two, without empty cells; `roundPicked(n)`: a round was clicked in a chart."""
 
     measureWanted = Signal()
     roundPicked = Signal(int)
@@ -97,26 +99,26 @@ class SpeculationCards(QWidget):
         self._drafted: Finished | None = None
         self._plain: Finished | None = None
         self._measured_drafted: Finished | None = None
-        """The run with its draft, measured like the plain one."""
+        """Metrics of the run with its draft, measured like the plain run."""
         self._grid = QGridLayout()
         self._cells: list[list[QLabel]] = []
         self._button = QPushButton(tr(_MEASURE), self)
         self._button.setObjectName("measurePlain")
-        self._button.setToolTip(tr("Run this prompt again, without the draft and with it, one after the other"))
+        self._button.setToolTip(tr("Run this prompt twice more: without the draft, then with it"))
         self._button.clicked.connect(self.measureWanted)
-        self.positions = _small_plot(tr("Accepted by place in the draft"), self)
+        self.positions = _small_plot(tr("Acceptance by position in the draft"), self)
         self.lengths = _small_plot(tr("Draft length by round"), self)
-        self.costs = _small_plot(tr("Cost of checking several tokens at once"), self)
+        self.costs = _small_plot(tr("Cost of verifying several tokens at once"), self)
         self.lengths.picked.connect(self.roundPicked)
         self._cards: list[QWidget] = []
         self._card_grid = QGridLayout(self)
         self._arrangement = (0, 0)
-        """How many cards stand in a row, and how many there are."""
+        """Number of cards per row, and of all cards."""
         self._add_card(tr("Was it worth it?"), self._make_table())
-        self._add_card(tr("Kept by place"), self.positions)
+        self._add_card(tr("Acceptance by position"), self.positions)
         self._add_card(tr("Draft length"), self.lengths)
-        self._cost = self._add_card(tr("Checking cost"), self.costs)
-        self._cost.hide()  # it is known at the end of a run, and never of a still one
+        self._cost = self._add_card(tr("Verification cost"), self.costs)
+        self._cost.hide()  # known only at the end of a run, and never in reproducible pictures
         self._arrange()
         self._update_speed_table()
 
@@ -134,7 +136,7 @@ class SpeculationCards(QWidget):
         return card
 
     def _arrange(self) -> None:
-        """Side by side, two by two where it is narrow, or one below the other."""
+        """Arrange the cards in one row, two by two, or in one column, by width."""
         cards = [card for card in self._cards if not card.isHidden()]
         across = (
             len(cards)
@@ -155,16 +157,16 @@ class SpeculationCards(QWidget):
         self.updateGeometry()
 
     def _two_column_width(self) -> int:
-        """Pixels from which on two cards have room beside each other."""
+        """Return the width in pixels from which two columns fit."""
         chart = self._theme.px(_MIN_CHART_WIDTH)
         return self._one_column_width() + self._card_grid.horizontalSpacing() + chart
 
     def _one_column_width(self, side: int = _SIDE_MARGIN) -> int:
-        """Pixels that the table needs, the widest of the cards, with so much free at its sides."""
+        """Return the width in pixels of the table, the widest card, with its side margins."""
         return self._cards[0].minimumSizeHint().width() + 2 * self._theme.px(side)
 
     def minimumSizeHint(self) -> QSize:
-        """As narrow as the table: cards then stand one below the other."""
+        """Return the width of the table: the cards can be in one column."""
         return QSize(self._one_column_width(_NARROW_SIDE_MARGIN), super().minimumSizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -190,7 +192,7 @@ class SpeculationCards(QWidget):
         return table
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         self._theme = theme
         self._card_grid.setHorizontalSpacing(theme.px(22))
         self._card_grid.setVerticalSpacing(theme.px(14))
@@ -204,7 +206,7 @@ class SpeculationCards(QWidget):
             label.setFont(theme.font(12, tabular=True))
 
     def clear(self) -> None:
-        """Another run: nothing is known of it."""
+        """Clear the figures for another run."""
         self._drafted = self._plain = self._measured_drafted = None
         self._update_speed_table()
 
@@ -219,17 +221,17 @@ class SpeculationCards(QWidget):
         self._arrange()
 
     def show_plain(self, plain: Finished | None) -> None:
-        """Put figures without a draft beside the drafted ones."""
+        """Show the figures measured without a draft."""
         self._plain = plain
         self._update_speed_table()
 
     def show_drafted(self, drafted: Finished | None) -> None:
-        """Put figures with the draft, measured the same way, in place of the shown run's."""
+        """Show the figures measured with the draft, replacing those of the shown run."""
         self._measured_drafted = drafted
         self._update_speed_table()
 
     def set_measuring(self, on: bool) -> None:
-        """While the comparison runs."""
+        """Disable the button while the comparison is running."""
         self._button.setEnabled(not on)
         self._button.setText(tr("Measuring…") if on else tr(_MEASURE))
 
@@ -243,5 +245,5 @@ class SpeculationCards(QWidget):
 
 
 def _small_plot(name: str, parent: QWidget) -> PlotPanel:
-    """A small plot."""
+    """Return a small plot."""
     return PlotPanel(name, parent, size=_CHART_SIZE, min_size=(80, 56))

@@ -1,4 +1,4 @@
-"""Whether the draft was worth it: the shown run is run once more without a draft, and once more with it."""
+"""Compare drafting with plain decoding: repeat the shown run without a draft, then with it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from resources.language import mark, tr
 
 
 class DraftComparison(QObject):
-    """Asks for both runs when the cards want them, and hands their figures to the cards."""
+    """Request both runs for the cards, and pass their metrics to the cards."""
 
     def __init__(self, cards: SpeculationCards, place: RoundSelection, signals: ViewSignals) -> None:
         super().__init__(cards)
@@ -39,7 +39,7 @@ class DraftComparison(QObject):
             self._signals.sideRunsRequested.emit([without_speculation(request), request])
 
     def add_result(self, run: Run) -> None:
-        """The figures of a measured run, if it is one of the two."""
+        """Use the metrics of a measured run if it is one of the two."""
         shown = self._selection.run
         if shown is None:
             return
@@ -50,7 +50,7 @@ class DraftComparison(QObject):
 
 
 def _is_same_request(one: RunRequest, other: RunRequest) -> bool:
-    """Whether two requests ask for the same; a measurement begins from nothing and stays with its cache."""
+    """Return whether two requests are the same, ignoring settings that measurements change."""
     return replace(one, prefix_budget=0, memory_fallback=False) == replace(
         other, prefix_budget=0, memory_fallback=False
     )
@@ -58,22 +58,26 @@ def _is_same_request(one: RunRequest, other: RunRequest) -> bool:
 
 _STATES = (
     ("kept", mark("accepted")),
-    ("refused", mark("refused")),
-    ("pruned", mark("never reached")),
+    ("refused", mark("rejected")),
+    ("pruned", mark("not reached")),
     ("correction", mark("correction")),
     ("bonus", mark("bonus")),
 )
 _LINE_HEIGHT, _MARK_WIDTH, _GAP = 24, 30, 20
-"""Pixels at 100 %: a line, a mark with the space behind it, between entries."""
+"""Pixels at 100 %: height of a line, width of a mark with its space, gap between entries."""
 
 
 def _drafter_text(name: str, accepted: int, verified: int) -> str:
-    """`draft-small · 62 % kept`; the name alone where nothing was examined."""
-    return tr("{name} · {share} kept").format(name=name, share=words.percent(accepted / verified)) if verified else name
+    """Return `draft-small · 62 % accepted`, or the name alone if no token was verified."""
+    return (
+        tr("{name} · {share} accepted").format(name=name, share=words.percent(accepted / verified))
+        if verified
+        else name
+    )
 
 
 class SpeculationLegend(TreeLegend):
-    """Drafters where there are several, then the states."""
+    """Drafters if there are several, then the states."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -84,37 +88,37 @@ class SpeculationLegend(TreeLegend):
         self.setSizePolicy(policy)
 
     def show_drafters(self, names: Sequence[str], acceptance: Sequence[tuple[int, int]]) -> None:
-        """`acceptance`: (accepted, examined) tokens of each; fewer than two drafters have no marks."""
+        """Show the drafters; `acceptance` is (accepted, verified) tokens of each. A single drafter has no mark."""
         told = [_drafter_text(name, *share) for name, share in zip(names, acceptance, strict=True)]
         drafters = told if len(names) > 1 else []
         if drafters != self._drafters:
             self._drafters = drafters
             marked = [f"{drafter_letter(number)}: {text}" for number, text in enumerate(drafters)]
             marks = ", ".join(word for _, word in self._entries)
-            self.setAccessibleName("; ".join([*marked, tr("Marks of the tree: {marks}").format(marks=marks)]))
+            self.setAccessibleName("; ".join([*marked, tr("Tree legend: {marks}").format(marks=marks)]))
             self.updateGeometry()
             self.update()
 
     @property
     def drafters(self) -> list[str]:
-        """What stands behind each drafter's mark."""
+        """The text of each drafter's entry."""
         return list(self._drafters)
 
     def sizeHint(self) -> QSize:
-        """All lines at the present width."""
+        """Return the size of all lines at the current width."""
         return QSize(self._style.theme.px(300), self.heightForWidth(max(self.width(), 1)))
 
     def minimumSizeHint(self) -> QSize:
-        """Narrow, and as high as it has to be."""
+        """Return a narrow width with the required height."""
         return QSize(self._style.theme.px(160), self.sizeHint().height())
 
     def heightForWidth(self, width: int) -> int:
-        """Lines, and a little air."""
+        """Return the height of all lines, with a margin."""
         last = max((place.y() for _, _, place in self._entry_positions(width)), default=0.0)
         return round(last) + self._style.theme.px(_LINE_HEIGHT + 6)
 
     def _entry_positions(self, width: float) -> Iterator[tuple[int | str, str, QPointF]]:
-        """(drafter or state, words, upper left corner); drafters end with their line."""
+        """Yield (drafter or state, text, upper left corner); the states start on a new line after the drafters."""
         theme = self._style.theme
         fm, left = QFontMetricsF(theme.font(12)), float(theme.px(16))
         x, y, before = left, float(theme.px(2)), False
@@ -128,7 +132,7 @@ class SpeculationLegend(TreeLegend):
             x, before = x + wide + theme.px(_GAP), isinstance(what, int)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Mark, words, mark, words."""
+        """Paint the marks and words."""
         theme, painter = self._style.theme, QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(theme.font(12))
@@ -151,28 +155,28 @@ class SpeculationLegend(TreeLegend):
 
 
 MIN_READABLE_ZOOM = 0.72
-"""Zoom below which a tree is not shrunk to be seen whole."""
+"""Minimum zoom at which a tree is still shown completely."""
 
 
 MIN_TREE_HEIGHT = 190
-"""Pixels of the tree's height at 100 %."""
+"""Minimum height of the tree in pixels at 100 %."""
 
 
 class RoundPage(QScrollArea):
-    """Draws the round of a `RoundSelection`."""
+    """Draw the round of a `RoundSelection`."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.canvas, self.legend, self.cards = TreeCanvas(self), SpeculationLegend(self), SpeculationCards(self)
         self._description = PlainLabel("", self)
         self._drawn: tuple[int, int] | None = None
-        """Run and number of the round whose tree is on the canvas."""
+        """Run and round number of the tree on the canvas."""
         self._min_tree_height, self._theme = MIN_TREE_HEIGHT, theme_for("light")
         self.canvas.canvas_state.set_narrow(True)
         self.canvas.setAccessibleName(tr("Tree of the round"))
         self._description.setWordWrap(True)
         self._description.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.setAccessibleName(tr("The round"))
+        self.setAccessibleName(tr("Round"))
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -185,7 +189,7 @@ class RoundPage(QScrollArea):
         self.setWidget(inner)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes at once."""
+        """Apply colours and sizes at once."""
         for part in (self.canvas, self.legend, self.cards):
             part.set_theme(theme)
         self._theme = theme
@@ -194,7 +198,7 @@ class RoundPage(QScrollArea):
         self._description.setContentsMargins(theme.px(20), theme.px(6), theme.px(20), theme.px(6))
 
     def set_presenting(self, on: bool) -> None:
-        """On a stage the tree stands alone, as high as there is room."""
+        """Show only the tree while presenting, with all available height."""
         for part in (self.legend, self._description, self.cards):
             part.setVisible(not on)
         self._min_tree_height = 0 if on else MIN_TREE_HEIGHT
@@ -202,13 +206,13 @@ class RoundPage(QScrollArea):
         self.canvas.set_presenting(on)
 
     def clear(self) -> None:
-        """Another run: nothing of it is known."""
+        """Clear the page for another run."""
         self._drawn = None
         self.canvas.canvas_state.clear()
         self.cards.clear()
 
     def show_round(self, selection: RoundSelection) -> None:
-        """Show the round that is picked."""
+        """Show the selected round."""
         entry, names = selection.entry, selection.drafters
         if entry is None or selection.run is None:
             return
@@ -222,5 +226,5 @@ class RoundPage(QScrollArea):
     def _draw_tree(self, entry: DraftRound, before: str, drafters: int) -> None:
         self.canvas.canvas_state.set_tree(round_tree(entry, before, drafters))
         self.canvas.navigation.set_follow(False)
-        end = [EXTRA_NODE] if entry.extra_kind != "none" else []  # what the round is about is never out of sight
+        end = [EXTRA_NODE] if entry.extra_kind != "none" else []  # keep the end of the round visible
         self.canvas.navigation.show_path((0, *entry.accepted, *end), MIN_READABLE_ZOOM)

@@ -1,4 +1,4 @@
-"""A round of speculation as the view needs it: a tree for the canvas, words for the inspector. No Qt in here."""
+"""A round of speculation as a tree for the canvas and texts for the inspector. No Qt in here."""
 
 from __future__ import annotations
 
@@ -27,35 +27,41 @@ from core.events import DraftNode, DraftRound, Finished
 from resources.language import join_sentences, mark, tr
 
 EXTRA_NODE = -1
-"""Number of the node that stands for the bonus or the correction."""
-_VERDICTS = {"accepted": mark("Accepted."), "refused": mark("Refused."), "unreached": mark("Never reached.")}
+"""Number of the node for the bonus or correction token."""
+_VERDICTS = {"accepted": mark("Accepted."), "refused": mark("Rejected."), "unreached": mark("Never reached.")}
 
 _PROBABILITIES = Saying(
     mark("the quick guess gave it {draft}, the model {target}"),
     mark("draft {draft} · target {target}"),
     mark("id {id} · depth {depth} · q = {draft} · p = {target}"),
 )
-_FATE_WORDS = {"accepted": mark("accepted"), "refused": mark("refused"), "unreached": mark("never reached")}
+_FATE_WORDS = {"accepted": mark("accepted"), "refused": mark("rejected"), "unreached": mark("not reached")}
 
 
 def drafter_names(request: RunRequest) -> tuple[str, ...]:
-    """What the run's drafters are called: models by their names, without their folders."""
+    """Return the names of the run's drafters; models without their folders."""
     models = tuple(Path(name).name for name in request.draft_names)
-    strategy = strategies.registry.get(request.strategy)  # a recorded run may have one that is not here
+    strategy = strategies.registry.get(request.strategy)  # the strategy of a recorded run may not exist here
     return (*models, *(strategy.drafts_from(request.options) if strategy is not None else ()))
 
 
 def round_tree(entry: DraftRound, before: str, drafters: int = 1) -> list[TreeNode]:
-    """The canvas's nodes of a round; `before` is the last word of the text so far. With several drafters the nodes
-    bear their marks."""
+    """Return the canvas nodes of a round; `before` is the last word of the text so far. With several drafters, nodes
+    have drafter marks.
+    """
     nodes = [TreeNode(0, None, before, state="root")]
     nodes += [
         TreeNode(
-            node.node, node.parent, token_text(node.piece, node.special), value=_brief_probability(node.draft_probability),
-            weight=node.draft_probability, state=node.fate, drafters=proposers(node) if drafters > 1 else (),
+            node.node,
+            node.parent,
+            token_text(node.piece, node.special),
+            value=_brief_probability(node.draft_probability),
+            weight=node.draft_probability,
+            state=node.fate,
+            drafters=proposers(node) if drafters > 1 else (),
         )
         for node in entry.nodes
-    ]  # fmt: skip
+    ]
     if entry.extra_kind != "none":
         end = entry.accepted[-1] if entry.accepted else 0
         nodes.append(
@@ -65,24 +71,24 @@ def round_tree(entry: DraftRound, before: str, drafters: int = 1) -> list[TreeNo
 
 
 def _brief_probability(share: float) -> str:
-    """.46; 1 for certainty."""
+    """Format a probability: `.46`; `1` for certainty."""
     return "1" if share >= 0.995 else f"{share:.2f}".lstrip("0")
 
 
 def describe_round(entry: DraftRound, drafters: Sequence[str] = ()) -> str:
-    """The round in words, with its times; where a drafter was chosen, which and why."""
+    """Describe the round with its times, and why a drafter was chosen if there was a choice."""
     said = tr("Round {round}: {what}").format(round=entry.round + 1, what=explain_round(entry))
     what = join_sentences(said, explain_choice(entry, drafters), explain_pool(entry))
-    if not entry.verify_seconds:  # a still picture tells no times
+    if not entry.verify_seconds:  # reproducible pictures show no times
         return what
-    times = tr("{drafting:.1f} ms drafting, {checking:.1f} ms checking.").format(
+    times = tr("{drafting:.1f} ms drafting, {checking:.1f} ms verification.").format(
         drafting=entry.draft_seconds * 1000, checking=entry.verify_seconds * 1000
     )
     return join_sentences(what, times)
 
 
 def node_report(entry: DraftRound, number: int, drafters: Sequence[str] = ()) -> NodeReport:
-    """What the inspector says of a node of the round, naming its drafter. Raises KeyError for the text before it."""
+    """Return the inspector's report on a node of the round. Raises KeyError for the text before it."""
     if number == EXTRA_NODE:
         return _extra_token_report(entry)
     node = {node.node: node for node in entry.nodes}[number]
@@ -94,16 +100,18 @@ def node_report(entry: DraftRound, number: int, drafters: Sequence[str] = ()) ->
         facts=_facts(node, several),
         sentence=explain_draft(node, entry, drafters),
         verdict=tr(_VERDICTS[node.fate]),
-        table_title=tr("Its rivals"),
+        table_title=tr("Alternatives"),
         columns=(tr("token"), tr("draft"), tr("target"), ""),
         rows=_sibling_rows(entry, node, several),
         formula=_formula(node),
-        formula_title=tr("Die and ratio"),
+        formula_title=tr("Draw and ratio"),
     )
 
 
 def _facts(node: DraftNode, several: bool) -> str:
-    """`by A · draft 46 % · target 31 %`, at the depth of now; who drafted it is told where several do."""
+    """Return `by A · draft 46 % · target 31 %`, at the current level of detail; drafters are named if there are
+    several.
+    """
     draft, target = share(node.draft_probability), share(node.target_probability)
     shares = str(_PROBABILITIES.words(draft=draft, target=target, id=f"{node.id:,}", depth=f"{node.depth:,}"))
     if not several:
@@ -125,7 +133,7 @@ def _extra_token_report(entry: DraftRound) -> NodeReport:
 
 
 def _sibling_rows(entry: DraftRound, node: DraftNode, several: bool) -> tuple[ReportRow, ...]:
-    """The node and its siblings, likeliest draft first."""
+    """Return rows for the node and its siblings, likeliest draft first."""
     siblings = sorted((n for n in entry.nodes if n.parent == node.parent), key=lambda n: -n.draft_probability)
 
     def cells(n: DraftNode) -> tuple[str, ...]:
@@ -137,17 +145,17 @@ def _sibling_rows(entry: DraftRound, node: DraftNode, several: bool) -> tuple[Re
 
 
 def _formula(node: DraftNode) -> str:
-    """The decision with its figures, where dice made it."""
+    """Return the decision with its figures, if it was random."""
     if node.ratio is None or node.die is None:
         return ""
     sign = "<" if node.fate == "accepted" else "≥"
-    return tr("min(1, p ÷ q) = {ratio:.2f}\ndie {die:.2f} {sign} {ratio:.2f}").format(
+    return tr("min(1, p ÷ q) = {ratio:.2f}\nrandom {die:.2f} {sign} {ratio:.2f}").format(
         ratio=node.ratio, die=node.die, sign=sign
     )
 
 
 def speed_rows(drafted: Finished | None, plain: Finished | None) -> list[tuple[str, str, str]]:
-    """Rows (what, plain, drafted) of the speed card; a dash for what has not been measured."""
+    """Return the rows (name, plain, drafted) of the speed card, with a dash for unmeasured values."""
     drafted_metrics, plain_metrics = (end.metrics if end else None for end in (drafted, plain))
 
     def figure(value: float | None, digits: int = 0) -> str:
@@ -163,7 +171,7 @@ def speed_rows(drafted: Finished | None, plain: Finished | None) -> list[tuple[s
         (tr("accepted"), "–", "–" if kept is None else words.percent(kept)),
         (tr("speed-up"), "×1" if gain else "–", f"×{gain:.2f}" if gain else "–"),
         (
-            tr("by the formula"),
+            tr("by formula"),
             "",
             f"×{drafted_metrics.predicted_speedup:.2f}"
             if drafted_metrics and drafted_metrics.predicted_speedup
@@ -176,13 +184,13 @@ _NO_ROUNDS = DraftRounds()
 
 
 class RoundSelection:
-    """A run and the number of one of its rounds; -1 where none has begun."""
+    """A run and the number of one of its rounds; -1 before the first."""
 
     def __init__(self) -> None:
         self.begin(None)
 
     def begin(self, run: Run | None) -> None:
-        """Another run, from its beginning; None: there is no run."""
+        """Switch to another run, from its start; None for no run."""
         self.run = run
         self.number = -1
         self._follows_newest = True
@@ -194,32 +202,32 @@ class RoundSelection:
 
     @property
     def count(self) -> int:
-        """Rounds that had begun at the cursor."""
+        """Number of rounds that started before the cursor."""
         return self.rounds.count_started(self.run.cursor) if self.run is not None else 0
 
     @property
     def entry(self) -> DraftRound | None:
-        """The round that is shown."""
+        """The selected round."""
         return self.rounds.rounds[self.number] if 0 <= self.number < len(self.rounds) else None
 
     def update(self, run: Run, follow_newest: bool = False) -> None:
-        """The run has grown, or its cursor moved; `follow_newest`: the newest round is followed again."""
+        """Update after the run has grown or its cursor has moved; `follow_newest`: follow the newest round again."""
         self.run = run
         self._follows_newest = self._follows_newest or follow_newest
         last = self.count - 1
         self.number = last if self._follows_newest else min(self.number, last)
 
     def pick(self, number: int) -> None:
-        """Show that round; the last one is followed from then on."""
+        """Select a round; selecting the last one follows the newest from then on."""
         self._follows_newest = number == self.count - 1
         self.number = number
 
     def neighbour(self, offset: int) -> int:
-        """The round so many further on, or back, as far as there are any."""
+        """Return the number of the round `offset` steps away, limited to existing ones."""
         return min(max(0, self.number + offset), self.count - 1)
 
     def show_token(self, token: int | None) -> bool:
-        """Show the round that wrote a token; False where that changes nothing."""
+        """Select the round that generated a token; return False if nothing changes."""
         number = self.rounds.round_of(token) if token is not None else None
         if number is None or number == self.number or number >= self.count:
             return False
@@ -233,7 +241,7 @@ class RoundSelection:
 
     @property
     def word_before(self) -> str:
-        """The last token before the round, as the root of its tree."""
+        """The last token before the round, used as the root of its tree."""
         run, step = self.run, self.entry.step if self.entry is not None else 0
         if run is None:
             return "…"

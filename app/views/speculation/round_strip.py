@@ -1,4 +1,4 @@
-"""The rounds as a strip of small stacks: a cell for every drafted token, the accepted ones filled."""
+"""The rounds as a strip of small stacks: a cell for every drafted token, with accepted ones filled."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from core.events import DraftRound
 from resources.language import tr
 
 MAX_CELLS = 8
-"""Accepted tokens that have a cell of their own; a cell more is for the model's."""
+"""Maximum number of accepted tokens drawn as cells; one more cell is for the model's own token."""
 
 
 class RoundStrip(QWidget, AccessibleWidget):
-    """Click, ← and → choose a round; the wheel moves along when not all fit."""
+    """Click or press ← and → to choose a round; the wheel scrolls if not all fit."""
 
     roundPicked = Signal(int)
     accessible_role = Role.List
@@ -40,13 +40,13 @@ class RoundStrip(QWidget, AccessibleWidget):
         self.setAccessibleName(tr("Rounds of speculation"))
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         self._theme = theme
         self.updateGeometry()
         self.update()
 
     def set_rounds(self, rounds: Sequence[DraftRound], shown: int, chosen: int) -> None:
-        """Draw the first `shown` of `rounds`, with `chosen` marked and in sight."""
+        """Show the first `shown` of `rounds`, with `chosen` marked and visible."""
         self._rounds, self._shown, self._chosen = rounds, shown, chosen
         slots = max((len(_cell_colours(entry)) for entry in rounds), default=0)
         if slots != self._slots:
@@ -58,7 +58,7 @@ class RoundStrip(QWidget, AccessibleWidget):
         self.update()
 
     def accessible_parts(self) -> list[AccessiblePart]:
-        """A round after the other."""
+        """Return one part per round."""
         return [
             AccessiblePart(describe_round(entry), partial(self._visible_rect, number), selected=number == self._chosen,
                  press=partial(self.roundPicked.emit, number))
@@ -84,11 +84,11 @@ class RoundStrip(QWidget, AccessibleWidget):
         self._first = max(0, min(self._first, last))
 
     def sizeHint(self) -> QSize:
-        """Room for the cells of the longest round and the rounds' numbers."""
+        """Return a height for the longest round and the round numbers."""
         return QSize(self._theme.px(240), self._theme.px(32 + 7 * max(self._slots, 2)))
 
     def minimumSizeHint(self) -> QSize:
-        """One round."""
+        """Return the width of one round."""
         return QSize(self._theme.px(60), self.sizeHint().height())
 
     def _rect(self, index: int) -> QRectF:
@@ -96,7 +96,7 @@ class RoundStrip(QWidget, AccessibleWidget):
         return QRectF(left, self._theme.px(10), self._pitch - self._theme.px(8), self.height() - self._theme.px(30))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Only the rounds in sight."""
+        """Paint the visible rounds."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(self._theme.font(10, tabular=True))
@@ -127,13 +127,13 @@ class RoundStrip(QWidget, AccessibleWidget):
         return index if 0 <= index < self._shown and point.x() >= self._theme.px(8) else None
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Choose a round."""
+        """Choose the clicked round."""
         index = self._index_at(event.position())
         if index is not None:
             self.roundPicked.emit(index)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Walk along the rounds."""
+        """Move between rounds with the arrow keys, Home and End."""
         steps = {
             Qt.Key.Key_Left: -1,
             Qt.Key.Key_Right: 1,
@@ -147,17 +147,17 @@ class RoundStrip(QWidget, AccessibleWidget):
         self.roundPicked.emit(max(0, min(self._chosen + step, self._shown - 1)))
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Move along."""
+        """Scroll the strip."""
         delta = event.angleDelta().y() or event.angleDelta().x()
         self._first = max(0, min(self._first - (1 if delta > 0 else -1), max(0, self._shown - self._visible_count)))
         self.update()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """More or fewer fit."""
+        """Keep the chosen round visible."""
         self._scroll_to_chosen()
 
     def event(self, event: QEvent) -> bool:
-        """A round in words under the mouse."""
+        """Show the description of the round under the mouse."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             index = self._index_at(QPointF(event.pos()))
             show_tooltip(event.globalPos(), describe_round(self._rounds[index]) if index is not None else "", self)
@@ -166,7 +166,9 @@ class RoundStrip(QWidget, AccessibleWidget):
 
 
 def _cell_colours(entry: DraftRound) -> list[str]:
-    """Colour names from the bottom: accepted tokens, the model's own one, then empty ones for the refused depth."""
+    """Return colour names from bottom to top: accepted tokens, the model's own token, then empty cells up to the
+    draft's depth.
+    """
     depth = max((node.depth for node in entry.nodes), default=0)
     extra = {"bonus": ["finished"], "correction": ["refused"], "none": []}[entry.extra_kind]
     filled = ["kept"] * len(entry.accepted) + extra

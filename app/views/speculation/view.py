@@ -1,4 +1,4 @@
-"""The speculation view: rounds to step through, the tree of one of them, and whether the draft was worth it."""
+"""The speculation view: rounds to step through, the tree of one round, and the gain from drafting."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from resources.language import mark, tr
 
 
 class SelectedNodeReporter(QObject):
-    """Listens to the canvas on which the round of `place` is drawn."""
+    """Observe the canvas that shows the round of `selection`."""
 
     reported = Signal(object)
-    """What is to be said (a NodeReport); None: nothing is picked, or the word before the round."""
+    """The NodeReport to show; None if no node is selected, or the word before the round."""
 
     def __init__(self, canvas: TreeCanvas, place: RoundSelection) -> None:
         super().__init__(canvas)
@@ -38,7 +38,7 @@ class SelectedNodeReporter(QObject):
         canvas.selection.selectionCleared.connect(self._on_nothing)
 
     def report_again(self) -> None:
-        """In other words, where a node is picked."""
+        """Report the selected node again, with updated texts."""
         if self._canvas.selection.selected is not None:
             self._on_node(self._canvas.selection.selected)
 
@@ -55,7 +55,7 @@ class SelectedNodeReporter(QObject):
 
 
 class SpeculationTools(QWidget):
-    """For the right end of the tab bar."""
+    """Widget at the right end of the tab bar."""
 
     stepped = Signal(int)
 
@@ -84,21 +84,23 @@ class SpeculationTools(QWidget):
         self.stepped.emit(1)
 
     def set_theme(self, theme: Theme) -> None:
-        """Other sizes."""
+        """Apply sizes."""
         for button in self.findChildren(QToolButton):
             button.setFont(theme.font(12))
 
 
-_TITLE = mark("Small guesses, checked all at once")
+_TITLE = mark("Short guesses, verified at once")
 _HINT = mark(
-    "Choose assisted decoding, prompt lookup, early exit or a token tree and press Ctrl+Enter: every round of guesses "
-    "appears here, with what the model kept of it."
+    "Choose assisted decoding, prompt lookup, early exit or a token tree and press Ctrl+Enter. Every "
+    "round of guesses appears here, with the tokens that the model accepted."
 )
 
 
 class SpeculationView(View):
-    """Strip, tree, words and cards of a run that drafts. A drafted node goes to the inspector; what is measured is
-    the same run without a draft and with it."""
+    """Strip, tree, description and cards of a run with drafts. A selected node is shown in the inspector; the
+    measurement repeats
+    the run without a draft and with it.
+    """
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("speculationView", parent)
@@ -127,28 +129,28 @@ class SpeculationView(View):
         self.set_theme(self._theme)
 
     def header_widget(self) -> QWidget:
-        """The view's tools, for the right end of the tab bar."""
+        """Return the widget at the right end of the tab bar."""
         return self._tools
 
     def export_table(self) -> Table:
-        """Every round up to the cursor."""
+        """Return all rounds up to the cursor as a table."""
         return draft_round_table(self.selection.rounds.rounds[: self.selection.count]) if self.selection.count else ()
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes at once."""
+        """Apply colours and sizes at once."""
         self._theme = theme
         for part in (self.strip, self.page, self._tools, self.offer):
             part.set_theme(theme)
         self.update()
 
     def wording_changed(self) -> None:
-        """Say it all again."""
+        """Rebuild all texts."""
         self._draw()
         if self.report is not None:
             self._node_reporter.report_again()
 
     def show_run(self, run: Run | None) -> None:
-        """Show another run from its beginning."""
+        """Show another run from its start."""
         self.selection.begin(run)
         self.page.clear()
         if run is not None:
@@ -156,12 +158,12 @@ class SpeculationView(View):
         self._draw()
 
     def model_ready(self, info: ModelInfo) -> None:
-        """A model is loaded: it may refuse to check drafts."""
+        """Update the offer for the loaded model, which may not support verification."""
         self._info = info
         self._draw()
 
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
-        """New rounds."""
+        """Show the new rounds."""
         self.selection.update(run)
         self._draw()
 
@@ -178,20 +180,20 @@ class SpeculationView(View):
 
     @Slot(object)
     def side_run_finished(self, run: Run) -> None:
-        """Take the figures of the same run without a draft, and with it."""
+        """Pass on the metrics of a measured run."""
         self._draft_comparison.add_result(run)
 
     @Slot(bool)
     def side_runs_changed(self, on: bool) -> None:
-        """A comparison begins or has ended."""
+        """Update the button when a measurement starts or ends."""
         self.cards.set_measuring(on)
 
     def set_presenting(self, on: bool) -> None:
-        """The strip and the tree; the words stand beside the view."""
+        """Show only the strip and the tree; the description is shown beside the view."""
         self.page.set_presenting(on)
 
     def spotlight_rect(self) -> QRect:
-        """Around the tree of the round."""
+        """Return the area of the round's tree."""
         canvas = self.canvas
         if not self.selection.count:
             return QRect()
@@ -200,7 +202,7 @@ class SpeculationView(View):
         return grown.translated(canvas.mapTo(self, QPoint()))
 
     def presentation_caption(self) -> str:
-        """What became of the round."""
+        """Return the description of the round."""
         return describe_round(self.selection.entry) if self.selection.entry is not None else ""
 
     def _draw(self) -> None:
@@ -232,11 +234,11 @@ class SpeculationView(View):
         self.signals.reportSelected.emit(report)
 
     def sizeHint(self) -> QSize:
-        """Room for everything."""
+        """Return the preferred size."""
         return QSize(self._theme.px(640), self._theme.px(520))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """What this page is for, as long as it is empty."""
+        """Paint the hint while the page is empty."""
         if not self.selection.count:
             painter = QPainter(self)
             paint_empty_page(painter, self.rect(), self._theme, (tr(_TITLE), tr(_HINT)))

@@ -1,1 +1,1 @@
-"""Tokens as text: their pieces, flow, paint and words; shared by the views that show text."""
+"""Tokens as text: pieces, line flow, painting and wording, shared by the views that show text."""

@@ -28,12 +28,12 @@ class TextMetrics(NamedTuple):
 
     @classmethod
     def for_theme(cls, theme: Theme) -> TextMetrics:
-        """Metrics of generated text set at 18 px with generous leading."""
+        """Return the metrics of generated text, set at 18 px with generous leading."""
         return cls(theme.px(35), theme.px(22), theme.px(28), theme.px(10), theme.px(4))
 
 
 class TokenMark(NamedTuple):
-    """A piece in one row: the stretches it covers; `tick` when it has no character of its own yet."""
+    """A piece in one row: the spans it covers, or `tick` if it has no character of its own yet."""
 
     piece: int
     spans: tuple[tuple[float, float], ...]
@@ -49,13 +49,13 @@ class ShapedRow:
     line: ShapedLine
     marks: list[TokenMark]
     pills: list[tuple[float, float]]
-    """Stretches of control tokens, the prompt's included."""
+    """Spans of control tokens, including the prompt's."""
     groups: list[tuple[float, float, int]]
-    """Stretches of the prompt's characters that are made of several tokens, and of how many."""
+    """Spans of prompt characters that consist of several tokens, with the token count."""
 
 
 class RowShaper(NamedTuple):
-    """Shapes rows of one column as it is now: its text up to `limit`, broken into rows by `flow`."""
+    """Shapes rows of a column: its text up to `limit`, broken into rows by `flow`."""
 
     theme: Theme
     metrics: TextMetrics
@@ -64,7 +64,7 @@ class RowShaper(NamedTuple):
     limit: int
 
     def shape(self, index: int) -> ShapedRow:
-        """That row of the flow."""
+        """Return a row of the flow, shaped."""
         row = self.flow.rows[index]
         line = ShapedLine(self.text.text, row, self.flow, self._formats(row.start, row.end))
         drawn = [piece for piece in self._pieces_in(row.start, row.end) if self._is_drawn(piece)]
@@ -72,7 +72,7 @@ class RowShaper(NamedTuple):
         return ShapedRow(line, marks, self._pills(line), self._groups(line))
 
     def _pieces_in(self, start: int, end: int) -> Iterator[int]:
-        """The pieces of a row; of many without text in one place, those whose ticks have room in it."""
+        """Yield the pieces of a row. Of many empty pieces at one position, yield only those whose ticks fit."""
         pieces = self.text.pieces_in(start, end)
         room = self.flow.width / self._tick_step
         piece = pieces.start
@@ -83,7 +83,7 @@ class RowShaper(NamedTuple):
 
     @property
     def _tick_step(self) -> float:
-        """Pixels from one tick to the next."""
+        """Distance in pixels between ticks."""
         return self.metrics.tick * 1.5
 
     def _is_drawn(self, piece: int) -> bool:
@@ -91,7 +91,7 @@ class RowShaper(NamedTuple):
         return piece >= self.text.prompt_pieces and (start < self.limit or start == end == self.limit)
 
     def _formats(self, start: int, end: int) -> list[QTextLayout.FormatRange]:
-        """Colours of a row: the prompt and control tokens muted, what is past the limit clear."""
+        """Return the colours of a row: prompt and control tokens muted, text after the limit transparent."""
         text, muted = self.text, self.theme.color("muted")
         ranges = [(0, text.prompt_end, muted), (text.tail_start, len(text.text), muted)]
         ranges += [(*text.piece_span(piece), muted) for piece in self._pieces_in(start, end) if piece in text.specials]
@@ -115,19 +115,19 @@ class RowShaper(NamedTuple):
         if start == end:
             return TokenMark(piece, (), tick=self._tick(piece, line))
         if end > row_end and start < row_end and not self.text.text[start:row_end].strip(" \t\u2009"):
-            return None  # only the space that hangs at the end of the row; the word is in the next one
+            return None  # only the trailing space is in this row; the word is in the next one
         spans = [(min(a, self.flow.width), min(b, self.flow.width + 4)) for a, b in line.spans(start, end)]
         if line.ends_paragraph and start < row_end <= end:
             spans = _add_newline_span(spans, line, self.metrics.newline)
         return TokenMark(piece, tuple(spans), starts_here=start >= line.start) if spans else None
 
     def _tick(self, piece: int, line: ShapedLine) -> float:
-        """Where the tick of an unfinished character stands; several stand side by side."""
+        """Return the x position of the tick of an incomplete character. Several ticks are placed side by side."""
         return line.x(self.text.starts[piece]) + self.text.empty_before(piece) * self._tick_step
 
 
 class _Utf16Positions:
-    """UTF-16 positions of a short text."""
+    """Converts offsets of a short text to UTF-16 positions."""
 
     def __init__(self, text: str) -> None:
         self._text, self._plain = text, text.isascii()
@@ -137,7 +137,7 @@ class _Utf16Positions:
 
 
 def _format(utf16: _Utf16Positions, start: int, end: int, color: QColor) -> QTextLayout.FormatRange:
-    from PySide6.QtGui import QTextCharFormat  # not before there is a text
+    from PySide6.QtGui import QTextCharFormat  # import only once there is text
 
     style = QTextCharFormat()
     style.setForeground(color)
@@ -147,7 +147,7 @@ def _format(utf16: _Utf16Positions, start: int, end: int, color: QColor) -> QTex
 
 
 def _add_newline_span(spans: list[tuple[float, float]], line: ShapedLine, width: float) -> list[tuple[float, float]]:
-    """A line break gets a little room of its own, so that it can be seen and clicked."""
+    """Give a line break some width of its own, so that it can be seen and clicked."""
     edge = line.text_end
     cell = (edge - width, edge) if line.rtl else (edge, edge + width)
     touching = [n for n, (left, right) in enumerate(spans) if abs(right - cell[0]) < 1 or abs(left - cell[1]) < 1]
@@ -161,7 +161,7 @@ CACHED_ROWS = 300
 
 
 class TokenColumn:
-    """A prompt and the tokens of one sequence, behind what it begins with, laid out at one width."""
+    """A prompt and the tokens of one sequence after its prefix, laid out at one width."""
 
     def __init__(
         self,
@@ -181,14 +181,14 @@ class TokenColumn:
         self._break_rows()
 
     def set_geometry(self, left: float, top: float, width: float) -> None:
-        """Put the column there; its rows are broken anew only when the width changed."""
+        """Move and resize the column. Rows are broken again only if the width changed."""
         self.left, self.top = left, top
         if width != self.width:
             self.width = width
             self._break_rows()
 
     def restyle(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply the colours and sizes of `theme`."""
         self.theme, self.metrics = theme, TextMetrics.for_theme(theme)
         self._break_rows()
 
@@ -199,7 +199,7 @@ class TokenColumn:
         self.flow.update(self.text.text)
 
     def sync(self, tokens: Sequence[TokenChosen], tail: str, count: int) -> None:
-        """Take the tokens that are new, and draw the first `count` only; begin anew where the text became another."""
+        """Append new tokens and draw only the first `count`. Rebuild the text if the sequence was replaced."""
         known = len(self.text.tokens)
         if known and (len(tokens) < known or tokens[known - 1] is not self.text.tokens[known - 1]):
             self.text, known = TokenText(*self._initial_text), 0
@@ -226,20 +226,20 @@ class TokenColumn:
 
     @property
     def height(self) -> float:
-        """Of all rows, those after the limit included, so that nothing jumps while the cursor moves."""
+        """Height of all rows, including those after the limit, so that nothing jumps while the cursor moves."""
         return float(len(self.flow.rows) * self.metrics.row)
 
     @property
     def drawn_rows(self) -> int:
-        """Rows up to the limit."""
+        """Number of rows up to the limit."""
         return self.flow.row_at(max(0, self.limit - 1)) + 1 if self.limit else 0
 
     def row_top(self, row: int) -> float:
-        """Upper edge of a row, in the page."""
+        """Top edge of a row, in the page."""
         return self.top + row * self.metrics.row
 
     def shaped_row(self, row: int) -> ShapedRow:
-        """The row, shaped; kept for the next painting."""
+        """Return the shaped row, from the cache if possible."""
         art = self._shaped_rows.get(row)
         if art is None:
             if len(self._shaped_rows) >= CACHED_ROWS:
@@ -249,7 +249,7 @@ class TokenColumn:
         return art
 
     def rects(self, token: int) -> list[QRectF]:
-        """Boxes around a token, in the page; several when it is broken over rows or mixes directions."""
+        """Return the boxes of a token in the page; several if it spans rows or mixes directions."""
         piece = token + self.text.prompt_pieces
         start, end = self.text.piece_span(piece)
         first, last = self.flow.row_at(start), self.flow.row_at(max(start, end - 1))
@@ -262,25 +262,25 @@ class TokenColumn:
         ]
 
     def mark_spans(self, mark: TokenMark) -> tuple[tuple[float, float], ...]:
-        """The mark's stretches; for a tick a narrow one around it."""
+        """Return the spans of a mark; for a tick, a narrow span at its position."""
         if mark.tick is None:
             return mark.spans
         return ((mark.tick, mark.tick + self.metrics.tick),)
 
     def box(self, row: int, left: float, right: float) -> QRectF:
-        """The cell of a stretch of a row, in the page."""
+        """Return the cell of a span of a row, in the page."""
         inset = self.theme.px(2)
         height = self.metrics.row - 2 * inset
         return QRectF(self.left + left, self.row_top(row) + inset, right - left, height)
 
     def contains(self, x: float, y: float) -> bool:
-        """Whether the point lies in the column's area (or just beside it)."""
+        """Whether the point lies in the column's area, including a small margin."""
         margin = 12
         inside = self.left - margin <= x <= self.left + self.width + margin
         return inside and self.top - margin <= y <= self.top + self.height + margin
 
     def token_at(self, x: float, y: float) -> int | None:
-        """The drawn token under a point of the page; None beside the text."""
+        """Return the drawn token at a point of the page, or None outside the text."""
         row = int((y - self.top) // self.metrics.row)
         if not 0 <= row < self.drawn_rows:
             return None
@@ -292,7 +292,7 @@ class TokenColumn:
         return hits[0].piece - self.text.prompt_pieces if hits else None
 
     def offset_at(self, x: float, y: float) -> int:
-        """Offset of the gap between characters nearest to a point of the page, up to the limit."""
+        """Return the offset of the gap between characters nearest to a point of the page, up to the limit."""
         row = int((y - self.top) // self.metrics.row)
         if row < 0:
             return 0

@@ -1,10 +1,8 @@
-"""Lines of a growing text: append only lays out the last line again, and only lines that are drawn are shaped.
+"""Line layout of a growing text: appending lays out only the last line again, and only drawn lines are shaped.
 
-Each line is shaped as a whole and set as any text is: letters join and marks combine across tokens, and right-to-left
-words stand from right to left, so that what was written can be read. A token's mark stands where its letters do, in
-several stretches where directions mix. Offsets are Python's (code points); `ShapedLine` converts to and from Qt's
-UTF-16
-positions.
+Each line is shaped as a whole, so letters join, marks combine across tokens, and right-to-left words are set correctly.
+A token's mark follows its letters, in several spans where directions mix. Offsets are Python's (code points);
+`ShapedLine` converts to and from Qt's UTF-16 positions.
 """
 
 from __future__ import annotations
@@ -22,11 +20,12 @@ from PySide6.QtGui import QFont, QGlyphRun, QRawFont, QTextLayout, QTextLine, QT
 from core.common.lightweight_dataclass import plain
 
 Cell = tuple[float, float]
-"""Where a code point begins and where it ends, as one reads it: from right to left, the greater one first."""
+"""Start and end of a code point in reading order; for right-to-left text the start is the greater value."""
 
 _SINGLE_CODE_POINTS = "[\u0000-\u02ff\u2010-\u2027\u3000-\u3029\u3041-\u3096\u30a1-\u30ff\u4e00-\u9fff\uff01-\uff60]*"
-"""Text in which every code point is a character of its own; most of what is ever shown. It and its like are compiled
-with the first text: that takes milliseconds, which the window's start would wait for."""
+"""Text in which every code point is a character of its own, which is most text. This pattern and similar ones are
+compiled on first use, because compiling takes milliseconds at start.
+"""
 
 
 @cache
@@ -35,12 +34,12 @@ def _single_code_points() -> re.Pattern[str]:
 
 
 def x_of(line: QTextLine, position: int, edge: QTextLine.Edge = QTextLine.Edge.Leading) -> float:
-    """Where a UTF-16 position of the line stands; Qt gives it together with the position that it took."""
+    """Return the x coordinate of a UTF-16 position of the line. (Qt returns it together with the position used.)"""
     return float(cast("tuple[float, int]", line.cursorToX(position, edge))[0])
 
 
 def grapheme_boundaries(text: str) -> list[int] | None:
-    """UTF-16 positions at which characters as readers see them begin, and the end; None where all are code points."""
+    """Return the UTF-16 positions of grapheme boundaries, including the end; None if every code point is a grapheme."""
     if _single_code_points().fullmatch(text):
         return None
     finder = QTextBoundaryFinder(QTextBoundaryFinder.BoundaryType.Grapheme, text)
@@ -51,8 +50,10 @@ def grapheme_boundaries(text: str) -> list[int] | None:
 
 
 def cell_at(line: QTextLine, position: int, boundaries: list[int], utf16: list[int] | None) -> Cell:
-    """Of the code point at `position` in a line of one direction; `boundaries` are its characters, `utf16` the positions of
-    its code points."""
+    """Return the cell of the code point at `position` in a line of one direction.
+
+    `boundaries` are the grapheme boundaries, `utf16` the positions of the code points.
+    """
     after = bisect_right(boundaries, position)
     first, last = boundaries[after - 1], boundaries[min(after, len(boundaries) - 1)]
     left, right = x_of(line, first), x_of(line, first, QTextLine.Edge.Trailing)
@@ -60,7 +61,9 @@ def cell_at(line: QTextLine, position: int, boundaries: list[int], utf16: list[i
 
 
 def line_cells(line: QTextLine, length: int, utf16: list[int] | None) -> dict[int, Cell]:
-    """By UTF-16 position, of every code point of a line that has a glyph; `length` is the line's, in UTF-16."""
+    """Return the cell of every code point that has a glyph, by UTF-16 position. `length` is the line's length in
+    UTF-16.
+    """
     boxes = dict(box for run in line.glyphRuns(-1, -1, _ALL) for box in _glyph_boxes(run))
     return {
         place: cell
@@ -73,7 +76,7 @@ _ALL = QTextLayout.GlyphRunRetrievalFlag.RetrieveAll
 
 
 def _glyph_boxes(run: QGlyphRun) -> Iterator[tuple[int, Cell]]:
-    """What the glyphs of one place in the text cover together; a mark that takes no room adds none."""
+    """Yield the extent of the glyphs of each text position. Marks without an advance add nothing."""
     advances = run.rawFont().advancesForGlyphIndexes(run.glyphIndexes(), QRawFont.LayoutFlag.SeparateAdvances)
     boxes: dict[int, Cell] = {}
     for place, at, advance in zip(run.stringIndexes(), run.positions(), advances, strict=True):
@@ -85,7 +88,7 @@ def _glyph_boxes(run: QGlyphRun) -> Iterator[tuple[int, Cell]]:
 
 
 def _split_cell(first: int, last: int, cell: Cell, utf16: list[int] | None) -> Iterator[tuple[int, Cell]]:
-    """A cell in even parts, one for each code point from `first` to `last`."""
+    """Divide a cell evenly among the code points from `first` to `last`."""
     places = [place for place in utf16 if first <= place < last] if utf16 else range(first, last)
     part = (cell[1] - cell[0]) / max(1, len(places))
     for number, place in enumerate(places):
@@ -93,11 +96,11 @@ def _split_cell(first: int, last: int, cell: Cell, utf16: list[int] | None) -> I
 
 
 _MAX_TRAILING_SPACES = 256
-"""Spaces that hang behind the end of a row."""
+"""Maximum spaces that hang at the end of a row."""
 _MAX_ROW_CHARACTERS = 2048
-"""Characters in a row: no screen is as wide, but some characters have no width."""
+"""Maximum characters in a row. No screen is this wide, but some characters have no width."""
 _MAX_CHUNK = 4000
-"""Characters of a paragraph that Qt breaks into lines at once."""
+"""Maximum characters of a paragraph that Qt breaks into lines in one call."""
 _RTL = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe\U00010800-\U00010fff\U0001e800-\U0001eeff"
 
 
@@ -118,7 +121,7 @@ def reads_right_to_left(paragraph: str) -> bool:
 
 
 def text_option(rtl: bool, wrap: bool, tab: float = 0.0) -> QTextOption:
-    """How paragraphs are broken and set: at words, inside one only where it is longer than the line."""
+    """Return the options for breaking paragraphs: between words, and inside a word only if it is longer than the line."""
     option = QTextOption()
     mode = QTextOption.WrapMode
     option.setWrapMode(mode.WrapAtWordBoundaryOrAnywhere if wrap else mode.NoWrap)
@@ -130,7 +133,7 @@ def text_option(rtl: bool, wrap: bool, tab: float = 0.0) -> QTextOption:
 
 
 def utf16_offsets(text: str) -> list[int] | None:
-    """UTF-16 position of every offset of `text`; None when both are the same."""
+    """Return the UTF-16 position of every offset of `text`; None if both are the same."""
     if text.isascii() or max(text) <= "\uffff":
         return None
     return [0, *accumulate(1 + (character > "\uffff") for character in text)]
@@ -138,13 +141,13 @@ def utf16_offsets(text: str) -> list[int] | None:
 
 @plain()
 class LineSpan:
-    """Where a line begins and ends (its line break included), and the direction of its paragraph."""
+    """Start and end of a line (including its line break), and the direction of its paragraph."""
 
     start: int
     end: int
     rtl: bool
     starts_paragraph: bool
-    """Whether it begins a paragraph."""
+    """Whether the line starts a paragraph."""
 
 
 class LineFlow:
@@ -156,7 +159,7 @@ class LineFlow:
         self._text = ""
 
     def update(self, text: str) -> int:
-        """Take the grown `text`; returns the index of the first row that changed."""
+        """Replace the text by the grown `text` and return the index of the first changed row."""
         self._text = text
         last = self.rows.pop()
         first_changed = len(self.rows)
@@ -168,7 +171,7 @@ class LineFlow:
         return first_changed
 
     def _break_paragraph(self, start: int, first: bool, rtl: bool) -> int | None:
-        """Break one paragraph from `start` on; returns where the next begins, None at the end."""
+        """Break one paragraph from `start` on. Returns the start of the next paragraph, or None at the end."""
         newline = self._text.find("\n", start)
         end = len(self._text) if newline < 0 else newline
         if first:
@@ -182,7 +185,7 @@ class LineFlow:
         return newline + 1
 
     def _paragraph_breaks(self, start: int, end: int, rtl: bool) -> list[int]:
-        """Offsets at which the paragraph's second and later lines begin."""
+        """Return the offsets at which the paragraph's second and later lines begin."""
         breaks: list[int] = []
         while True:
             places = self._line_breaks(start, end, rtl)
@@ -194,10 +197,10 @@ class LineFlow:
             start = cut
 
     def _line_breaks(self, start: int, end: int, rtl: bool) -> list[int]:
-        """Offsets at which Qt begins the paragraph's second and later lines.
+        """Return the offsets at which Qt begins the paragraph's second and later lines.
 
-        A long paragraph is broken piece by piece, each from the beginning of the last piece's last line: Qt looks
-        through all of a word for each of its lines, so that one without spaces costs its length squared.
+        A long paragraph is broken in chunks, each starting with the last line of the chunk before it: Qt scans a full
+        word for each of its lines, so a long word without spaces takes quadratic time.
         """
         all_breaks: list[int] = []
         while start < end:
@@ -220,14 +223,14 @@ class LineFlow:
         return [start + (bisect_right(offsets, place) - 1 if offsets else place) for place in places]
 
     def row_at(self, offset: int) -> int:
-        """Index of the row that holds the character at `offset`."""
+        """Return the index of the row that contains the character at `offset`."""
         return max(0, bisect_right(self.rows, offset, key=lambda row: row.start) - 1)
 
 
 def _forced_break(text: str, start: int, end: int) -> int | None:
-    """Where a row of characters without width, or of spaces that hang behind its end, is cut; None for any other.
+    """Return where to cut a row of zero-width characters or of trailing spaces; None for other rows.
 
-    Such a row would never be full, and a text that goes on with them would be laid out again with each of them.
+    Such a row would never be full, so each further character would lay it out again.
     """
     if end - start <= _MAX_TRAILING_SPACES:
         return None
@@ -247,7 +250,7 @@ def _line_starts(layout: QTextLayout, width: float) -> list[int]:
 
 
 class ShapedLine:
-    """One row, shaped: where its characters stand. Pixels from the left edge of the column."""
+    """One shaped row with the positions of its characters, in pixels from the left edge of the column."""
 
     def __init__(
         self, text: str, row: LineSpan, flow: LineFlow, formats: Sequence[QTextLayout.FormatRange] = ()
@@ -271,16 +274,16 @@ class ShapedLine:
         self._cells: dict[int, Cell] | None = None
 
     def to_qt(self, offset: int) -> int:
-        """UTF-16 position in this line of an offset in the whole text."""
+        """Convert an offset in the full text to a UTF-16 position in this line."""
         place = min(max(offset - self.start, 0), len(self.text))
         return self._utf16[place] if self._utf16 else place
 
     def from_qt(self, position: int) -> int:
-        """Offset in the whole text of a UTF-16 position in this line."""
+        """Convert a UTF-16 position in this line to an offset in the full text."""
         return self.start + (bisect_right(self._utf16, position) - 1 if self._utf16 else position)
 
     def x(self, offset: int) -> float:
-        """Where the code point at `offset` begins."""
+        """Return the x coordinate at which the code point at `offset` begins."""
         known = self._places.get(offset)
         if known is None:
             known = self._places[offset] = self._code_point_x(self.to_qt(offset))
@@ -295,19 +298,19 @@ class ShapedLine:
 
     @property
     def _all_cells(self) -> dict[int, Cell]:
-        """Of a line of mixed directions; read when the first one is asked for."""
+        """Cells of a line of mixed directions, computed on first use."""
         if self._cells is None:
             self._cells = line_cells(self.line, self.to_qt(self.start + len(self.text)), self._utf16)
         return self._cells
 
     def offset_at(self, x: float, nearest_gap: bool = False) -> int:
-        """Offset of the character under `x`, or of the gap nearest to it (`nearest_gap`)."""
+        """Return the offset of the character at `x`, or of the nearest gap if `nearest_gap`."""
         where = QTextLine.CursorPosition
         mode = where.CursorBetweenCharacters if nearest_gap else where.CursorOnCharacter
         return self.from_qt(self.line.xToCursor(x, mode))
 
     def spans(self, start: int, end: int) -> list[tuple[float, float]]:
-        """Stretches (left, right) that the characters of [start, end) cover; several where directions mix."""
+        """Return the spans (left, right) covered by the characters of [start, end); several where directions mix."""
         start, end = max(start, self.start), min(end, self.start + len(self.text))
         if start >= end:
             return []
@@ -325,13 +328,13 @@ class ShapedLine:
 
     @property
     def text_end(self) -> float:
-        """Where the text ends on its far side: the right edge, or the left one in right-to-left paragraphs."""
+        """The far end of the text: the right edge, or the left edge in right-to-left paragraphs."""
         rect = self.line.naturalTextRect()
         return float(rect.left() if self.rtl else self.x(self.start + len(self.text)))
 
 
 def _merge_spans(cells: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Neighbouring stretches joined, from left to right."""
+    """Join adjacent spans, from left to right."""
     spans: list[tuple[float, float]] = []
     for left, right in sorted(cell for cell in cells if cell[1] > cell[0]):
         if spans and left - spans[-1][1] < 0.75:

@@ -1,4 +1,4 @@
-"""Paints rows of tokens: underlines by probability, the newest one's tint, the selected one's outline."""
+"""Painting of token rows: underlines by score, the tint of the newest token, the outline of the selected one."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 COLOURINGS: dict[str, tuple[str, str, str]] = {
     "probability": (mark("Probability"), mark("unlikely"), mark("certain")),
-    "rank": (mark("Rank"), mark("far down the list"), mark("first choice")),
-    "entropy": (mark("Entropy"), mark("undecided"), mark("certain")),
+    "rank": (mark("Rank"), mark("low rank"), mark("first choice")),
+    "entropy": (mark("Entropy"), mark("uncertain"), mark("certain")),
     "band": (mark("Rank in bands"), "", ""),
     "origin": (mark("Draft or model"), "", ""),
     "watermark": (mark("Watermark"), "", ""),
-    "difference": (mark("Second model"), mark("far apart"), mark("agree")),
-    "influence": (mark("Inside this step"), "", ""),
+    "difference": (mark("Comparison model"), mark("differ"), mark("agree")),
+    "influence": (mark("Influence on this step"), "", ""),
     "none": (mark("None"), "", ""),
 }
-"""Name: (title, word for the orange end, word for the blue end)."""
+"""Name: (title, label of the orange end, label of the blue end)."""
 _MAX_RANK = 100.0
 
 
@@ -46,14 +46,14 @@ def _probability_score(token: TokenChosen) -> float:
 
 
 def _rank_score(token: TokenChosen) -> float:
-    """1 for the model's first choice, falling with the logarithm of the rank to 0 at the hundredth."""
+    """Return 1 for the model's first choice, falling logarithmically to 0 at rank 100."""
     if not token.rank:
         return math.nan
     return max(0.0, 1.0 - math.log(max(1, token.rank)) / math.log(_MAX_RANK))
 
 
 def _band_score(token: TokenChosen) -> float:
-    """GLTR's bands as four even steps from 1 to 0."""
+    """Return the score of a GLTR rank band: four even steps from 1 to 0."""
     return BAND_SCORES[band(token.rank)] if token.rank else math.nan
 
 
@@ -61,12 +61,12 @@ BAND_SCORES = (1.0, 0.62, 0.32, 0.0)
 
 
 def agreement_score(bits: float) -> float:
-    """1 where two distributions are the same, 0.5 where they are a bit apart."""
+    """Return 1 for identical distributions and 0.5 for distributions that differ by one bit."""
     return 1 / (1 + max(bits, 0.0))
 
 
 def _entropy_score(token: TokenChosen) -> float:
-    """1 over the perplexity of the step: 1 when only one token was possible, 0.5 for a toss of a coin."""
+    """Return 1 / perplexity of the step: 1 if only one token was possible, 0.5 for two equally likely tokens."""
     return math.exp(-token.entropy)
 
 
@@ -76,12 +76,12 @@ SCORES: dict[str, Callable[[TokenChosen], float]] = {
     "entropy": _entropy_score,
     "band": _band_score,
 }
-"""How sure the model was of a token, 0 to 1, by the name of the colouring; NaN where that is not told."""
+"""Certainty of the model about a token, 0 to 1, by colouring; NaN if the value is unknown."""
 
 
 @plain()
 class PaintOptions:
-    """What is to be drawn, apart from the text itself."""
+    """What to draw apart from the text."""
 
     theme: Theme
     colouring: str = "probability"
@@ -91,32 +91,34 @@ class PaintOptions:
     hovered: int | None = None
     selection: tuple[int, int] = (0, 0)
     lead_changes: frozenset[int] = frozenset()
-    """Tokens at which a beam search once let another text lead."""
+    """Tokens at which the best sequence of a beam search changed."""
     branch_position: int | None = None
-    """Of a branch: how many tokens of its beginning are its parent's."""
+    """For a branch: number of prefix tokens shared with its parent."""
     repeats: tuple[Repeat, ...] = ()
-    """What the selected token would have repeated."""
+    """Passages that the selected token would have repeated."""
     influence: InfluenceMap | None = None
-    """What the step in question hangs on, by places of prompt and text together."""
+    """Influence of prompt and text on the inspected step, by token position."""
     divergences: Mapping[int, float] = field(default_factory=dict)
-    """With a second model: bits between the two, by the token's place."""
+    """With a comparison model: divergence in bits, by token position."""
 
     def score(self, token: TokenChosen) -> float:
-        """How sure the model was of a token, or the two models of each other, 0 to 1."""
+        """Return the score of a token, 0 to 1: the model's certainty, or the agreement of the two models."""
         if self.colouring == "difference":
             return agreement_score(self.divergences.get(token.step, 0.0))
         return SCORES.get(self.colouring, _probability_score)(token)
 
 
 def underline_thickness(score: float, scale: float = 1.0) -> float:
-    """Of an underline, in pixels: the less sure, the thicker; tells the same as its colour."""
+    """Return the thickness of an underline in pixels. Less certain tokens get thicker lines, as a second cue beside
+    colour.
+    """
     if math.isnan(score):
         return 2.0 * scale
     return (2.0 + 3.5 * (1.0 - min(max(score, 0.0), 1.0))) * scale
 
 
 def paint_rows(painter: QPainter, column: TokenColumn, options: PaintOptions, top: float, bottom: float) -> None:
-    """Paint the rows of `column` that lie between two heights of the page."""
+    """Paint the rows of `column` between two y positions of the page."""
     first = max(0, int((top - column.top) // column.metrics.row))
     last = min(column.drawn_rows, int((bottom - column.top) // column.metrics.row) + 1)
     for row in range(first, last):
@@ -151,7 +153,7 @@ def _paint_row(painter: QPainter, column: TokenColumn, options: PaintOptions, ro
 def _paint_token_background(
     painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, token_mark: TokenMark
 ) -> None:
-    """Tint of the newest token, shade of the hovered one."""
+    """Paint the tint of the newest token or the shade of the hovered one."""
     index = token_mark.piece - column.text.prompt_pieces
     if index != options.newest and index != options.hovered:
         return
@@ -163,7 +165,7 @@ def _paint_token_background(
 
 
 def _paint_control_tokens(painter: QPainter, column: TokenColumn, theme: Theme, row: int, art: ShapedRow) -> None:
-    """Outlines around control tokens, between the row's upper edge and its underlines."""
+    """Paint outlines around control tokens, between the row's top edge and its underlines."""
     metrics = column.metrics
     painter.setBrush(theme.color("field"))
     painter.setPen(QPen(theme.color("faint"), 1))
@@ -217,7 +219,7 @@ def _paint_watermark_underlines(
 
 
 def _paint_ticks(painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow) -> None:
-    """A small wedge for a token whose character is not complete yet."""
+    """Paint a small wedge for each token whose character is incomplete."""
     foot, half = column.row_top(row) + column.metrics.underline, column.metrics.tick / 2
     for token_mark in art.marks:
         if token_mark.tick is None:
@@ -234,7 +236,7 @@ def _paint_ticks(painter: QPainter, column: TokenColumn, options: PaintOptions, 
 def _paint_token_dashes(
     painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow
 ) -> None:
-    """Below a character of the prompt that is made of several tokens, a dash for each of them."""
+    """Paint one dash per token below each prompt character that consists of several tokens."""
     theme, gap = options.theme, options.theme.px(2)
     top = column.row_top(row) + column.metrics.underline
     for left, right, count in art.groups:
@@ -248,7 +250,7 @@ def _paint_token_dashes(
 def _paint_lead_changes(
     painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow
 ) -> None:
-    """A small wedge above the first character of a token where the search changed its mind."""
+    """Paint a small wedge above tokens at which the best sequence of the search changed."""
     top, half = column.row_top(row) + options.theme.px(1), options.theme.px(4)
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(options.theme.color("best"))
@@ -263,14 +265,14 @@ def _paint_lead_changes(
 
 
 def _paint_branch(painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow) -> None:
-    """Where a branch left its parent's text: a line down the row, and dots below what stands there instead."""
+    """Mark where a branch leaves its parent's text: a vertical line, and dots below the replaced tokens."""
     text, line, theme = column.text, art.line, options.theme
     first = text.input_pieces + options.branch_position if options.branch_position is not None else text.prompt_pieces
     if first >= text.prompt_pieces:
         return
     start, end = text.piece_span(first)[0], text.piece_span(text.prompt_pieces - 1)[1]
     while start < end - 1 and text.text[start].isspace():
-        start += 1  # the space before a word may hang at the end of the row above
+        start += 1  # the space before a word may hang at the end of the previous row
     spans, colour = line.spans(start, end), theme.color("accent")
     foot = column.row_top(row) + column.metrics.underline + theme.px(1)
     painter.setPen(QPen(colour, theme.px(2), Qt.PenStyle.DotLine))
@@ -285,7 +287,7 @@ def _paint_branch(painter: QPainter, column: TokenColumn, options: PaintOptions,
 
 
 def _paint_whitespace(painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow) -> None:
-    """␣ in every space, ↵ at line breaks, → at tabs; drawn over the text, so that nothing moves."""
+    """Paint ␣ in spaces, ↵ at line breaks and → at tabs, over the text so that nothing moves."""
     line, limit = art.line, column.limit
     base = column.row_top(row) + column.metrics.baseline
     painter.setPen(QPen(options.theme.color("muted"), max(1.0, options.theme.scale)))

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from core.events import Repeat, TokenChosen, WatermarkSign
 
 _MAX_ARCS = 3
-"""Arcs at once: the heaviest ones."""
+"""Maximum number of arcs; the strongest are drawn."""
 
 
 def blocked_repeats(token: TokenChosen | None) -> tuple[Repeat, ...]:
-    """What a stage held back when it was chosen, for it would have repeated an earlier passage."""
+    """Return the repeats that a processor penalized at this token, at most `_MAX_ARCS`."""
     all_repeats = (detail.repeats for detail in token.details) if token is not None else ()
     return next((repeats.found[:_MAX_ARCS] for repeats in all_repeats if repeats is not None), ())
 
 
 def paint_repeats(painter: QPainter, column: TokenColumn, theme: Theme, token: int, repeats: Sequence[Repeat]) -> None:
-    """Arcs from token `token` to where those tokens stood; the passages at both ends are underlined in dots."""
+    """Draw arcs from token `token` to the earlier tokens, and underline both passages with dots."""
     here = column.text.prompt_pieces + token
     for number, repeat in enumerate(repeats):
         there = here - repeat.back
@@ -39,12 +39,12 @@ def paint_repeats(painter: QPainter, column: TokenColumn, theme: Theme, token: i
 
 
 def _boxes(column: TokenColumn, piece: int) -> list[QRectF]:
-    """Where a piece is drawn, the prompt's included."""
+    """Return the boxes of a piece; pieces of the prompt count too."""
     start, end = column.text.piece_span(piece)
     if start >= column.limit or not column.flow.rows:
         return []
     while start < end - 1 and column.text.text[start].isspace():
-        start += 1  # the space before a word may hang at the end of the row above
+        start += 1  # the space before a word may hang at the end of the previous row
     row = column.flow.row_at(start)
     return [column.box(row, left, right) for left, right in column.shaped_row(row).line.spans(start, end)]
 
@@ -58,7 +58,7 @@ def _paint_passage(painter: QPainter, column: TokenColumn, theme: Theme, pieces:
 
 
 def _paint_arc(painter: QPainter, theme: Theme, mine: QRectF, other: QRectF, strength: float) -> None:
-    """From the top of one box to that of the other: it rises where both stand in one row, swings where not."""
+    """Draw an arc from the top of one box to the top of the other, higher if they are in different rows."""
     start, end = QPointF(mine.center().x(), mine.top() + 2), QPointF(other.center().x(), other.top() + 2)
     rise = theme.px(22) if abs(start.y() - end.y()) < 1 else theme.px(30)
     path = QPainterPath(start)
@@ -74,16 +74,16 @@ def _paint_arc(painter: QPainter, theme: Theme, mine: QRectF, other: QRectF, str
     painter.drawRoundedRect(other, theme.px(4), theme.px(4))
 
 
-INFLUENCE_LEGEND = mark("bar: without it the choice is less likely   dots: likelier   the thicker, the more")
-ATTENTION_LEGEND = mark("where attention looked, not why it chose   the thicker, the more")
+INFLUENCE_LEGEND = mark("bar: supports the choice   dots: opposes it   thicker = stronger")
+ATTENTION_LEGEND = mark("where attention looked, not why it chose   thicker = more attention")
 _MIN_FRACTION = 0.02
-"""Share of the largest weight from which on anything is drawn."""
+"""Fraction of the largest weight below which nothing is drawn."""
 
 
 def paint_influence(
     painter: QPainter, column: TokenColumn, influence: InfluenceMap | None, row: int, theme: Theme
 ) -> None:
-    """The weights of the parts that stand in this row of the text."""
+    """Paint the weights of the spans in this row."""
     if influence is None or not influence.weights:
         return
     text, line, largest = column.text, column.shaped_row(row).line, influence.largest or 1.0
@@ -100,7 +100,7 @@ def paint_influence(
 
 
 def _paint_weight(painter: QPainter, box: QRectF, fraction: float, theme: Theme) -> None:
-    """A tint behind the words and a mark below them, whose kind and thickness tell what the colour tells."""
+    """Paint a tint and a line below the text. The kind and thickness of the line repeat what the colour shows."""
     name = "accent" if fraction > 0 else "refused"
     tint = QColor(theme.color(name))
     tint.setAlphaF(0.06 + 0.20 * abs(fraction))
@@ -119,7 +119,9 @@ ORIGIN_LEGEND = mark("━ drafted, accepted   ┅ corrected by the model   ═ b
 
 
 def paint_origin_underline(painter: QPainter, bar: QRectF, origin: str, theme: Theme) -> None:
-    """A thick line for a drafted token, a broken one for a correction, a double one for a bonus, else a thin one."""
+    """Draw a thick line for a drafted token, a dashed one for a correction, a double one for a bonus, otherwise a thin
+    one.
+    """
     colour = theme.color(ORIGIN_COLOURS.get(origin, "muted"))
     line = max(1.0, theme.scale)
     if origin == "draft":
@@ -137,16 +139,16 @@ def paint_origin_underline(painter: QPainter, bar: QRectF, origin: str, theme: T
         painter.fillRect(QRectF(bar.left(), bar.top(), bar.width(), line), colour)
 
 
-WATERMARK_LEGEND = mark("━ shows the watermark   ┅ does not   ─ not counted")
+WATERMARK_LEGEND = mark("━ matches the watermark   ┅ does not   ─ not counted")
 
 
 def watermark_sign(token: TokenChosen) -> WatermarkSign | None:
-    """What it shows of the first watermark that was looked for; None where none was."""
+    """Return the token's sign of the first watermark that was checked, or None if none was checked."""
     return next((detail.sign for detail in token.details if detail.sign is not None), None)
 
 
 def paint_watermark_underline(painter: QPainter, bar: QRectF, sign: WatermarkSign | None, theme: Theme) -> None:
-    """A thick line above what chance gives, a dotted one below, a thin one for what is not counted."""
+    """Paint a thick line above the chance level, a dotted one below it, and a thin one if the token is not counted."""
     line = max(1.0, theme.scale)
     if sign is None or not sign.counts:
         painter.fillRect(QRectF(bar.left(), bar.top(), bar.width(), line), theme.color("muted"))

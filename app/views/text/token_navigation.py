@@ -1,4 +1,4 @@
-"""Walking from token to token with the keyboard, and selecting text on the way."""
+"""Keyboard navigation between tokens, and text selection with Shift."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _PAGES = (Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
 
 
 def token_for_key(column: TokenColumn, key: Qt.Key, selected: int | None, count: int, page: int) -> int | None:
-    """Token that `key` leads to from `selected` (None: from the newest); None for other keys.
+    """Return the token that `key` moves to from `selected` (None: from the newest); None for other keys.
 
-    `count` tokens are drawn; `page` is how many rows Page Up and Page Down go.
+    `count` is the number of drawn tokens, `page` the number of rows that Page Up and Page Down move.
     """
     here = min(count - 1 if selected is None else selected, count - 1)
     if key == Qt.Key.Key_Home:
@@ -24,7 +24,7 @@ def token_for_key(column: TokenColumn, key: Qt.Key, selected: int | None, count:
     if key == Qt.Key.Key_End:
         return count - 1
     if key in _STEPS:
-        delta = 0 if selected is None else _STEPS[key]  # the first press only shows where one is
+        delta = 0 if selected is None else _STEPS[key]  # the first press only shows the current position
         return min(max(here + delta, 0), count - 1)
     if key in _ROWS:
         return _token_by_row(column, here, _ROWS[key] * (page if key in _PAGES else 1), count)
@@ -32,9 +32,9 @@ def token_for_key(column: TokenColumn, key: Qt.Key, selected: int | None, count:
 
 
 def selection_end_for_key(column: TokenColumn, key: Qt.Key, head: int, page: int) -> int:
-    """Offset to which `key` (one of `NAVIGATION_KEYS`), pressed with Shift, takes the moving end of a selection.
+    """Return the offset to which `key` (one of `NAVIGATION_KEYS`), pressed with Shift, moves the end of a selection.
 
-    Left and Right go by whole tokens, the prompt's too; `page` is how many rows Page Up and Page Down go.
+    Left and Right move by tokens, also in the prompt; `page` is the number of rows that Page Up and Page Down move.
     """
     if key == Qt.Key.Key_Home:
         return 0
@@ -48,14 +48,14 @@ def selection_end_for_key(column: TokenColumn, key: Qt.Key, head: int, page: int
 
 
 def _offset_by_row(column: TokenColumn, head: int, rows: int) -> int:
-    """The place above or below; the text's beginning or end where there is no such row."""
+    """Return the offset `rows` rows below; the start or end of the text if there is no such row."""
     row = column.flow.row_at(head)
     x = column.left + column.shaped_row(row).line.x(head)
     return column.offset_at(x, column.row_top(row + rows) + column.metrics.baseline)
 
 
 def _token_by_row(column: TokenColumn, here: int, rows: int, count: int) -> int:
-    """The token above or below, nearest to the middle of this one."""
+    """Return the token `rows` rows below, nearest to the middle of this one."""
     box = column.rects(here)[0]
     x = box.center().x()
     row = int((box.center().y() - column.top) // column.metrics.row) + rows

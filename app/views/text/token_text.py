@@ -1,4 +1,4 @@
-"""The text of one column as the token view shows it: which characters belong to which token. No Qt in here."""
+"""Text of one column as the token view shows it: which characters belong to which token. No Qt."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _THIN, _TIE = "\u2009", "\u202f"
 
 
 def control_token_text(piece: str) -> str:
-    """What stands for a control token: its name between thin spaces."""
+    """Return the text drawn for a control token: its name between thin spaces."""
     name = words.control_name(piece) or words.visible(piece.strip()) or tr("special")
     return f"{_THIN}{_TIE}{name.replace(' ', _TIE)}{_TIE}{_THIN}"
 
 
 class TokenText:
-    """A prompt, then tokens; `text` is what is drawn, and piece `n` covers `starts[n]` up to `starts[n + 1]`.
+    """A prompt, then tokens. `text` is what is drawn, and piece `n` covers `starts[n]` to `starts[n + 1]`.
 
-    The first `input_pieces` pieces are the prompt's, those up to `prompt_pieces` what the answer begins with; token `i`
-    is piece `prompt_pieces + i`.
+    The first `input_pieces` pieces are the prompt, those up to `prompt_pieces` the answer prefix; token `i` is piece
+    `prompt_pieces + i`.
     """
 
     def __init__(self, prompt: Sequence[PromptToken] = (), answer_prefix: Sequence[PromptToken] = ()) -> None:
@@ -33,7 +33,7 @@ class TokenText:
         self.starts: list[int] = []
         self.originals: list[str] = []
         self.specials: set[int] = set()
-        """Pieces drawn as pills."""
+        """Pieces drawn as control tokens."""
         self.tokens: list[TokenChosen] = []
         self.tail = ""
         for token in prompt:
@@ -47,7 +47,7 @@ class TokenText:
         self.prompt_pieces = len(self.starts)
 
     def append(self, tokens: Iterable[TokenChosen]) -> None:
-        """Add what was chosen next."""
+        """Append newly chosen tokens."""
         chosen = list(tokens)
         drawn = [self.text + self._take_separator()] if chosen else [self.text]
         end = len(drawn[0])
@@ -58,13 +58,13 @@ class TokenText:
         self.text = "".join(drawn)
 
     def _take_separator(self) -> str:
-        """What follows a control token is a text of its own: a summary, an answer."""
+        """Return the separator before text that follows a control token (a summary or an answer), once."""
         parting = "\n" if self._needs_separator else ""
         self._needs_separator = False
         return parting
 
     def finish(self, tail: str) -> None:
-        """Add the characters that were held back until the end; they belong to no token."""
+        """Append the characters that were held back until the end; they belong to no token."""
         self.tail = tail
         self.text += words.visible(tail)
 
@@ -72,7 +72,7 @@ class TokenText:
         self.text += self._add_piece(text, special, len(self.text))
 
     def _add_piece(self, text: str, special: bool, start: int) -> str:
-        """Another piece, which begins there; gives back what is drawn of it."""
+        """Add a piece at `start` and return the text drawn for it."""
         if special:
             self.specials.add(len(self.starts))
         self.starts.append(start)
@@ -86,33 +86,35 @@ class TokenText:
 
     @property
     def prompt_end(self) -> int:
-        """Offset of the first character that is not the prompt's."""
+        """Offset of the first character after the prompt."""
         return self.starts[self.input_pieces] if len(self.starts) > self.input_pieces else self.tail_start
 
     def piece_span(self, piece: int) -> tuple[int, int]:
-        """Where piece `piece` lies in `text`."""
+        """Return the start and end of a piece in `text`."""
         last = piece + 1 >= len(self.starts)
         return self.starts[piece], self.tail_start if last else self.starts[piece + 1]
 
     def token_span(self, token: int) -> tuple[int, int]:
-        """Where token `token` lies in `text`; empty while its character is incomplete."""
+        """Return the start and end of a token in `text`; empty while its character is incomplete."""
         return self.piece_span(self.prompt_pieces + token)
 
     def end_of_tokens(self, count: int) -> int:
-        """Where the text ends when only the first `count` tokens are drawn."""
+        """Return the end of the text if only the first `count` tokens are drawn."""
         if count >= len(self.tokens):
             return len(self.text)
         return self.starts[self.prompt_pieces + count]
 
     def token_at(self, offset: int) -> int | None:
-        """Index of the token that the character at `offset` belongs to; None in the prompt and the tail."""
+        """Return the token that contains the character at `offset`; None in the prompt and the tail."""
         piece = bisect_right(self.starts, offset) - 1
         if piece < self.prompt_pieces or offset >= self.tail_start:
             return None
         return piece - self.prompt_pieces
 
     def pieces_in(self, start: int, end: int) -> range:
-        """Pieces with a character in [start, end), and the empty ones that stand in it (or at the text's end)."""
+        """Return the pieces with a character in [start, end), and the empty pieces within it (or at the end of the
+        text).
+        """
         first = max(0, bisect_right(self.starts, start) - 1)
         if self.starts and self.starts[first] == start:
             first = bisect_left(self.starts, start)
@@ -120,15 +122,15 @@ class TokenText:
         return range(first, last)
 
     def empty_before(self, piece: int) -> int:
-        """How many pieces without text stand right before that one."""
+        """Return the number of empty pieces directly before a piece."""
         return piece - bisect_left(self.starts, self.starts[piece])
 
     def last_at_same_start(self, piece: int) -> int:
-        """The last of the pieces that begin where that one does: the only one of them that can have text."""
+        """Return the last piece with the same start as a piece; only that one can have text."""
         return bisect_right(self.starts, self.starts[piece]) - 1
 
     def multi_token_characters(self, start: int, end: int) -> list[tuple[int, int]]:
-        """(offset, tokens) of the prompt's characters in [start, end) that are made of several tokens."""
+        """Return (offset, token count) of the prompt characters in [start, end) that consist of several tokens."""
         groups, parts = [], 0
         for piece in self.pieces_in(start, end):
             if piece >= self.prompt_pieces:
@@ -143,7 +145,7 @@ class TokenText:
         return groups
 
     def original_text(self, start: int, end: int) -> str:
-        """The exact text between two offsets: control tokens add nothing, control characters are themselves again."""
+        """Return the original text between two offsets, without control tokens and with control characters restored."""
         parts = []
         for piece in self.pieces_in(start, end):
             a, b = self.piece_span(piece)

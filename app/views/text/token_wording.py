@@ -1,4 +1,4 @@
-"""Figures of a token in words: percentages, ranks, bits, white space made visible."""
+"""Wording of token values: percentages, ranks, bits and visible white space."""
 
 from __future__ import annotations
 
@@ -14,54 +14,54 @@ if TYPE_CHECKING:
 
 
 def token_text(piece: str, special: bool | None = None) -> str:
-    """A token as a word to read: ␣ for spaces, ↵ for line breaks, ⟨end⟩ for a control token."""
+    """Return a token in readable form: ␣ for spaces, ↵ for line breaks, ⟨end⟩ for a control token."""
     return words.label(piece, special)
 
 
 def surprise_bits(log_probability: float) -> float:
-    """Surprise in bits of a natural log-probability; infinite for what cannot happen, NaN for what is not told."""
+    """Convert a natural log-probability to surprise in bits: infinite for impossible tokens, NaN for unknown values."""
     if math.isnan(log_probability):
         return math.nan
     return max(0.0, -log_probability / math.log(2)) if math.isfinite(log_probability) else math.inf
 
 
 def format_bits(value: float) -> str:
-    """`1.7 bits`."""
+    """Return, for example, `1.7 bits`."""
     if math.isnan(value):
         return words.UNKNOWN
     return tr("{value:.1f} bits").format(value=value)
 
 
 def format_token_count(number: int) -> str:
-    """`1 token`, `1,024 tokens`."""
+    """Return, for example, `1 token` or `1,024 tokens`."""
     return trn("{number:,} token", "{number:,} tokens", number).format(number=number)
 
 
 def format_text_count(number: int) -> str:
-    """`1 text`, `1,024 texts`."""
+    """Return, for example, `1 text` or `1,024 texts`."""
     return trn("{number:,} text", "{number:,} texts", number).format(number=number)
 
 
 def probability_above(token: TokenChosen) -> float | None:
-    """Share of the model's distribution on tokens likelier than the chosen one; None without tracing."""
+    """Return the model's probability of all tokens likelier than the chosen one; None if they were not recorded."""
     above = [a.raw_probability for a in token.alternatives if a.rank < token.rank]
     return sum(above) if token.alternatives and len(above) == token.rank - 1 else None
 
 
 def token_rows(token: TokenChosen, vocabulary: int = 0) -> list[tuple[str, str]]:
-    """Rows of the card that hovers over a token, at the depth of now."""
+    """Return the rows of the popover over a token, at the current level of detail."""
     if is_remote_token(token):
         return _remote_token_rows(token)
     return depth.pick(_plain_rows, _usual_rows, _exact_rows)(token, vocabulary)
 
 
 def is_remote_token(token: TokenChosen) -> bool:
-    """Whether an engine on another machine wrote it, which tells less than a model in memory."""
+    """Whether a remote engine wrote the token; such tokens have fewer values."""
     return math.isnan(token.entropy)
 
 
 def _remote_token_rows(token: TokenChosen) -> list[tuple[str, str]]:
-    """What was told, and nothing else."""
+    """Return rows for the values that the engine reported."""
     raw, final = token.raw_probability, token.probability
     rows = [
         (tr("id"), f"{token.id:,}" if token.id >= 0 else ""),
@@ -71,14 +71,14 @@ def _remote_token_rows(token: TokenChosen) -> list[tuple[str, str]]:
         (tr("rank"), words.rank(token.rank) if token.rank else ""),
         (tr("surprise"), "" if math.isnan(raw) else format_bits(surprise_bits(token.raw_log_probability))),
     ]
-    return [row for row in rows if row[1]] or [(tr("probability"), tr("not told by the engine"))]
+    return [row for row in rows if row[1]] or [(tr("probability"), tr("not reported by the engine"))]
 
 
 def _plain_rows(token: TokenChosen, vocabulary: int) -> list[tuple[str, str]]:
     return [
-        (tr("the model's wish"), share(token.raw_probability)),
+        (tr("model probability"), share(token.raw_probability)),
         (tr("after the settings"), share(token.probability)),
-        (tr("place on its list"), _format_rank(token, vocabulary)),
+        (tr("rank in its list"), _format_rank(token, vocabulary)),
     ]
 
 
@@ -112,12 +112,12 @@ def _usual_rows(token: TokenChosen, vocabulary: int) -> list[tuple[str, str]]:
     ]
     above = probability_above(token)
     if above:
-        rows.append((tr("mass above it"), words.percent(above)))
+        rows.append((tr("likelier tokens"), words.percent(above)))
     return rows
 
 
 def describe_token(token: TokenChosen, number: int, count: int) -> str:
-    """One line for a screen reader."""
+    """Describe a token in one line for a screen reader."""
     name = words.control_name(token.piece, token.is_special) if token.special else words.visible(token.piece).strip()
     probability = words.percent(token.raw_probability)
     if is_remote_token(token):

@@ -1,4 +1,4 @@
-"""The token view for screen readers: a text to read word by word, and its tokens one by one."""
+"""Token view for screen readers: a text to read word by word, and its tokens one by one."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from app.widgets.accessibility import AccessiblePart, AccessibleText
 
 
 class TokenAreaProtocol(Protocol):
-    """Where the tokens are drawn."""
+    """The area that draws the tokens."""
 
     page: TokenColumns
     tokenPicked: SignalInstance
 
     @property
     def run(self) -> Run | None:
-        """The run that is drawn."""
+        """The drawn run."""
 
     def token_rect(self, token: int) -> QRect:
-        """Where a token is drawn first."""
+        """Return the first rectangle of a token in the viewport."""
 
     def from_page(self, rect: QRectF) -> QRect:
-        """A stretch of the page in the viewport."""
+        """Convert a rectangle of the page to viewport coordinates."""
 
 
 class AccessibleTokens(Sequence[AccessiblePart]):
-    """The drawn tokens of the shown sequence, each made when it is asked for: there may be thousands."""
+    """The drawn tokens of the shown sequence, created on access because there may be thousands."""
 
     def __init__(self, area: TokenAreaProtocol) -> None:
         self._area = area
@@ -62,17 +62,21 @@ class AccessibleTokens(Sequence[AccessiblePart]):
 
 
 def accessible_text(area: TokenAreaProtocol) -> AccessibleText:
-    """What is drawn of the shown sequence, its prompt first; the cursor stands at the selected token.
+    """Return the drawn text of the shown sequence with its prompt; the cursor is at the selected token.
 
-    An empty page is an empty text: readers ask but once whether something is a text.
+    An empty page returns an empty text, because screen readers query the text interface only once.
     """
     column, run = area.page.shown_column(), area.run
     if column is None or run is None:
         return AccessibleText("", 0, lambda _offset: QRect(), lambda _offset: None)
     here = run.selected if run.selected is not None else run.cursor - 1
     cursor = column.text.token_span(here)[0] if 0 <= here < len(column.text.tokens) else column.limit
-    return AccessibleText(column.text.text[: column.limit], min(cursor, column.limit), partial(_character_rect, area, column),
-                   partial(_pick_token_at, area, column))  # fmt: skip
+    return AccessibleText(
+        column.text.text[: column.limit],
+        min(cursor, column.limit),
+        partial(_character_rect, area, column),
+        partial(_pick_token_at, area, column),
+    )
 
 
 def _character_rect(area: TokenAreaProtocol, column: TokenColumn, offset: int) -> QRect:

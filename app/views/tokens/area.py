@@ -1,4 +1,4 @@
-"""The page of tokens: columns of text that scroll, painted row by row."""
+"""Scrollable page of tokens: columns of text, painted row by row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from app.widgets.popover import HoverArea
 
 
 def apply_run_to_options(options: PaintOptions, run: Run | None) -> None:
-    """Have `options` mark what the run says; nothing without a run."""
+    """Set the marks of `options` from the run; clear them if there is no run."""
     options.selected = run.selected if run else None
     lately = run is not None and (is_waiting(run) or not run.is_following)
     options.newest = run.cursor - 1 if run and lately and run.cursor else None
@@ -33,18 +33,18 @@ def apply_run_to_options(options: PaintOptions, run: Run | None) -> None:
 
 
 _MIN_TEXT_HEIGHT = 24
-"""Pixels at 100 % that are left for the text, however low the window is."""
+"""Minimum height of the text in pixels at 100 %, however low the window is."""
 
 
 class TokenArea(HoverArea, AccessibleWidget):
-    """Draws `page` as `paint_options` says, and scrolls. Keys go on to the view around it."""
+    """Draws `page` with `paint_options` and scrolls it. Key presses are left to the surrounding view."""
 
     arranged = Signal()
-    """Columns, scroll bar and look have followed the run, or the room."""
+    """Emitted after columns, scroll bar and paint options were updated."""
     focusReceived = Signal()
-    """The keyboard has come here."""
+    """Emitted when the area receives the keyboard focus."""
     tokenPicked = Signal(int)
-    """A screen reader has gone to that token."""
+    """Emitted when a screen reader moves to a token."""
     accessible_role = Role.EditableText
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
@@ -54,35 +54,35 @@ class TokenArea(HoverArea, AccessibleWidget):
         self._last_position: tuple[int, int] | None = None
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setViewport(QWidget())  # Qt's own would have Python learn every kind of widget, to find out which it is
+        self.setViewport(QWidget())  # Qt's own viewport would make PySide load all widget classes to identify it
         self.viewport().setMouseTracking(True)
         self.viewport().setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
 
     @property
     def run(self) -> Run | None:
-        """The run that is drawn."""
+        """The drawn run."""
         return self.page.run
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes; `arrange` comes next."""
+        """Apply the colours and sizes of `theme`; the caller then calls `arrange`."""
         self.paint_options.theme = theme
         self.page.restyle(theme)
         self.verticalScrollBar().setSingleStep(theme.px(35))
         self.setMinimumHeight(
             theme.px(_MIN_TEXT_HEIGHT)
-        )  # by itself it claims the height of a scroll bar's buttons and handle
+        )  # the default minimum is the height of a scroll bar's buttons and handle
 
     # Following the run
 
     def show_run(self, run: Run | None) -> None:
-        """Another run from its beginning; `arrange` comes next."""
+        """Show another run from its beginning; the caller then calls `arrange`."""
         self.selection.start(None, 0)
         self.hoverEnded.emit()
         self.page.update(None, 0)
         self.page.run = run
 
     def show_new_tokens(self, run: Run) -> None:
-        """Add what was written, and paint no more than that where nothing else has changed."""
+        """Add new tokens, and repaint only their part of the page if nothing else changed."""
         top, state = self.page.first_changing_y(), _view_state(self)
         self.page.run = run
         self.arrange(repaint=False)
@@ -93,7 +93,7 @@ class TokenArea(HoverArea, AccessibleWidget):
             self.viewport().update()
 
     def follow_cursor(self, run: Run) -> None:
-        """Draw up to the cursor, and keep that place in sight; another sequence is shown where it stands."""
+        """Draw up to the cursor and keep it visible. Another sequence is shown without scrolling."""
         moved_in_same = (
             self._last_position is not None
             and self._last_position[0] == run.shown_index
@@ -107,7 +107,7 @@ class TokenArea(HoverArea, AccessibleWidget):
             self.scroll_to(top, column.metrics.row, margin=self.viewport().height() // 4)
 
     def reveal_selected(self, run: Run) -> None:
-        """Outline the selected token, and keep it in sight."""
+        """Outline the selected token and keep it visible."""
         self.page.run = run
         self.arrange()
         boxes = self.page.boxes(run.selected)
@@ -115,7 +115,7 @@ class TokenArea(HoverArea, AccessibleWidget):
             self.scroll_to(boxes[0].top(), boxes[-1].bottom() - boxes[0].top())
 
     def arrange(self, repaint: bool = True) -> None:
-        """Bring the page and the scroll bar up to the run; who reads at the end stays at the end."""
+        """Update the page and the scroll bar to the run. Stay at the end if the reader is there."""
         run, bar = self.run, self.verticalScrollBar()
         at_end = bar.value() >= bar.maximum() - 2
         pad, height = self.padding, self.viewport().height()
@@ -130,48 +130,50 @@ class TokenArea(HoverArea, AccessibleWidget):
         if repaint:
             self.viewport().update()
 
-    # Places
+    # Coordinates
 
     @property
     def padding(self) -> QPoint:
-        """Between the edges and the page."""
+        """Distance from the viewport's edges to the page."""
         return QPoint(self.paint_options.theme.px(26), self.paint_options.theme.px(20))
 
     def to_page(self, point: QPoint | QPointF) -> QPointF:
-        """A place of the viewport in the page's own measure."""
+        """Convert a point of the viewport to page coordinates."""
         pad = self.padding
         return QPointF(point.x() - pad.x(), point.y() - pad.y() + self.verticalScrollBar().value())
 
     def from_page(self, rect: QRectF) -> QRect:
-        """A stretch of the page in the viewport."""
+        """Convert a rectangle of the page to viewport coordinates."""
         pad = self.padding
         return rect.translated(pad.x(), pad.y() - self.verticalScrollBar().value()).toAlignedRect()
 
     def token_rect(self, token: int) -> QRect:
-        """Where a token of the shown sequence is drawn first, in the viewport; empty when it is not."""
+        """Return the first rectangle of a token of the shown sequence, in the viewport; empty if the token is not
+        drawn.
+        """
         boxes = self.page.boxes(token)
         return self.from_page(boxes[0]) if boxes else QRect()
 
     def scroll_to(self, top: float, height: float, margin: int = 0) -> None:
-        """Scroll no further than needed for that stretch of the page to be seen, with some room `margin` it."""
+        """Scroll just far enough to show a vertical range of the page with `margin` pixels around it."""
         bar, pad = self.verticalScrollBar(), self.padding.y()
         low, high = round(top + height + 2 * pad - self.viewport().height()) + margin, round(top) - margin
         bar.setValue(max(min(bar.value(), high), low) if low <= high else high)
 
-    # For screen readers
+    # Accessibility
 
     def accessible_parts(self) -> Sequence[AccessiblePart]:
-        """The drawn tokens."""
+        """Return the drawn tokens."""
         from app.views.tokens.accessible_text import AccessibleTokens
 
         return AccessibleTokens(self)
 
     def focused_part(self) -> int | None:
-        """The selected token."""
+        """Return the index of the selected token."""
         return self.run.selected if self.run is not None else None
 
     def accessible_text(self) -> AccessibleText:
-        """What is drawn, as a text."""
+        """Return the drawn text."""
         from app.views.tokens.accessible_text import accessible_text
 
         return accessible_text(self)
@@ -179,7 +181,7 @@ class TokenArea(HoverArea, AccessibleWidget):
     # Painting
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Paint the rows in sight."""
+        """Paint the visible rows."""
         painter = QPainter(self.viewport())
         fill_rect(painter, event.rect(), self.paint_options.theme.color("window"))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -193,29 +195,29 @@ class TokenArea(HoverArea, AccessibleWidget):
             _paint_column(painter, self, column, (top, bottom))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Break the rows anew."""
+        """Lay out the rows for the new width."""
         super().resizeEvent(event)
         self.arrange()
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        """The keyboard has come here."""
+        """Report that the area received the keyboard focus."""
         super().focusInEvent(event)
         self.focusReceived.emit()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """The view's: nothing scrolls by itself."""
+        """Leave all keys to the view, so that nothing scrolls by itself."""
         event.ignore()
 
 
 def _view_state(area: TokenArea) -> tuple[object, ...]:
-    """What must be as it was for a part of the page to be painted alone."""
+    """Return the state that must be unchanged for a partial repaint."""
     run = area.run
     shown = run.shown_index if run is not None else None
     return id(run), shown, area.verticalScrollBar().value(), area.viewport().size(), area.page.is_side_by_side
 
 
 def _paint_column(painter: QPainter, area: TokenArea, column: TokenColumn, visible_range: tuple[float, float]) -> None:
-    """A column's heading and its rows in `visible_range` (top and bottom); marks belong to the shown sequence alone."""
+    """Paint a column's heading and its rows in `visible_range` (top, bottom). Only the shown sequence has marks."""
     run, options, page = area.run, area.paint_options, area.page
     shown = run is not None and column.sequence == run.shown_index
     if run is not None and page.is_side_by_side and column is not page.prompt:

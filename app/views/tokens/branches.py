@@ -1,4 +1,4 @@
-"""The menu of a token: what could stand in its place, each the beginning of another run."""
+"""Context menu of a token: alternatives, each of which starts a branch."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from core import words
 from resources.language import tr
 
 MAX_ALTERNATIVES = 8
-"""Alternatives in the menu."""
+"""Maximum number of alternatives in the menu."""
 
 
 def add_branch_actions(menu: QMenu, run: Run, token: int, signals: ViewSignals, grammar: object = None) -> None:
-    """Alternatives of that token of the shown text, and the way to words of one's own; `grammar`: what a new run would
-    be held to."""
+    """Add the alternatives of a token, and an entry for typing other words.
+
+    `grammar`: the grammar that constrains a new run.
+    """
     chosen = run.tokens[token]
     forbidden = forbidden_ids(run, chosen, grammar)
     others = [item for item in chosen.alternatives if item.id != chosen.id][:MAX_ALTERNATIVES]
-    heading = menu.addAction(
-        caption(tr("In place of {piece}").format(piece=words.quote(chosen.piece, chosen.is_special)))
-    )
-    heading.setEnabled(False)  # a section of a menu is a bare line in most styles
+    heading = menu.addAction(caption(tr("Replace {piece}").format(piece=words.quote(chosen.piece, chosen.is_special))))
+    heading.setEnabled(False)  # most styles draw a menu section as a bare line
     for item in others:
         if item.id in forbidden:
             title = "\t".join((forbidden_reason(item.text, item.special), words.brief_percent(item.raw_probability)))
             menu.addAction(caption(title)).setEnabled(False)
             continue
-        title = tr("Continue with {text} instead\t{share}").format(
+        title = tr("Continue with {text}\t{share}").format(
             text=words.quote(item.text, item.special), share=words.brief_percent(item.raw_probability)
         )
         menu.addAction(caption(title), partial(signals.branchRequested.emit, TokenReplacement(token, item.id)))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from app.state.layer_queries import InfluenceMap
 
 TERSE_MIN_SCALE = 1.25
-"""Scale of the type from which on there is no room for the word Colour."""
+"""Scale of the type above which the word "Colour" is left out."""
 
 
 class TokenTools(QWidget):
@@ -71,13 +71,13 @@ class TokenTools(QWidget):
         return menu
 
     def set_colouring_available(self, name: str, is_available: bool) -> None:
-        """Whether that colouring has anything to show."""
+        """Set whether a colouring can be chosen."""
         for action in self._group.actions():
             if action.data() == name:
                 action.setVisible(is_available)
 
     def set_colouring(self, name: str) -> None:
-        """Show `name` as the colouring in force, without a signal."""
+        """Check `name` as the current colouring without emitting a signal."""
         for action in self._group.actions():
             action.setChecked(action.data() == name)
         self._name = name
@@ -85,7 +85,7 @@ class TokenTools(QWidget):
         self.colour.setText(f"{what} ⌄" if self._is_terse else tr("Colour: {what} ⌄").format(what=what))
 
     def set_theme(self, theme: Theme) -> None:
-        """Take the theme's sizes."""
+        """Apply the theme's sizes."""
         self._is_terse = theme.scale > TERSE_MIN_SCALE
         self.set_colouring(self._name)
         for button in (self.colour, self.whitespace):
@@ -100,12 +100,12 @@ class TokenTools(QWidget):
 
 _LEGENDS = {"origin": ORIGIN_LEGEND, "influence": token_decorations.INFLUENCE_LEGEND, "watermark": SIGNS}
 SELECT_HINT = mark("click a token, or ← →")
-LEAD_CHANGE_HINT = mark("▾ the search changed its mind here")
+LEAD_CHANGE_HINT = mark("▾ the best beam changed here")
 BRANCH_HINT = mark("│ the branch begins here")
 
 
 class ColouringController(QObject):
-    """Takes what is chosen in the tools to the area, and keeps the key to the colours true."""
+    """Applies the choices in the tools to the area, and keeps the colour legend up to date."""
 
     def __init__(self, area: TokenArea, tools: TokenTools, legend: ColourLegend) -> None:
         super().__init__(area)
@@ -115,12 +115,12 @@ class ColouringController(QObject):
             "plain": "probability", "drafted": "origin", "scored": "band", "compared": "difference",
             "marked": "watermark",
         }  # fmt: skip
-        """What tokens are coloured by, by the kind of run."""
+        """Colouring by kind of run."""
         tools.colouringChosen.connect(self._choose_colouring)
         tools.whitespaceToggled.connect(self._set_whitespace)
 
     def apply_for_run(self, run: Run | None) -> None:
-        """Another run: colour it as the last of its kind."""
+        """Apply the colouring last used for this kind of run."""
         self._run_kind = _colouring_kind(run)
         self._tools.set_colouring_available("difference", self._run_kind == "compared")
         self._tools.set_colouring_available("watermark", self._run_kind == "marked")
@@ -136,7 +136,7 @@ class ColouringController(QObject):
         self._area.viewport().update()
 
     def show_influence(self, influence: InfluenceMap | None) -> None:
-        """Draw what a step hangs on instead, as long as that is asked."""
+        """Show the influence on a step instead, or end that with None."""
         self._area.paint_options.influence = influence
         self._tools.set_colouring_available("influence", influence is not None)
         if influence is not None:
@@ -145,7 +145,7 @@ class ColouringController(QObject):
             self.set_colouring(self._colourings[self._run_kind])
 
     def legend_hint(self) -> str:
-        """What the key says beside the colours: the marks that are there, and what to do."""
+        """Return the text of the legend beside the colours: the marks in use, and what to do."""
         options = self._area.paint_options
         if options.colouring == "influence" and options.influence is not None and options.influence.kind == "attention":
             return tr(token_decorations.ATTENTION_LEGEND)
@@ -163,8 +163,8 @@ class ColouringController(QObject):
 
     @Slot(str)
     def _choose_colouring(self, name: str) -> None:
-        """What the reader picks holds for runs of the same kind."""
-        if name != "influence":  # it ends with the step that it speaks of
+        """Remember the user's choice for runs of the same kind."""
+        if name != "influence":  # that colouring ends when the step is deselected
             self._colourings[self._run_kind] = name
         self.set_colouring(name)
 
@@ -176,7 +176,7 @@ class ColouringController(QObject):
 
 
 def _band_steps(run: Run | None) -> tuple[LegendStep, ...]:
-    """GLTR's bands in the key, with their parts of a scored text."""
+    """Return GLTR's bands for the legend, with their fractions if the text was scored."""
     parts = (
         [f": {part}" for part in band_percentages(compute_score_stats(run.tokens))]
         if run is not None and run.is_scored
@@ -190,7 +190,7 @@ def _band_steps(run: Run | None) -> tuple[LegendStep, ...]:
 
 
 def _colouring_kind(run: Run | None) -> str:
-    """By which the colours are remembered."""
+    """Return the kind of run by which colourings are remembered."""
     if run is None:
         return "plain"
     if core.watermark_settings(run.request.options):

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 def coloured_html(
     prompt: Sequence[PromptToken], tokens: Sequence[TokenChosen], tail: str, options: PaintOptions
 ) -> str:
-    """The prompt in grey, then each token in the colour of its underline; those of the light theme, for white paper.
+    """Return the prompt in grey, then each token in its underline colour, from the light theme as paper is white.
 
-    Word processors keep the colour of letters, and underline in the same; few keep a colour of the line alone.
+    Word processors keep the colour of letters and underline in the same colour; few keep the colour of an underline
+    alone.
     """
     theme = theme_for("light")
     prompt_text = "".join(token.text for token in prompt if not words.control_name(token.text, token.special))
@@ -49,7 +50,7 @@ def _escape_html(text: str) -> str:
 
 
 def token_excerpt(area: TokenArea) -> Excerpt | None:
-    """What was written up to the cursor; with its colours, the prompt before it too. None before there is any."""
+    """Return the text up to the cursor, with a coloured version that includes the prompt; None before the first token."""
     run = area.run
     if run is None or not run.tokens:
         return None

@@ -13,43 +13,43 @@ from core.common.lightweight_dataclass import plain
 
 @plain()
 class TextSelection:
-    """A stretch of one column's text, from where the mouse or the keys began to where they are."""
+    """A selected range of one column's text, from where it was started to its moving end."""
 
     column: TokenColumn | None = None
     anchor: int = 0
     head: int = 0
 
     def start(self, column: TokenColumn | None, offset: int) -> None:
-        """Start anew; nothing is selected yet."""
+        """Start a new, empty selection."""
         self.column, self.anchor, self.head = column, offset, offset
 
     def select_all(self, column: TokenColumn) -> None:
-        """Everything that the column shows."""
+        """Select everything that the column shows."""
         self.column, self.anchor, self.head = column, 0, column.limit
 
     def start_at_token(self, column: TokenColumn, token: int | None, backwards: bool) -> None:
-        """Start anew at an edge of a token, or at the end of what is drawn where there is none."""
+        """Start a new selection at an edge of a token, or at the end of the drawn text."""
         start, end = column.text.token_span(token) if token is not None else (column.limit, column.limit)
         self.start(column, end if backwards else start)
 
     def range_in(self, column: TokenColumn) -> tuple[int, int]:
-        """The selected stretch of `column`; empty for the others."""
+        """Return the selected range of `column`; empty for other columns."""
         if column is not self.column:
             return 0, 0
         return min(self.anchor, self.head), max(self.anchor, self.head)
 
     @property
     def text(self) -> str:
-        """What is to be copied, exactly as it was written."""
+        """The selected text in its original form."""
         return self.column.text.original_text(*self.range_in(self.column)) if self.column else ""
 
 
 MIN_COLUMN_WIDTH, GAP, MAX_COLUMN_WIDTH = 160, 28, 900
-"""Pixels at 100 %: narrowest column, space between two, widest single column."""
+"""Pixels at 100 %: minimum column width, gap between columns, maximum width of a single column."""
 
 
 def drawn_count(run: Run, sequence: int) -> int:
-    """How many tokens of a sequence the cursor lets the views draw."""
+    """Return how many tokens of a sequence are drawn at the cursor."""
     tokens = run.sequences[sequence].tokens
     if sequence == run.shown_index:
         return min(run.cursor, len(tokens))
@@ -57,7 +57,7 @@ def drawn_count(run: Run, sequence: int) -> int:
 
 
 class TokenColumns:
-    """The columns of one run. `prompt` stands above them where there are several."""
+    """The columns of one run. `prompt` is a column above them if there are several."""
 
     def __init__(self, theme: Theme) -> None:
         self.theme = theme
@@ -69,12 +69,12 @@ class TokenColumns:
 
     @property
     def has_text(self) -> bool:
-        """Whether there is anything to draw but the empty page."""
+        """Whether there is anything to draw besides the empty page."""
         return self.run is not None and bool(self.run.prompt or self.run.tokens)
 
     @property
     def is_side_by_side(self) -> bool:
-        """Whether all sequences fit beside each other."""
+        """Whether all sequences are shown side by side."""
         return len(self.columns) > 1
 
     @property
@@ -83,15 +83,15 @@ class TokenColumns:
         return self.theme.px(34) if self.is_side_by_side else 0
 
     def all_columns(self) -> list[TokenColumn]:
-        """The prompt's column, if it has one of its own, then the sequences'."""
+        """Return the prompt's column, if it has its own, then the columns of the sequences."""
         return [self.prompt, *self.columns] if self.prompt else self.columns
 
     def shown_column(self) -> TokenColumn | None:
-        """The column of the sequence that the run shows."""
+        """Return the column of the sequence that the run shows."""
         return next((column for column in self.columns if self.run and column.sequence == self.run.shown_index), None)
 
     def update(self, run: Run | None, width: float) -> None:
-        """Follow the run: make columns where the run, its prompt or the room changed, else add what is new."""
+        """Update to the run: rebuild the columns if the run, its prompt or the layout changed, otherwise append."""
         self.run = run
         if run is None:
             self.columns, self.prompt, self._columns_key = [], None, ()
@@ -104,7 +104,7 @@ class TokenColumns:
         self._arrange_columns(width)
 
     def restyle(self, theme: Theme) -> None:
-        """Take another theme; `update` then finds the room that its sizes leave."""
+        """Apply another theme; `update` then lays out the columns again."""
         self.theme = theme
         for column in self.all_columns():
             column.restyle(theme)
@@ -146,12 +146,12 @@ class TokenColumns:
             column.set_geometry(n * (column_width + gap), top + self.heading_height, float(int(column_width)))
 
     def boxes(self, token: int | None) -> list[QRectF]:
-        """Where a token of the shown sequence stands, a box a row; empty where it does not."""
+        """Return the boxes of a token of the shown sequence, one per row; empty if it is not drawn."""
         column = self.shown_column()
         return column.rects(token) if column and token is not None and token < len(column.text.tokens) else []
 
     def first_changing_y(self) -> float:
-        """Height of the page from which on the next tokens may change what is drawn (its newest token and one row)."""
+        """Return the y position from which the next tokens may change the drawing (the newest token and one row)."""
         column = self.shown_column()
         if column is None or self.is_side_by_side:
             return 0.0
@@ -159,18 +159,18 @@ class TokenColumns:
 
     @property
     def height(self) -> float:
-        """Of everything, in pixels."""
+        """Height of the page in pixels."""
         return max((column.top + column.height for column in self.all_columns()), default=0.0)
 
     def column_at(self, x: float, y: float) -> TokenColumn | None:
-        """The column under a point of the page, its heading included."""
+        """Return the column at a point of the page, including its heading."""
         below = [column for column in self.columns if column.contains(x, max(y, column.top))]
         if self.is_side_by_side and (not below or y < below[0].top - self.heading_height):
             return None
         return below[0] if below else None
 
     def nearest_column(self, x: float, y: float) -> TokenColumn | None:
-        """The column that text is selected in from a point of the page."""
+        """Return the column in which a selection started at a point of the page belongs."""
         candidates = self.all_columns()
         if self.prompt and y < self.prompt.top + self.prompt.height:
             return self.prompt

@@ -1,4 +1,4 @@
-"""What stands around the tokens: the empty page, headings of columns, chips that switch between sequences."""
+"""Parts around the tokens: the empty page, column headings, and chips that switch between sequences."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ EMPTY_HINT = mark("Write a prompt or pick an example, then press Ctrl+Enter.")
 
 
 def is_waiting(run: Run | None) -> bool:
-    """Whether a run is under way and more may come."""
+    """Whether a run is in progress and more tokens may come."""
     return run is not None and run.finished is None and run.outcome is None
 
 
 def empty_title_and_hint(run: Run | None) -> TitleAndHint:
-    """Title and hint of a page with nothing on it yet."""
+    """Return title and hint of the empty page."""
     waiting = waiting_title(run)
     return (waiting, "") if waiting else (tr("Every token, as it is chosen"), tr(EMPTY_HINT))
 
 
 def paint_empty_token_page(painter: QPainter, area: QRect, theme: Theme, run: Run | None) -> None:
-    """A page with nothing on it yet, and what to do about that."""
+    """Paint the empty page with its hint."""
     title_and_hint = empty_title_and_hint(run)
     top = title_and_hint_rects(area, theme, title_and_hint)[0].top() - theme.px(28)
-    if top > area.top():  # in a small window the words take all the room
+    if top > area.top():  # in a small window the text needs all the room
         _paint_sample(painter, area, top, theme)
     paint_empty_page(painter, area, theme, title_and_hint)
 
 
 def _paint_sample(painter: QPainter, area: QRect, top: float, theme: Theme) -> None:
-    """A line of underlines, from certain to unlikely, as wide as there is room."""
+    """Paint a sample line of underlines, from certain to unlikely, as wide as there is room."""
     widths, scores = (44, 30, 58, 36, 50), (0.95, 0.8, 0.5, 0.25, 0.05)
     full_width = theme.px(sum(widths) + 4 * 5)
     scale = min(1.0, (area.width() - 32) / full_width)
@@ -53,7 +53,7 @@ def _paint_sample(painter: QPainter, area: QRect, top: float, theme: Theme) -> N
 
 
 def sequence_status(run: Run, sequence: int) -> str:
-    """`34 tokens · ended`."""
+    """Return, for example, `34 tokens · ended`."""
     count, ended = len(run.sequences[sequence].tokens), run.sequences[sequence].finished
     drawn = drawn_count(run, sequence)
     count_text = (
@@ -65,7 +65,7 @@ def sequence_status(run: Run, sequence: int) -> str:
 
 
 def paint_heading(painter: QPainter, column: TokenColumn, run: Run, theme: Theme, head: int, shown: bool) -> None:
-    """Number and state above a column; an accent line under the one that the other views show."""
+    """Paint number and status above a column, with an accent line for the shown sequence."""
     top, number = column.top - head, str((column.sequence or 0) + 1)
     base = top + theme.px(18)
     painter.setFont(theme.font(13, 600, tabular=True))
@@ -85,11 +85,11 @@ def paint_heading(painter: QPainter, column: TokenColumn, run: Run, theme: Theme
 
 
 MAX_CHIPS = 8
-"""Texts that have a button each; of more, one types the number."""
+"""Maximum number of chips; with more sequences the user types the number."""
 
 
 class SequenceChips(QWidget):
-    """One small button a sequence, where there is no room for columns; of many sequences, their numbers."""
+    """One chip per sequence if columns do not fit, or a number box for many sequences."""
 
     sequenceChosen = Signal(int)
 
@@ -114,11 +114,11 @@ class SequenceChips(QWidget):
         self.hide()
 
     def set_theme(self, theme: Theme) -> None:
-        """Take the theme's spacing."""
+        """Apply the theme's spacing."""
         self._row.setSpacing(theme.px(6))
 
     def show_run(self, run: Run | None, hidden: bool) -> None:
-        """One chip for each of the run's sequences, the shown one pressed."""
+        """Show a chip per sequence of the run, with the shown one checked."""
         count = len(run.sequences) if run is not None and not hidden else 0
         self.setVisible(count > 1)
         if run is None or count < 2:

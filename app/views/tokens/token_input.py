@@ -23,7 +23,7 @@ HOVER_MS = 250
 
 
 class TokenMouseHandler(QObject):
-    """Listens to an area's viewport; what is picked goes out by the view's signals."""
+    """Filters the events of an area's viewport and emits the view's signals."""
 
     def __init__(self, area: TokenArea, theme: Theme, signals: ViewSignals) -> None:
         super().__init__(area)
@@ -42,7 +42,7 @@ class TokenMouseHandler(QObject):
         area.viewport().installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """The mouse's events end here."""
+        """Handle the mouse events; none reaches the viewport."""
         answer = self._handlers.get(event.type())
         if answer is None or not isinstance(event, QMouseEvent):
             return False
@@ -50,7 +50,7 @@ class TokenMouseHandler(QObject):
         return True
 
     def _press(self, event: QMouseEvent) -> None:
-        """Begin a click or a selection of text."""
+        """Start a click or a text selection."""
         area = self._area
         if event.button() != Qt.MouseButton.LeftButton or not area.page.has_text:
             return
@@ -62,7 +62,7 @@ class TokenMouseHandler(QObject):
         area.viewport().update()
 
     def _move(self, event: QMouseEvent) -> None:
-        """Extend the selection, or tell of the token under the pointer."""
+        """Extend the selection, or hover the token under the pointer."""
         area, choice = self._area, self._area.selection
         point = area.to_page(event.position())
         if self._pressed is None or choice.column is None:
@@ -75,13 +75,13 @@ class TokenMouseHandler(QObject):
             area.viewport().update()
 
     def _scroll_towards(self, y: float) -> None:
-        """Scroll while text is being selected beyond an edge."""
+        """Scroll while text is selected beyond an edge."""
         bar = self._area.verticalScrollBar()
         if y < 0 or y > self._area.viewport().height():
             bar.setValue(bar.value() + (bar.singleStep() if y > 0 else -bar.singleStep()))
 
     def _release(self, event: QMouseEvent) -> None:
-        """A click that selected no text picks the token."""
+        """Pick the token if no text was selected."""
         if event.button() != Qt.MouseButton.LeftButton or self._pressed is None:
             return
         self._pressed = None
@@ -119,7 +119,7 @@ class TokenMouseHandler(QObject):
             self._timer.start()
 
     def token_at_global(self, position: QPoint) -> int | None:
-        """Which token of the shown text is at that place of the screen."""
+        """Return the token of the shown sequence at a screen position."""
         area, run = self._area, self._area.run
         at = area.to_page(area.viewport().mapFromGlobal(position))
         column = area.page.column_at(at.x(), at.y())
@@ -129,7 +129,7 @@ class TokenMouseHandler(QObject):
 
     @Slot()
     def leave(self) -> None:
-        """Forget the token under the pointer."""
+        """Clear the hovered token and hide its popover."""
         self._area.paint_options.hovered = None
         self._timer.stop()
         self.popover.hide()
@@ -150,14 +150,14 @@ _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 
 class TokenKeyHandler(QObject):
-    """Turns the keys of a view into what they mean for its area."""
+    """Handles the key presses of a view for its area."""
 
     def __init__(self, area: TokenArea, signals: ViewSignals) -> None:
         super().__init__(area)
         self._area, self._signals = area, signals
 
     def handle_key(self, event: QKeyEvent) -> bool:
-        """Do what the key means; False where it means nothing here."""
+        """Handle a key press. Returns False if the key has no meaning here."""
         if event.matches(QKeySequence.StandardKey.Copy):
             self.copy()
         elif event.matches(QKeySequence.StandardKey.SelectAll):
@@ -185,7 +185,7 @@ class TokenKeyHandler(QObject):
         return True
 
     def _extend_selection(self, column: TokenColumn, key: Qt.Key, selected: int | None, page: int) -> None:
-        """Move the end of the selection; the first press begins it at the picked token."""
+        """Move the end of the selection. The first press starts it at the selected token."""
         choice = self._area.selection
         if choice.column is not column:
             choice.start_at_token(column, selected, backwards=key in BACKWARD_KEYS)
@@ -195,7 +195,7 @@ class TokenKeyHandler(QObject):
 
     @Slot()
     def select_all(self) -> None:
-        """Select everything that the shown sequence's column holds."""
+        """Select everything in the column of the shown sequence."""
         column = self._area.page.shown_column()
         if column is not None:
             self._area.selection.select_all(column)
@@ -203,12 +203,12 @@ class TokenKeyHandler(QObject):
 
     @Slot()
     def copy(self) -> None:
-        """Copy the selected text, or else the picked token, exactly."""
+        """Copy the selected text, or else the selected token, in its original form."""
         if text := self._picked_text():
             QGuiApplication.clipboard().setText(text)
 
     def _picked_text(self) -> str:
-        """The selected text, or else the picked token's; empty where neither is there."""
+        """Return the selected text, or else the selected token's text; empty if neither exists."""
         run, text = self._area.run, self._area.selection.text
         if not text and run is not None and run.selected is not None:
             text = run.tokens[run.selected].text
@@ -216,13 +216,13 @@ class TokenKeyHandler(QObject):
 
     @Slot()
     def copy_text(self) -> None:
-        """Copy what was written, up to the cursor."""
+        """Copy the generated text up to the cursor."""
         if self._area.run is not None:
             QGuiApplication.clipboard().setText(self._area.run.text)
 
     @Slot()
     def copy_coloured(self) -> None:
-        """Copy the prompt and what was written, with their colours."""
+        """Copy the prompt and the generated text with their colours."""
         from app.views.tokens.excerpt import token_excerpt
         from app.widgets.clipboard import copy_text_and_html
 
@@ -232,15 +232,17 @@ class TokenKeyHandler(QObject):
 
     @Slot()
     def copy_with_prompt(self) -> None:
-        """Copy the prompt and what was written."""
+        """Copy the prompt and the generated text."""
         run, column = self._area.run, self._area.page.prompt or self._area.page.shown_column()
         if run is not None and column is not None:
             prompt = column.text.original_text(0, column.text.prompt_end)
             QGuiApplication.clipboard().setText(prompt + run.text)
 
     def create_menu(self, parent: QWidget, token: int | None = None, grammar: object = None) -> QMenu:
-        """The view's menu, for a token or none; it deletes itself when it closes. `grammar`: what a new run would be
-        held to."""
+        """Return the view's context menu, for a token or None; it deletes itself when it closes.
+
+        `grammar`: the grammar that constrains a new run.
+        """
         menu = QMenu(parent)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         run = self._area.run
@@ -254,7 +256,7 @@ class TokenKeyHandler(QObject):
             (tr("Copy"), self.copy, bool(self._picked_text())),
             (tr("Copy text"), self.copy_text, is_written),
             (tr("Copy with prompt"), self.copy_with_prompt, has_text),
-            (tr("Copy text with its colours"), self.copy_coloured, is_written),
+            (tr("Copy text with colours"), self.copy_coloured, is_written),
             (tr("Select all"), self.select_all, has_text),
         )
         for title, slot, is_possible in entries:
@@ -263,7 +265,7 @@ class TokenKeyHandler(QObject):
 
 
 def selected_token_menu_position(area: TokenArea) -> QPoint:
-    """Where on the screen the menu of the selected token opens; without one, in the page's corner."""
+    """Return the screen position for the selected token's menu; without a selection, the page's corner."""
     run, viewport = area.run, area.viewport()
     rect = area.token_rect(run.selected) if run is not None and run.selected is not None else QRect()
     return viewport.mapToGlobal(rect.bottomLeft() if rect.isValid() else area.padding)

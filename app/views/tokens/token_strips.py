@@ -27,48 +27,48 @@ if TYPE_CHECKING:
 
 
 class TokenViewStrip(QWidget):
-    """Hidden until there is something to tell. One overrides `_update_visibility`."""
+    """A strip that is hidden until it has content. Subclasses override `_update_visibility`."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName(name)
         self._view_height = 10_000
-        """Of the view that it stands in."""
+        """Height of the surrounding view."""
         self._column = QVBoxLayout(self)
         self.hide()
 
     def set_view_height(self, height: int) -> None:
-        """Take no more than a share of a view of that height: the text matters more."""
+        """Set the view's height, of which the strip uses only a part: the text matters more."""
         self._view_height = height
         self._update_visibility()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """As much as there is room for."""
+        """Show as much as there is room for."""
         super().resizeEvent(event)
         self._update_visibility()
 
     def _update_visibility(self) -> None:
-        """Leave out what has no room."""
+        """Hide what does not fit."""
         raise NotImplementedError
 
     @property
     def _available_width(self) -> int:
-        """Pixels between its margins."""
+        """Width in pixels between the margins."""
         margins = self._column.contentsMargins()
         return self.width() - margins.left() - margins.right()
 
     def _set_spacing(self, theme: Theme, between: int) -> None:
-        """Margins, and pixels at 100 % between the lines."""
+        """Set the margins and the spacing between lines, in pixels at 100 %."""
         self._column.setSpacing(theme.px(between))
         self._column.setContentsMargins(theme.px(26), theme.px(10), theme.px(26), theme.px(2))
 
 
 MAX_POSITIONS = 8
-"""Places that are listed."""
+"""Maximum number of listed positions."""
 
 
 class ScoreStrip(TokenViewStrip):
-    """`tokenChosen(i)`: token i of the text is to be selected."""
+    """Emits `tokenChosen(i)` when the user picks token i of the text."""
 
     tokenChosen = Signal(int)
 
@@ -78,7 +78,7 @@ class ScoreStrip(TokenViewStrip):
         for label in (self.summary, self.comparison):
             label.setProperty("role", "muted")
         self.chip_row = QWidget(self)
-        self.chip_row.setMinimumWidth(1)  # those that have no room are left out
+        self.chip_row.setMinimumWidth(1)  # chips without room are hidden
         self._row = QHBoxLayout(self.chip_row)
         self._row.setContentsMargins(0, 0, 0, 0)
         self._row.addStretch(1)
@@ -88,7 +88,7 @@ class ScoreStrip(TokenViewStrip):
             self._column.addWidget(part)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take the theme's sizes."""
+        """Apply the theme's sizes."""
         self._set_spacing(theme, 4)
         for label in (self.summary, self.comparison):
             label.setFont(theme.font(12, tabular=True))
@@ -96,7 +96,7 @@ class ScoreStrip(TokenViewStrip):
         self._update_visibility()
 
     def show_run(self, run: Run | None) -> None:
-        """Tell of a scored run; hidden for any other."""
+        """Show the scores of a scored run; hide the strip for other runs."""
         self.setVisible(run is not None and run.is_scored)
         if run is None or not run.is_scored:
             return
@@ -110,7 +110,7 @@ class ScoreStrip(TokenViewStrip):
         self._update_visibility()
 
     def _update_visibility(self) -> None:
-        """At most a third of the view; as many places as are wide enough."""
+        """Use at most a third of the view's height, and show as many chips as fit."""
         self._choose_lines()
         room = self._available_width
         for number, chip in enumerate(self._chips):
@@ -130,7 +130,7 @@ class ScoreStrip(TokenViewStrip):
         apart = words.decimal(token_stats.mean_divergence(run.comparisons))
         self._set_label(
             self.comparison,
-            tr("{second}: {mean} · the two are {apart} bits apart a token, most at:").format(
+            tr("{second}: {mean} · average difference {apart} bits per token, largest at:").format(
                 second=second, mean=mean, apart=apart
             ),
         )
@@ -142,7 +142,7 @@ class ScoreStrip(TokenViewStrip):
             self._update_chip(chip, place, run)
 
     def _set_label(self, label: ElidedLabel, text: str) -> None:
-        """In one line; the whole of it over it."""
+        """Show the text in one line, with the full text as tooltip."""
         label.setText(text)
         label.setToolTip(tooltip(text))
 
@@ -152,7 +152,7 @@ class ScoreStrip(TokenViewStrip):
         chip.setText(caption(f"{shown} {words.decimal(compared.divergence, 1)}"))
         chip.setProperty("token", compared.step)
         first, second = words.percent(token.raw_probability), words.percent(compared.probability)
-        description = tr("{divergence:.2f} bits apart here; its share is {first} against {second}").format(
+        description = tr("{divergence:.2f} bits apart here; probability {first}, comparison model {second}").format(
             divergence=compared.divergence, first=first, second=second
         )
         chip.setToolTip(tooltip(description))
@@ -176,11 +176,11 @@ class ScoreStrip(TokenViewStrip):
 
 
 MIN_DESCRIPTION_WIDTH = 240
-"""Pixels at 100 %: what a sentence needs beside a face."""
+"""Minimum width of a description beside a preview, in pixels at 100 %."""
 
 
 class MediumCard(QWidget):
-    """One of them: its face, its name, how it is read, and what the position under the pointer stands for."""
+    """One media file: preview, name, how it is read, and the position under the pointer."""
 
     def __init__(self, read: MediumRead, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -208,7 +208,7 @@ class MediumCard(QWidget):
         self._row.addLayout(self._column, 1)
 
     def show_medium(self, medium: Medium) -> None:
-        """The file has been read, or cannot be any more."""
+        """Show the file's preview, or why it can no longer be read."""
         if medium.error is not None:
             self.position_label.setText(medium.error.cause)
             self.preview.hide()
@@ -219,7 +219,7 @@ class MediumCard(QWidget):
             self.preview.show_sound(medium.peaks, self._sound_cells())
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply the colours and sizes of `theme`."""
         self.preview.set_theme(theme)
         self._row.setSpacing(theme.px(14))
         self._column.setSpacing(theme.px(3))
@@ -228,7 +228,7 @@ class MediumCard(QWidget):
         self.position_label.setFont(theme.font(12, tabular=True))
 
     def _sound_cells(self) -> PositionCells:
-        """The positions of a sound; the silence behind its end is drawn as what it is."""
+        """Return the positions of an audio clip. Silence after its end is drawn as padding."""
         share = min(1.0, self.read.seconds / self.read.heard) if self.read.heard else 1.0
         return PositionCells(1, self.read.last - self.read.first + 1, share)
 
@@ -240,7 +240,7 @@ class MediumCard(QWidget):
 
 
 class MediaStrip(TokenViewStrip):
-    """`mediumRequested(path)`: how that file looks or sounds is to be found out, and said by `show_medium`."""
+    """Emits `mediumRequested(path)` for each file to load; `show_medium` shows the result."""
 
     mediumRequested = Signal(str)
 
@@ -251,14 +251,14 @@ class MediaStrip(TokenViewStrip):
         self.cards: list[MediumCard] = []
 
     def set_theme(self, theme: Theme) -> None:
-        """Take the theme's sizes."""
+        """Apply the theme's sizes."""
         self._theme = theme
         self._set_spacing(theme, 8)
         for card in self.cards:
             card.set_theme(theme)
 
     def show_run(self, run: Run | None) -> None:
-        """A card for each sound or picture that the run has read; hidden where it read none."""
+        """Show a card per audio clip or image that the run read; hide the strip if there is none."""
         read = run.started.media if run is not None and run.started is not None else ()
         if read == self._read:
             return
@@ -276,13 +276,13 @@ class MediaStrip(TokenViewStrip):
             self.mediumRequested.emit(path)
 
     def show_medium(self, medium: Medium) -> None:
-        """That file has been read."""
+        """Show the preview of a loaded file."""
         for card in self.cards:
             if card.read.path == medium.path:
                 card.show_medium(medium)
 
     def _update_visibility(self) -> None:
-        """At most half of the view; names stay longest, and a narrow strip has no more."""
+        """Use at most half of the view's height. In narrow strips only the names remain."""
         room = self._view_height // 2 - sum(card.preview.height() for card in self.cards)
         for card in self.cards:
             card.description.setVisible(

@@ -1,4 +1,4 @@
-"""The token view: the text as it is written, every token with how sure the model was of it."""
+"""The token view: the text as it is written, with the model's certainty about every token."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def announce_current_token(view: View, area: TokenArea) -> None:
-    """Say the selected token, or else the newest; nothing before there is one."""
+    """Announce the selected token, or the newest one. Does nothing before the first token."""
     run, column = area.run, area.page.shown_column()
     if run is None or not run.tokens:
         return
@@ -46,7 +46,7 @@ def announce_current_token(view: View, area: TokenArea) -> None:
 
 
 class TokenViewLayout(QObject):
-    """Comes and goes with what the area shows, and leaves it most of the room."""
+    """Shows and hides the parts around the area, and leaves the area most of the room."""
 
     def __init__(self, view: View, area: TokenArea, legend: ColourLegend, look_choice: ColouringController) -> None:
         super().__init__(view)
@@ -67,7 +67,7 @@ class TokenViewLayout(QObject):
         area.arranged.connect(self.arrange)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply the colours and sizes of `theme`."""
         self._theme = theme
         for part in (self._legend, self.chips, self.offer, *self._strips):
             part.set_theme(theme)
@@ -77,16 +77,16 @@ class TokenViewLayout(QObject):
         self._legend.setContentsMargins(side, 0, side, 0)
 
     def set_presenting(self, on: bool) -> None:
-        """The key to the colours is for who sits close by."""
+        """Hide the colour legend while presenting: it is too small to read from a distance."""
         self._is_presenting = on
 
     @property
     def _strips(self) -> tuple[MediaStrip | ScoreStrip, ...]:
-        """What stands at the top of the column, of a run that has it: most have neither."""
+        """The strips above the text that exist; most runs have none."""
         return tuple(strip for strip in (self._media_strip, self._score_strip) if strip is not None)
 
     def show_scores(self, run: Run | None) -> None:
-        """Tell of a scored run."""
+        """Show the strip of a scored run."""
         if self._score_strip is None and run is not None and run.is_scored:
             from app.views.tokens.token_strips import ScoreStrip
 
@@ -97,7 +97,7 @@ class TokenViewLayout(QObject):
             self._score_strip.show_run(run)
 
     def _show_media(self, run: Run | None) -> None:
-        """Tell of what the run has heard or seen."""
+        """Show the strip of the media that the run read."""
         if self._media_strip is None and run is not None and run.started is not None and run.started.media:
             from app.views.tokens.token_strips import MediaStrip
 
@@ -114,33 +114,35 @@ class TokenViewLayout(QObject):
         strip.set_view_height(self._view.height())
 
     def show_medium(self, medium: Medium) -> None:
-        """A file of the run's has been read."""
+        """Show the preview of a loaded media file."""
         if self._media_strip is not None:
             self._media_strip.show_medium(medium)
 
     def set_view_height(self, height: int) -> None:
-        """What stands above the text leaves it most of that height."""
+        """Set the view's height, of which the strips leave most to the text."""
         for strip in self._strips:
             strip.set_view_height(height)
 
     @Slot()
     def arrange(self) -> None:
-        """Show what the area has something of."""
+        """Show the parts that apply to the run."""
         run, page = self._area.run, self._area.page
         before = self.chips.isHidden(), self._legend.isHidden()
         self._show_media(run)
         self.chips.show_run(run, hidden=page.is_side_by_side)
         waits = is_waiting(run)
         self.offer.update_state(not (page.has_text or waits or self._is_presenting), description=tr(EMPTY_HINT))
-        has_key = page.has_text or (waits and not self._legend.isHidden())  # nothing is laid out anew for a beginning
+        has_key = page.has_text or (
+            waits and not self._legend.isHidden()
+        )  # keep the layout unchanged when a run starts
         self._legend.setVisible(has_key and not self._is_presenting)
         self._legend.set_hint(self._look_choice.legend_hint())
         if before != (self.chips.isHidden(), self._legend.isHidden()):
-            self._column.activate()  # at once: the page is never painted over a place that it does not have
+            self._column.activate()  # at once, so that the page is never painted at its old size
 
 
 class TokenView(View):
-    """Text of the shown sequence, or all sequences side by side where they fit; the key to its colours below."""
+    """Text of the shown sequence, or all sequences side by side if they fit, with the colour legend below."""
 
     chooses_sequence = True
 
@@ -166,54 +168,54 @@ class TokenView(View):
         self.set_theme(theme)
         self.set_colouring("probability")
 
-    # What the shell calls
+    # Called by the window
 
     def header_widget(self) -> QWidget:
-        """The view's tools, for the right end of the tab bar."""
+        """Return the widget at the right end of the tab bar."""
         return self._tools
 
     def export_table(self) -> Table:
-        """Every token of the shown text."""
+        """Return a table of all tokens of the shown text."""
         run = self.area.run
         return token_table(run.tokens, len(run.beginning)) if run is not None and run.tokens else ()
 
     def excerpt(self) -> Excerpt | None:
-        """What was written up to the cursor."""
-        from app.views.tokens.excerpt import token_excerpt  # not before something is taken along
+        """Return the text up to the cursor."""
+        from app.views.tokens.excerpt import token_excerpt  # import only when something is exported
 
         return token_excerpt(self.area)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes at once."""
+        """Apply the colours and sizes of `theme`."""
         for part in (self.area, self._ring, self.mouse_handler.popover, self._tools, self.layout_parts):
             part.set_theme(theme)
         self.area.arrange()
 
     def model_ready(self, _info: ModelInfo) -> None:
-        """The run no longer waits for its model."""
+        """Repaint: the run no longer waits for its model."""
         self.area.viewport().update()
 
     def influence_changed(self, influence: InfluenceMap | None) -> None:
-        """Draw what the step in question hangs on."""
+        """Draw the influence on the inspected step."""
         self.colouring_controller.show_influence(influence)
 
     def medium_loaded(self, medium: Medium) -> None:
-        """Draw what the run has read."""
+        """Show the preview of a loaded media file."""
         self.layout_parts.show_medium(medium)
 
     def set_colouring(self, name: str) -> None:
-        """Colour tokens by one of `COLOURINGS`: probability, rank, entropy, bands, origin, or not at all (`none`)."""
+        """Colour tokens by one of `COLOURINGS`: probability, rank, entropy, band, origin and others, or `none`."""
         self.colouring_controller.set_colouring(name)
 
     def show_run(self, run: Run | None) -> None:
-        """Show another run from its beginning; None for an empty page."""
+        """Show another run from its beginning; None shows the empty page."""
         self.area.show_run(run)
         self.layout_parts.show_scores(run)
         self.colouring_controller.apply_for_run(run)
         self.area.arrange()
 
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
-        """Add what was written; scroll along only where the reader is at the end already."""
+        """Add new tokens. Scroll only if the reader is already at the end."""
         self.area.show_new_tokens(run)
         if run.is_scored:
             self.layout_parts.show_scores(run)
@@ -221,30 +223,32 @@ class TokenView(View):
             self.layout_parts.arrange()
 
     def cursor_moved(self, run: Run) -> None:
-        """Draw up to the cursor, and keep that place in sight; another sequence is shown where it stands."""
+        """Draw up to the cursor and keep it visible. Another sequence is shown without scrolling."""
         self.area.follow_cursor(run)
 
     def selection_changed(self, run: Run) -> None:
-        """Outline the selected token, and keep it in sight."""
+        """Outline the selected token and keep it visible."""
         self.area.reveal_selected(run)
         announce_current_token(self, self.area)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """What stands above the text leaves it most of the room."""
+        """Pass the new height to the parts around the text."""
         super().resizeEvent(event)
         self.layout_parts.set_view_height(self.height())
 
     def token_rect(self, token: int) -> QRect:
-        """Where token `token` of the shown sequence is drawn first, in the area's viewport; empty when it is not."""
+        """Return the first rectangle of a token of the shown sequence, in the area's viewport; empty if it is not
+        drawn.
+        """
         return self.area.token_rect(token)
 
     def set_presenting(self, on: bool) -> None:
-        """The key to the colours is for who sits close by."""
+        """Hide the colour legend while presenting."""
         self.layout_parts.set_presenting(on)
         self.area.arrange()
 
     def spotlight_rect(self) -> QRect:
-        """Around the selected token, else the one before the cursor."""
+        """Return the rectangle of the selected token, or of the last one before the cursor."""
         run = self.area.run
         if run is None or not run.cursor:
             return QRect()
@@ -255,12 +259,12 @@ class TokenView(View):
     # Keyboard and menu
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Walk from token to token, with Shift select text; copy; open the inspector."""
+        """Navigate between tokens, select text with Shift, copy, or open the inspector."""
         if not self.key_handler.handle_key(event):
             super().keyPressEvent(event)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        """Offer to go on with something else in the token's place, and to copy."""
+        """Open the menu with the alternatives of the token and with copying."""
         token = self.mouse_handler.token_at_global(event.globalPos())
         self.mouse_handler.leave()
         if event.reason() == QContextMenuEvent.Reason.Keyboard:
@@ -269,6 +273,6 @@ class TokenView(View):
             self.key_handler.create_menu(self, token, self.grammar).popup(event.globalPos())
 
     def selected_node_menu(self) -> QMenu:
-        """That of the selected token."""
+        """Return the context menu of the selected token."""
         selected = self.area.run.selected if self.area.run is not None else None
         return self.key_handler.create_menu(self, selected, self.grammar)

@@ -1,1 +1,1 @@
-"""The tree view: beams."""
+"""The tree view: beams and samples as trees."""

@@ -39,18 +39,18 @@ _TITLES = (mark("Text"), mark("Score"), mark("Length"), mark("Group"), mark("Sta
 _WIDTHS = {SCORE: 74, LENGTH: 58, GROUP: 54, STATE: 88}
 STATE_TITLES: dict[SequenceStatus, str] = {
     "running": mark("▸ running"),
-    "finished": mark("● ended"),
+    "finished": mark("● finished"),
     "cut": mark("◐ at limit"),
     "stopped": mark("○ stopped"),
 }
-"""How a state is written; the sign tells it without its colour."""
+"""Titles of the states; the sign makes them readable without colour."""
 _COLOURS: dict[SequenceStatus, str] = {"running": "kept", "finished": "finished", "cut": "muted", "stopped": "pruned"}
 CONTEXT_LENGTH = 24
-"""Characters before the place where the texts part that the table still shows."""
+"""Number of characters shown before the point where the texts diverge."""
 
 
 class HypothesesModel(SortedRowsModel):
-    """Rows in the order of the column that sorts."""
+    """Table model of the hypotheses, in sort order."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         order = (SCORE, Qt.SortOrder.DescendingOrder)
@@ -60,21 +60,21 @@ class HypothesesModel(SortedRowsModel):
         self._theme = theme_for("light")
 
     def set_theme(self, theme: Theme) -> None:
-        """Other colours."""
+        """Apply colours."""
         self._theme = theme
         self.refresh_cells()
 
     def show_rows(self, rows: Sequence[HypothesisRow], best: int) -> None:
-        """Other rows; `best` is the leading node."""
+        """Replace the rows; `best` is the leading node."""
         self._best, self._shared = best, shared_prefix_length([row.text for row in rows])
         self.show_sorted(rows)
 
     def sort_key(self, row: HypothesisRow, column: int) -> Any:
-        """What that column sorts by."""
+        """Return the sort key of a column."""
         return (row.text.strip().casefold(), row.score, row.length, row.group, row.state)[column]
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """A cell."""
+        """Return the data of a cell."""
         row, column = self.rows[index.row()], index.column()
         if role == Qt.ItemDataRole.DisplayRole:
             return self._cell_text(row, column)
@@ -93,7 +93,7 @@ class HypothesesModel(SortedRowsModel):
     def _cell_text(self, row: HypothesisRow, column: int) -> str:
         if column == TEXT:
             rest = " ".join(row.text[self._shared :].split())
-            text = f"…{rest}" if self._shared else rest or tr("(nothing yet)")
+            text = f"…{rest}" if self._shared else rest or tr("(empty)")
             return f"{STAR} {text}" if row.node == self._best else text
         return (words.decimal(row.score, 3), f"{row.length:,}", f"{row.group + 1}", tr(STATE_TITLES[row.state]))[
             column - 1
@@ -110,7 +110,7 @@ class HypothesesModel(SortedRowsModel):
 
 
 def shared_prefix_length(texts: Sequence[str]) -> int:
-    """How many characters that all texts begin with the table can leave out, some words before they part kept."""
+    """Return the length of the shared prefix that the table can omit, keeping some words before the texts diverge."""
     if len(texts) < 2:
         return 0
     first, last = min(texts), max(texts)
@@ -119,7 +119,7 @@ def shared_prefix_length(texts: Sequence[str]) -> int:
 
 
 class HypothesesTable(SortableTable):
-    """`nodePicked(id)`: the user chose a hypothesis."""
+    """`nodePicked(id)`: the user has selected a hypothesis."""
 
     nodePicked = Signal(int)
 
@@ -133,12 +133,12 @@ class HypothesesTable(SortableTable):
         self.clicked.connect(self._on_clicked)
 
     def set_theme(self, theme: Theme) -> None:
-        """Other colours and sizes."""
+        """Apply colours and sizes."""
         self.rows_model.set_theme(theme)
         super().set_theme(theme)
 
     def show_rows(self, rows: Sequence[HypothesisRow], best: int, groups: int) -> None:
-        """Other hypotheses, the same one selected where it is still there."""
+        """Replace the hypotheses, keeping the selection if it still exists."""
         self.selectionModel().blockSignals(True)
         chosen = self.current_node()
         self.rows_model.show_rows(rows, best)
@@ -147,12 +147,12 @@ class HypothesesTable(SortableTable):
         self.selectionModel().blockSignals(False)
 
     def current_node(self) -> int | None:
-        """Node of the selected row."""
+        """Return the node of the selected row."""
         rows = self.selectionModel().selectedRows()
         return self.rows_model.rows[rows[0].row()].node if rows else None
 
     def select_node(self, node: int | None) -> None:
-        """Mark the row that ends in that node, without a signal; none where there is no such row."""
+        """Select the row that ends at the node, without emitting a signal; clear the selection if there is none."""
         self.selectionModel().blockSignals(True)
         place = next((n for n, row in enumerate(self.rows_model.rows) if row.node == node), None)
         if place is None:
@@ -173,12 +173,17 @@ class HypothesesTable(SortableTable):
 
 
 class BeamContent(TreeContent):
-    """Reads the run's own tree; the canvas grows with every step."""
+    """Show the run's beam tree; the canvas grows with every step."""
 
     title = mark("Beam tree")
-    legend = (("kept", mark("kept")), ("pruned", mark("pruned")), ("best", mark("leads")), ("finished", mark("ended")))
+    legend = (
+        ("kept", mark("kept")),
+        ("pruned", mark("pruned")),
+        ("best", mark("best")),
+        ("finished", mark("finished")),
+    )
     hint = mark("thickness = probability")
-    faint_titles = (mark("Pruned"), mark("Branches that were pruned: shown, dimmed or hidden"))
+    faint_titles = (mark("Pruned"), mark("Pruned branches: shown, dimmed or hidden"))
     faint_mode = "dimmed"
 
     def __init__(self, stage: CanvasState, parent: QWidget) -> None:
@@ -188,16 +193,16 @@ class BeamContent(TreeContent):
 
     @property
     def steps(self) -> int:
-        """How many steps stand on the canvas."""
+        """Number of steps on the canvas."""
         return self._builder.steps
 
     def restart(self) -> None:
-        """Another run begins."""
+        """Restart for another run."""
         self._tree = None
         self._builder.restart()
 
     def update(self, run: Run) -> int:
-        """Add the steps that are new; the node that leads at the cursor."""
+        """Add new steps, and return the leading node at the cursor."""
         self._tree = tree = run.beams
         if tree is None:
             return ROOT
@@ -207,35 +212,35 @@ class BeamContent(TreeContent):
         return leader
 
     def select_row(self, node: int | None) -> None:
-        """Mark the hypothesis that ends there."""
+        """Select the hypothesis that ends at the node."""
         self.table.select_node(node)
 
     def token_index(self, run: Run, node: int) -> int | None:
-        """Its place on the leading path."""
+        """Return the index of the node on the leading path."""
         return next((n for n, candidate in enumerate(displayed_path(run)) if candidate.node == node), None)
 
     def node_of(self, run: Run, token: int) -> int | None:
-        """The candidate that a token of the shown text stands for."""
+        """Return the candidate node of a token of the shown text."""
         path = displayed_path(run)
         return path[token].node if token < len(path) else None
 
     def text(self, node: int) -> str:
-        """What leads to a candidate."""
+        """Return the text up to a candidate."""
         return self._tree.text(node) if self._tree is not None and node in self._tree else ""
 
     def ids(self, node: int) -> tuple[int, ...]:
-        """The tokens that lead to a candidate."""
+        """Return the token ids up to a candidate."""
         return tuple(candidate.id for candidate in self._tree.path(node)) if self._tree is not None else ()
 
     def last_text(self, node: int) -> str:
-        """The candidate's own part."""
+        """Return the candidate's own text."""
         if self._tree is None or node not in self._tree:
             return ""
         candidate = self._tree.candidate(node)
         return candidate.text or f" {candidate_label(candidate)}"
 
     def report(self, run: Run, node: int) -> NodeReport | None:
-        """Why it lived or died; of the root, what was considered first."""
+        """Return the report on why a node was kept or pruned, or, for the root, the first candidates."""
         tree = self._tree
         if tree is None:
             return None
@@ -244,9 +249,9 @@ class BeamContent(TreeContent):
         return beam_node_report(tree, node) if node in tree else None
 
     def tooltip(self, node: int) -> str:
-        """Probability, score, rank, fate."""
+        """Return the tooltip: probability, score, rank, fate."""
         return beam_node_tooltip(self._tree, node)
 
     def figures(self) -> Table:
-        """Every continuation that was considered."""
+        """Return all continuations that were considered, as a table."""
         return candidate_table(self._tree) if self._tree is not None else ()

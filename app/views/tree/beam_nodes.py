@@ -1,4 +1,4 @@
-"""From a beam search to the canvas: each step's candidates as nodes, the root as the prompt's end."""
+"""Build the nodes of a beam search's tree: the candidates of each step, with the prompt's end as the root."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _STATES: dict[BeamFate, NodeState] = {
 
 
 class BeamTreeBuilder:
-    """Knows how much of a run's tree stands on the stage, and adds what is new."""
+    """Add the new nodes of a run's beam tree to the canvas."""
 
     def __init__(self, stage: CanvasState) -> None:
         self._stage = stage
         self.steps = self._constraint_length = 0
 
     def restart(self) -> None:
-        """An empty stage, for another run."""
+        """Clear the canvas for another run."""
         self.steps = self._constraint_length = 0
         self._stage.clear()
 
     def update(self, run: Run, tree: BeamTree) -> None:
-        """Add the steps that are new, and show the tree as it was at the run's cursor."""
+        """Add new steps, and show the tree at the run's cursor."""
         if self.steps < len(tree.steps):
             self._stage.add_nodes(self._new_nodes(run, tree))
         self._stage.set_max_depth(None if run.cursor >= len(tree.steps) else run.cursor)
@@ -47,7 +47,7 @@ class BeamTreeBuilder:
         if self.steps == 0:
             self._stage.set_lane_titles({n: tr("Group {number}").format(number=n + 1) for n in range(tree.groups)})
             yield TreeNode(ROOT, None, root_label(run), state="root", lane=None if tree.groups > 1 else 0)
-        total = tree.progress  # every result meets all constraints: some node will come to their full length
+        total = tree.progress  # every result satisfies all constraints, so some node reaches their full length
         if total != self._constraint_length:
             self._constraint_length = total
             self._stage.set_progress({c.node: (c.progress, total) for s in tree.steps for c in s.candidates})
@@ -58,20 +58,20 @@ class BeamTreeBuilder:
 
 
 def root_label(run: Run) -> str:
-    """The prompt's last word; `start` where it has none."""
+    """Return the prompt's last word, or `start` if there is none."""
     words = [token_text(token.text, token.special).strip("␣") for token in run.before[-1:]]
     return f"…{words[0]}" if words and words[0] and not words[0].startswith("⟨") else tr("start")
 
 
 def displayed_path(run: Run) -> list[BeamCandidate]:
-    """The nodes of the shown text; empty where no beam search wrote it."""
+    """Return the nodes of the shown text; empty if it is not from a beam search."""
     if run.beams is None or not run.tokens:
         return []
     return run.beams.path(run.beams.node_of(run.tokens[-1]))
 
 
 def candidate_label(candidate: BeamCandidate) -> str:
-    """The token; whatever ends a text by itself is called end."""
+    """Return the node's label: its token, or `end` for an end-of-sequence token."""
     return tr("end") if candidate.ended == "eos" else token_text(candidate.piece, candidate.special)
 
 
@@ -85,7 +85,7 @@ def _node(candidate: BeamCandidate, total: int) -> TreeNode:
 
 
 def probability_text(probability: float) -> str:
-    """`.46`; `1`, `>.99` and `<.01` at the ends."""
+    """Format a probability: `.46`; `1`, `>.99` and `<.01` at the limits."""
     return words.compact_share(probability)
 
 
@@ -97,12 +97,12 @@ _VERDICTS: dict[BeamFate, str] = {
     "early_stopped": mark("Stopped early at step {step}."),
 }
 _FATE_WORDS: dict[BeamFate, str] = {
-    "kept": mark("kept"), "pruned": mark("pruned"), "finished": mark("ended"), "early_stopped": mark("stopped"),
+    "kept": mark("kept"), "pruned": mark("pruned"), "finished": mark("finished"), "early_stopped": mark("stopped"),
 }  # fmt: skip
 
 
 def beam_node_report(tree: BeamTree, node: int) -> NodeReport:
-    """Everything the inspector says of a node. Raises KeyError for the prompt and for strangers."""
+    """Return the report on a node. Raises KeyError for the root and for unknown nodes."""
     candidate, step = tree.candidate(node), tree.step_of(node)
     return NodeReport(
         heading=tr("Beam node"),
@@ -120,7 +120,7 @@ def beam_node_report(tree: BeamTree, node: int) -> NodeReport:
 
 
 def beam_root_report(tree: BeamTree, last_word: str, prompt_tokens: int) -> NodeReport:
-    """What the inspector says of the root: where the prompt ends, and what was considered first."""
+    """Return the report on the root: the prompt's end, and the first candidates."""
     first = tree.steps[0].candidates if tree.steps else ()
     kept = sum(candidate.fate != "pruned" for candidate in first)
     considered = trn(
@@ -135,7 +135,7 @@ def beam_root_report(tree: BeamTree, last_word: str, prompt_tokens: int) -> Node
         token=last_word,
         facts=_prompt_length_text(prompt_tokens),
         sentence=considered.format(count=len(first), kept=kept) if first else "",
-        verdict=tr("Here the prompt ends, and every hypothesis begins."),
+        verdict=tr("The prompt ends here; all hypotheses start here."),
         table_title=tr("Step {step}").format(step=1),
         columns=_columns(),
         rows=rows,
@@ -152,13 +152,13 @@ def _step_title(candidate: BeamCandidate, step: BeamStep) -> str:
 
 
 def _prompt_length_text(tokens: int) -> str:
-    """`prompt of 12 tokens`; nothing where there is none."""
+    """Return `prompt of 12 tokens`, or an empty string without a prompt."""
     template = trn("prompt of {count:,} token", "prompt of {count:,} tokens", tokens)
     return template.format(count=tokens) if tokens else ""
 
 
 def beam_node_tooltip(tree: BeamTree | None, node: int) -> str:
-    """Two lines on a node for the pointer; nothing for the root."""
+    """Return the tooltip of a node; empty for the root."""
     if tree is None or node not in tree:
         return ""
     candidate = tree.candidate(node)
@@ -190,7 +190,7 @@ def _groups(step: BeamStep) -> int:
 
 
 def _competitor_rows(candidate: BeamCandidate, step: BeamStep) -> tuple[ReportRow, ...]:
-    """The continuations around it, by rank."""
+    """Return rows for the node and its nearest competitors, by rank."""
     rivals = sorted((c for c in step.candidates if c.group == candidate.group), key=lambda c: c.rank)
     place = next(n for n, rival in enumerate(rivals) if rival.node == candidate.node)
     first = max(0, min(place - MAX_ROWS // 2, len(rivals) - MAX_ROWS))
@@ -204,7 +204,7 @@ def _row(rival: BeamCandidate, own: bool) -> ReportRow:
 
 
 def score_formula(tree: BeamTree, candidate: BeamCandidate, step: BeamStep) -> str:
-    """`Σ log p ÷ length^penalty` with the node's figures."""
+    """Return the node's score: `Σ log p ÷ length^penalty` with its figures."""
     length, penalty = step.step + 1, step.length_penalty
     parent = tree.candidate(candidate.parent).score if candidate.parent in tree else 0.0
     before, own, score, final = (

@@ -1,4 +1,4 @@
-"""The tree on the canvas: which run's it is, and of which kind."""
+"""The displayed tree: its run, and its kind of content."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from resources.language import mark, tr
 
 
 class PathLine(QWidget, AccessibleWidget):
-    """The text so far on one line: what leads to the selected node, the node's own token last and strong."""
+    """The text up to the selected node on one line, with the node's own token in bold at the end."""
 
     accessible_role = Role.StaticText
 
@@ -31,13 +31,13 @@ class PathLine(QWidget, AccessibleWidget):
         self.before, self.last, self.hint = "", "", ""
 
     def set_theme(self, theme: Theme) -> None:
-        """Other colours and sizes."""
+        """Apply colours and sizes."""
         self._theme = theme
         self.updateGeometry()
         self.update()
 
     def show_text(self, before: str, last: str, hint: str = "") -> None:
-        """`hint` is shown where there is no text."""
+        """Show a text; `hint` is shown if it is empty."""
         self.before, self.last, self.hint = " ".join(before.split("\n")), last, hint
         self.setAccessibleName(
             tr("Text so far: {before}{last}").format(before=before, last=last) if before or last else hint
@@ -46,13 +46,13 @@ class PathLine(QWidget, AccessibleWidget):
         self.update()
 
     def sizeHint(self) -> QSize:
-        """One line."""
+        """Return the height of one line."""
         return QSize(self._theme.px(200), self._theme.px(32))
 
     minimumSizeHint = sizeHint
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """The end of the text counts: what does not fit is left out at its beginning."""
+        """Paint the text, eliding its start."""
         theme, painter = self._theme, QPainter(self)
         plain, strong = theme.font(14), theme.font(14, 600)
         flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
@@ -68,7 +68,7 @@ class PathLine(QWidget, AccessibleWidget):
         self._make_layout(before, plain, strong).draw(painter, room.topLeft())
 
     def _make_layout(self, before: str, plain: QFont, strong: QFont) -> QTextLayout:
-        """Both parts as one line, so that they join and run in the direction of the text."""
+        """Return both parts as one line, so that ligatures and text direction are correct."""
         muted, accent = QTextCharFormat(), QTextCharFormat()
         muted.setForeground(self._theme.color("muted"))
         accent.setForeground(self._theme.color("accent"))
@@ -92,7 +92,7 @@ def _format_range(start: int, length: int, look: QTextCharFormat) -> QTextLayout
 
 
 class DisplayedTree(QObject):
-    """A beam search's tree, or that of several texts; `content` is None where the run has neither."""
+    """The tree of a beam search or of several samples; `content` is None if the run has neither."""
 
     def __init__(self, canvas: TreeCanvas, parent: QWidget) -> None:
         super().__init__(parent)
@@ -102,25 +102,25 @@ class DisplayedTree(QObject):
         self.content: TreeContent | None = None
 
     def set_run(self, run: Run | None) -> None:
-        """Another run from its beginning."""
+        """Switch to another run."""
         self.run = run
         for content in (self.beams, self.samples):
             content.restart()
 
     @property
     def shows_samples(self) -> bool:
-        """Whether several texts of one prompt stand there."""
+        """Whether the tree shows several samples of one prompt."""
         return self.content is self.samples
 
     def select_content(self) -> TreeContent | None:
-        """Find out which kind of tree the run has, if any; what is returned is there only now."""
+        """Select the run's kind of tree; return its content if it has just changed, else None."""
         run = self.run
         has_beams = run is not None and run.beams is not None
         selected: TreeContent | None = self.beams if has_beams else self.samples if has_samples(run) else None
         before, self.content = self.content, selected
         if selected is None or selected is before:
             return None
-        selected.restart()  # several texts look like a chorus until the search takes its first step
+        selected.restart()  # several sequences look like samples until the first beam step
         self._canvas.canvas_state.set_pruned(selected.faint_mode)
         if self.shows_samples:
             self._canvas.navigation.keep_readable()
@@ -128,17 +128,17 @@ class DisplayedTree(QObject):
 
     @Slot(str)
     def set_pruned(self, mode: str) -> None:
-        """Have its faint nodes shown, dimmed or hidden, from now on."""
+        """Show, dim or hide the tree's faint nodes."""
         self._canvas.canvas_state.set_pruned(mode)
         if self.content is not None:
             self.content.faint_mode = mode
 
 
-_HINT = mark("Pick a node, or walk with the arrow keys; type to find a token.")
+_HINT = mark("Select a node, or move with the arrow keys; type to find a token.")
 
 
 class NodePicker(QObject):
-    """Listens to the canvas and to the table of texts; the report on a node is that of `view`."""
+    """Observe the canvas and the tables; the report on the selected node is set on `view`."""
 
     def __init__(self, view: View, canvas: TreeCanvas, tree: DisplayedTree, path: PathLine) -> None:
         super().__init__(view)
@@ -153,7 +153,7 @@ class NodePicker(QObject):
         run, content, chorus = self._tree.run, self._tree.content, self._tree.samples
         if run is None or content is None:
             return
-        self._canvas.navigation.set_follow(False)  # what the reader looks at stays where it is
+        self._canvas.navigation.set_follow(False)  # keep the selected position while the run continues
         passing = chorus.samples_through(node) if self._tree.shows_samples else ()
         if passing and run.shown_index not in passing:
             self._view.signals.sequenceActivated.emit(passing[0])
@@ -165,7 +165,7 @@ class NodePicker(QObject):
 
     @Slot(int)
     def select_sample(self, number: int) -> None:
-        """Show that text of a chorus everywhere, and its path here."""
+        """Show that sample in all views, and its path in the tree."""
         chorus = self._tree.samples
         self._canvas.navigation.set_follow(False)
         chorus.draw_full_path(number)
@@ -184,17 +184,17 @@ class NodePicker(QObject):
             self._tree.content.select_row(None)
 
     def report_node(self, node: int | None) -> None:
-        """Let the inspector speak of a node, and show the text that leads to it."""
+        """Show a node in the inspector, and the text that leads to it."""
         view, run, content = self._view, self._tree.run, self._tree.content
         before, view.report = view.report, None
         if run is not None and content is not None and node is not None:
             view.report = content.report(run, node)
         self.show_path(node)
         if (view.report is not None or before is not None) and view.isVisible():
-            view.signals.reportSelected.emit(view.report)  # a hidden tree leaves the inspector to the view that is read
+            view.signals.reportSelected.emit(view.report)  # a hidden tree must not replace the visible view's report
 
     def show_path(self, node: int | None) -> None:
-        """What leads to a node, the end of the prompt first; what to do where there is none."""
+        """Show the end of the prompt and the text up to a node; a hint if there is none."""
         run, content = self._tree.run, self._tree.content
         last = content.last_text(node) if content is not None and node else ""
         if run is None or content is None or not node or not last:
@@ -206,7 +206,7 @@ class NodePicker(QObject):
 
     @Slot()
     def copy_text(self) -> None:
-        """Copy the text that leads to the selected node."""
+        """Copy the text up to the selected node."""
         node = self._canvas.selection.selected
         if self._tree.content is not None and node:
             QGuiApplication.clipboard().setText(self._tree.content.text(node))

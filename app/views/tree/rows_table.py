@@ -1,4 +1,4 @@
-"""What the tables beside the trees have in common."""
+"""The model and view shared by the tables beside the trees."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from resources.language import tr
 
 Index = QModelIndex | QPersistentModelIndex
 DIFFERS_AT_ROLE = Qt.ItemDataRole.UserRole + 7
-"""Role of the index of the first letter at which a text differs from every other one."""
+"""Item data role: index of the first character at which a text differs from all others."""
 CONTEXT_LENGTH = 12
-"""Letters before that place that are shown where there is room."""
+"""Number of characters shown before that index, if there is room."""
 
 
 def first_unique_indices(texts: Sequence[str]) -> list[int]:
-    """For each text the length of the longest beginning that it shares with another one.
+    """Return, for each text, the length of the longest prefix that it shares with another one.
 
-    Of sorted texts only neighbours have to be compared, so that the cost does not grow with the square of their number.
+    After sorting, only neighbours are compared, so the cost is not quadratic.
     """
     order = sorted(range(len(texts)), key=texts.__getitem__)
     places = [0] * len(texts)
@@ -41,13 +41,15 @@ def first_unique_indices(texts: Sequence[str]) -> list[int]:
 
 
 def text_start(text: str) -> int:
-    """Where the words of a row begin, after a mark such as a star."""
+    """Return the index at which a row's text starts, after a mark such as a star."""
     return 2 if text[1:2] == " " and not text[:1].isalnum() else 0
 
 
 def elide_around(text: str, index: int, width: int, metrics: QFontMetrics) -> str:
-    """`text` in `width` pixels: whole where it fits, else without its beginning or its end, the letters from `index` on
-    kept."""
+    """Return `text` fitted into `width` pixels: unchanged if it fits, else elided at its start or end so that the
+    characters from `index` on
+    stay visible.
+    """
     if metrics.horizontalAdvance(text) <= width:
         return text
     tail = width - metrics.horizontalAdvance("…")
@@ -61,7 +63,7 @@ def elide_around(text: str, index: int, width: int, metrics: QFontMetrics) -> st
 
 
 class DifferenceDelegate(QStyledItemDelegate):
-    """Draws the texts of a column that has DIFFERS_AT so; `padding` is what a cell's style leaves at either side."""
+    """Elide the texts of a column that provides DIFFERS_AT; `padding` is the cell's horizontal padding."""
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
@@ -78,7 +80,7 @@ class DifferenceDelegate(QStyledItemDelegate):
 
 
 def _word_start(text: str, start: int) -> int:
-    """The beginning of the word after `start`, where one begins nearby."""
+    """Return the start of the next word after `start`, if there is one nearby."""
     if text[start - 1] == " ":
         return start
     space = text.find(" ", start, start + CONTEXT_LENGTH)
@@ -94,33 +96,35 @@ _NO_PARENT = QModelIndex()
 
 
 class SortedRowsModel(QAbstractTableModel):
-    """Rows in the order of the column that sorts. One says what that goes by (`sort_key`) and what a cell is (`data`)."""
+    """Table model with rows in sort order. Subclasses define the sort key (`sort_key`) and the cells (`data`)."""
 
     def __init__(
         self, titles: Sequence[str], numbers: Collection[int], order: tuple[int, Qt.SortOrder],
         parent: QObject | None = None,
     ) -> None:  # fmt: skip
-        """`titles`: marked, of the columns; `numbers`: the columns that stand to the right; `order`: which sorts."""
+        """Create the model. `titles`: column titles marked for translation; `numbers`: right-aligned columns; `order`:
+        the sort column and order.
+        """
         super().__init__(parent)
         self.rows: list[Any] = []
         self._titles, self._right_aligned, self._order = titles, numbers, order
         self._unique_indices: list[int] = []
 
     def sort_key(self, row: Any, column: int) -> Any:
-        """What that column sorts by."""
+        """Return the sort key of a column."""
         raise NotImplementedError
 
     def column_title(self, column: int) -> str:
-        """What stands above a column."""
+        """Return the title of a column."""
         return tr(self._titles[column])
 
     def alignment(self, column: int) -> Qt.AlignmentFlag:
-        """Where its cells stand."""
+        """Return the alignment of a column."""
         side = Qt.AlignmentFlag.AlignRight if column in self._right_aligned else Qt.AlignmentFlag.AlignLeft
         return side | Qt.AlignmentFlag.AlignVCenter
 
     def show_sorted(self, rows: Iterable[Any]) -> None:
-        """Other rows."""
+        """Replace the rows."""
         ordered = self._sorted(rows)
         same = len(ordered) == len(self.rows)
         if not same:
@@ -131,7 +135,7 @@ class SortedRowsModel(QAbstractTableModel):
         self.refresh_cells()
 
     def first_unique_index(self, row: int, text: int) -> int:
-        """The first letter of a row's text, in column `text`, at which it differs from every other row's."""
+        """Return the index of the first character at which a row's text, in column `text`, differs from all other rows."""
         if len(self._unique_indices) != len(self.rows):
             texts = [str(self.index(place, text).data()) for place in range(len(self.rows))]
             starts = [text_start(one) for one in texts]
@@ -142,13 +146,13 @@ class SortedRowsModel(QAbstractTableModel):
         return self._unique_indices[row]
 
     def refresh_cells(self) -> None:
-        """Every cell may be another."""
+        """Notify the views that all cells may have changed."""
         self._unique_indices = []
         if self.rows:
             self.dataChanged.emit(self.index(0, 0), self.index(len(self.rows) - 1, len(self._titles) - 1))
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        """Sort by a column, now and from now on."""
+        """Sort by a column and keep that order for later rows."""
         self._order = (max(column, 0), order)
         self.layoutAboutToBeChanged.emit()
         self.rows, self._unique_indices = self._sorted(self.rows), []
@@ -156,15 +160,15 @@ class SortedRowsModel(QAbstractTableModel):
         self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(self._titles) - 1)
 
     def rowCount(self, parent: Index = _NO_PARENT) -> int:
-        """How many there are."""
+        """Return the number of rows."""
         return 0 if parent.isValid() else len(self.rows)
 
     def columnCount(self, parent: Index = _NO_PARENT) -> int:
-        """As many as there are titles."""
+        """Return the number of columns."""
         return 0 if parent.isValid() else len(self._titles)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Titles of the columns, and a sign at the one that sorts."""
+        """Return the column titles, with an arrow on the sorted one."""
         if orientation != Qt.Orientation.Horizontal:
             return None
         if role == Qt.ItemDataRole.DisplayRole:
@@ -178,11 +182,11 @@ class SortedRowsModel(QAbstractTableModel):
 
 
 class SortableTable(QTableView):
-    """Sortable rows, one of them selected; one column, of text, takes what room the others leave."""
+    """A table with sortable, selectable rows; its text column takes the remaining width."""
 
     def __init__(self, name: str, model: QAbstractTableModel, text: int, widths: Mapping[int, int],
                  parent: QWidget | None = None) -> None:  # fmt: skip
-        """`text`: the column of text; `widths`: pixels of the others at 100 %."""
+        """Create the table; `text` is the text column, `widths` the other columns' widths in pixels at 100 %."""
         super().__init__(parent)
         self._widths = widths
         self._delegate = DifferenceDelegate(self)
@@ -202,7 +206,7 @@ class SortableTable(QTableView):
         self.setSortingEnabled(True)
 
     def set_theme(self, theme: Theme) -> None:
-        """Other colours and sizes."""
+        """Apply colours and sizes."""
         self.verticalHeader().setDefaultSectionSize(theme.px(27))
         self._delegate.padding = theme.px(6)
         for column, width in self._widths.items():
@@ -216,6 +220,6 @@ class SortableTable(QTableView):
         )
 
     def full_height(self) -> int:
-        """Pixels that all rows and the head take."""
+        """Return the height in pixels of the header and all rows."""
         row = self.verticalHeader().defaultSectionSize()
         return self.horizontalHeader().sizeHint().height() + row * max(2, self.model().rowCount()) + 2

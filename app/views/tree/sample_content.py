@@ -1,4 +1,4 @@
-"""A chorus in the tree view: the texts of one prompt merged into one tree, and the list of them."""
+"""Samples in the tree view: the samples of one prompt merged into one tree, and their list."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from core import words
 from resources.language import mark, tr
 
 NUMBER, TEXT, LENGTH, SURPRISE = range(4)
-_TITLES = (mark("Seed"), mark("Text"), mark("Tokens"), mark("Bits a token"))
+_TITLES = (mark("Seed"), mark("Text"), mark("Tokens"), mark("Bits per token"))
 _WIDTHS = {NUMBER: 72, LENGTH: 62, SURPRISE: 92}
 _THROUGH_MARK = "▸"
-"""Before the texts that pass the selected node: a cue beside their weight."""
+"""Marks the samples that pass through the selected node, in addition to their font weight."""
 
 
 class SamplesModel(SortedRowsModel):
-    """Rows in the order of the column that sorts."""
+    """Table model of the samples, in sort order."""
 
     def __init__(self) -> None:
         super().__init__(_TITLES, (NUMBER, LENGTH, SURPRISE), (NUMBER, Qt.SortOrder.AscendingOrder))
@@ -46,29 +46,29 @@ class SamplesModel(SortedRowsModel):
         self._marked: frozenset[int] = frozenset()
 
     def show_rows(self, rows: Sequence[Sample], shown: int) -> None:
-        """Other texts; number `shown` is in the other views."""
+        """Replace the rows; sample number `shown` is in the other views."""
         self._shown, self._shared = shown, _shared_prefix_length([row.text for row in rows])
         self.show_sorted(rows)
 
     def set_marked(self, numbers: Sequence[int]) -> None:
-        """These pass the selected node."""
+        """Set the samples that pass through the selected node."""
         self._marked = frozenset(numbers)
         self.refresh_cells()
 
     def sort_key(self, row: Sample, column: int) -> Any:
-        """What that column sorts by."""
+        """Return the sort key of a column."""
         return (row.number, row.text.strip().casefold(), row.length, row.surprise or 0.0)[column]
 
     def column_title(self, column: int) -> str:
-        """Texts without seeds of their own are numbered."""
-        return tr("Text no.") if column == NUMBER and self._has_no_seeds else super().column_title(column)
+        """Return the title of a column; samples without their own seeds are numbered."""
+        return tr("No.") if column == NUMBER and self._has_no_seeds else super().column_title(column)
 
     @property
     def _has_no_seeds(self) -> bool:
         return any(sample.seed is None for sample in self.rows[:1])
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """A cell."""
+        """Return the data of a cell."""
         sample, column = self.rows[index.row()], index.column()
         match role:
             case Qt.ItemDataRole.DisplayRole:
@@ -93,7 +93,7 @@ class SamplesModel(SortedRowsModel):
         if column == TEXT:
             mark = STAR if sample.number == self._shown else _THROUGH_MARK if sample.number in self._marked else ""
             rest = " ".join(sample.text[self._shared :].split())
-            text = f"…{rest}" if self._shared else rest or tr("(nothing yet)")
+            text = f"…{rest}" if self._shared else rest or tr("(empty)")
             return f"{mark} {text}" if mark else text
         if column == LENGTH:
             return f"{sample.length:,}"
@@ -101,7 +101,9 @@ class SamplesModel(SortedRowsModel):
 
 
 def _shared_prefix_length(texts: Sequence[str]) -> int:
-    """Characters of whole words that all texts begin with: the tree says them, and the list need not repeat them."""
+    """Return the length of the prefix of whole words shared by all samples; the list omits it because the tree shows
+    it.
+    """
     first, last = min(texts, default=""), max(texts, default="")
     shared = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
     words = first.rfind(" ", 0, shared) + 1
@@ -109,7 +111,7 @@ def _shared_prefix_length(texts: Sequence[str]) -> int:
 
 
 class SampleTable(SortableTable):
-    """`samplePicked(number)`: the user chose a text."""
+    """`samplePicked(number)`: the user has selected a sample."""
 
     samplePicked = Signal(int)
 
@@ -117,27 +119,27 @@ class SampleTable(SortableTable):
         self.rows_model = SamplesModel()
         super().__init__("samples", self.rows_model, TEXT, _WIDTHS, parent)
         self.rows_model.setParent(self)
-        self.setAccessibleName(tr("Texts"))
+        self.setAccessibleName(tr("Samples"))
         self.setTabKeyNavigation(False)
         self.sortByColumn(NUMBER, Qt.SortOrder.AscendingOrder)
         self.clicked.connect(self._on_clicked)
 
     def set_theme(self, theme: Theme) -> None:
-        """Other colours and sizes."""
+        """Apply colours and sizes."""
         self.rows_model.theme = theme
         super().set_theme(theme)
         self.viewport().update()
 
     def show_rows(self, rows: Sequence[Sample], shown: int) -> None:
-        """Other texts."""
+        """Replace the samples."""
         self.rows_model.show_rows(rows, shown)
 
     def set_marked(self, numbers: Sequence[int]) -> None:
-        """These pass the selected node."""
+        """Set the samples that pass through the selected node."""
         self.rows_model.set_marked(numbers)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Enter and Space choose the row."""
+        """Select the row with Enter or Space."""
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space) and self.currentIndex().isValid():
             self._on_clicked(self.currentIndex())
         else:
@@ -149,17 +151,17 @@ class SampleTable(SortableTable):
 
 
 class SampleContent(TreeContent):
-    """Merges the run's texts; the canvas grows by a depth once every text has come to it."""
+    """Show the run's samples as a tree; the canvas grows by a depth when all samples have reached it."""
 
-    title = mark("Tree of the texts")
+    title = mark("Tree of samples")
     legend = (
-        ("kept", mark("several texts")),
-        ("lone", mark("one text")),
-        ("best", mark("the shown text")),
+        ("kept", mark("several samples")),
+        ("lone", mark("one sample")),
+        ("best", mark("shown sample")),
         ("finished", mark("ends")),
     )
-    hint = mark("thickness = share of the texts")
-    faint_titles = (mark("Lone texts"), mark("Branches of one text alone: shown, dimmed or hidden"))
+    hint = mark("thickness = fraction of the samples")
+    faint_titles = (mark("Single samples"), mark("Branches with only one sample: shown, dimmed or hidden"))
     faint_mode = "hidden"
 
     def __init__(self, stage: CanvasState, parent: QWidget) -> None:
@@ -169,16 +171,16 @@ class SampleContent(TreeContent):
 
     @property
     def steps(self) -> int:
-        """How many depths stand on the canvas."""
+        """Number of depths on the canvas."""
         return len(self._stage.scene.model.columns) - 1
 
     def restart(self) -> None:
-        """Another run begins."""
+        """Restart for another run."""
         self.sample_tree, self._is_settled, self._full_sample = SampleTree(), False, None
         self._stage.clear()
 
     def update(self, run: Run) -> int:
-        """Add the depths that are new; the node where the shown text is at the cursor."""
+        """Add new depths, and return the node of the shown sample at the cursor."""
         chorus = self.sample_tree
         new = chorus.update(run)
         if not self._stage.scene.model.nodes:
@@ -197,16 +199,16 @@ class SampleContent(TreeContent):
         return here
 
     def path_of(self, sample: int) -> list[int]:
-        """The nodes of a text, from the prompt's end."""
+        """Return the nodes of a sample, starting at the prompt's end."""
         return [ROOT, *(node.id for node in self.sample_tree.path(self.sample_tree.end_of(sample)))]
 
     def branch_point(self, sample: int) -> int:
-        """Where a text goes on alone; its end where it never does."""
+        """Return the node from which only this sample continues; its last node if there is none."""
         path = self.sample_tree.path(self.sample_tree.end_of(sample))
         return next((node.id for node in path if node.count == 1), self.sample_tree.end_of(sample))
 
     def draw_full_path(self, sample: int) -> None:
-        """Draw that text to its end, where only it goes on too, and no longer the one before."""
+        """Draw the full path of a sample, including the part it has alone, instead of the previous one."""
         lone: dict[int, NodeState] = {
             node.id: "lone" if number == self._full_sample else _state(node)
             for number in (self._full_sample, sample)
@@ -218,36 +220,36 @@ class SampleContent(TreeContent):
         self._stage.set_states(lone)
 
     def select_row(self, node: int | None) -> None:
-        """Mark the texts that pass there."""
+        """Mark the samples that pass through the node."""
         self.table.set_marked(
             self.sample_tree.node(node).samples if node is not None and node in self.sample_tree else ()
         )
 
     def token_index(self, run: Run, node: int) -> int | None:
-        """Its depth, where the shown text passes it."""
+        """Return the node's index in the shown sample; None if the sample does not pass through it."""
         if node in self.sample_tree and run.shown_index in self.sample_tree.node(node).samples:
             return self.sample_tree.node(node).depth - 1
         return None
 
     def node_of(self, run: Run, token: int) -> int | None:
-        """The node that the shown text passes at that place."""
+        """Return the shown sample's node at a token index."""
         path = self.sample_tree.path(self.sample_tree.end_of(run.shown_index))
         return path[token].id if token < len(path) else None
 
     def samples_through(self, node: int) -> Sequence[int]:
-        """The texts that pass there; none for the prompt's end."""
+        """Return the samples that pass through the node; none for the prompt's end."""
         return self.sample_tree.node(node).samples if node in self.sample_tree else ()
 
     def text(self, node: int) -> str:
-        """What leads there."""
+        """Return the text up to the node."""
         return self.sample_tree.text(node)
 
     def ids(self, node: int) -> tuple[int, ...]:
-        """The tokens that lead there."""
+        """Return the token ids up to the node."""
         return tuple(one.token for one in self.sample_tree.path(node)) if node in self.sample_tree else ()
 
     def last_text(self, node: int) -> str:
-        """The node's own part."""
+        """Return the node's own text."""
         return (
             self.sample_tree.node(node).text or f" {_label(self.sample_tree.node(node))}"
             if node in self.sample_tree
@@ -255,17 +257,17 @@ class SampleContent(TreeContent):
         )
 
     def report(self, run: Run, node: int) -> NodeReport | None:
-        """Share, count, probability, and where else the texts went."""
+        """Return the report on a node: fraction, count, probability, and the alternatives."""
         if node == ROOT:
             return sample_root_report(self.sample_tree, root_label(run))
         return sample_node_report(self.sample_tree, node) if node in self.sample_tree else None
 
     def tooltip(self, node: int) -> str:
-        """Token, count, share, probability."""
+        """Return the tooltip: token, count, fraction, probability."""
         return sample_node_tooltip(self.sample_tree, node)
 
     def figures(self) -> Table:
-        """Every node with its count."""
+        """Return all nodes with their counts as a table."""
         return sample_tree_table(self.sample_tree)
 
 
@@ -287,10 +289,10 @@ def _state(node: SampleNode) -> NodeState:
 
 
 def _starts_single_path(node: SampleNode, tree: SampleTree) -> bool:
-    """Whether one text parts from all others here: what it writes from now on is its own, and unfolded on demand."""
+    """Return whether a single sample leaves all others here; its further path is drawn on demand."""
     return node.count == 1 and tree.count_samples(node.parent) > 1
 
 
 def _label(node: SampleNode) -> str:
-    """The token; what ends a text by itself is called end."""
+    """Return the node's label: its token, or `end` for an end-of-sequence token."""
     return tr("end") if node.special else token_text(node.piece, node.special)

@@ -1,4 +1,4 @@
-"""Tells of a node of a chorus: how many texts pass, what the model made of it, where else they went. No Qt in here."""
+"""The inspector's report on a node of the sample tree: sample count, model probability, alternatives. No Qt in here."""
 
 from __future__ import annotations
 
@@ -12,60 +12,60 @@ from resources.language import mark, tr, trn
 
 MAX_ROWS = 12
 _MODEL = Saying(
-    mark("The model gives this word piece {probability} here, and {settings} once the settings have had their say."),
-    mark("The model alone gives this token {probability} here, {settings} after the settings."),
+    mark("The model gives this word piece {probability} here, and {settings} after the settings are applied."),
+    mark("The model gives this token {probability} here, and {settings} after the settings."),
     mark("Raw p = {probability}, raw rank {rank}; p = {settings} after the settings."),
 )
 _SINGLE = Saying(
-    mark("One text came to this place, and the dice chose it there."),
-    mark("The one text that came to this place drew it."),
-    mark("Drawn by 1 of the 1 text that came to this place."),
+    mark("One sample reached this position, and it was drawn at random there."),
+    mark("The only sample that reached this position drew it."),
+    mark("Drawn by 1 of the 1 sample that reached this position."),
 )
 _COUNTS = Saying(
-    mark("{came} texts came to this place, and in {count} of them the dice chose it: {share}."),
-    mark("Of the {came} texts that came to this place {count} drew it, {share}."),
-    mark("Drawn by {count} of the {came} texts that came to this place: a share of {share} beside p = {settings}."),
+    mark("{came} samples reached this position, and it was drawn in {count} of them: {share}."),
+    mark("Of the {came} samples that reached this position, {count} drew it ({share})."),
+    mark("Drawn by {count} of the {came} samples that reached this position: {share}, compared with p = {settings}."),
 )
 _FACTS = Saying(
-    mark("word piece {depth} · {count} of {total} texts · number {rank} on the model's list"),
-    mark("token {depth} · {share} of the texts · rank {rank}"),
-    mark("token {depth} · id {id} · {count} of {total} texts = {share} · raw rank {rank}"),
+    mark("word piece {depth} · {count} of {total} samples · number {rank} on the model's list"),
+    mark("token {depth} · {share} of the samples · rank {rank}"),
+    mark("token {depth} · id {id} · {count} of {total} samples = {share} · raw rank {rank}"),
 )
 _TIP = Saying(
-    mark("{piece}  {count} of {total} texts\nthe model gives it {probability} here"),
-    mark("{piece}  {count} of {total} texts, {share}\nthe model gives it {probability} here"),
-    mark("{piece}  {count} of {total} texts = {share}\nraw p = {probability}, p = {settings} after the settings"),
+    mark("{piece}  {count} of {total} samples\nthe model gives it {probability} here"),
+    mark("{piece}  {count} of {total} samples, {share}\nthe model gives it {probability} here"),
+    mark("{piece}  {count} of {total} samples = {share}\nraw p = {probability}, p = {settings} after the settings"),
 )
 
 
 def sample_node_report(tree: SampleTree, number: int) -> NodeReport:
-    """Everything the inspector says of a node. Raises KeyError for the prompt and for strangers."""
+    """Return the report on a node. Raises KeyError for the root and for unknown nodes."""
     node = tree.node(number)
     siblings = tree.children(node.parent)
     return NodeReport(
-        heading=tr("Node of the chorus"),
+        heading=tr("Sample tree node"),
         term="chorus",
         token=token_text(node.piece, node.special),
         facts=_facts(tree, node),
         sentence=_sentence(tree, node),
         verdict=_count_text(node.count, tree.total),
         so_far=tree.text(number),
-        table_title=tr("Token {depth} behind the same text").format(depth=node.depth),
+        table_title=tr("Token {depth} after the same text").format(depth=node.depth),
         columns=_columns(),
         rows=_rows(tree, siblings, node),
     )
 
 
 def sample_root_report(tree: SampleTree, last_word: str) -> NodeReport:
-    """What the inspector says of the root: all texts begin here."""
+    """Return the report on the root, where all samples start."""
     first = tree.children(ROOT)
     return NodeReport(
-        heading=tr("Start of the chorus"),
+        heading=tr("Start of the samples"),
         term="chorus",
         token=last_word,
         facts=format_text_count(tree.total),
         sentence=_first_tokens_text(len(first)),
-        verdict=tr("Here the prompt ends, and every text begins."),
+        verdict=tr("The prompt ends here; all samples start here."),
         table_title=tr("First token"),
         columns=_columns(),
         rows=_rows(tree, first, None),
@@ -73,23 +73,25 @@ def sample_root_report(tree: SampleTree, last_word: str) -> NodeReport:
 
 
 def _columns() -> tuple[str, ...]:
-    return tr("continuation"), tr("texts"), tr("drawn"), tr("model")
+    return tr("continuation"), tr("samples"), tr("drawn"), tr("model")
 
 
 def _count_text(count: int, total: int) -> str:
-    """`3 of 16 texts came this way.`"""
-    template = trn("{count:,} of {total:,} text came this way.", "{count:,} of {total:,} texts came this way.", total)
+    """Return a sentence such as `3 of 16 samples came this way.` for a node's counts."""
+    template = trn(
+        "{count:,} of {total:,} sample came this way.", "{count:,} of {total:,} samples came this way.", total
+    )
     return template.format(count=count, total=total)
 
 
 def _first_tokens_text(first: int) -> str:
     if first > 1:
-        return tr("Their first token is one of {count:,}.").format(count=first)
-    return tr("All of them begin with the same token.") if first else ""
+        return tr("There are {count:,} different first tokens.").format(count=first)
+    return tr("All start with the same token.") if first else ""
 
 
 def sample_node_tooltip(tree: SampleTree, number: int) -> str:
-    """Two lines on a node for the pointer; nothing for the root."""
+    """Return the tooltip of a node; empty for the root."""
     if number not in tree:
         return ""
     return str(_TIP.words(**_figures(tree, tree.node(number))))
@@ -100,7 +102,9 @@ def _facts(tree: SampleTree, node: SampleNode) -> str:
 
 
 def _figures(tree: SampleTree, node: SampleNode) -> dict[str, str]:
-    """What the sentences on a node may say, at the depth of now; `share` is of all texts."""
+    """Return the placeholders for a node's sentences at the current level of detail; `share` is the fraction of all
+    samples.
+    """
     return {
         "piece": token_text(node.piece, node.special),
         "depth": f"{node.depth:,}",
@@ -121,7 +125,7 @@ def _sentence(tree: SampleTree, node: SampleNode) -> Sentence:
 
 
 def _rows(tree: SampleTree, siblings: Sequence[SampleNode], own: SampleNode | None) -> tuple[ReportRow, ...]:
-    """The continuations, the most frequent first; `own` is among them however rare it is."""
+    """Return rows of the continuations, most frequent first; `own` is always included."""
     shown = list(siblings[:MAX_ROWS])
     if own is not None and own not in shown:
         shown[-1] = own

@@ -1,4 +1,4 @@
-"""What stands around the tree: its tools, the search field, the text so far, the key to its marks."""
+"""The parts around the tree: its tools, the search field, and the legend."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MODE_TITLES = {"shown": mark("shown"), "dimmed": mark("dimmed"), "hidden": mark
 
 
 class TreeTools(QWidget):
-    """For the right end of the tab bar; what finds no room there goes into a menu."""
+    """Widget at the right end of the tab bar; tools that do not fit move into a menu."""
 
     prunedChosen = Signal(str)
     fitWanted = Signal()
@@ -35,11 +35,13 @@ class TreeTools(QWidget):
         self.pruned = self._button("prunedButton", "", "")
         self.pruned.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.pruned.setMenu(self._pruned_menu())
-        self.follow = self._button("followButton", tr("Follow"), tr("Keep the newest tokens in sight"), checkable=True)
-        self.fit = self._button("fitButton", tr("Fit"), tr("As much of the tree as can be read; again: all of it"))
+        self.follow = self._button("followButton", tr("Follow"), tr("Keep the newest tokens visible"), checkable=True)
+        self.fit = self._button(
+            "fitButton", tr("Fit"), tr("Fit the tree while keeping it readable; press again to show all of it")
+        )
         self.search = self._button("findButton", tr("Find"), tr("Find a token (or just type)"))
         self.table = self._button("tableButton", tr("Table"), tr("Show the table of hypotheses"), checkable=True)
-        self.down = self._button("downButton", "↓", tr("Let the tree grow downwards"), checkable=True)
+        self.down = self._button("downButton", "↓", tr("Grow the tree downwards"), checkable=True)
         self.more = self._button("moreButton", "⋯", tr("More tools"))
         self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.more.setMenu(QMenu(self))
@@ -51,11 +53,11 @@ class TreeTools(QWidget):
         for button in (*self._buttons, self.more):
             self._row.addWidget(button)
         self._connect()
-        self.set_pruned("dimmed", tr("Pruned"), tr("Branches that were pruned: shown, dimmed or hidden"))
+        self.set_pruned("dimmed", tr("Pruned"), tr("Pruned branches: shown, dimmed or hidden"))
 
     @property
     def _buttons(self) -> tuple[QToolButton, ...]:
-        """In the order they appear; the last ones give way first."""
+        """The tools in order of appearance; the last ones are hidden first."""
         return self.pruned, self.fit, self.follow, self.search, self.table, self.down
 
     def _connect(self) -> None:
@@ -87,7 +89,7 @@ class TreeTools(QWidget):
         return menu
 
     def set_pruned(self, mode: str, title: str = "", help_text: str = "") -> None:
-        """Show what is in force, without a signal; `title`: what the faint nodes of this tree are called."""
+        """Show the current mode without emitting a signal; `title` is the title of this tree's faint nodes."""
         self._faint_title = title or self._faint_title
         self.pruned.setText(tr("{which}: {how} ⌄").format(which=self._faint_title, how=tr(_MODE_TITLES[mode])))
         if help_text:
@@ -99,32 +101,32 @@ class TreeTools(QWidget):
         self._update_visible_tools()
 
     def set_theme(self, theme: Theme) -> None:
-        """Other sizes."""
+        """Apply sizes."""
         for button in self.findChildren(QToolButton):
             button.setFont(theme.font(12))
 
-    # Room
+    # Geometry
 
     def _width(self, count: int) -> int:
-        """Pixels that the first `count` tools take, the menu of the others included."""
+        """Return the width of the first `count` tools, including the menu of the others."""
         shown = [*self._buttons[:count], *([self.more] if count < len(self._buttons) else [])]
         return sum(button.sizeHint().width() for button in shown) + self._row.spacing() * (len(shown) - 1)
 
     def sizeHint(self) -> QSize:
-        """Room for all."""
+        """Return the size of all tools."""
         return QSize(self._width(len(self._buttons)), self.pruned.sizeHint().height())
 
     def minimumSizeHint(self) -> QSize:
-        """Room for the menu of them."""
+        """Return the size of the menu button."""
         return QSize(self._width(0), self.pruned.sizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Another width, other tools."""
+        """Update the visible tools for a new width."""
         super().resizeEvent(event)
         self._update_visible_tools()
 
     def _update_visible_tools(self) -> None:
-        """Show as many as there is room for."""
+        """Show as many tools as fit."""
         fitting = [count for count in range(len(self._buttons) + 1) if self._width(count) <= self.width()]
         count = max(fitting, default=0)
         for place, button in enumerate(self._buttons):
@@ -154,7 +156,7 @@ class TreeTools(QWidget):
 
 
 class FindBar(QFrame):
-    """`changed(text)`, `moved(by)` to the next or the previous one, `closed()`."""
+    """Search field with buttons. Signals: `changed(text)`, `moved(by)` to the next or previous match, `closed()`."""
 
     changed = Signal(str)
     moved = Signal(int)
@@ -185,7 +187,7 @@ class FindBar(QFrame):
         self.hide()
 
     def set_theme(self, theme: Theme) -> None:
-        """Other colours and sizes."""
+        """Apply colours and sizes."""
         for button in (self.back, self.forward, self.close_button):
             button.set_theme(theme)
         self.field.setMinimumWidth(theme.px(130))
@@ -194,24 +196,24 @@ class FindBar(QFrame):
         )
 
     def show_count(self, index: int, total: int) -> None:
-        """`3 of 12`."""
+        """Show the match count: `3 of 12`."""
         found = tr("{place:,} of {total:,}").format(place=index, total=total)
-        self.count.setText(found if total else tr("none") if self.field.text() else "")
+        self.count.setText(found if total else tr("no matches") if self.field.text() else "")
         self.move_to_corner()
 
     def move_to_corner(self) -> None:
-        """In the upper right corner of what it stands on."""
+        """Move to the upper right corner of the parent."""
         self.adjustSize()
         self.move(self._area.width() - self.width() - 12, 10)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Keep its corner."""
+        """Keep the position when the parent is resized."""
         if watched is self._area and event.type() == QEvent.Type.Resize:
             self.move_to_corner()
         return False
 
     def event(self, event: QEvent) -> bool:
-        """Escape closes the field before it stops a run."""
+        """Let Escape close the field before it stops a run."""
         if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride:
             if event.key() == Qt.Key.Key_Escape:
                 event.accept()
@@ -219,7 +221,7 @@ class FindBar(QFrame):
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Enter goes on, Shift+Enter back, Escape closes."""
+        """Handle Enter (next), Shift+Enter (previous), the arrow keys, and Escape (close)."""
         if event.key() == Qt.Key.Key_Escape:
             self.closed.emit()
         elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
@@ -239,7 +241,7 @@ class FindBar(QFrame):
 
 
 class TreeLegend(QWidget, AccessibleWidget):
-    """The marks of the tree on one line; those that do not fit are left out."""
+    """The legend of the tree on one line; entries that do not fit are omitted."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -248,28 +250,28 @@ class TreeLegend(QWidget, AccessibleWidget):
         self._style = TreeStyle(theme_for("light"), pruned="shown")
 
     def show_marks(self, entries: Sequence[tuple[str, str]], hint: str) -> None:
-        """`entries`: (state, word that is marked for translation), `hint` too."""
+        """Show the entries (state, word marked for translation) and the hint, marked as well."""
         self._entries, self._hint = [(state, tr(word)) for state, word in entries], tr(hint)
         marks = ", ".join(word for _, word in self._entries)
-        self.setAccessibleName(join_sentences(tr("Marks of the tree: {marks}.").format(marks=marks), self._hint))
+        self.setAccessibleName(join_sentences(tr("Tree legend: {marks}.").format(marks=marks), self._hint))
         self.update()
 
     def set_theme(self, theme: Theme) -> None:
-        """Other colours and sizes."""
+        """Apply colours and sizes."""
         self._style.set_theme(theme)
         self.updateGeometry()
         self.update()
 
     def sizeHint(self) -> QSize:
-        """One line of small type."""
+        """Return the size of one line of small type."""
         return QSize(self._style.theme.px(200), self._style.theme.px(30))
 
     def minimumSizeHint(self) -> QSize:
-        """What does not fit is left out."""
+        """Return the minimum size; entries that do not fit are omitted."""
         return QSize(self._style.theme.px(80), self._style.theme.px(30))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Mark, word, mark, word."""
+        """Paint the marks and words."""
         theme, painter = self._style.theme, QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(theme.font(12))
@@ -304,7 +306,7 @@ class TreeLegend(QWidget, AccessibleWidget):
 
 
 class TreeFinder(QObject):
-    """Connects a canvas with a field."""
+    """Connect a canvas with its search field."""
 
     def __init__(self, canvas: TreeCanvas, bar: FindBar) -> None:
         super().__init__(bar)
@@ -316,7 +318,7 @@ class TreeFinder(QObject):
 
     @Slot()
     def open(self) -> None:
-        """Show the field, ready to type."""
+        """Show the search field, ready for typing."""
         self._bar.show()
         self._bar.move_to_corner()
         self._bar.raise_()
@@ -325,13 +327,13 @@ class TreeFinder(QObject):
 
     @Slot(str)
     def open_with_text(self, text: str) -> None:
-        """Show the field with the first character typed already."""
+        """Show the search field with its first character."""
         self.open()
         self._bar.field.setText(text)
 
     @Slot()
     def close(self) -> None:
-        """Put the field away; what was selected stays."""
+        """Hide the search field and keep the selection."""
         if self._bar.isHidden():
             return
         self._bar.hide()
@@ -351,7 +353,7 @@ class TreeFinder(QObject):
 
     @Slot(int)
     def select_match(self, offset: int) -> None:
-        """To the next match, or the one before; around at either end."""
+        """Go to the next or previous match, wrapping around."""
         if not self.matches:
             self._update_count()
             return

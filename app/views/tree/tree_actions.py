@@ -1,4 +1,4 @@
-"""What begins a tree: a search or a chorus on the empty page, another chorus beside the legend of one."""
+"""Controls that start a tree: a beam search or samples on the empty page, and more samples beside the legend."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from app.widgets.plain_text import PlainLabel
 from resources.language import join_sentences, tr
 
 BAR_HEIGHT = 44
-"""Pixels at 100 % for the bar below the offer, which begins a chorus."""
+"""Height in pixels at 100 % of the bar that starts sampling, below the offer."""
 _EXAMPLE_EDGES = (((0, 0), (1, -1), "best"), ((0, 0), (1, 1), "kept"), ((1, -1), (2, -1.5), "best"),
            ((1, -1), (2, -0.5), "pruned"), ((1, 1), (2, 1), "kept"))  # fmt: skip
 
 
 def paint_empty_tree(painter: QPainter, area: QRect, theme: Theme, run: Run | None) -> None:
-    """A small tree, a title and a hint."""
+    """Paint a small example tree, a title and a hint."""
     words = empty_tree_texts(run)
     top = title_and_hint_rects(area, theme, words, theme.px(BAR_HEIGHT))[0].top() - theme.px(46)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -43,19 +43,19 @@ def paint_empty_tree(painter: QPainter, area: QRect, theme: Theme, run: Run | No
 
 
 def empty_tree_texts(run: Run | None) -> TitleAndHint:
-    """What it would show, and how to come by a tree; what is waited for, where a run is under way."""
+    """Return the title and the hint, or a waiting message while a run is starting."""
     waiting = waiting_title(run) if run is not None and not run.tokens else ""
     hint = tr(
-        "Choose beam search and press Ctrl+Enter: each continuation it considers appears here. Or have the same "
-        "prompt written many times at once, and see where the texts part."
+        "Choose beam search and press Ctrl+Enter to see every continuation it considers. Or generate "
+        "several samples of the same prompt at once, and see where they diverge."
     )
     if run is not None and run.tokens:
-        hint = join_sentences(tr("This run wrote one text, one token at a time."), hint)
-    return waiting or tr("A tree of what might have been"), "" if waiting else hint
+        hint = join_sentences(tr("This run generated one text, one token at a time."), hint)
+    return waiting or tr("A tree of alternative texts"), "" if waiting else hint
 
 
 def offer_top(area: QRect, theme: Theme, run: Run | None) -> float:
-    """Where what is offered begins."""
+    """Return the y coordinate at which the offer starts."""
     return title_and_hint_rects(area, theme, empty_tree_texts(run), theme.px(BAR_HEIGHT))[1].bottom() + theme.px(GAP)
 
 
@@ -79,43 +79,45 @@ def _paint_node(painter: QPainter, left: QPointF, width: float, height: float, t
 
 
 class SamplesBar(QWidget):
-    """`samplesRequested(count)`: write what is set so many times, each text with a seed of its own."""
+    """`samplesRequested(count)`: generate that many samples of the current settings, each with its own seed."""
 
     samplesRequested = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.count, self.button = SpinBox(self), QPushButton(tr("Chorus"), self)
+        self.count, self.button = SpinBox(self), QPushButton(tr("Samples"), self)
         self.count.setObjectName("chorusCount")
-        self.count.setAccessibleName(tr("How many texts"))
+        self.count.setAccessibleName(tr("Number of samples"))
         self.count.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.count.setRange(2, MAX_SAMPLES)
         self.count.setValue(DEFAULT_SAMPLES)
         self.count.setSuffix(tr(" times"))
         self.button.setObjectName("chorusButton")
-        self.button.setToolTip(tr("Sample the prompt so many times at once, each with the next seed, as one tree"))
+        self.button.setToolTip(tr("Sample the prompt this many times at once, each with the next seed, as one tree"))
         self.button.setCursor(Qt.CursorShape.PointingHandCursor)
         self._label = PlainLabel(tr("The same prompt"), self)
         self._label.setBuddy(self.count)
         self._row = QHBoxLayout(self)
-        self._row.setSizeConstraint(QHBoxLayout.SizeConstraint.SetNoConstraint)  # it can be narrower than its words
+        self._row.setSizeConstraint(
+            QHBoxLayout.SizeConstraint.SetNoConstraint
+        )  # it may be narrower than its label needs
         for part in (self._label, self.count, self.button):
             self._row.addWidget(part)
         self.button.clicked.connect(self._on_clicked)
 
     def set_theme(self, theme: Theme) -> None:
-        """Other sizes."""
+        """Apply sizes."""
         self._row.setContentsMargins(theme.px(10), theme.px(3), theme.px(10), theme.px(3))
         self._row.setSpacing(theme.px(8))
 
     def minimumSizeHint(self) -> QSize:
-        """Without its words."""
+        """Return the size without the label."""
         sides = self._row.contentsMargins()
         parts = self.count.minimumSizeHint().width() + self._row.spacing() + self.button.minimumSizeHint().width()
         return QSize(sides.left() + parts + sides.right(), self._row.minimumSize().height())
 
     def fit_to_width(self, width: int) -> None:
-        """Without its words where they do not fit into so many pixels."""
+        """Hide the label if the bar does not fit into `width` pixels."""
         self._label.show()
         self._label.setVisible(self._row.minimumSize().width() <= width)
         self.updateGeometry()
@@ -126,17 +128,19 @@ class SamplesBar(QWidget):
 
 
 _MIN_LEGEND_WIDTH = 260
-"""Pixels at 100 % that the legend has beside what begins a chorus."""
+"""Minimum width in pixels at 100 % of the legend beside the sampling bar."""
 
 
 class TreeActions(QObject):
-    """`bottom_row` is the lowest line of `view`; the offer and the bar `start_bar` float below the words of its empty page."""
+    """`bottom_row` is the bottom row of `view`; the offer and the bar `start_bar` float below the text of its empty
+    page.
+    """
 
     def __init__(self, view: View, tree: DisplayedTree, legend: TreeLegend) -> None:
         super().__init__(view)
         self._view, self._tree, self._theme = view, tree, theme_for("light")
         self.info: ModelInfo | None = None
-        """The model, which may refuse to search."""
+        """The loaded model, which may not support beam search."""
         self.repeat_bar, self.start_bar = SamplesBar(view), SamplesBar(view)
         self.offer = FillButton(tr("Run a beam search"), view, lambda area, theme: offer_top(area, theme, tree.run))
         self.bottom_row = QBoxLayout(QBoxLayout.Direction.LeftToRight)
@@ -148,14 +152,14 @@ class TreeActions(QObject):
             bar.count.valueChanged.connect(other.count.setValue)
 
     def set_theme(self, theme: Theme) -> None:
-        """Other colours and sizes."""
+        """Apply colours and sizes."""
         self._theme = theme
         for part in (self.repeat_bar, self.start_bar, self.offer):
             part.set_theme(theme)
         self.update_positions()
 
     def update_visibility(self, is_presenting: bool) -> None:
-        """Offer what the run leaves to be begun; on a stage nothing."""
+        """Show the controls that apply to the current run; none while presenting."""
         run, grown = self._tree.run, self._tree.content is not None
         self.repeat_bar.setVisible(self._tree.shows_samples and not is_presenting)
         is_offered = not grown and not _is_running(run) and not is_presenting
@@ -164,7 +168,7 @@ class TreeActions(QObject):
         self.update_positions()
 
     def update_positions(self) -> None:
-        """What begins a chorus stands below the words of an empty page, or beside the legend where there is room."""
+        """Place the sampling bar below the text of an empty page, or beside the legend if there is room."""
         width, height, bar = self._view.width(), self._view.height(), self.start_bar
         for each in (self.start_bar, self.repeat_bar):
             each.fit_to_width(width)

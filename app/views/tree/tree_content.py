@@ -1,4 +1,4 @@
-"""What the tree view asks of the tree that it shows, whichever kind of run has grown it."""
+"""Interface of the tree view to the kinds of tree it can show."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from core import words
 from resources.language import tr
 
 HORIZONTAL_FROM = 1000
-"""Pixels (at 100 %) of width from which the table stands beside the tree."""
+"""Minimum width in pixels (at 100 %) for the table beside the tree."""
 TABLE_WIDTH = 400
 
 
 class TreeSplit(QSplitter):
-    """Gives the table a good place, until the reader has moved the handle."""
+    """Arrange the tree and its table, until the user moves the handle."""
 
     def __init__(self, tree: QWidget, tables: Sequence[SortableTable], parent: QWidget) -> None:
         super().__init__(Qt.Orientation.Horizontal, parent, childrenCollapsible=False, handleWidth=1)
@@ -34,25 +34,25 @@ class TreeSplit(QSplitter):
         self.addWidget(tree)
         for table in tables:
             self.addWidget(table)
-            self.handle(self.count() - 1).setAccessibleName(tr("Room for the tree"))
+            self.handle(self.count() - 1).setAccessibleName(tr("Size of the tree"))
         self.show_table(self._table)
         self.setStretchFactor(0, 1)
         self.splitterMoved.connect(self._on_moved)
 
     def show_table(self, table: SortableTable) -> None:
-        """Which of the tables stands beside the tree."""
+        """Choose which table is shown beside the tree."""
         self._table = table
         self.set_table_visible(self._is_table_wanted)
 
     @Slot(bool)
     def set_table_visible(self, on: bool) -> None:
-        """Whether a table is to be seen."""
+        """Show or hide the table."""
         self._is_table_wanted = on
         for table in self._tables:
             table.setVisible(on and not self._is_presenting and table is self._table)
 
     def set_presenting(self, on: bool) -> None:
-        """On a stage the tree stands alone."""
+        """Show only the tree while presenting."""
         self._is_presenting = on
         self.set_table_visible(self._is_table_wanted)
 
@@ -61,17 +61,17 @@ class TreeSplit(QSplitter):
         self._is_moved_by_user = True
 
     def set_theme(self, theme: Theme) -> None:
-        """Other sizes."""
+        """Apply sizes."""
         self._theme = theme
         self.arrange()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Find the table its place."""
+        """Rearrange the table."""
         super().resizeEvent(event)
         self.arrange()
 
     def arrange(self) -> None:
-        """Place the table in the room there is; below the tree it is no taller than its rows."""
+        """Arrange the table for the available size; below the tree it is at most as high as its rows."""
         theme, width, height = self._theme, self.width(), self.height()
         before, self._arranged_for = self._arranged_for, (theme.px(100), width, height, self._table.full_height())
         if before == self._arranged_for:
@@ -88,77 +88,77 @@ class TreeSplit(QSplitter):
 
 
 PROMPT_TOKENS = 24
-"""How much of the prompt's end leads the text so far."""
+"""Maximum number of prompt tokens shown before the text so far."""
 
 
 class TreeContent(ABC):
-    """A run's tree. Nodes are those of the canvas; 0 is the prompt's end."""
+    """A run's tree. Node ids are those of the canvas; 0 is the prompt's end."""
 
     title: str
-    """What a screen reader calls it."""
+    """Accessible name."""
     legend: Sequence[tuple[str, str]]
-    """(state of a node, word)."""
+    """Legend entries: (node state, word)."""
     hint: str
-    """How edges are to be read."""
+    """Explanation of the edges."""
     faint_titles: tuple[str, str]
-    """What its faint nodes are called, and a sentence on them."""
+    """Title of the faint nodes, and a sentence about them."""
     faint_mode: str
-    """How they are shown: shown, dimmed or hidden."""
+    """Mode of the faint nodes: shown, dimmed or hidden."""
     table: SortableTable
-    """What stands beside the tree."""
+    """Table beside the tree."""
 
     @property
     @abstractmethod
     def steps(self) -> int:
-        """How many depths stand on the canvas."""
+        """Number of depths on the canvas."""
 
     @abstractmethod
     def restart(self) -> None:
-        """Another run begins: an empty canvas."""
+        """Clear the canvas for another run."""
 
     @abstractmethod
     def update(self, run: Run) -> int:
-        """Show the tree as it was at the run's cursor; the node of the shown text, 0 before the first."""
+        """Show the tree at the run's cursor; return the node of the shown text, or 0 before the first token."""
 
     @abstractmethod
     def select_row(self, node: int | None) -> None:
-        """Mark the table's row of that node, where it has one."""
+        """Select the table row of the node, if there is one."""
 
     @abstractmethod
     def token_index(self, run: Run, node: int) -> int | None:
-        """Which token of the shown text a node is; None where it is none."""
+        """Return the index of the node's token in the shown text, or None."""
 
     @abstractmethod
     def node_of(self, run: Run, token: int) -> int | None:
-        """The node of a token of the shown text."""
+        """Return the node of a token of the shown text."""
 
     @abstractmethod
     def text(self, node: int) -> str:
-        """What the path to `node` wrote, without the prompt; empty for strangers."""
+        """Return the text of the path to `node`, without the prompt; empty for unknown nodes."""
 
     @abstractmethod
     def ids(self, node: int) -> tuple[int, ...]:
-        """The tokens on the path to `node`; empty for strangers and the prompt's end."""
+        """Return the token ids of the path to `node`; empty for unknown nodes and for the prompt's end."""
 
     @abstractmethod
     def last_text(self, node: int) -> str:
-        """What is shown strongly at the end of that text: the node's own part of it; empty for strangers."""
+        """Return the node's own text, shown in bold at the end; empty for unknown nodes."""
 
     @abstractmethod
     def report(self, run: Run, node: int) -> NodeReport | None:
-        """What the inspector says of it."""
+        """Return the inspector's report on the node."""
 
     @abstractmethod
     def tooltip(self, node: int) -> str:
-        """A line or two for the pointer."""
+        """Return the tooltip of the node."""
 
     @abstractmethod
     def figures(self) -> Table:
-        """All of it as a table for files."""
+        """Return the complete tree as a table for export."""
 
 
 def prompt_end(run: Run) -> str:
-    """The end of the prompt, which leads the text so far; empty behind a control token: a text of its own follows."""
+    """Return the end of the prompt, shown before the text so far; empty after a control token, where a new text starts."""
     if run.before and words.control_name(run.before[-1].text, run.before[-1].special):
         return ""
     return "".join(

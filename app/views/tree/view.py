@@ -1,4 +1,4 @@
-"""The tree view: every continuation of a beam search, or several texts of one prompt merged, and a table beside it."""
+"""The tree view: all continuations of a beam search, or several samples of one prompt merged, with a table."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DisplayedContent = Callable[[], tuple[Run | None, TreeContent | None]]
 
 
 class NodeMenu(QObject):
-    """Listens to the canvas; `shown` says which run's tree stands on it, `grammar` what a new run would be held to."""
+    """Open menus on the canvas; `shown` returns the displayed run and content, `grammar` the grammar of a new run."""
 
     def __init__(
         self, canvas: TreeCanvas, signals: ViewSignals, shown: DisplayedContent, grammar: Callable[[], object]
@@ -47,7 +47,7 @@ class NodeMenu(QObject):
         canvas.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Open the menu of the node that is meant: under the pointer, or the selected one."""
+        """Open the menu of the node under the pointer, or of the selected node."""
         if not isinstance(event, QContextMenuEvent):
             return False
         by_key = event.reason() == QContextMenuEvent.Reason.Keyboard
@@ -59,7 +59,7 @@ class NodeMenu(QObject):
         return True
 
     def create_menu(self, node: int) -> QMenu | None:
-        """What can be done with a node; it deletes itself when it closes. None where nothing can."""
+        """Return the menu of a node, which deletes itself on closing; None if there is no action."""
         run, content = self._shown()
         continuation = continuation_from(run, content, node)
         if run is None or content is None or continuation is None:
@@ -69,22 +69,22 @@ class NodeMenu(QObject):
         name = words.quote(content.last_text(node), False)
         continue_from_node = partial(self._signals.branchRequested.emit, continuation)
         if _is_finished(run, node) and is_constrained_to(run, self._grammar()):
-            menu.addAction(caption(tr("{name}: the grammar lets nothing follow it").format(name=name))).setEnabled(
+            menu.addAction(caption(tr("{name}: the grammar allows nothing after it").format(name=name))).setEnabled(
                 False
             )
         else:
             menu.addAction(caption(tr("Continue from {name}").format(name=name)), continue_from_node)
-        menu.addAction(tr("Copy the text up to here"), partial(QGuiApplication.clipboard().setText, content.text(node)))
+        menu.addAction(tr("Copy text up to here"), partial(QGuiApplication.clipboard().setText, content.text(node)))
         return menu
 
 
 def _is_finished(run: Run, node: int) -> bool:
-    """Whether a text of a beam search ended there by itself."""
+    """Return whether a hypothesis of a beam search ends at the node with an end-of-sequence token."""
     return run.beams is not None and node in run.beams and run.beams.candidate(node).ended == "eos"
 
 
 def continuation_from(run: Run | None, content: TreeContent | None, node: int) -> PathContinuation | None:
-    """The path to a node as what a run can go on from; None for the prompt's end."""
+    """Return the path to a node as a continuation; None for the prompt's end."""
     ids = content.ids(node) if content is not None else ()
     if run is None or not ids:
         return None
@@ -98,7 +98,7 @@ _GROWTH_EVENTS = BeamStep | BeamsRanked | TokenChosen | SequenceFinished
 
 
 class TreeView(View):
-    """Canvas, table, the text so far and the key to the marks. A picked node goes to the inspector."""
+    """Canvas, table, text so far, and legend. A selected node is shown in the inspector."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("treeView", parent)
@@ -135,23 +135,23 @@ class TreeView(View):
         self.setFocusProxy(self.canvas)
         self._show_parts()
 
-    # What the shell calls
+    # Called by the shell
 
     def header_widget(self) -> QWidget:
-        """The view's tools, for the right end of the tab bar."""
+        """Return the widget at the right end of the tab bar."""
         return self._tools
 
     def selected_node_menu(self) -> QMenu | None:
-        """That of the selected node."""
+        """Return the menu of the selected node."""
         node = self.canvas.selection.selected
         return self.menu.create_menu(node) if node is not None else None
 
     def export_table(self) -> Table:
-        """Every node of the tree."""
+        """Return all nodes of the tree as a table."""
         return self.tree.content.figures() if self.tree.content is not None else ()
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes at once."""
+        """Apply colours and sizes at once."""
         self._theme = theme
         for part in (self.canvas, self.table, self.samples, self._path, self._legend, self._find_bar, self._tools):
             part.set_theme(theme)
@@ -159,14 +159,14 @@ class TreeView(View):
         self.actions_bar.set_theme(theme)
 
     def set_presenting(self, on: bool) -> None:
-        """The tree alone; what the reader had in sight is there again afterwards."""
+        """Show only the tree while presenting; the previous layout returns afterwards."""
         self._is_presenting = on
         self.canvas.set_presenting(on)
         self._split.set_presenting(on)
         self._show_parts()
 
     def spotlight_rect(self) -> QRect:
-        """Around the selected node, else the one that leads at the cursor."""
+        """Return the area of the selected node, or of the leading node at the cursor."""
         look, run = self.canvas.canvas_state.style, self.tree.run
         node = look.selected if look.selected is not None else look.best_path[-1] if look.best_path else None
         if node is None or run is None or not run.cursor:
@@ -175,11 +175,11 @@ class TreeView(View):
         return place.translated(self.canvas.mapTo(self, QPoint())) if not place.isEmpty() else QRect()
 
     def presentation_caption(self) -> str:
-        """Why the picked node lived or died."""
+        """Return why the selected node was kept or pruned."""
         return self.report.sentence if self.report is not None else ""
 
     def show_run(self, run: Run | None) -> None:
-        """Show another run from its beginning; None for an empty page."""
+        """Show another run from its start; None for an empty page."""
         self.finder.close()
         self.tree.set_run(run)
         self.canvas.navigation.set_follow(True)
@@ -187,7 +187,7 @@ class TreeView(View):
         self._update_tree()
 
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
-        """Let the tree grow."""
+        """Add the new nodes."""
         self.tree.run = run
         begun = self.tree.content is not None and self.tree.content.steps > 0
         if not begun or any(isinstance(event, _GROWTH_EVENTS) for event in events):
@@ -196,24 +196,24 @@ class TreeView(View):
             self._show_parts()
 
     def wording_changed(self) -> None:
-        """Say it all again."""
+        """Rebuild all texts."""
         if self.report is not None:
             self.node_picker.report_node(self.canvas.selection.selected)
 
     def cursor_moved(self, run: Run) -> None:
-        """Show the tree as it was after that many steps."""
+        """Show the tree at the cursor."""
         self.tree.run = run
         leader = self._update_tree()
         if leader and not self.canvas.navigation.follow:
             self.canvas.navigation.ensure_visible(leader)
 
     def model_ready(self, info: ModelInfo) -> None:
-        """The run no longer waits for its model, which may refuse to search."""
+        """Update the controls for the loaded model, which may not support beam search."""
         self.actions_bar.info = info
         self._show_parts()
 
     def selection_changed(self, run: Run) -> None:
-        """Mark the node of the selected token."""
+        """Select the node of the selected token."""
         self.tree.run = run
         content = self.tree.content
         node = content.node_of(run, run.selected) if content is not None and run.selected is not None else None
@@ -222,10 +222,10 @@ class TreeView(View):
             self.canvas.selection.select(node)
             self.node_picker.report_node(node)
 
-    # From the run to the canvas
+    # Updating the canvas
 
     def _update_tree(self) -> int:
-        """Add what is new, then show what the cursor allows; the node of the shown text."""
+        """Add what is new, then show the tree up to the cursor; return the node of the shown text."""
         run, selected = self.tree.run, self.canvas.selection.selected
         fresh = self.tree.select_content()
         if fresh is not None:
@@ -255,12 +255,12 @@ class TreeView(View):
         self.update()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """What begins a chorus finds its place."""
+        """Update the position of the sampling bar."""
         super().resizeEvent(event)
         self.actions_bar.update_positions()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """The ground; what to do where there is no tree."""
+        """Paint the background, and the hint if there is no tree."""
         painter = QPainter(self)
         grown = self.tree.content is not None
         painter.fillRect(self.rect(), self._theme.color("panel" if grown else "window"))
@@ -268,7 +268,7 @@ class TreeView(View):
             paint_empty_tree(painter, self.rect(), self._theme, self.tree.run)
 
     def event(self, event: QEvent) -> bool:
-        """Searching here goes before the window's own search."""
+        """Let the tree's search take precedence over the window's."""
         if (
             isinstance(event, QKeyEvent)
             and event.type() == QEvent.Type.ShortcutOverride
@@ -279,7 +279,7 @@ class TreeView(View):
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Copy the text so far; find; open the inspector."""
+        """Handle the shortcuts for copying the text so far and for finding a token."""
         if event.matches(QKeySequence.StandardKey.Copy):
             self.node_picker.copy_text()
         elif event.matches(QKeySequence.StandardKey.Find):
@@ -289,7 +289,7 @@ class TreeView(View):
 
 
 def _connect_tools(tools: TreeTools, canvas: TreeCanvas, finder: TreeFinder, split: TreeSplit) -> None:
-    """What the tools do to the canvas and to what stands beside it."""
+    """Connect the tools to the canvas and the splitter."""
     canvas.input_handler.typed.connect(finder.open_with_text)
     canvas.navigation.followChanged.connect(tools.follow.setChecked)
     tools.fitWanted.connect(canvas.navigation.fit)
@@ -303,7 +303,7 @@ def _connect_tools(tools: TreeTools, canvas: TreeCanvas, finder: TreeFinder, spl
 def _apply_content(
     content: TreeContent, tools: TreeTools, legend: TreeLegend, split: TreeSplit, named_widgets: Sequence[QWidget]
 ) -> None:
-    """Have everything around the tree speak of the kind of tree that is there from now on."""
+    """Update the tools, the legend, the table and the accessible names for a kind of tree."""
     tools.set_pruned(content.faint_mode, *map(tr, content.faint_titles))
     legend.show_marks(content.legend, content.hint)
     split.show_table(content.table)

@@ -1,4 +1,4 @@
-"""What a screen reader is told of widgets that paint themselves: their role, value, text and parts."""
+"""Accessibility of widgets that paint themselves: their role, value, text and parts."""
 
 from typing import cast
 
@@ -19,11 +19,13 @@ __all__ = ["AccessiblePart", "AccessibleText", "AccessibleValue", "AccessibleWid
 
 
 def _create_interface(class_name: str, owner: QObject | None) -> QAccessibleInterface | None:
-    """What Qt asks of, in the name of a screen reader."""
+    """Create the accessibility interface that Qt requests for a screen reader."""
     spoken: object = owner
     if not isinstance(spoken, AccessibleWidget):
         return None
-    from app.widgets.accessibility.qt_interfaces import AccessibleWidgetInterface  # most never have one
+    from app.widgets.accessibility.qt_interfaces import (
+        AccessibleWidgetInterface,  # import lazily: most sessions have no screen reader
+    )
 
     return spoken.accessible_interface() or AccessibleWidgetInterface(cast(QWidget, owner))
 

@@ -13,30 +13,30 @@ Role = QAccessible.Role
 
 
 class AccessiblePart(NamedTuple):
-    """Something drawn that has a name of its own: a bar, a stage, a token, a round."""
+    """A painted element with its own name: a bar, a stage, a token, a round."""
 
     name: str
     rect: Callable[[], QRect] = QRect
-    """Where it is drawn, in the widget's pixels; empty where it is not in sight."""
+    """Returns the rectangle in widget coordinates; empty if the part is not visible."""
     role: Role = Role.ListItem
     value: str = ""
     selected: bool | None = None
-    """None: it cannot be."""
+    """None: the part cannot be selected."""
     press: Callable[[], None] | None = None
-    """What a click on it does."""
+    """The action of a click on the part."""
 
 
 class AccessibleValue(NamedTuple):
-    """Where a slider or a meter stands."""
+    """Value of a slider or a meter."""
 
     value: float
     minimum: float
     maximum: float
     step: float = 1.0
     text: str = ""
-    """How it is said; the bare number where nothing stands here."""
+    """The spoken value; if empty, the number is used."""
     set_value: Callable[[float], None] | None = None
-    """Takes another value; None: it can only be read."""
+    """Sets another value; None: read-only."""
 
 
 class AccessibleText(NamedTuple):
@@ -45,41 +45,41 @@ class AccessibleText(NamedTuple):
     text: str
     cursor: int
     character_rect: Callable[[int], QRect]
-    """Where the character at an offset is drawn, in the widget's pixels."""
+    """Returns the rectangle of the character at an offset, in widget coordinates."""
     move_cursor: Callable[[int], None]
-    """Puts the cursor at an offset."""
+    """Moves the cursor to an offset."""
 
 
 class AccessibleWidget:
-    """Mixed into a QWidget: what is told of it beside its accessible name and description.
+    """Mixin for a QWidget: describes it beyond its accessible name and description.
 
-    Nothing here is asked before a screen reader is at work.
+    None of the methods is called unless a screen reader is active.
     """
 
     accessible_role: ClassVar[Role] = Role.Graphic
 
     def accessible_parts(self) -> Sequence[AccessiblePart]:
-        """What is drawn in it, in the order of reading; may be made as it is asked for."""
+        """Return the painted parts in reading order. The sequence may create them on access."""
         return ()
 
     def focused_part(self) -> int | None:
-        """Number of the part that the keyboard is at."""
+        """Return the index of the part that has the keyboard focus."""
         return next((number for number, part in enumerate(self.accessible_parts()) if part.selected), None)
 
     def accessible_value(self) -> AccessibleValue | None:
-        """Where it stands, if it is a slider or a meter."""
+        """Return the value if the widget is a slider or a meter."""
         return None
 
     def accessible_text(self) -> AccessibleText | None:
-        """What can be read in it word by word, if it is a text."""
+        """Return the text if the widget can be read word by word."""
         return None
 
     def child_controls(self) -> Sequence[QWidget]:
-        """Widgets on top of it, told of behind its parts."""
+        """Return the widgets on top of this one; they follow its parts."""
         return ()
 
     def accessible_interface(self) -> QAccessibleInterface | None:
-        """What Qt gets when a screen reader first asks; None for one that tells what is told here."""
+        """Return an interface for Qt to use, or None for the default one."""
         return None
 
 
@@ -87,7 +87,7 @@ send_accessibility_event = QAccessible.updateAccessibility
 
 
 def announce(widget: QWidget, text: str, is_urgent: bool = False) -> None:
-    """Have `text` said: when the reader has finished what it says, or at once where it is `is_urgent`."""
+    """Announce `text` after the current speech, or at once if it is urgent."""
     if not text or not QAccessible.isActive():
         return
     event = QAccessibleAnnouncementEvent(widget, text)

@@ -25,21 +25,21 @@ from app.widgets.accessibility.accessible_widget import (
 )
 from app.widgets.inputs import LazyComboBox
 
-# Qt's stubs leave the types of what is overridden here open.
+# Qt's stubs leave the types of these overridden methods open.
 # mypy: disable-error-code="override"
 
 
 NULL_POINTER = VoidPtr(0)
-"""No such face. Never None: Qt's bindings crash on it where a pointer is asked for."""
+"""No such interface. Never return None: Qt's bindings crash on it where a pointer is expected."""
 
 
 def interface_pointer(interface: Shiboken.Object) -> VoidPtr:
-    """The address at which Qt finds `interface`, which somebody must keep alive."""
+    """Return the address of `interface` for Qt. The caller must keep the object alive."""
     return VoidPtr(Shiboken.getCppPointer(interface)[0])
 
 
 class ValueInterface(QAccessibleValueInterface):
-    """A value that can be read, and set where it may be."""
+    """A value that can be read, and set if it is writable."""
 
     def __init__(self, read: Callable[[], AccessibleValue | None]) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class ValueInterface(QAccessibleValueInterface):
 
 
 class PressInterface(QAccessibleActionInterface):
-    """The one action of a part."""
+    """The press action of a part."""
 
     def __init__(self, press: Callable[[], None]) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class PressInterface(QAccessibleActionInterface):
 
 
 class TextInterface(QAccessibleTextInterface):
-    """A text that is read only; Qt counts it in UTF-16, we in code points."""
+    """A read-only text. Qt counts in UTF-16 units, this program in code points."""
 
     def __init__(self, read: Callable[[], AccessibleText | None], to_screen: Callable[[QRect], QRect]) -> None:
         super().__init__()
@@ -121,16 +121,16 @@ class TextInterface(QAccessibleTextInterface):
         return 0
 
     def addSelection(self, start: int, end: int) -> None:
-        """Text is selected by the view's own keys."""
+        """Do nothing: text is selected with the view's own keys."""
 
     def removeSelection(self, number: int) -> None:
-        """See `addSelection`."""
+        """Do nothing, like `addSelection`."""
 
     def setSelection(self, number: int, start: int, end: int) -> None:
-        """See `addSelection`."""
+        """Do nothing, like `addSelection`."""
 
     def scrollToSubstring(self, start: int, end: int) -> None:
-        """What is gone to is brought into sight."""
+        """Move the cursor to `start`, which makes that text visible."""
         self.setCursorPosition(start)
 
 
@@ -146,37 +146,39 @@ def _code_point_offset(text: str, position: int) -> int:
     return len(_utf16_bytes(text)[: 2 * position].decode("utf-16-le", "ignore"))
 
 
-# Qt takes None for "nobody there", and a state has attributes; its stubs know neither.
+# Qt accepts None for a missing child or parent, and a state has attributes; the stubs declare neither.
 # mypy: disable-error-code="override, no-any-return"
 
 
 def release_interfaces(items: dict[int, Any]) -> None:
-    """Take every item back from Qt before Python frees it; `uniqueId` finds the number it has, if it has one."""
+    """Delete the interfaces from Qt's cache before Python frees them. `uniqueId` returns an interface's id, if it has
+    one.
+    """
     for item in items.values():
         QAccessible.deleteAccessibleInterface(QAccessible.uniqueId(item))
     items.clear()
 
 
 class PartOwner(Protocol):
-    """The interface of the widget that draws the parts."""
+    """The interface of the widget that contains the parts."""
 
     def part(self, number: int) -> AccessiblePart | None:
-        """The part of that number; None where there is none any more."""
+        """Return the part with that number, or None if it no longer exists."""
 
     def to_screen(self, rect: QRect) -> QRect:
-        """A rectangle of the widget, on the screen."""
+        """Convert a rectangle from widget to screen coordinates."""
 
     @property
     def has_focus(self) -> bool:
-        """Whether the keyboard is in the widget."""
+        """Whether the widget has the keyboard focus."""
 
     @property
     def interface(self) -> QAccessibleInterface:
-        """Itself, as Qt knows it."""
+        """The owner as a Qt interface."""
 
 
 class PartInterface(QAccessibleInterface):
-    """The part of one number, whatever it is now."""
+    """Interface of the part at a fixed number, whatever that part currently is."""
 
     def __init__(self, owner: PartOwner, number: int) -> None:
         super().__init__()
@@ -220,7 +222,7 @@ class PartInterface(QAccessibleInterface):
         return {QAccessible.Text.Name: part.name, QAccessible.Text.Value: part.value}.get(kind, "")
 
     def setText(self, kind: QAccessible.Text, text: str) -> None:
-        """Nothing can be written here."""
+        """Do nothing: parts are read-only."""
 
     def rect(self) -> QRect:
         part = self._part
@@ -252,11 +254,11 @@ class PartInterface(QAccessibleInterface):
         )
 
     def contains(self, point: QPoint) -> bool:
-        """Whether that point of the screen lies in it."""
+        """Whether the part contains a screen position."""
         return self.rect().contains(point)
 
 
-# Qt takes None for "nobody there", and a state has attributes; its stubs know neither.
+# Qt accepts None for a missing child or parent, and a state has attributes; the stubs declare neither.
 # mypy: disable-error-code="override, no-any-return"
 
 
@@ -264,7 +266,7 @@ Kind = QAccessible.InterfaceType
 
 
 class AccessibleWidgetInterface(QAccessibleWidget):
-    """A `AccessibleWidget` widget; its children are its parts."""
+    """Interface of an `AccessibleWidget`; its children are the widget's parts."""
 
     def __init__(self, widget: QWidget) -> None:
         super().__init__(widget, Role.Graphic)
@@ -275,26 +277,26 @@ class AccessibleWidgetInterface(QAccessibleWidget):
 
     @property
     def accessible_widget(self) -> AccessibleWidget:
-        """The widget, as what it says."""
+        """The widget, typed as its accessibility mixin."""
         return cast(AccessibleWidget, self.widget())
 
     @property
     def interface(self) -> QAccessibleInterface:
-        """Itself, as Qt knows it."""
+        """The owner as a Qt interface."""
         return self
 
     @property
     def has_focus(self) -> bool:
-        """Whether the keyboard is in the widget."""
+        """Whether the widget has the keyboard focus."""
         return self.widget().hasFocus()
 
     def part(self, number: int) -> AccessiblePart | None:
-        """The part of that number; None where there is none any more."""
+        """Return the part with that number, or None if it no longer exists."""
         parts = self.accessible_widget.accessible_parts()
         return parts[number] if 0 <= number < len(parts) else None
 
     def to_screen(self, rect: QRect) -> QRect:
-        """A rectangle of the widget, on the screen."""
+        """Convert a rectangle from widget to screen coordinates."""
         return QRect(self.widget().mapToGlobal(rect.topLeft()), rect.size())
 
     def role(self) -> Role:
@@ -350,12 +352,12 @@ class AccessibleWidgetInterface(QAccessibleWidget):
         release_interfaces(self._items)
 
 
-# Qt takes None for "nobody there"; its stubs do not.
+# Qt accepts None for a missing child or parent; its stubs do not.
 # mypy: disable-error-code="override, no-any-return"
 
 
 class ComboInterface(QAccessibleWidget):
-    """Its name is what is chosen, its value the choice, its child the list; pressing it opens that."""
+    """Reports the combo box with its name, its choice as value and its list as child. Pressing opens the list."""
 
     def __init__(self, combo: LazyComboBox) -> None:
         super().__init__(combo, Role.ComboBox)

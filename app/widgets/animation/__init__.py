@@ -1,1 +1,1 @@
-"""Choices that are seen happening: each a painted widget that knows its end, and a motion that leads there."""
+"""Animated displays of choices: widgets with a final state and one shared motion to it."""

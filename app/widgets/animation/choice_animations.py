@@ -15,36 +15,36 @@ from app.widgets.animation.motion import AnimatedWidget, bounce, interpolate, su
 from resources.language import tr
 
 BAR_HEIGHT, FALL_HEIGHT, BALL_RADIUS, SEGMENT_GAP = 22, 14, 5, 1
-"""Pixels at 100 %: the bar's height, the room above it, the ball's radius, between two shares."""
+"""Pixels at 100 %: bar height, room above it, radius of the ball, gap between segments."""
 NARROWING_FRACTION = 0.5
-"""Share of the motion in which the funnel closes; the ball falls in the rest."""
+"""Fraction of the motion in which the bar narrows; the ball falls in the rest."""
 
 
 class ChoiceDistribution(NamedTuple):
-    """What could have been chosen, and what was."""
+    """The possible choices of a step, and the chosen one."""
 
     labels: tuple[str, ...]
     stages: tuple[tuple[float, ...], ...]
-    """For each stage, the model's own first, the share of each of `labels`; what is left is of all others."""
+    """Probabilities of `labels` per stage, starting with the model's own. The rest belongs to all other tokens."""
     chosen: int
     is_sampled: bool
-    """Whether a die was thrown."""
+    """Whether the choice was random."""
     formatted_probabilities: tuple[str, ...] = ()
-    """The shares of the last stage in words."""
+    """The probabilities of the last stage, formatted."""
 
 
 class ChoiceBar(AnimatedWidget):
-    """The shares side by side; the chosen one is filled."""
+    """The probabilities side by side; the chosen one is filled."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, parent)
         self.setObjectName("choiceBar")
         self._choice: ChoiceDistribution | None = None
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setAccessibleName(tr("What could have been chosen"))
+        self.setAccessibleName(tr("Possible choices"))
 
     def show_choice(self, choice: ChoiceDistribution, animate: bool) -> None:
-        """Show this one, as it comes about where it `animate`."""
+        """Show a choice, with its motion if `animate`."""
         if choice == self._choice:
             return
         self._choice = choice
@@ -56,15 +56,15 @@ class ChoiceBar(AnimatedWidget):
         self.start_motion(animate)
 
     def sizeHint(self) -> QSize:
-        """A bar, and the room to fall."""
+        """Return the size of the bar with room for the ball to fall."""
         return QSize(self._theme.px(200), self._theme.px(FALL_HEIGHT + BAR_HEIGHT))
 
     def minimumSizeHint(self) -> QSize:
-        """Never cut off."""
+        """Return a size that shows the full height."""
         return QSize(self._theme.px(100), self._theme.px(FALL_HEIGHT + BAR_HEIGHT))
 
     def probabilities(self) -> tuple[float, ...]:
-        """The shares that are painted now."""
+        """Return the probabilities as painted at this moment."""
         assert self._choice is not None, "nothing is painted before there is a choice"
         return interpolate_stages(
             self._choice.stages,
@@ -72,7 +72,7 @@ class ChoiceBar(AnimatedWidget):
         )
 
     def ball_center(self) -> QPointF:
-        """The middle of the ball now: above the bar as the motion begins, on the chosen share at its end."""
+        """Return the centre of the ball: above the bar at the start, on the chosen segment at the end."""
         assert self._choice is not None, "nothing falls before there is a choice"
         left, width = self.spans()[self._choice.chosen]
         radius, top = self._theme.px(BALL_RADIUS), self._theme.px(FALL_HEIGHT)
@@ -80,7 +80,7 @@ class ChoiceBar(AnimatedWidget):
         return QPointF(left + width / 2, interpolate(radius, top, fallen))
 
     def spans(self) -> list[tuple[float, float]]:
-        """Left edge and width of each share, in pixels."""
+        """Return the left edge and width of each segment in pixels."""
         shares = self.probabilities()
         lefts = accumulate(shares, initial=0.0)
         return [
@@ -88,7 +88,7 @@ class ChoiceBar(AnimatedWidget):
         ]
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """The bar as it is now, and the ball."""
+        """Paint the bar and the ball at the current progress."""
         choice = self._choice
         if choice is None:
             return
@@ -118,7 +118,7 @@ class ChoiceBar(AnimatedWidget):
 
 
 def interpolate_stages(stages: Sequence[Sequence[float]], fraction: float) -> tuple[float, ...]:
-    """The distribution on its way from the first stage to the last: `fraction` of it, each stage as long as the others."""
+    """Interpolate from the first stage to the last: `fraction` of the way, with equal time per stage."""
     stage_position = fraction * (len(stages) - 1)
     before = min(int(stage_position), len(stages) - 1)
     after = min(before + 1, len(stages) - 1)
@@ -126,9 +126,9 @@ def interpolate_stages(stages: Sequence[Sequence[float]], fraction: float) -> tu
 
 
 ROW_HEIGHT = 18
-"""Pixels of a row at 100 %."""
+"""Height of a row in pixels at 100 %."""
 MAX_ROWS = 3
-"""Rows that are shown."""
+"""Maximum number of shown rows."""
 
 
 class BeamRow(NamedTuple):
@@ -136,13 +136,13 @@ class BeamRow(NamedTuple):
 
     node: int
     parent: int
-    """The node that it goes on from; its own where it has ended."""
+    """The node that this beam continues; its own node if it has ended."""
     text: str
     figure: str
 
 
 class BeamLadder(AnimatedWidget):
-    """The best rungs; `row_positions` tells where each is painted now."""
+    """The best beams; `row_positions` returns where each is painted."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, parent)
@@ -150,10 +150,10 @@ class BeamLadder(AnimatedWidget):
         self._beams: tuple[BeamRow, ...] = ()
         self._previous_rows: dict[int, float] = {}
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setAccessibleName(tr("Beams in their order"))
+        self.setAccessibleName(tr("Beams by rank"))
 
     def show_beams(self, beams: Sequence[BeamRow], animate: bool) -> None:
-        """Show these, best first; each comes from where what it goes on from stood."""
+        """Show the beams, best first. Each starts from the row of the beam that it continues."""
         if tuple(beams) == self._beams:
             return
         self._previous_rows = {rung.node: float(place) for place, rung in enumerate(self._beams)}
@@ -163,7 +163,7 @@ class BeamLadder(AnimatedWidget):
         self.start_motion(animate)
 
     def row_positions(self) -> list[float]:
-        """The row, a whole number at the end, of every rung now."""
+        """Return the current row of each beam; a whole number when the motion ends."""
         last = float(len(self._beams))
         starts = [
             self._previous_rows.get(rung.node, self._previous_rows.get(rung.parent, last)) for rung in self._beams
@@ -171,11 +171,11 @@ class BeamLadder(AnimatedWidget):
         return [interpolate(start, place, self.progress) for place, start in enumerate(starts)]
 
     def sizeHint(self) -> QSize:
-        """A row each."""
+        """Return a height with one row per beam."""
         return QSize(self._theme.px(200), self._row_height * min(MAX_ROWS, max(1, len(self._beams))))
 
     def minimumSizeHint(self) -> QSize:
-        """Never cut off."""
+        """Return a size that shows the full height."""
         return QSize(self._theme.px(100), self.sizeHint().height())
 
     @property
@@ -183,7 +183,7 @@ class BeamLadder(AnimatedWidget):
         return max(self._theme.px(ROW_HEIGHT), round(QFontMetricsF(self._theme.font(13)).height()))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """The rungs where they are now, the leader last: it passes in front."""
+        """Paint the beams at their current rows, the leader last and therefore in front."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         for place, rung in reversed(list(zip(self.row_positions(), self._beams, strict=True))):
@@ -203,9 +203,9 @@ class BeamLadder(AnimatedWidget):
 
 
 CHIP_HEIGHT, STAMP_SIZE, CHIP_PADDING, CHIP_GAP = 24, 11, 8, 5
-"""Pixels at 100 %: height of a chip, side of its stamp, room at its ends, between two chips."""
+"""Pixels at 100 %: height of a chip, side of its stamp, padding at its ends, gap between chips."""
 STAMP_START_SCALE = 2.2
-"""How much larger a stamp comes down."""
+"""Scale at which a stamp starts its motion."""
 DraftOutcome = Literal["accepted", "refused", "unreached", "bonus", "correction"]
 OUTCOME_COLOURS: dict[DraftOutcome, str] = {
     "accepted": "kept",
@@ -217,14 +217,14 @@ OUTCOME_COLOURS: dict[DraftOutcome, str] = {
 
 
 class DraftChip(NamedTuple):
-    """One token of the draft, or the model's own behind it."""
+    """One token of the draft, or the model's own token after it."""
 
     label: str
     outcome: DraftOutcome
 
 
 class DraftStamps(AnimatedWidget):
-    """Chips in their order; those that find no room are counted at the end."""
+    """Chips in order; those that do not fit are counted at the end."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, parent)
@@ -234,7 +234,7 @@ class DraftStamps(AnimatedWidget):
         self.setAccessibleName(tr("The draft, checked"))
 
     def show_chips(self, chips: Sequence[DraftChip], animate: bool) -> None:
-        """Show these; their stamps come down one after another where it `animate`."""
+        """Show the chips; their stamps come down one after another if `animate`."""
         if tuple(chips) == self._chips:
             return
         self._chips = tuple(chips)
@@ -242,20 +242,20 @@ class DraftStamps(AnimatedWidget):
         self.start_motion(animate)
 
     def stamp_progress(self, index: int) -> float:
-        """How far the stamp of that chip has come down: 1 where it is."""
+        """Return how far the stamp of a chip has come down, 0 to 1."""
         duration = 1 / max(1, len(self._chips))
         return sub_progress(self.progress, index * duration, (index + 1) * duration)
 
     def sizeHint(self) -> QSize:
-        """One line."""
+        """Return the size of one line."""
         return QSize(self._theme.px(200), self._theme.px(CHIP_HEIGHT + 4))
 
     def minimumSizeHint(self) -> QSize:
-        """Never cut off."""
+        """Return a size that shows the full height."""
         return QSize(self._theme.px(100), self._theme.px(CHIP_HEIGHT + 4))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """As many chips as there is room for."""
+        """Paint as many chips as fit."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(self._theme.font(13))
@@ -292,7 +292,7 @@ class DraftStamps(AnimatedWidget):
 
 
 def _paint_stamp(painter: QPainter, middle: QPointF, half: float, crossed: bool) -> None:
-    """A cross, or a hook."""
+    """Paint a cross or a check mark."""
     x, y = middle.x(), middle.y()
     if crossed:
         painter.drawLine(QPointF(x - half, y - half), QPointF(x + half, y + half))

@@ -14,9 +14,9 @@ from PySide6.QtWidgets import QWidget
 from app.theme.theme import Theme
 
 REDUCED_MOTION_VARIABLE = "DECODESCOPE_REDUCED_MOTION"
-"""Environment: 1 wins over the desktop, and so does 0."""
+"""Environment variable; 1 and 0 override the desktop."""
 _TIMEOUT_SECONDS = 1.0
-"""Seconds that a desktop has to answer."""
+"""Time limit for the desktop's answer, in seconds."""
 _GNOME = ("gsettings", "get", "org.gnome.desktop.interface", "enable-animations")
 _MAC = ("defaults", "read", "com.apple.universalaccess", "reduceMotion")
 _CLIENT_AREA_ANIMATION = 0x1042
@@ -24,7 +24,7 @@ _CLIENT_AREA_ANIMATION = 0x1042
 
 @cache
 def prefers_reduced_motion() -> bool:
-    """Whether nothing is to move; asked once."""
+    """Whether animations are disabled; queried once."""
     value = os.environ.get(REDUCED_MOTION_VARIABLE, "")
     return value == "1" if value in ("0", "1") else _desktop_prefers_reduced_motion()
 
@@ -42,7 +42,7 @@ def _desktop_prefers_reduced_motion() -> bool:
 
 
 def _command_output(command: tuple[str, ...]) -> str:
-    """What a command prints; nothing where there is none of that name, or it has nothing to say."""
+    """Return the output of a command, or an empty string if it fails or does not exist."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -51,11 +51,11 @@ def _command_output(command: tuple[str, ...]) -> str:
 
 
 DURATION = 300
-"""Milliseconds; never more."""
+"""Duration in milliseconds."""
 
 
 class AnimatedWidget(QWidget):
-    """A widget that paints where its motion stands; a step that comes meanwhile begins from its own start."""
+    """A widget that paints the progress of its motion. A new step restarts the motion."""
 
     STOPPED = QVariantAnimation.State.Stopped
 
@@ -72,19 +72,19 @@ class AnimatedWidget(QWidget):
 
     @property
     def progress(self) -> float:
-        """0 at the start, 1 at the end: always, where nothing moves."""
+        """Progress from 0 to 1; always 1 without motion."""
         if self.animation.state() == self.STOPPED:
             return 1.0
         return float(self.animation.currentValue())
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply the colours and sizes of `theme`."""
         self._theme = theme
         self.updateGeometry()
         self.update()
 
     def start_motion(self, animate: bool) -> None:
-        """Go to what is set now, or be there."""
+        """Start the motion to the current state, or jump there."""
         self.animation.stop()
         if animate:
             self.animation.start()
@@ -92,17 +92,17 @@ class AnimatedWidget(QWidget):
 
 
 def sub_progress(progress: float, first: float, last: float) -> float:
-    """How far that stretch of a motion has come: 0 before it, 1 behind it."""
+    """Return the progress within a part of the motion: 0 before it, 1 after it."""
     return min(1.0, max(0.0, (progress - first) / (last - first)))
 
 
 def interpolate(start: float, end: float, fraction: float) -> float:
-    """`fraction` of the way."""
+    """Interpolate linearly between two values."""
     return start + (end - start) * fraction
 
 
 def bounce(fraction: float) -> float:
-    """A fall that springs back once, from 0 to 1."""
+    """Return the progress of a fall that bounces once, from 0 to 1."""
     if fraction < 0.7:
         return (fraction / 0.7) ** 2
     return 1.0 - 0.12 * math.sin((fraction - 0.7) / 0.3 * math.pi)

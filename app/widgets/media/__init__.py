@@ -1,1 +1,1 @@
-"""Sounds and pictures, drawn."""
+"""Widgets for audio and images."""

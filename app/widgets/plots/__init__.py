@@ -1,4 +1,4 @@
-"""Plots of plain values, drawn by pyqtgraph, which is imported with the first plot that is shown."""
+"""Plots of plain values, drawn by pyqtgraph, which is imported with the first shown plot."""
 
 from app.widgets.plots.plot_panel import PlotPanel
 from app.widgets.plots.plot_spec import BYTES, PlotArea, PlotAxis, PlotBars, PlotDots, PlotLine, PlotSpec, TitledPlot

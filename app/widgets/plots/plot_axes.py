@@ -1,4 +1,4 @@
-"""An axis in the theme's colours and in our own words. Imports pyqtgraph: only a plot that is drawn may."""
+"""A plot axis with the theme's colours and the program's number formats. Imports pyqtgraph: only drawn plots may."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.widgets.plots.plot_spec import PLAIN, PlotAxis
 
 
 def round_step(span: float, max_steps: int, integers_only: bool = False) -> float:
-    """The smallest of 1, 2, 5 times a power of ten that cuts `span` into at most `max_steps` pieces."""
+    """Return the smallest of 1, 2 or 5 times a power of ten that divides `span` into at most `max_steps` parts."""
     min_step = span / max(max_steps, 1)
     power = 10 ** math.floor(math.log10(min_step)) if min_step > 0 else 1
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= min_step * (1 - 1e-9))
@@ -21,7 +21,9 @@ def round_step(span: float, max_steps: int, integers_only: bool = False) -> floa
 
 
 def tick_values(axis: PlotAxis, low: float, high: float, top: float, max_ticks: int) -> list[float]:
-    """At most `max_ticks` and one more values between `low` and `high`; `top` is the axis' own end, which sets the unit."""
+    """Return at most `max_ticks` + 1 tick values between `low` and `high`. `top`: the axis' end, which determines the
+    unit.
+    """
     if axis.labels:
         every = max(1, math.ceil((high - low) / max(max_ticks, 1)))
         return [float(n) for n in range(0, len(axis.labels), every) if low <= n <= high]
@@ -32,7 +34,7 @@ def tick_values(axis: PlotAxis, low: float, high: float, top: float, max_ticks: 
 
 
 def tick_text(axis: PlotAxis, value: float, top: float) -> str:
-    """What stands beside a mark."""
+    """Return the label of a tick."""
     if axis.labels:
         position = round(value)
         return axis.labels[position] if 0 <= position < len(axis.labels) else ""
@@ -41,29 +43,29 @@ def tick_text(axis: PlotAxis, value: float, top: float) -> str:
 
 
 _LINES_PER_TICK = 2.0
-"""Heights of a line of text from tick to tick, at least."""
+"""Minimum distance between ticks, in line heights."""
 _FONT_SIZE = 11
 _MAX_TICKS = 8
-"""Ticks on a scale of numbers."""
+"""Maximum number of ticks on a numeric axis."""
 _EDGE_MARGIN = 3
-"""Pixels: pyqtgraph leaves out what comes too near to the edge."""
+"""Extra pixels: pyqtgraph omits labels too close to the edge."""
 
 
 class TickAxis(pyqtgraph.AxisItem):
-    """One level of ticks at round values, a grid where it stands upright, no line of its own there."""
+    """An axis with one level of round ticks. The vertical axis has grid lines and no axis line."""
 
     def __init__(self, side: str) -> None:
         super().__init__(side)
         self._axis, self._top = PlotAxis(), 1.0
         self.min_tick_distance = 40.0
-        """Pixels from tick to tick, at least."""
+        """Minimum distance between ticks in pixels."""
         self._is_upright = side == "left"
         self._font_metrics = QFontMetricsF(QFont())
         self.setStyle(tickLength=0, tickTextOffset=4, hideOverlappingLabels=16)
         self.setZValue(-1000)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply the colours and sizes of `theme`."""
         font = theme.font(_FONT_SIZE, tabular=True)
         metrics = QFontMetricsF(font)
         self.setTickFont(font)
@@ -75,7 +77,7 @@ class TickAxis(pyqtgraph.AxisItem):
         self._update_size()
 
     def set_axis(self, axis: PlotAxis, top: float, grid: bool) -> None:
-        """Mark this axis, which ends at `top`."""
+        """Show ticks for `axis`, which ends at `top`."""
         if (axis, top) == (self._axis, self._top) and bool(self.grid) == grid:
             return
         self._axis, self._top = axis, top
@@ -83,7 +85,7 @@ class TickAxis(pyqtgraph.AxisItem):
         self._update_size()
 
     def _update_size(self) -> None:
-        """How far from each other ticks have to stand; everything is drawn anew."""
+        """Compute the minimum tick distance and redraw."""
         metrics = self._font_metrics
         longest = max((metrics.horizontalAdvance(text) for text in self._widest_texts()), default=0.0)
         self.min_tick_distance = (
@@ -100,19 +102,19 @@ class TickAxis(pyqtgraph.AxisItem):
         self.update()
 
     def _widest_texts(self) -> list[str]:
-        """The widest of what will stand there."""
+        """Return the widest labels that can occur."""
         if self._axis.labels:
             return list(self._axis.labels)
         steps = (tick_values(self._axis, 0, self._top, self._top, most) for most in (3, 5, _MAX_TICKS))
         return [tick_text(self._axis, value, self._top) for values in steps for value in values]
 
     def boundingRect(self) -> QRectF:
-        """A label at either end reaches half of itself beyond."""
+        """Extend the bounds, because labels at the ends reach beyond the axis."""
         over = self._font_metrics.height()
         return super().boundingRect().adjusted(-over, -over, over, over)
 
     def tickValues(self, minVal: float, maxVal: float, size: float) -> list[tuple[float, list[float]]]:
-        """One level of them."""
+        """Return one level of ticks."""
         max_ticks = max(1, int(size / self.min_tick_distance))
         if not self._axis.labels:
             max_ticks = min(_MAX_TICKS, max_ticks)
@@ -120,5 +122,5 @@ class TickAxis(pyqtgraph.AxisItem):
         return [(1.0, values)]
 
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
-        """In our own words."""
+        """Return the tick labels in the program's formats."""
         return [tick_text(self._axis, value, self._top) for value in values]

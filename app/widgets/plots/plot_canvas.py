@@ -1,4 +1,4 @@
-"""A figure drawn by pyqtgraph. Imports pyqtgraph: only a plot that is drawn may."""
+"""A plot drawn by pyqtgraph, saved as a picture or a table. Imports pyqtgraph: only drawn plots may."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from app.widgets.plots.plot_items import PlotLabels, PlotMarks, PlotSeries
 from app.widgets.plots.plot_spec import PlotSpec
 from app.widgets.widget_pictures import SUFFIXES, save_picture
 
-# Its clean-up at the end walks through every object there is, and Qt has let go of everything by then.
+# Disable pyqtgraph's cleanup at exit: it walks all objects after Qt has freed its own.
 pyqtgraph.setConfigOption("exitCleanup", False)
 
 _MAX_BAR_PITCH = 44
-"""Pixels at 100 % from bar to bar at most."""
+"""Maximum distance between bars in pixels at 100 %."""
 _MIN_VISIBLE_SPAN = 4.0
-"""Places that are seen at least, however far one zooms in."""
+"""Minimum number of visible positions when zoomed in."""
 
 
 class PlotCanvas(pyqtgraph.GraphicsView):
-    """Axes, what is drawn between them, and the part of it that is seen; it takes no input itself."""
+    """Axes, plotted items and the visible range. Handles no input itself."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent, background=None)
@@ -55,11 +55,11 @@ class PlotCanvas(pyqtgraph.GraphicsView):
 
     @property
     def figure(self) -> PlotSpec:
-        """What is drawn."""
+        """The drawn plot."""
         return self._figure
 
     def set_theme(self, theme: Theme) -> None:
-        """Draw everything in other colours and sizes."""
+        """Redraw everything in the colours and sizes of `theme`."""
         self._theme = theme
         self.setBackgroundBrush(theme.color("window"))
         for axis in (self._left, self._bottom):
@@ -68,7 +68,7 @@ class PlotCanvas(pyqtgraph.GraphicsView):
         self.show_figure(self._figure)
 
     def show_figure(self, figure: PlotSpec) -> None:
-        """Draw this; a zoom stays as it is."""
+        """Draw a plot; the zoom is kept."""
         self._figure = figure
         self.series.show_figure(figure, self._theme)
         self._labels.show_figure(figure, self._theme)
@@ -78,10 +78,10 @@ class PlotCanvas(pyqtgraph.GraphicsView):
     def _on_resized(self) -> None:
         self._fit()
 
-    # What is seen
+    # Visible range
 
     def _fit(self) -> None:
-        """Axes, and the part of them that is seen; the room above the curves is for their names."""
+        """Update the axes and the visible range, with room above the curves for their names."""
         above = self._theme.px(16 if any(line.name for line in self._figure.lines) else 7)
         self.centralLayout.setContentsMargins(self._theme.px(2), above, self._theme.px(14), 0)
         figure, (bottom, top) = self._figure, self._y_range()
@@ -98,7 +98,7 @@ class PlotCanvas(pyqtgraph.GraphicsView):
 
     @property
     def full_range(self) -> tuple[float, float]:
-        """(left, right) of the x axis when nothing is zoomed."""
+        """(left, right) of the x axis without zoom."""
         figure, width, theme = self._figure, max(self.box.width(), 1.0), self._theme
         if figure.is_horizontal:
             metrics = QFontMetricsF(theme.font(11, tabular=True))
@@ -118,17 +118,17 @@ class PlotCanvas(pyqtgraph.GraphicsView):
 
     @property
     def is_zoomed(self) -> bool:
-        """Whether only a part is seen."""
+        """Whether only a part is visible."""
         return self._zoom is not None
 
     @property
     def visible_range(self) -> tuple[float, float]:
-        """(left, right) of what is seen."""
+        """(left, right) of the visible range."""
         low, high = self.box.viewRange()[0]
         return low, high
 
     def zoom_to(self, low: float, high: float) -> None:
-        """See this part of the x axis; all of it shows the whole again, and nothing is enlarged without end."""
+        """Show a range of the x axis, at least `_MIN_VISIBLE_SPAN` wide; the full range resets the zoom."""
         left, right = self.full_range
         span = max(high - low, min(_MIN_VISIBLE_SPAN, right - left))
         low = min(max(low, left), right - span)
@@ -136,22 +136,22 @@ class PlotCanvas(pyqtgraph.GraphicsView):
         self._fit()
 
     def reset_zoom(self) -> None:
-        """See everything."""
+        """Show the full range."""
         self._zoom = None
         self._fit()
 
-    # Places
+    # Coordinates
 
     def area(self) -> QRectF:
-        """Where the curves are, in pixels."""
+        """Return the plot area in pixels."""
         return self.box.sceneBoundingRect()
 
     def pixel(self, x: float, y: float) -> QPoint:
-        """Where a value is."""
+        """Return the pixel of a value."""
         return self.mapFromScene(self.box.mapViewToScene(QPointF(x, y)))
 
     def position_at(self, pixel: QPointF) -> float:
-        """The place under a pixel: of the x axis, or the bar's number; -1 where there is no bar."""
+        """Return the position at a pixel: an x value, or a bar's index, or -1 without a bar."""
         value, figure = self.box.mapSceneToView(QPointF(pixel)), self._figure
         if not figure.count:
             low, high = self.visible_range
@@ -161,11 +161,11 @@ class PlotCanvas(pyqtgraph.GraphicsView):
 
 
 _PNG_SCALE = 2
-"""Pixels of a picture for each pixel of the screen, so that it can be printed."""
+"""Scale of PNG files, for printing."""
 
 
 def save_plot(canvas: PlotCanvas, path: Path, ground: QColor) -> None:
-    """Write the plot as the path's suffix says: svg, png or csv. Raises OSError."""
+    """Write the plot as svg, png or csv, by the suffix of `path`. Raises OSError."""
     if path.suffix.lower() in SUFFIXES:
         save_picture(canvas, path, ground, _PNG_SCALE)
         return
@@ -173,18 +173,18 @@ def save_plot(canvas: PlotCanvas, path: Path, ground: QColor) -> None:
 
 
 _CURSOR_REACH, _DRAG_DISTANCE = 6, 4
-"""Pixels: how near to the cursor one can take hold of it; how far a press has to move to be a drag."""
+"""Pixels: distance within which the cursor can be grabbed; distance after which a press is a drag."""
 _WHEEL_NOTCH, _ZOOM_STEP = 120, 1.25
-"""A wheel's notch in eighths of a degree, and how much it enlarges."""
+"""Wheel units per notch, and the zoom factor per notch."""
 
 
 class PlotInput(QObject):
-    """Takes all of the canvas' mouse events, so that pyqtgraph's own ways with them and its menus stay out of it."""
+    """Filters all mouse events of the canvas, so that pyqtgraph's own mouse handling and menus are disabled."""
 
     hovered = Signal(float)
-    """The place under the mouse, -1 for none."""
+    """The position under the mouse, -1 for none."""
     picked = Signal(int)
-    """The place that was gone to."""
+    """The position that the user chose."""
     zoomChanged = Signal()
 
     def __init__(self, canvas: PlotCanvas) -> None:
@@ -193,13 +193,13 @@ class PlotInput(QObject):
         self._pressed: QPointF | None = None
         self._is_dragging_cursor = self._is_drawing_band = False
         self.cursor: float | None = None
-        """The place the reader stands at; None where the plot has no cursor."""
+        """The position of the cursor; None if the plot has no cursor."""
         self.can_zoom = True
         canvas.viewport().setMouseTracking(True)
         canvas.viewport().installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Nothing of the mouse goes further but what is not wanted here."""
+        """Handle the mouse events and stop those that are used here."""
         match event.type():
             case QEvent.Type.MouseMove if isinstance(event, QMouseEvent):
                 self._move(event)
@@ -224,7 +224,7 @@ class PlotInput(QObject):
         self._pressed = event.position()
         at = self._canvas.pixel(self.cursor, 0).x() if self.cursor is not None else None
         self._is_dragging_cursor = at is not None and abs(at - event.position().x()) <= _CURSOR_REACH
-        event.ignore()  # so that the panel takes the focus
+        event.ignore()  # leave the event to the panel, which takes the focus
         return False
 
     def _move(self, event: QMouseEvent) -> None:
@@ -259,7 +259,7 @@ class PlotInput(QObject):
             self.picked.emit(round(position))
 
     def _wheel(self, event: QWheelEvent) -> bool:
-        """Enlarge around the place under the mouse; once all is seen, the page scrolls on."""
+        """Zoom around the position under the mouse. Scroll the page once everything is visible."""
         notches = event.angleDelta().y() / _WHEEL_NOTCH
         if not self.can_zoom or not notches or (notches < 0 and not self._canvas.is_zoomed):
             return _pass_to_page(event)
@@ -268,20 +268,20 @@ class PlotInput(QObject):
         return True
 
     def zoom(self, factor: float, around: float) -> None:
-        """See `factor` times as much of the x axis, `around` staying where it is."""
+        """Show `factor` times as much of the x axis, keeping `around` in place."""
         low, high = self._canvas.visible_range
         self._canvas.zoom_to(around - (around - low) * factor, around + (high - around) * factor)
         self.zoomChanged.emit()
 
 
 def _pass_to_page(event: QWheelEvent) -> bool:
-    """Let the page below have it: the view itself would swallow it."""
+    """Pass the event to the page below, which the graphics view would not do."""
     event.ignore()
     return True
 
 
 def create_canvas(parent: QWidget, theme: Theme) -> tuple[PlotCanvas, PlotInput]:
-    """A new canvas that fills `parent`, below whatever lies there, and what takes its mouse."""
+    """Return a new canvas that fills `parent` below its other children, and its mouse handler."""
     canvas = PlotCanvas(theme, parent)
     canvas.setGeometry(parent.rect())
     canvas.lower()

@@ -1,4 +1,4 @@
-"""A plot in words: its shape in a sentence, the place under the mouse, all of it as a table."""
+"""Text descriptions of a plot: its shape, one position, and all values as a table."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _FLAT = 1e-9
 
 
 def describe_plot(figure: PlotSpec) -> str:
-    """The shape in a sentence with its figures, for those who cannot see it."""
+    """Describe the shape of a plot in sentences for screen readers."""
     if figure.is_empty:
         return tr("Nothing to show yet.")
     return join_sentences(*(tr("{sentence}.").format(sentence=_capital(text)) for text in _describe_items(figure)))
 
 
 def describe_parts(figure: PlotSpec) -> list[str]:
-    """Every bar, with what stands beside it at its place, or the course of every curve."""
+    """Return one description per bar, or per curve."""
     if figure.bars:
         return [", ".join(describe_position(figure, place).split("\n")) for place in range(figure.count)]
     return [] if figure.is_empty else _describe_items(figure)
@@ -28,7 +28,7 @@ def describe_parts(figure: PlotSpec) -> list[str]:
 def _describe_items(figure: PlotSpec) -> list[str]:
     descriptions = [_describe_bars(figure, bars) for bars in figure.bars]
     if figure.areas:
-        name = figure.areas[0].name if len(figure.areas) == 1 else tr("all together")
+        name = figure.areas[0].name if len(figure.areas) == 1 else tr("total")
         descriptions.append(_describe_curve(name, figure.xs, figure.totals, figure))
     for line in figure.lines:
         if line.points and line.name:
@@ -40,7 +40,7 @@ def _describe_items(figure: PlotSpec) -> list[str]:
 
 
 def describe_position(figure: PlotSpec, position: int) -> str:
-    """What stands at that place: the bar's words, or everything that has a value there."""
+    """Return the hover text of a position: the bar's text, or all values there."""
     if figure.bars:
         texts = (_describe_bar(figure, bars, position) for bars in figure.bars if 0 <= position < len(bars.values))
         return "\n".join(text for text in texts if text)
@@ -55,7 +55,7 @@ def describe_position(figure: PlotSpec, position: int) -> str:
 
 
 def plot_table(figure: PlotSpec) -> list[list[object]]:
-    """Every value, a head first: a row for each bar, or for each x."""
+    """Return all values as a table with a header: one row per bar or per x."""
     if figure.bars:
         names, axis = [bars.name or figure.y.title or tr("value") for bars in figure.bars], _label_axis(figure)
         rows = [[_label(axis, n), *(_value(bars, n) for bars in figure.bars)] for n in range(figure.count)]
@@ -84,7 +84,7 @@ def _label(axis: PlotAxis, position: int) -> str:
 
 
 def _position_name(axis: PlotAxis, position: int) -> str:
-    """A place's name; where that is a number only, with what it counts."""
+    """Return a position's label, with the axis title if the label is only a number."""
     label = _label(axis, position)
     return f"{axis.title} {label}" if axis.title and label.isdecimal() else label
 
@@ -121,7 +121,7 @@ def _describe_heights(figure: PlotSpec, bars: PlotBars) -> str:
     if len(values) <= 4:
         return ", ".join(f"{_position_name(axis, n)}: {words(value)}" for n, value in enumerate(values))
     low, high = (values.index(pick(values)) for pick in (min, max))
-    return tr("{count} bars; the lowest, {low}, has {least}, the highest, {high}, {most}").format(
+    return tr("{count} bars; lowest {low} with {least}, highest {high} with {most}").format(
         count=len(values),
         low=_position_name(axis, low),
         least=words(values[low]),
@@ -131,7 +131,7 @@ def _describe_heights(figure: PlotSpec, bars: PlotBars) -> str:
 
 
 def _describe_curve(name: str, xs: Sequence[float], ys: Sequence[float], figure: PlotSpec) -> str:
-    """How a curve runs, as one would say it over the telephone."""
+    """Describe the course of a curve in a sentence."""
     y = figure.y.format_value
 
     def x(value: float) -> str:
@@ -162,7 +162,7 @@ def _describe_curve(name: str, xs: Sequence[float], ys: Sequence[float], figure:
 
 
 def _monotonic_sentence(rises: bool, stays: bool) -> str:
-    """The sentence for a curve that goes one way only, and may come to its end early."""
+    """Return the sentence for a curve that only rises or falls, and may reach its end value early."""
     if rises and stays:
         return tr("{name} rises from {first} at {start} to {last} at {place} and stays there to {end}")
     if rises:

@@ -1,4 +1,4 @@
-"""What is drawn in a plot beside pyqtgraph's own items. Imports pyqtgraph: only a plot that is drawn may."""
+"""Graphics items of plots: areas, lines, dots, bars, labels and marks. Imports pyqtgraph: only drawn plots may."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.widgets.plots.plot_spec import PlotBars, PlotLine, PlotSpec
 
 
 def cosmetic_pen(theme: Theme, colour: str, width: float, dashes: Sequence[float] = ()) -> QPen:
-    """A pen as wide in pixels whatever the zoom."""
+    """Return a pen whose width in pixels does not depend on the zoom."""
     result = QPen(theme.color(colour), width * theme.scale)
     result.setCosmetic(True)
     if dashes:
@@ -24,7 +24,7 @@ def cosmetic_pen(theme: Theme, colour: str, width: float, dashes: Sequence[float
 
 
 class AreaItem(pyqtgraph.GraphicsObject):
-    """A filled band between two curves, its upper edge drawn."""
+    """A filled band between two curves, with its upper edge drawn."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class AreaItem(pyqtgraph.GraphicsObject):
         self._pen = QPen(Qt.PenStyle.NoPen)
 
     def set_colours(self, theme: Theme, colour: str, hatched: bool) -> None:
-        """Take its colours."""
+        """Set the colours."""
         plain = QBrush(theme.color(colour, 0.22 if hatched else 0.38))
         hatch = QBrush(theme.color(colour, 0.7), Qt.BrushStyle.BDiagPattern)
         self._brushes = (plain, hatch) if hatched else (plain,)
@@ -41,7 +41,7 @@ class AreaItem(pyqtgraph.GraphicsObject):
         self.update()
 
     def set_data(self, xs: Sequence[float], low: Sequence[float], high: Sequence[float]) -> None:
-        """Lie between `low` and `high`."""
+        """Set the curves between which the band lies."""
         self.prepareGeometryChange()
         top = [QPointF(x, y) for x, y in zip(xs, high, strict=True)]
         bottom = [QPointF(x, y) for x, y in zip(xs, low, strict=True)]
@@ -52,11 +52,11 @@ class AreaItem(pyqtgraph.GraphicsObject):
         self.update()
 
     def boundingRect(self) -> QRectF:
-        """In the plot's own values."""
+        """Return the bounds in plot coordinates."""
         return self._fill.boundingRect()
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
-        """Fill, hatch, edge; a hatch has the screen's measure, not the plot's."""
+        """Paint fill, hatching and edge. Hatching keeps its size on the screen."""
         for brush in self._brushes:
             brush.setTransform(painter.transform().inverted()[0])
             painter.fillPath(self._fill, brush)
@@ -64,30 +64,30 @@ class AreaItem(pyqtgraph.GraphicsObject):
 
 
 class PlotLabels(QGraphicsItem):
-    """Words in a plot, in its pixels: the lines' names at their right ends, the figures at the ends of bars."""
+    """Text in a plot at pixel size: names at the right ends of lines, figures at the ends of bars."""
 
     def __init__(self, box: pyqtgraph.ViewBox, theme: Theme) -> None:
-        super().__init__(box.parentItem())  # beside the box, which cuts off what is drawn in it
+        super().__init__(box.parentItem())  # a sibling of the box, which clips its own children
         self._box, self._theme, self._figure = box, theme, PlotSpec()
         self.setZValue(20)
 
     def show_figure(self, figure: PlotSpec, theme: Theme) -> None:
-        """Name what is in this figure."""
+        """Label the items of a plot."""
         self._figure, self._theme = figure, theme
         self.reposition()
 
     def reposition(self) -> None:
-        """The plot has moved, or shows another part."""
+        """Update after the plot moved or its visible range changed."""
         self.setPos(self._box.pos())
         self.prepareGeometryChange()
         self.update()
 
     def boundingRect(self) -> QRectF:
-        """All of the plot, and a little above it."""
+        """Return the plot area and a margin above it."""
         return QRectF(self._box.rect()).adjusted(0, -self._theme.px(18), 0, 0)
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
-        """The words."""
+        """Paint the labels."""
         painter.setFont(self._theme.font(11, tabular=True))
         if self._figure.is_horizontal:
             self._paint_figures(painter)
@@ -104,7 +104,7 @@ class PlotLabels(QGraphicsItem):
                 painter.drawText(QPointF(end.x() + theme.px(6), end.y() + metrics.capHeight() / 2), text)
 
     def _paint_names(self, painter: QPainter) -> None:
-        """Above the right ends of the lines, one never over another."""
+        """Paint the names above the right ends of the lines, without overlaps."""
         taken: list[QRectF] = []
         named = [line for line in self._figure.lines if line.points and line.name]
         metrics = QFontMetricsF(painter.font())
@@ -122,7 +122,7 @@ class PlotLabels(QGraphicsItem):
         painter.drawText(box, int(Qt.AlignmentFlag.AlignRight), line.name)
 
     def _label_rect(self, line: PlotLine, metrics: QFontMetricsF) -> QRectF:
-        """Above the line over the whole width of the word, whatever its slope, within what is seen."""
+        """Return the rectangle of a name: above the line over the name's full width, within the visible range."""
         width, theme = metrics.horizontalAdvance(line.name), self._theme
         low, high = self._box.viewRange()[0]
         end = min(line.points[-1][0], high)
@@ -135,7 +135,7 @@ class PlotLabels(QGraphicsItem):
 
 
 class PlotMarks:
-    """Lines, dots and a band over the curves; none of them is seen at first."""
+    """Lines, dots and a band over the curves, all hidden at first."""
 
     def __init__(self, box: pyqtgraph.ViewBox, theme: Theme) -> None:
         self._theme = theme
@@ -149,7 +149,7 @@ class PlotMarks:
             item.hide()
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply the colours and sizes of `theme`."""
         self._theme = theme
         self._cursor.setPen(cosmetic_pen(theme, "text", 1.6))
         self._hover.setPen(cosmetic_pen(theme, "faint", 1.0))
@@ -158,11 +158,11 @@ class PlotMarks:
             line.setPen(cosmetic_pen(theme, "accent", 1.0))
 
     def set_cursor(self, x: float | None) -> None:
-        """Stand at `x`."""
+        """Move the cursor line to `x`; None hides it."""
         _move(self._cursor, x)
 
     def set_hover(self, figure: PlotSpec, x: float | None) -> None:
-        """Mark what the figure's curves have at `x`; bars take no mark."""
+        """Mark the curves' values at `x`; bars have no marks."""
         _move(self._hover, None if figure.bars else x)
         marks = figure.heights_at(x) if x is not None and not figure.bars else []
         spots = [{"pos": (x, height), "brush": self._theme.color(colour)} for _, colour, height in marks]
@@ -170,7 +170,7 @@ class PlotMarks:
         self._dots.setVisible(bool(spots))
 
     def set_band(self, span: tuple[float, float] | None) -> None:
-        """Mark the part that is about to be zoomed to."""
+        """Show the range that will be zoomed to."""
         self._band.setVisible(span is not None)
         if span is not None:
             self._band.setRegion(span)
@@ -183,13 +183,13 @@ def _move(line: pyqtgraph.InfiniteLine, x: float | None) -> None:
 
 
 _VERTICAL_BAR_FRACTION, _HORIZONTAL_BAR_FRACTION = 0.8, 0.6
-"""How much of the way from bar to bar the bars take, standing and lying."""
+"""Fraction of the bar distance that vertical and horizontal bars fill."""
 _SHAPES = {"dot": ("o", 6, 1.2), "stroke": ("|", 20, 0.0), "diamond": ("d", 10, 1.6)}
-"""pyqtgraph's symbol, pixels across at 100 %, width of its pen."""
+"""pyqtgraph's symbol, its size in pixels at 100 %, its pen width."""
 
 
 class PlotSeries:
-    """An item for everything in the figure, made anew only where its kinds or colours are others."""
+    """One item per element of the plot, recreated only if kinds or colours change."""
 
     def __init__(self, box: pyqtgraph.ViewBox, theme: Theme) -> None:
         self._box, self._theme, self._figure = box, theme, PlotSpec()
@@ -197,7 +197,7 @@ class PlotSeries:
         self._item_key: object = None
 
     def show_figure(self, figure: PlotSpec, theme: Theme) -> None:
-        """Have an item for everything in it; `set_visible_values` gives them their values."""
+        """Create the items for a plot; `set_visible_values` sets their values."""
         self._figure, self._theme = figure, theme
         kinds = (theme, [(a.colour, a.hatched) for a in figure.areas], [(n.colour, n.dashes) for n in figure.lines],
                  [(d.colour, d.shape) for d in figure.dots], [(b.colour, b.marked) for b in figure.bars])  # fmt: skip
@@ -221,14 +221,14 @@ class PlotSeries:
             look = cosmetic_pen(self._theme, dots.colour, width)
             ground = self._theme.color(dots.colour if dots.shape == "stroke" else "window")
             item = pyqtgraph.ScatterPlotItem(size=self._theme.px(pixels), pen=look, brush=ground, symbol=symbol)
-            item.setZValue(1)  # a bar would cover it
+            item.setZValue(1)  # above the bars
             self.items.append(item)
         self.items += [pyqtgraph.BarGraphItem(x0=[], y0=[], width=0, height=0, pen=None) for _ in self._figure.bars]
         for item in self.items:
             self._box.addItem(item, ignoreBounds=True)
 
     def set_visible_values(self, seen: tuple[float, float] | None) -> None:
-        """The values within `seen`, None for all: a picture as SVG has no clipping, so nothing may reach beyond it."""
+        """Set the values within `seen`, or all for None. SVG export does not clip, so nothing may extend beyond it."""
         figure, items = self._figure, iter(self.items)
         if seen is not None and not figure.count:
             figure = figure.between(*seen)
@@ -245,7 +245,7 @@ class PlotSeries:
             next(items).setOpts(**self._bar_options(number, seen))
 
     def _bar_options(self, number: int, seen: tuple[float, float] | None) -> dict[str, object]:
-        """Where a set of bars stands, as pyqtgraph asks for it."""
+        """Return a set of bars as options of pyqtgraph's item."""
         figure, bars = self._figure, self._figure.bars[number]
         sets_per_position = 1 if figure.is_stacked else len(figure.bars)
         fraction = _HORIZONTAL_BAR_FRACTION if figure.is_horizontal else _VERTICAL_BAR_FRACTION
@@ -254,7 +254,7 @@ class PlotSeries:
         low, high = seen or (-1.0, float(figure.count))
         values = [value if low <= n <= high else 0.0 for n, value in enumerate(bars.values)]
         looks = {"brush": self._theme.color(bars.colour), "pens": [self._outline(bars, n) for n in range(len(values))]}
-        if figure.is_horizontal:  # the first one uppermost
+        if figure.is_horizontal:  # the first bar at the top
             starts = [figure.count - 1 - start - thick for start in starts]
             return {"x0": 0.0, "y0": starts, "width": values, "height": thick, **looks}
         below = [0.0] * len(values)
@@ -265,5 +265,5 @@ class PlotSeries:
         return {"x0": starts, "y0": below, "width": thick, "height": values, **looks}
 
     def _outline(self, bars: PlotBars, index: int) -> QPen:
-        """The marked one is framed: paler neighbours would be hard to see."""
+        """Return the pen of a bar: an outline for the marked one, because its neighbours are pale."""
         return cosmetic_pen(self._theme, "text", 2.0) if bars.marked == index else QPen(Qt.PenStyle.NoPen)

@@ -36,20 +36,20 @@ if TYPE_CHECKING:
 _FILE_TYPES = (
     (mark("Picture (SVG)…"), "svg", mark("Pictures (*.svg)")),
     (mark("Picture (PNG)…"), "png", mark("Pictures (*.png)")),
-    (mark("Figures (CSV)…"), "csv", mark("Tables (*.csv)")),
+    (mark("Data (CSV)…"), "csv", mark("Tables (*.csv)")),
 )
 
 
 class PlotMenu(QObject):
-    """What can be done with the plot of `panel`; it outlives each menu that it opens."""
+    """Creates the context menus of `panel`'s plot, and outlives them."""
 
     def __init__(self, panel: QWidget, canvas: Callable[[], PlotCanvas], show_whole: Callable[[], None]) -> None:
-        """`canvas` makes the drawing if there is none yet: it is asked for only to save."""
+        """Create the menu's controller. `canvas` creates the canvas on first use; it is called only for saving."""
         super().__init__(panel)
         self._panel, self._canvas, self._show_whole = panel, canvas, show_whole
 
     def create_menu(self, is_zoomed: bool) -> QMenu:
-        """A menu that deletes itself once it is closed."""
+        """Return a menu that deletes itself when it closes."""
         menu = QMenu(self._panel)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.addAction(tr("Show all"), self._show_whole).setEnabled(is_zoomed)
@@ -60,11 +60,11 @@ class PlotMenu(QObject):
 
     def _open_save_dialog(self, suffix: str, kinds: str) -> None:
         name = self._panel.accessibleName().lower().replace(" ", "-").replace(",", "")
-        open_save_dialog(self._panel, tr("Save the plot"), f"{name}.{suffix}", kinds, self.save)
+        open_save_dialog(self._panel, tr("Save plot"), f"{name}.{suffix}", kinds, self.save)
 
     @Slot(str)
     def save(self, path: str) -> None:
-        """Write the plot to a file, as its suffix says."""
+        """Write the plot to a file, by its suffix."""
         from app.widgets.plots.plot_canvas import save_plot
 
         canvas = self._canvas()
@@ -76,12 +76,12 @@ class PlotMenu(QObject):
 
 
 _POINTER_DISTANCE = 14
-"""Pixels from the mouse to the words."""
+"""Distance from the mouse to the label in pixels."""
 _KEYBOARD_REASONS = (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason)
 
 
 class HoverLabel(PlainLabel):
-    """A small label beside the mouse, always within the plot."""
+    """A small label beside the mouse that stays within the plot."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -90,14 +90,14 @@ class HoverLabel(PlainLabel):
         self.hide()
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply the colours and sizes of `theme`."""
         self.setStyleSheet(
             f"background: {theme.panel}; color: {theme.text}; border: 1px solid {theme.line}; border-radius: 4px;"
             f"padding: {theme.px(3)}px {theme.px(6)}px; font-size: {theme.px(12)}px;"
         )
 
     def show_text(self, text: str, mouse: QPoint) -> None:
-        """Say this beside the mouse: at its right where there is room, else at its left."""
+        """Show the text beside the mouse: at its right, or at its left if there is no room."""
         self.setVisible(bool(text))
         if not text:
             return
@@ -113,23 +113,23 @@ class HoverLabel(PlainLabel):
 
 
 class ResetZoomButton(QToolButton):
-    """“Show all”, in the upper right corner while only a part is seen."""
+    """“Show all” button in the upper right corner, visible while the plot is zoomed."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.setText(tr("Show all"))
         self._ground, self._edge = parent, 0
-        self.setToolTip(tr("See the whole plot again (double click, or 0)"))
+        self.setToolTip(tr("Show the whole plot again (double-click, or 0)"))
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.hide()
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other sizes."""
+        """Apply the sizes of `theme`."""
         self._edge = theme.px(10)
         self.setFont(theme.font(11))
 
     def set_shown(self, on: bool) -> None:
-        """Stand there, or go."""
+        """Show or hide the button."""
         self.setVisible(on)
         self.adjustSize()
         self.move(self._ground.width() - self.width() - self._edge, 0)
@@ -148,7 +148,7 @@ class FocusFrame(QWidget):
         parent.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Follow the parent's size and its focus."""
+        """Follow the parent's size and focus."""
         match event.type():
             case QEvent.Type.Resize:
                 self.setGeometry(self._ground.rect())
@@ -159,12 +159,12 @@ class FocusFrame(QWidget):
         return False
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours."""
+        """Apply the colours of `theme`."""
         self._theme = theme
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """A line all around."""
+        """Paint the frame."""
         painter = QPainter(self)
         painter.setPen(QPen(self._theme.color("accent"), 1))
         painter.drawRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5))
@@ -175,7 +175,7 @@ _ZOOM_KEYS = {Qt.Key.Key_Plus: 0.8, Qt.Key.Key_Equal: 0.8, Qt.Key.Key_Minus: 1.2
 
 
 class PlotPanel(QWidget, AccessibleWidget):
-    """`hovered(x)`: the place under the mouse, -1 for none; `picked(x)`: the place that was gone to."""
+    """Emits `hovered(x)` for the position under the mouse, -1 for none, and `picked(x)` for a chosen position."""
 
     hovered = Signal(int)
     picked = Signal(int)
@@ -183,7 +183,7 @@ class PlotPanel(QWidget, AccessibleWidget):
 
     def __init__(self, name: str, parent: QWidget | None = None, size: tuple[int, int] = (520, 260),
                  min_size: tuple[int, int] = (120, 150)) -> None:  # fmt: skip
-        """`size` and `min_size`: pixels at 100 % that it would like, and that it needs."""
+        """Create the panel. `size` and `min_size`: preferred and minimum size in pixels at 100 %."""
         super().__init__(parent)
         self._theme, self._figure = theme_for("light"), PlotSpec()
         self._size, self._min_size, self._is_compact = size, min_size, False
@@ -193,7 +193,7 @@ class PlotPanel(QWidget, AccessibleWidget):
         self.describe_position: Callable[[int], str] = lambda place: plot_descriptions.describe_position(
             self._figure, place
         )
-        """What is told of a place."""
+        """Returns the text of a position."""
         self._frame, self._hover_label, self._reset = FocusFrame(self), HoverLabel(self), ResetZoomButton(self)
         self._reset.clicked.connect(self.reset_zoom)
         self.menu = PlotMenu(self, self.canvas, self.reset_zoom)
@@ -202,19 +202,19 @@ class PlotPanel(QWidget, AccessibleWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
     def set_compact(self, on: bool) -> None:
-        """Whether it would like no more room than it needs."""
+        """Set whether the panel prefers its minimum size."""
         self._is_compact = on
         self.updateGeometry()
 
-    # What is shown
+    # Contents
 
     @property
     def figure(self) -> PlotSpec:
-        """What is shown."""
+        """The shown plot."""
         return self._figure
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes at once."""
+        """Apply the colours and sizes of `theme`."""
         self._theme = theme
         for part in (self._frame, self._hover_label, self._reset):
             part.set_theme(theme)
@@ -224,7 +224,7 @@ class PlotPanel(QWidget, AccessibleWidget):
         self._update_reset_button()
 
     def show_figure(self, figure: PlotSpec) -> None:
-        """Draw this from now on; what is not seen is drawn once it is."""
+        """Draw another plot; a hidden panel draws it when it is shown."""
         if figure == self._figure:
             return
         self._figure = figure
@@ -233,7 +233,7 @@ class PlotPanel(QWidget, AccessibleWidget):
         self._draw()
 
     def set_cursor(self, x: int | None, description: str = "") -> None:
-        """Stand at a place; `description` says it to a screen reader, before the shape of the whole."""
+        """Move the cursor. `description` is read by screen readers before the shape of the plot."""
         self._cursor = x
         shape = plot_descriptions.describe_plot(self._figure)
         self.setAccessibleDescription(f"{description}\n{shape}" if description else shape)
@@ -243,18 +243,18 @@ class PlotPanel(QWidget, AccessibleWidget):
 
     @Slot()
     def reset_zoom(self) -> None:
-        """See everything again."""
+        """Reset the zoom."""
         if self._canvas is not None:
             self._canvas.reset_zoom()
             self._update_reset_button()
 
     @property
     def is_zoomed(self) -> bool:
-        """Whether only a part is seen."""
+        """Whether only a part is visible."""
         return self._canvas is not None and self._canvas.is_zoomed
 
     def canvas(self) -> PlotCanvas:
-        """The drawing, made when it is first asked for."""
+        """Return the canvas, created on first use."""
         if self._canvas is None:
             from app.widgets.plots.plot_canvas import create_canvas
 
@@ -273,37 +273,37 @@ class PlotPanel(QWidget, AccessibleWidget):
         self.set_cursor(self._cursor)
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Draw what has come meanwhile."""
+        """Draw changes made while hidden."""
         super().showEvent(event)
         self._draw()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """The drawing fills it."""
+        """Resize the canvas with the panel."""
         super().resizeEvent(event)
         if self._canvas is not None:
             self._canvas.setGeometry(self.rect())
         self._update_reset_button()
 
     def sizeHint(self) -> QSize:
-        """Room for a curve."""
+        """Return the preferred size."""
         return QSize(*map(self._theme.px, self._min_size if self._is_compact else self._size))
 
     def minimumSizeHint(self) -> QSize:
-        """As small as it still says something."""
+        """Return the minimum size."""
         return QSize(*map(self._theme.px, self._min_size))
 
     def accessible_parts(self) -> list[AccessiblePart]:
-        """Bars or curves; where each is drawn, pyqtgraph keeps to itself."""
+        """Return one part per bar or curve. pyqtgraph does not expose their rectangles."""
         return [
             AccessiblePart(f"{number}: {said}", self.rect)
             for number, said in enumerate(plot_descriptions.describe_parts(self._figure), 1)
         ]
 
     def child_controls(self) -> list[QWidget]:
-        """The way back from a zoom."""
+        """Return the reset button."""
         return [self._reset]
 
-    # The mouse and the keys
+    # Mouse and keyboard
 
     @Slot(float)
     def _on_hover(self, position: float) -> None:
@@ -314,11 +314,11 @@ class PlotPanel(QWidget, AccessibleWidget):
 
     @Slot()
     def _update_reset_button(self) -> None:
-        """The way back from a zoom, where there is one."""
+        """Show the reset button while the plot is zoomed."""
         self._reset.set_shown(self.is_zoomed)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Arrows walk, with Shift ten places at a time; Home and End go to the ends; + and − zoom, 0 shows all."""
+        """Move the cursor with arrows (with Shift by ten), Home and End; zoom with + and −, reset with 0."""
         step = 10 if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 1
         last = int(self._figure.end)
         at = self._cursor or 0
@@ -333,5 +333,5 @@ class PlotPanel(QWidget, AccessibleWidget):
             super().keyPressEvent(event)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        """One menu: all of it again, and the plot as a file."""
+        """Open the context menu."""
         self.menu.create_menu(self.is_zoomed).popup(event.globalPos())

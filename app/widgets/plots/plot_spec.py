@@ -1,4 +1,4 @@
-"""What a plot shows: plain values with their names, the words for them, and colours by their names in the theme."""
+"""Description of a plot: plain values with names, formats and theme colour names."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ Units = tuple[tuple[float, str], ...]
 BYTES: Units = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, mark("bytes")))
 PLAIN: Units = ((1, ""),)
 HEADROOM = 1.04
-"""Of the height above the largest value."""
+"""Factor of the axis height above the largest value."""
 
 
 def format_number(value: float) -> str:
-    """`1,234`, `0.25`: as many digits as a reader needs."""
+    """Return a number with as many digits as needed: `1,234`, `0.25`."""
     return f"{value:,.0f}" if value == round(value) else f"{value:,.4g}"
 
 
 @dataclass(frozen=True, slots=True)
 class PlotAxis:
-    """One direction of a plot."""
+    """One axis of a plot."""
 
     title: str = ""
     format_value: Callable[[float], str] = format_number
-    """How one of its values is said."""
+    """Formats one of its values."""
     units: Units = PLAIN
-    """What it may count in, largest first."""
+    """Possible units, largest first."""
     labels: tuple[str, ...] = ()
-    """Names of the places 0, 1, 2 …, where it is no scale of numbers."""
+    """Labels of the positions 0, 1, 2 …, if the axis is not numeric."""
     integers_only: bool = False
-    """Only whole numbers are marked on it."""
+    """Whether only integers get ticks."""
     is_visible: bool = True
 
     def unit(self, top: float) -> tuple[float, str]:
-        """(size, name) of what it counts in when `top` is its end."""
+        """Return (size, name) of the unit for an axis that ends at `top`."""
         return next((unit for unit in self.units if top >= unit[0]), self.units[-1])
 
 
 @dataclass(frozen=True, slots=True)
 class PlotArea:
-    """One of the areas that lie on each other, a value for every x of the figure."""
+    """One of the stacked areas, with one value per x of the plot."""
 
     name: str
     colour: str
@@ -53,7 +53,7 @@ class PlotArea:
 
 @dataclass(frozen=True, slots=True)
 class PlotLine:
-    """A line, named at its right end."""
+    """A line, labelled at its right end."""
 
     name: str
     colour: str
@@ -61,68 +61,68 @@ class PlotLine:
     dashes: tuple[float, ...] = ()
     """Lengths of dash and gap in pen widths; () for a solid line."""
     shows_on_hover: bool = True
-    """Whether its value is told with the place under the mouse."""
+    """Whether its value is included in the hover text."""
 
     def height_at(self, x: float) -> float | None:
-        """Its height at `x`; None where it is not."""
+        """Return the height at `x`; None outside the line."""
         return interpolate_height(self.points, x)
 
     def between(self, low: float, high: float) -> tuple[tuple[float, float], ...]:
-        """Its points from `low` to `high`, with those where it enters and leaves."""
+        """Return the points from `low` to `high`, including interpolated end points."""
         inner = {x for x, _ in self.points if low <= x <= high} | {low, high}
         return tuple((x, y) for x in sorted(inner) if (y := self.height_at(x)) is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class PlotDots:
-    """Single values that no line joins."""
+    """Single values without a connecting line."""
 
     name: str
     colour: str
     points: tuple[tuple[float, float], ...]
-    """Beside bars on their side: (value, places from the lowest bar)."""
+    """For horizontal bars: (value, index from the lowest bar)."""
     shape: str = "dot"
-    """dot, stroke or diamond."""
+    """"dot", "stroke" or "diamond"."""
 
     def between(self, low: float, high: float) -> tuple[tuple[float, float], ...]:
-        """Those from `low` to `high`."""
+        """Return the points from `low` to `high`."""
         return tuple((x, y) for x, y in self.points if low <= x <= high)
 
 
 @dataclass(frozen=True, slots=True)
 class PlotBars:
-    """A bar for each label of the axis that they stand on; several sets stand beside each other."""
+    """One bar per label of the axis. Several sets are placed side by side."""
 
     name: str
     colour: str
     values: tuple[float, ...]
     figures: tuple[str, ...] = ()
-    """Written at the end of each bar, where there is room for them."""
+    """Text at the end of each bar, if there is room."""
     tooltips: tuple[str, ...] = ()
-    """What is said of each, where the names do not say it all."""
+    """Hover text of each bar, if the labels are not enough."""
     marked: int = -1
-    """The one that stands out."""
+    """Index of the highlighted bar."""
 
 
 @dataclass(frozen=True)
 class PlotSpec:
-    """A whole plot. Heights begin at 0, or at the lowest value below it; bars lie on their side where `is_horizontal`."""
+    """A complete plot. Heights start at 0, or at the lowest negative value. `is_horizontal`: bars lie on their side."""
 
     x: PlotAxis = PlotAxis()
     y: PlotAxis = PlotAxis()
     xs: tuple[float, ...] = ()
-    """Places of the areas' values."""
+    """x values of the areas."""
     areas: tuple[PlotArea, ...] = ()
     lines: tuple[PlotLine, ...] = ()
     dots: tuple[PlotDots, ...] = ()
     bars: tuple[PlotBars, ...] = ()
     right: float = 0.0
-    """Where the x axis ends; 0 for where the values do."""
+    """End of the x axis; 0 for the end of the values."""
     top: float = 0.0
-    """The height that fills it; 0 for the largest value and a little more."""
+    """Upper end of the y axis; 0 for the largest value plus headroom."""
     is_horizontal: bool = False
     is_stacked: bool = False
-    """Sets of bars stand on each other, not beside."""
+    """Whether sets of bars are stacked instead of placed side by side."""
 
     @cached_property
     def is_empty(self) -> bool:
@@ -131,18 +131,18 @@ class PlotSpec:
 
     @cached_property
     def points(self) -> list[tuple[float, float]]:
-        """Of all lines and dots."""
+        """Points of all lines and dots."""
         lines = [point for line in self.lines for point in line.points]
         return lines + [point for dots in self.dots for point in dots.points]
 
     @cached_property
     def count(self) -> int:
-        """Places at which bars stand."""
+        """Number of bar positions."""
         return max((len(bars.values) for bars in self.bars), default=0)
 
     @cached_property
     def highest(self) -> float:
-        """The largest value there is."""
+        """The largest value."""
         points = (y for _, y in self.points)
         bars = [bars.values for bars in self.bars]
         ends = map(sum, zip(*bars, strict=True)) if self.is_stacked else (value for values in bars for value in values)
@@ -150,31 +150,31 @@ class PlotSpec:
 
     @cached_property
     def lowest(self) -> float:
-        """Where the heights begin: at 0, or below it where lines and dots do."""
+        """Lower end of the y axis: 0, or below if lines or dots are negative."""
         return min(0.0, *(y for _, y in self.points), 0.0) * HEADROOM
 
     @cached_property
     def height(self) -> float:
-        """What the plot's height stands for."""
+        """Upper end of the y axis."""
         return self.top or (self.highest or 1.0) * HEADROOM
 
     def unit(self) -> tuple[float, str]:
-        """(size, name) of what the upright axis counts in."""
+        """Return (size, name) of the unit of the y axis."""
         return self.y.unit(self.height)
 
     @cached_property
     def end(self) -> float:
-        """Where the x axis ends."""
+        """End of the x axis."""
         ends = [line.points[-1][0] for line in self.lines if line.points]
         return self.right or max([*self.xs[-1:], *ends, *(x for dots in self.dots for x, _ in dots.points), 1.0])
 
     @cached_property
     def totals(self) -> tuple[float, ...]:
-        """How high the areas reach together, at each x."""
+        """Total height of the areas at each x."""
         return tuple(sum(values) for values in zip(*(area.values for area in self.areas), strict=True))
 
     def between(self, low: float, high: float) -> PlotSpec:
-        """Curves only from `low` to `high`; bars, axes and heights as they are."""
+        """Return the plot with curves limited to `low` … `high`; bars, axes and heights are unchanged."""
         xs = tuple(sorted({low, high, *(x for x in self.xs if low <= x <= high)}))
         xs = tuple(x for x in xs if self.xs and self.xs[0] <= x <= self.xs[-1])
         areas = tuple(
@@ -189,7 +189,7 @@ class PlotSpec:
         return replace(self, xs=xs, areas=areas, lines=lines, dots=dots, right=self.end, top=self.height)
 
     def heights_at(self, x: float) -> list[tuple[str, str, float]]:
-        """(name, colour, height) of everything that is told at `x`; areas as high as they are stacked."""
+        """Return (name, colour, height) of everything shown at `x`, with areas stacked."""
         heights: list[tuple[str, str, float]] = []
         total = [0.0] * len(self.xs)
         for area in self.areas:
@@ -201,11 +201,11 @@ class PlotSpec:
 
 
 TitledPlot = tuple[str, PlotSpec]
-"""A plot under its title."""
+"""A title and its plot."""
 
 
 def interpolate_height(points: Sequence[tuple[float, float]], x: float) -> float | None:
-    """Height at `x` on the straight lines through `points`; None before the first and behind the last."""
+    """Interpolate linearly between `points` at `x`; None outside them."""
     if not points or not points[0][0] <= x <= points[-1][0]:
         return None
     after = bisect_right(points, x, key=lambda point: point[0])

@@ -1,4 +1,4 @@
-"""A canvas for trees of any kind: it knows nodes, states and figures, nothing of where they come from."""
+"""A canvas for trees of any kind: it shows nodes, states and figures, independent of their origin."""
 
 from app.widgets.tree_canvas.canvas import TreeCanvas
 from app.widgets.tree_canvas.canvas_state import PRUNED

@@ -1,6 +1,6 @@
-"""The tree for screen readers: a tree of items named by token, figures, state and place, made as they are asked for."""
+"""Accessibility of the tree: items named by token, figures, state and position, created on access."""
 
-# Qt takes None for "nobody there", and a state has attributes; its stubs know neither.
+# Qt accepts None for a missing child or parent, and a state has attributes; the stubs declare neither.
 # mypy: disable-error-code="override, no-any-return"
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _STATE_LABELS = {
     "pruned": mark("pruned"),
     "best": mark("best"),
     "finished": mark("finished"),
-    "refused": mark("refused"),
-    "unreached": mark("never reached"),
+    "refused": mark("rejected"),
+    "unreached": mark("not reached"),
     "accepted": mark("accepted"),
     "bonus": mark("bonus token"),
     "correction": mark("correction"),
-    "lone": mark("alone"),
+    "lone": mark("single"),
 }
 
 
 def describe_node(state: CanvasState, node: int) -> str:
-    """`named, probability .93, score −0.49, kept, on the best path, level 2, 1 of 3`."""
+    """Describe a node: `named, probability .93, score −0.49, kept, on the best path, level 2, 1 of 3`."""
     scene, spec = state.scene, state.scene.model.nodes[node]
     parts = [spec.label.replace("␣", " ").strip() or spec.label]
     parts += [tr("probability {value}").format(value=spec.value)] if spec.value else []
@@ -52,18 +52,18 @@ def describe_node(state: CanvasState, node: int) -> str:
             )
         )
     if node in scene.model.folded:
-        parts.append(tr("{count} folded away").format(count=scene.model.count_below(node, scene.max_depth)))
+        parts.append(tr("{count} folded").format(count=scene.model.count_below(node, scene.max_depth)))
     return ", ".join(parts)
 
 
 def shown_children(scene: TreeScene, node: int | None) -> list[int]:
-    """Children that are drawn; the roots for None."""
+    """Return the drawn children of a node; the roots for None."""
     below = scene.model.children.get(node, []) if node is not None else scene.layout.nodes_in(0)
     return [n for n in below if scene.is_shown(n)]
 
 
 class NodeInterface(QAccessibleInterface):
-    """One node."""
+    """Accessibility interface of one node."""
 
     def __init__(self, tree: TreeInterface, node: int) -> None:
         super().__init__()
@@ -74,36 +74,36 @@ class NodeInterface(QAccessibleInterface):
         return self.node in self._tree.canvas_state.scene.model
 
     def object(self) -> QObject | None:
-        """No QObject stands for a node."""
+        """Return None: a node is not a QObject."""
         return None
 
     def parent(self) -> QAccessibleInterface:
-        """The parent's item; the tree itself for the root."""
+        """Return the parent's interface; the tree for a root."""
         above = self._tree.canvas_state.scene.model.nodes[self.node].parent if self.isValid() else None
         return self._tree if above is None else self._tree.item(above)
 
     def child(self, index: int) -> QAccessibleInterface | None:
-        """Item of a shown child."""
+        """Return the interface of a shown child."""
         below = self._below()
         return self._tree.item(below[index]) if 0 <= index < len(below) else None
 
     def childCount(self) -> int:
-        """How many children are shown."""
+        """Return the number of shown children."""
         return len(self._below())
 
     def _below(self) -> list[int]:
         return shown_children(self._tree.canvas_state.scene, self.node) if self.isValid() else []
 
     def childAt(self, x: int, y: int) -> QAccessibleInterface | None:
-        """Children do not stand inside a node's own box."""
+        """Return None: children lie outside the node's box."""
         return None
 
     def indexOfChild(self, child: QAccessibleInterface) -> int:
-        """Its place among the shown children; -1 for strangers."""
+        """Return the index among the shown children, or -1."""
         return _index_of(child, self._below())
 
     def text(self, kind: QAccessible.Text) -> str:
-        """The name says everything."""
+        """Return the full description as the name."""
         return (
             describe_node(self._tree.canvas_state, self.node)
             if kind == QAccessible.Text.Name and self.isValid()
@@ -111,18 +111,18 @@ class NodeInterface(QAccessibleInterface):
         )
 
     def setText(self, kind: QAccessible.Text, text: str) -> None:
-        """Nothing can be written here."""
+        """Do nothing: nodes are read-only."""
 
     def rect(self) -> QRect:
-        """Where it is on the screen."""
+        """Return the rectangle on the screen."""
         return self._tree.node_screen_rect(self.node) if self.isValid() else QRect()
 
     def role(self) -> QAccessible.Role:
-        """An item of a tree."""
+        """Return the role of a tree item."""
         return QAccessible.Role.TreeItem
 
     def state(self) -> QAccessible.State:
-        """Selected, folded, or neither."""
+        """Return whether the node is selected, focused and folded."""
         state: Any = QAccessible.State()
         if not self.isValid():
             state.invalid = True
@@ -139,7 +139,7 @@ class NodeInterface(QAccessibleInterface):
 
 
 class TreeInterface(QAccessibleObject):
-    """A widget that draws a stage, as a tree."""
+    """Accessibility interface of the tree widget."""
 
     def __init__(self, stage: CanvasState, widget: QWidget) -> None:
         super().__init__(widget)
@@ -148,72 +148,72 @@ class TreeInterface(QAccessibleObject):
 
     @property
     def has_focus(self) -> bool:
-        """Whether the keyboard is in the tree."""
+        """Whether the tree has the keyboard focus."""
         return self._widget.hasFocus()
 
     def item(self, node: int) -> NodeInterface:
-        """The one item that stands for `node`."""
+        """Return the interface of `node`, created once."""
         if node not in self._items:
             self._items[node] = NodeInterface(self, node)
         return self._items[node]
 
     def release(self) -> None:
-        """Take every item back from Qt."""
+        """Delete the interfaces of all nodes."""
         release_interfaces(self._items)
 
     def node_screen_rect(self, node: int) -> QRect:
-        """A node's rectangle on the screen; empty when it is not drawn."""
+        """Return a node's rectangle on the screen; empty if it is not drawn."""
         box = self.canvas_state.positions.node_rect(node)
         return QRect(self._widget.mapToGlobal(box.topLeft()), box.size()) if not box.isEmpty() else QRect()
 
     def parent(self) -> QAccessibleInterface | None:
-        """The widget around it."""
+        """Return the interface of the parent widget."""
         above = self._widget.parent()
         return QAccessible.queryAccessibleInterface(above) if above is not None else None
 
     def child(self, index: int) -> QAccessibleInterface | None:
-        """Item of a root."""
+        """Return the interface of a root."""
         roots = self._roots()
         return self.item(roots[index]) if 0 <= index < len(roots) else None
 
     def childCount(self) -> int:
-        """How many roots there are: one, or none in an empty tree."""
+        """Return the number of roots: one, or none in an empty tree."""
         return len(self._roots())
 
     def indexOfChild(self, child: QAccessibleInterface) -> int:
-        """A root's place."""
+        """Return the index of a root."""
         return _index_of(child, self._roots())
 
     def _roots(self) -> list[int]:
         return shown_children(self.canvas_state.scene, None)
 
     def childAt(self, x: int, y: int) -> QAccessibleInterface | None:
-        """The node at that point of the screen."""
+        """Return the node at a screen position."""
         node = self.canvas_state.positions.node_at(self._widget.mapFromGlobal(QPoint(x, y)))
         return self.item(node) if node is not None else None
 
     def focusChild(self) -> QAccessibleInterface | None:
-        """The selected node."""
+        """Return the selected node."""
         node = self.canvas_state.style.selected
         return self.item(node) if node is not None else None
 
     def text(self, kind: QAccessible.Text) -> str:
-        """The widget's name, and how large the tree is."""
+        """Return the widget's name, and the number of nodes as description."""
         if kind == QAccessible.Text.Name:
             return self._widget.accessibleName()
         count = len(self.canvas_state.scene.model)
         return trn("{n:,} node", "{n:,} nodes", count).format(n=count) if kind == QAccessible.Text.Description else ""
 
     def rect(self) -> QRect:
-        """The widget on the screen."""
+        """Return the widget's rectangle on the screen."""
         return QRect(self._widget.mapToGlobal(QPoint(0, 0)), self._widget.size())
 
     def role(self) -> QAccessible.Role:
-        """A tree."""
+        """Return the role of a tree."""
         return QAccessible.Role.Tree
 
     def state(self) -> QAccessible.State:
-        """Focus and visibility."""
+        """Return focus and visibility."""
         state: Any = QAccessible.State()
         state.focusable = True
         state.focused = self.has_focus and self.canvas_state.style.selected is None
@@ -222,12 +222,12 @@ class TreeInterface(QAccessibleObject):
 
 
 def _index_of(child: QAccessibleInterface, nodes: list[int]) -> int:
-    """Where an item stands among `nodes`; -1 for strangers."""
+    """Return the index of an interface among `nodes`, or -1."""
     return nodes.index(child.node) if isinstance(child, NodeInterface) and child.node in nodes else -1
 
 
 class AccessibleTree(QWidget, AccessibleWidget):
-    """A widget with a stage, which screen readers meet as a tree."""
+    """A widget with a tree canvas that screen readers see as a tree."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -236,19 +236,19 @@ class AccessibleTree(QWidget, AccessibleWidget):
         self.canvas_state.cleared.connect(self._release)
 
     def tree_interface(self) -> TreeInterface:
-        """What screen readers walk; made when the first one asks."""
+        """Return the tree's accessibility interface, created on first use."""
         if self._items is None:
             items = self._items = TreeInterface(self.canvas_state, self)
             self.destroyed.connect(items.release)
         return self._items
 
     def accessible_interface(self) -> QAccessibleInterface:
-        """The tree, instead of a list of parts."""
+        """Return the tree interface instead of a list of parts."""
         return self.tree_interface()
 
     @Slot(int)
     def announce_focus(self, node: int) -> None:
-        """Tell a screen reader that the focus went to `node`."""
+        """Announce to a screen reader that the focus moved to `node`."""
         if QAccessible.isActive():
             QAccessible.queryAccessibleInterface(self)
             item = self.tree_interface().item(node)

@@ -1,4 +1,4 @@
-"""The canvas for trees: one widget that pans, zooms, folds, follows growth and is walked by mouse and keyboard."""
+"""The tree canvas: a widget that pans, zooms, folds, follows growth and is navigated by mouse and keyboard."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ from resources.language import tr
 
 
 class TreeCanvas(AccessibleTree):
-    """Draws its `canvas_state`. What is shown is set there, where the camera goes in `navigation`, what is picked in `selection`,
-    and what mouse and keys mean in `input_handler`; all four have signals of their own."""
+    """Draws its `canvas_state`. `navigation` moves the camera, `selection` selects nodes, `input_handler` handles mouse
+    and keys; each has its own signals.
+    """
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -39,7 +40,7 @@ class TreeCanvas(AccessibleTree):
         self.input_handler = CanvasInput(self.canvas_state, self.navigation, self.selection, self)
         self.minimap = Minimap(self.canvas_state.scene, self.canvas_state.style, self)
         self.node_tooltip: Callable[[int], str] = lambda node: ""
-        """Text of the tip that appears over a node."""
+        """Returns the tooltip of a node."""
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
@@ -55,11 +56,11 @@ class TreeCanvas(AccessibleTree):
         self.selection.selectionChanged.connect(self.announce_focus)
 
     def set_theme(self, theme: Theme) -> None:
-        """Other colours and sizes."""
+        """Apply the colours and sizes of `theme`."""
         self.canvas_state.set_theme(theme)
 
     def set_presenting(self, on: bool) -> None:
-        """Afterwards the camera is where it was."""
+        """Follow the growth while presenting, and restore the camera afterwards."""
         self.navigation.set_presenting(on)
 
     @Slot(bool)
@@ -82,14 +83,14 @@ class TreeCanvas(AccessibleTree):
         self.update()
 
     def _keep_selection_visible(self) -> None:
-        """The map never hides the selected node."""
+        """Move the minimap away from the selected node."""
         selected = self.canvas_state.style.selected
         self.minimap.avoid_rect(self.canvas_state.positions.node_rect(selected) if selected is not None else QRect())
 
     # Events
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw what is in sight."""
+        """Paint the visible part."""
         painter, stage = QPainter(self), self.canvas_state
         painter.fillRect(event.rect(), stage.style.theme.color("window"))
         stage.style.focused = self.hasFocus()
@@ -97,52 +98,52 @@ class TreeCanvas(AccessibleTree):
             stage.painter.paint(painter, stage.camera, QRectF(event.rect()))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep following, or show what was shown."""
+        """Keep following, or keep the visible part."""
         if event.oldSize().isValid():
             self.navigation.handle_resize(event.size() - event.oldSize())
         self.canvas_state.changed.emit(False)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Pick a node, fold, or begin to drag the canvas."""
+        """Start a click or a drag."""
         self.input_handler.press(event)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Drag the canvas, or light up what is under the pointer."""
+        """Drag the canvas, or highlight the node under the pointer."""
         self.input_handler.move(event)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """End of a drag."""
+        """Finish a click or a drag."""
         self.input_handler.release(event)
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """Fold a node; on the ground, show everything."""
+        """Fold a node; on the background, show everything."""
         self.input_handler.double_click(event)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Zoom to the pointer; with Shift, or two fingers on a pad, move."""
+        """Zoom at the pointer; with Shift, or with two fingers on a touchpad, pan."""
         self.input_handler.wheel(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Walk, move, zoom, fold; letters begin a search."""
+        """Navigate, pan, zoom or fold; letters start a search."""
         if not self.input_handler.handle_key(event):
             super().keyPressEvent(event)
 
     def leaveEvent(self, event: QEvent) -> None:
-        """The pointer went elsewhere."""
+        """Clear the highlighted node."""
         self.selection.set_hovered(None)
         super().leaveEvent(event)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        """Say where one is."""
+        """Announce the selected node."""
         super().focusInEvent(event)
         if self.selection.selected is not None:
             self.announce_focus(self.selection.selected)
 
     def event(self, event: QEvent) -> bool:
-        """Tips over nodes, and two fingers that zoom."""
+        """Handle tooltips, pinch zoom and Escape."""
         if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride:
             if event.key() == Qt.Key.Key_Escape and self.selection.selected is not None:
-                event.accept()  # it lets go of the node before it stops a run
+                event.accept()  # Escape deselects the node before it stops a run
                 return True
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             self._show_tip(event)

@@ -1,4 +1,4 @@
-"""What mouse and keyboard do to a canvas."""
+"""Mouse and keyboard handling of the canvas."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.widgets.tree_canvas.node_selection import NodeSelection
 
 ZOOM_STEP = 1.25
 WHEEL_NOTCH = 120.0
-"""Units of a wheel's notch."""
+"""Wheel units per notch."""
 PAN_STEP = 80.0
 _ARROWS = {
     Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0), Qt.Key.Key_Up: (0, -1), Qt.Key.Key_Down: (0, 1),
@@ -23,10 +23,10 @@ _MODIFIERS = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifi
 
 
 class CanvasInput(QObject):
-    """Turns the events of one widget into moves over its stage and picks on it."""
+    """Turns the events of a widget into camera moves and selections."""
 
     typed = Signal(str)
-    """The reader began to type, to find a node."""
+    """The user started to type a search."""
 
     def __init__(
         self, state: CanvasState, navigation: CanvasNavigation, selection: NodeSelection, widget: QWidget
@@ -40,14 +40,14 @@ class CanvasInput(QObject):
     # Mouse
 
     def press(self, event: QMouseEvent) -> None:
-        """Left or middle button: a click to come, or a drag."""
+        """Note a press of the left or middle button, which starts a click or a drag."""
         if event.button() not in (Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton):
             return
         self._last = self._pressed = event.position()
         self._dragged = False
 
     def move(self, event: QMouseEvent) -> None:
-        """Drag once the pointer has gone far enough."""
+        """Drag once the pointer has moved far enough; otherwise highlight the node under it."""
         if self._last is None or self._pressed is None or event.buttons() == Qt.MouseButton.NoButton:
             self._hover(event.position())
             return
@@ -63,7 +63,7 @@ class CanvasInput(QObject):
         self._navigation.pan(-step.x(), -step.y())
 
     def release(self, event: QMouseEvent) -> None:
-        """A press that dragged nothing was a click."""
+        """Treat a press without a drag as a click."""
         clicked = self._pressed is not None and not self._dragged
         self._last = self._pressed = None
         self._widget.unsetCursor()
@@ -78,7 +78,7 @@ class CanvasInput(QObject):
             self._selection.pick(self._state.positions.node_at(at))
 
     def double_click(self, event: QMouseEvent) -> None:
-        """Fold, or fit."""
+        """Fold a node, or fit the tree on the background."""
         if (
             event.button() != Qt.MouseButton.LeftButton
             or self._state.positions.fold_mark_at(event.position()) is not None
@@ -98,7 +98,7 @@ class CanvasInput(QObject):
         self._widget.setCursor(shape)
 
     def wheel(self, event: QWheelEvent) -> None:
-        """A wheel zooms; Shift makes it move, and so do two fingers on a pad unless Ctrl is held."""
+        """Zoom with the wheel. Pan with Shift, or with two fingers on a touchpad unless Ctrl is held."""
         turn, modifiers = event.angleDelta(), event.modifiers()
         on_pad = event.device() is not None and event.device().type() == QInputDevice.DeviceType.TouchPad
         if modifiers & Qt.KeyboardModifier.ShiftModifier:
@@ -116,7 +116,7 @@ class CanvasInput(QObject):
     # Keyboard
 
     def handle_key(self, event: QKeyEvent) -> bool:
-        """True when the key meant something here."""
+        """Handle a key press. Returns True if the key was used."""
         key, modifiers = Qt.Key(event.key()), event.modifiers()
         if key in _ARROWS and not modifiers & _MODIFIERS:
             return self._arrow(key, bool(modifiers & Qt.KeyboardModifier.ShiftModifier))
@@ -152,7 +152,7 @@ class CanvasInput(QObject):
             self._select(node_selection.preferred_child(scene, here, self._state.style.best_path))
 
     def _start_node(self) -> int:
-        """Where walking begins: at the end of the leading path, else at the root."""
+        """Return the node where navigation starts: the end of the best path, or the root."""
         scene = self._state.scene
         shown = [node for node in self._state.style.best_path if scene.is_shown(node)]
         return shown[-1] if shown else scene.layout.nodes_in(0)[0]

@@ -1,4 +1,6 @@
-"""A tree with its look and its camera: what the canvas draws, and what moving, picking and screen readers work on."""
+"""State of the tree canvas: the tree, its style and its camera, shared by drawing, navigation, selection and
+accessibility.
+"""
 
 from __future__ import annotations
 
@@ -14,27 +16,27 @@ from app.widgets.tree_canvas.tree_scene import TreeScene
 from app.widgets.tree_canvas.tree_style import DIMMED, TreeStyle
 
 FOLD_MARK_REACH = 60
-"""Pixels at 100 % around a point in which the box of a fold mark there may stand."""
+"""Distance in pixels at 100 % from a point to boxes whose fold mark may be there."""
 
 
 class ScreenPositions:
-    """A scene as a camera sees it."""
+    """Positions of a scene as seen by a camera."""
 
     def __init__(self, scene: TreeScene, camera: Camera, painter: TreePainter) -> None:
         self._scene, self._camera, self._painter = scene, camera, painter
 
     def node_at(self, point: QPoint | QPointF) -> int | None:
-        """The node drawn at a point of the widget."""
+        """Return the node at a point of the widget."""
         return self._scene.node_at(self._camera.to_canvas(QPointF(point)))
 
     def node_rect(self, node: int) -> QRect:
-        """Where a node is drawn in the widget; empty when it is not shown."""
+        """Return the rectangle of a node in the widget; empty if it is not shown."""
         if not self._scene.is_shown(node):
             return QRect()
         return self._camera.rect_from_canvas(self._scene.box(node)).toAlignedRect()
 
     def fold_mark_at(self, point: QPointF) -> int | None:
-        """The node whose fold mark is drawn at a point of the widget."""
+        """Return the node whose fold mark is at a point of the widget."""
         if self._camera.zoom < READABLE_ZOOM:
             return None
         canvas_point, style = self._camera.to_canvas(point), self._painter.style
@@ -52,18 +54,18 @@ PRUNED = ("shown", "dimmed", "hidden")
 
 
 class CanvasState(QObject):
-    """Every change of the tree or its look is made here and said by a signal."""
+    """All changes of the tree or its style are made here and reported by signals."""
 
     changed = Signal(bool)
-    """Something stands elsewhere or looks different; True where overviews are to follow at once."""
+    """Layout or appearance changed; True if overviews should update at once."""
     restyled = Signal(bool)
-    """Something only looks different where it stands; True where it does so in overviews too."""
+    """Only the appearance changed; True if overviews are affected too."""
     cleared = Signal()
-    """The tree is empty."""
+    """The tree was emptied."""
     replaced = Signal()
-    """All of it stands elsewhere: no place on the canvas means what it meant."""
+    """The whole layout was replaced; earlier canvas coordinates are invalid."""
     rearranged = Signal()
-    """Some nodes have gone out of sight, or come back: folded, unfolded, hidden."""
+    """Some nodes were hidden or shown by folding or by their state."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -76,7 +78,7 @@ class CanvasState(QObject):
     # The tree
 
     def clear(self) -> None:
-        """An empty tree, followed from its beginning."""
+        """Empty the tree and follow it from its start."""
         self.scene.clear()
         style = self.style
         style.best_path, style.selected_path, style.search_matches, style.hovered = [], [], frozenset(), None
@@ -85,7 +87,7 @@ class CanvasState(QObject):
         self.changed.emit(True)
 
     def set_tree(self, nodes: Iterable[TreeNode]) -> None:
-        """Show a complete tree, laid out evenly."""
+        """Show a complete tree with a balanced layout."""
         self.scene.layout.is_complete = True
         self.clear()
         self.scene.add(nodes)
@@ -94,21 +96,21 @@ class CanvasState(QObject):
         self.changed.emit(True)
 
     def add_nodes(self, nodes: Iterable[TreeNode]) -> None:
-        """Let the tree grow at its ends; nothing that stands moves."""
+        """Append nodes; existing nodes do not move."""
         self.scene.layout.is_complete = False
         self.scene.add(nodes)
         self._apply_metrics()
         self.changed.emit(False)
 
     def lay_out_evenly(self) -> None:
-        """It has grown to its end: lay all of it out evenly."""
+        """Balance the layout of a tree that has stopped growing."""
         self.scene.layout.is_complete = True
         self.scene.rebuild()
         self.rearranged.emit()
         self.changed.emit(True)
 
     def set_states(self, states: Mapping[int, NodeState]) -> None:
-        """Other states for nodes by number; what is hidden by its state comes or goes."""
+        """Set states of nodes by id, and hide or show nodes accordingly."""
         nodes = self.scene.model.nodes
         for node, state in states.items():
             nodes[node].state = state
@@ -116,34 +118,34 @@ class CanvasState(QObject):
         self.changed.emit(True)
 
     def fold(self, nodes: Iterable[int]) -> None:
-        """Let what will grow below these nodes be folded away from the start."""
+        """Fold everything that will grow below these nodes."""
         self.scene.model.folded.update(nodes)
 
     def set_progress(self, progress: Mapping[int, tuple[int, int]]) -> None:
-        """Other marks for nodes by number; strangers are left alone."""
+        """Set constraint marks of nodes by id; unknown ids are ignored."""
         for node in progress.keys() & self.scene.model.nodes.keys():
             self.scene.model.nodes[node].progress = progress[node]
         self.restyled.emit(False)
 
     def set_max_depth(self, depth: int | None) -> None:
-        """Show the tree up to that depth only; None for all of it."""
+        """Show the tree up to a depth; None shows all of it."""
         if depth != self.scene.max_depth:
             self.scene.max_depth = depth
             self.changed.emit(False)
 
     def set_best_path(self, path: Sequence[int]) -> None:
-        """Mark the path of the leading node, given from the root."""
+        """Mark the path of the best node, given from the root."""
         if list(path) != self.style.best_path:
             self.style.best_path = list(path)
             self.changed.emit(False)
 
     def set_lane_titles(self, titles: Mapping[int, str]) -> None:
-        """Names of the bands."""
+        """Set the titles of the lanes."""
         self.style.lane_titles = dict(titles)
         self.restyled.emit(False)
 
     def unfold(self, nodes: Iterable[int] | None = None) -> None:
-        """What was folded below these nodes is in sight again; None: nothing is folded any more."""
+        """Unfold these nodes; None unfolds all."""
         folded = self.scene.model.folded
         opened = folded & set(folded if nodes is None else nodes)
         if opened:
@@ -153,20 +155,20 @@ class CanvasState(QObject):
 
     @Slot()
     def rebuild(self) -> None:
-        """Give every node its place anew."""
+        """Lay out every node again."""
         self.scene.rebuild()
         self.rearranged.emit()
 
-    # Look
+    # Style
 
     def set_theme(self, theme: Theme) -> None:
-        """Other colours and sizes."""
+        """Apply the colours and sizes of `theme`."""
         self.style.set_theme(theme)
         self._apply_metrics(force=True)
         self.changed.emit(True)
 
     def set_pruned(self, how: str) -> None:
-        """Show, dim or hide branches that died. Raises ValueError for other words."""
+        """Show, dim or hide pruned branches. Raises ValueError for any other value."""
         if how not in PRUNED:
             raise ValueError(f"Pruned nodes are {', '.join(PRUNED)}, not {how!r}.")
         self.style.pruned = how
@@ -183,14 +185,14 @@ class CanvasState(QObject):
         return self.scene.metrics.down
 
     def set_top_down(self, down: bool) -> None:
-        """Turn the tree."""
+        """Set the direction of the tree."""
         if down != self.is_top_down:
             self._apply_metrics(down=down)
             self.replaced.emit()
             self.changed.emit(True)
 
     def set_narrow(self, narrow: bool) -> None:
-        """Boxes narrower and closer together, or as usual."""
+        """Set whether boxes are narrower and closer together."""
         self._narrow = narrow
         self._apply_metrics()
 
@@ -203,6 +205,6 @@ class CanvasState(QObject):
             self.painter.restyle(self.style.theme, metrics)
 
     def _sample_nodes(self) -> Iterable[TreeNode]:
-        """Enough nodes to see whether they have second lines."""
+        """Return enough nodes to see whether any has a second line."""
         first = (column[:1] for column in self.scene.model.columns[:3])
         return (self.scene.model.nodes[node] for column in first for node in column)

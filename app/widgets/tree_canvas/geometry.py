@@ -1,4 +1,4 @@
-"""From columns and rows to places on the canvas, and from there to the widget."""
+"""Geometry of the tree: from columns and rows to canvas coordinates, and from there to the widget."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from PySide6.QtGui import QTransform
 
 MIN_ZOOM, MAX_ZOOM = 0.005, 2.5
 READABLE_ZOOM = 0.6
-"""From this zoom on there is text in the boxes."""
+"""Zoom from which boxes contain text."""
 
 
 BezierCurve = tuple[QPointF, QPointF, QPointF, QPointF]
@@ -20,51 +20,51 @@ BezierCurve = tuple[QPointF, QPointF, QPointF, QPointF]
 
 @dataclass(frozen=True)
 class TreeMetrics:
-    """Sizes on the canvas in pixels at zoom 1; `down` turns the tree from left-to-right to top-down."""
+    """Sizes on the canvas in pixels at zoom 1. `down`: the tree grows top-down instead of left to right."""
 
     scale: float = 1.0
     down: bool = False
     tall: bool = False
-    """Boxes with a second line of text."""
+    """Whether boxes have a second line of text."""
     narrow: bool = False
-    """Narrower boxes, closer together: for trees that are deep and not wide."""
+    """Whether boxes are narrower and closer together, for deep and thin trees."""
 
     @cached_property
     def width(self) -> float:
-        """Of a box."""
+        """Width of a box."""
         return (90 if self.narrow else 108) * self.scale
 
     @cached_property
     def height(self) -> float:
-        """Of a box."""
+        """Height of a box."""
         return (42 if self.tall else 30) * self.scale
 
     @cached_property
     def depth_pitch(self) -> float:
-        """From one depth to the next."""
+        """Distance between depths."""
         return self.height + 46 * self.scale if self.down else self.width + (30 if self.narrow else 44) * self.scale
 
     @cached_property
     def row_pitch(self) -> float:
-        """From one row to the next, across the tree's direction."""
+        """Distance between rows, across the tree's direction."""
         return self.width + 18 * self.scale if self.down else self.height + 14 * self.scale
 
     def box(self, depth: int, row: float) -> QRectF:
-        """Where a node is drawn."""
+        """Return the rectangle of a node."""
         along, across = depth * self.depth_pitch, row * self.row_pitch
         x, y = (across, along) if self.down else (along, across)
         return QRectF(x, y, self.width, self.height)
 
     def edge_start(self, box: QRectF) -> QPointF:
-        """Where edges to children begin."""
+        """Return the start of edges to children."""
         return QPointF(box.center().x(), box.bottom()) if self.down else QPointF(box.right(), box.center().y())
 
     def edge_end(self, box: QRectF) -> QPointF:
-        """Where the edge from the parent ends."""
+        """Return the end of the edge from the parent."""
         return QPointF(box.center().x(), box.top()) if self.down else QPointF(box.left(), box.center().y())
 
     def control_points(self, start: QPointF, end: QPointF) -> tuple[QPointF, QPointF]:
-        """Control points of the curve between them."""
+        """Return the control points of an edge's curve."""
         if self.down:
             middle = (start.y() + end.y()) / 2
             return QPointF(start.x(), middle), QPointF(end.x(), middle)
@@ -72,7 +72,7 @@ class TreeMetrics:
         return QPointF(middle, start.y()), QPointF(middle, end.y())
 
     def curve(self, start: QPointF, end: QPointF, clip: QRectF | None = None) -> BezierCurve:
-        """The edge between two places; only the part inside `clip`, across the tree's direction, where it is long."""
+        """Return the edge between two points; if it is long, only the part inside `clip` across the tree's direction."""
         curve = (start, *self.control_points(start, end), end)
         if clip is None:
             return curve
@@ -81,23 +81,23 @@ class TreeMetrics:
         return _clip_curve(curve, start.y(), end.y(), clip.top(), clip.bottom())
 
     def area(self, depths: tuple[int, int], rows: tuple[float, float]) -> QRectF:
-        """The rectangle around all boxes of these depths and rows."""
+        """Return the rectangle around all boxes of these depths and rows."""
         return self.box(depths[0], rows[0]).united(self.box(depths[1], rows[1]))
 
     def depths_in(self, rect: QRectF) -> tuple[int, int]:
-        """First and last depth with a box or an edge inside `rect`; may lie outside the tree."""
+        """Return the first and last depth with a box or an edge inside `rect`; may lie outside the tree."""
         low, high = (rect.top(), rect.bottom()) if self.down else (rect.left(), rect.right())
         return int(low // self.depth_pitch), int(high // self.depth_pitch) + 1
 
     def rows_in(self, rect: QRectF) -> tuple[float, float]:
-        """The rows that reach into `rect`."""
+        """Return the range of rows that reach into `rect`."""
         size = self.width if self.down else self.height
         low, high = (rect.left(), rect.right()) if self.down else (rect.top(), rect.bottom())
         return (low - size) / self.row_pitch, high / self.row_pitch
 
 
 class Camera:
-    """Which part of the canvas the widget shows: `x`, `y` of its corner, and the zoom."""
+    """The visible part of the canvas: `x`, `y` of its corner, and the zoom."""
 
     def __init__(self) -> None:
         self.x = 0.0
@@ -105,27 +105,27 @@ class Camera:
         self.zoom = 1.0
 
     def transform(self) -> QTransform:
-        """From the canvas to the widget."""
+        """Return the transform from the canvas to the widget."""
         return QTransform(self.zoom, 0, 0, self.zoom, -self.x * self.zoom, -self.y * self.zoom)
 
     def to_canvas(self, point: QPointF) -> QPointF:
-        """A point of the widget, on the canvas."""
+        """Convert a point from the widget to the canvas."""
         return QPointF(self.x + point.x() / self.zoom, self.y + point.y() / self.zoom)
 
     def from_canvas(self, point: QPointF) -> QPointF:
-        """A point of the canvas, in the widget."""
+        """Convert a point from the canvas to the widget."""
         return QPointF((point.x() - self.x) * self.zoom, (point.y() - self.y) * self.zoom)
 
     def rect_to_canvas(self, rect: QRectF) -> QRectF:
-        """A rectangle of the widget, on the canvas."""
+        """Convert a rectangle from the widget to the canvas."""
         return QRectF(self.to_canvas(rect.topLeft()), self.to_canvas(rect.bottomRight()))
 
     def rect_from_canvas(self, rect: QRectF) -> QRectF:
-        """A rectangle of the canvas, in the widget."""
+        """Convert a rectangle from the canvas to the widget."""
         return self.transform().mapRect(rect)
 
     def zoom_at(self, point: QPointF, factor: float) -> bool:
-        """Zoom with the canvas under `point` staying where it is; False at either end of the range."""
+        """Zoom and keep the canvas point at `point` in place. Returns False at either end of the range."""
         zoom = min(MAX_ZOOM, max(MIN_ZOOM, self.zoom * factor))
         if zoom == self.zoom:
             return False
@@ -135,14 +135,14 @@ class Camera:
         return True
 
     def show(self, rect: QRectF, width: float, height: float, max_zoom: float = 1.0) -> None:
-        """Bring all of `rect` into a widget of that size, no larger than zoom `max_zoom`."""
+        """Fit `rect` into a widget of that size, at most at `max_zoom`."""
         fitting = min(width / max(1.0, rect.width()), height / max(1.0, rect.height()))
         self.zoom = min(max_zoom, MAX_ZOOM, max(MIN_ZOOM, fitting))
         self.x = rect.center().x() - width / 2 / self.zoom
         self.y = rect.center().y() - height / 2 / self.zoom
 
     def reveal(self, rect: QRectF, view: QRectF) -> bool:
-        """Move no further than needed for `rect` (canvas) to lie in `view` (widget); True when it moved."""
+        """Move just far enough for `rect` (canvas) to lie in `view` (widget). Returns True if the camera moved."""
         there = self.rect_from_canvas(rect)
         dx = _shift(there.left(), there.right(), view.left(), view.right())
         dy = _shift(there.top(), there.bottom(), view.top(), view.bottom())
@@ -152,14 +152,14 @@ class Camera:
 
 
 def _shift(low: float, high: float, first: float, last: float) -> float:
-    """How far [low, high] has to move down to lie in [first, last]; its start counts when it does not fit."""
+    """Return the shift that moves [low, high] into [first, last]; if it does not fit, the starts are aligned."""
     if high - low > last - first or low < first:
         return low - first
     return max(0.0, high - last)
 
 
 def _clip_curve(curve: BezierCurve, start: float, end: float, low: float, high: float) -> BezierCurve:
-    """The stretch of an edge between two bounds of the coordinate that goes from `start` to `end`."""
+    """Return the part of an edge between two bounds of the coordinate that runs from `start` to `end`."""
     if abs(end - start) <= high - low:
         return curve
     shares = sorted(min(1.0, max(0.0, (bound - start) / (end - start))) for bound in (low, high))
@@ -168,12 +168,12 @@ def _clip_curve(curve: BezierCurve, start: float, end: float, low: float, high: 
 
 
 def _inverse_smoothstep(fraction: float) -> float:
-    """t with 3t² − 2t³ = `fraction`: the edge's coordinate across the tree runs along this curve."""
+    """Return t with 3t² − 2t³ = `fraction`, the curve of the edge's coordinate across the tree."""
     return 0.5 - math.sin(math.asin(1.0 - 2.0 * fraction) / 3.0)
 
 
 def _sub_curve(curve: BezierCurve, first: float, last: float) -> BezierCurve:
-    """The part of a curve between two parameters (de Casteljau)."""
+    """Return the part of a curve between two parameters (de Casteljau)."""
     tail = _curve_after(curve, first)
     share = (last - first) / (1.0 - first) if first < 1.0 else 0.0
     backwards = _curve_after((tail[3], tail[2], tail[1], tail[0]), 1.0 - share)

@@ -1,4 +1,4 @@
-"""The whole tree in a corner, with a frame around what the canvas shows; dragging the frame moves the canvas."""
+"""Minimap: the whole tree in a corner, with a frame around the visible part that can be dragged."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from app.widgets.tree_canvas.tree_style import DIMMED, PAINT_ORDER, TreeStyle
 from resources.language import tr
 
 REFRESH_MS = 150
-"""A growing tree is drawn anew no more often than that."""
+"""Minimum interval between redraws of a growing tree, in milliseconds."""
 MAX_MAP_SIZE, MIN_MAP_SIZE = (180, 84), (64, 44)
 MIN_CANVAS_SIZE = (360, 280)
-"""In a smaller canvas there is no room for a map."""
+"""Minimum canvas size for showing the map."""
 MAX_BOXES = 800
-"""Nodes up to which the map draws boxes instead of dots."""
+"""Maximum number of nodes drawn as boxes; larger trees are drawn as dots."""
 
 
 class Minimap(QWidget, AccessibleWidget):
-    """`moved(point)`: the canvas is to be centred there."""
+    """Emits `moved(point)` to centre the canvas on a point."""
 
     moved = Signal(QPointF)
 
@@ -32,7 +32,7 @@ class Minimap(QWidget, AccessibleWidget):
         self._picture = QPixmap()
         self._stale = True
         self._corners = QRect(), QRect()
-        """The usual place, and the one on the other side."""
+        """The default corner and the opposite one."""
         self._timer = QTimer(self, singleShot=True, interval=REFRESH_MS)
         self._timer.timeout.connect(self._redraw)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
@@ -40,8 +40,7 @@ class Minimap(QWidget, AccessibleWidget):
         self.hide()
 
     def set_frame(self, frame: QRectF) -> None:
-        """`frame`: what the canvas shows, on the canvas. Hides the map when that is everything, and on a
-        stage."""
+        """Set the visible part of the canvas. Hides the map if everything is visible, and while presenting."""
         self._frame = frame
         bounds = self._scene.bounds()
         roomy = (
@@ -53,7 +52,7 @@ class Minimap(QWidget, AccessibleWidget):
         self.update()
 
     def tree_changed(self, at_once: bool = False) -> None:
-        """Draw the tree anew, soon or at once."""
+        """Redraw the tree, soon or at once."""
         if not self.isVisible():
             self._stale = True
         elif at_once:
@@ -63,7 +62,7 @@ class Minimap(QWidget, AccessibleWidget):
             self._timer.start()
 
     def fit_into(self, width: int, height: int) -> None:
-        """Take a size by the tree's shape, in the corner of a widget of that size where the tree is oldest."""
+        """Choose a size by the tree's shape, in the corner where the tree starts."""
         bounds, scale = self._scene.bounds(), self._style.theme.scale
         max_sides = [min(side * scale, room * 0.3) for side, room in zip(MAX_MAP_SIZE, (width, height), strict=True)]
         shrink = min(max_sides[0] / max(1.0, bounds.width()), max_sides[1] / max(1.0, bounds.height()))
@@ -76,21 +75,23 @@ class Minimap(QWidget, AccessibleWidget):
             self.setGeometry(self._corners[0])
 
     def avoid_rect(self, rect: QRect) -> None:
-        """Stand in the corner on the other side while the usual one is needed for `rect`."""
+        """Use the opposite corner while `rect` overlaps the default one."""
         first, second = self._corners
         corner = second if first.intersects(rect) else first
         if corner != self.geometry():
             self.setGeometry(corner)
 
     def _transform(self) -> QTransform:
-        """From the canvas to the map; the two directions are scaled apart, for trees are long and thin."""
+        """Return the transform from the canvas to the map. Each direction has its own scale, because trees are long and
+        thin.
+        """
         bounds, inset = self._scene.bounds(), 5.0
         sx = (self.width() - 2 * inset) / max(1.0, bounds.width())
         sy = (self.height() - 2 * inset) / max(1.0, bounds.height())
         return QTransform(sx, 0, 0, sy, inset - bounds.left() * sx, inset - bounds.top() * sy)
 
     def showEvent(self, event: QShowEvent) -> None:
-        """What changed while nobody looked."""
+        """Draw changes made while hidden."""
         super().showEvent(event)
         if self._stale:
             self._redraw()
@@ -131,7 +132,7 @@ class Minimap(QWidget, AccessibleWidget):
         painter.drawPolyline(QPolygonF([self._scene.box(node).center() for node in shown]))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """The picture, and the frame on it."""
+        """Paint the picture with the frame."""
         painter = QPainter(self)
         painter.drawPixmap(0, 0, self._picture)
         painter.setPen(QPen(self._style.theme.color("line"), 1))
@@ -142,7 +143,7 @@ class Minimap(QWidget, AccessibleWidget):
         painter.drawRect(frame)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Go there."""
+        """Move the canvas to the pressed point."""
         if event.button() == Qt.MouseButton.LeftButton:
             self._move_canvas_to(event.position())
 

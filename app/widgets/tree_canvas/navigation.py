@@ -14,11 +14,11 @@ from app.widgets.tree_canvas.geometry import READABLE_ZOOM
 from app.widgets.tree_canvas.tree_style import DIMMED
 
 MAX_NEWEST_FRACTION = 0.8
-"""Share of the view that the newest boxes may take to be shown together."""
+"""Fraction of the view that the newest boxes may fill to be shown together."""
 
 
 def newest_rect(state: CanvasState, view: QRectF) -> QRectF:
-    """Around the newest boxes that live; around one of them, and some room, when they do not fit into the `view`."""
+    """Return the rectangle of the newest live nodes; around one of them, with a margin, if they do not fit into `view`."""
     model, scene = state.scene.model, state.scene
     column = scene.layout.nodes_in(scene.last_depth)
     living = [node for node in column if model.nodes[node].state not in DIMMED] or column
@@ -32,7 +32,7 @@ def newest_rect(state: CanvasState, view: QRectF) -> QRectF:
 
 
 def focus_rect(state: CanvasState, view: QRectF) -> QRectF:
-    """Around the selected node, else the end of the leading path, else the newest nodes."""
+    """Return the rectangle of the selected node, the end of the best path, or the newest nodes."""
     scene, style = state.scene, state.style
     if style.selected is not None and scene.is_shown(style.selected):
         return scene.box(style.selected)
@@ -41,31 +41,31 @@ def focus_rect(state: CanvasState, view: QRectF) -> QRectF:
 
 
 FIT_MARGIN = 28
-"""Pixels at 100 % around a tree that is fitted."""
+"""Margin around a fitted tree in pixels at 100 %."""
 EDGE_MARGIN = 40
-"""Pixels at 100 % from the edge within which a box does not count as in sight."""
+"""Distance from the edge in pixels at 100 % within which a box does not count as visible."""
 
 
 def fit_area(state: CanvasState, widget: QWidget) -> QRectF:
-    """The widget less the margins around a tree that is fitted."""
+    """Return the widget's rectangle without the margins around a fitted tree."""
     margin = FIT_MARGIN * state.style.theme.scale
     return QRectF(margin, margin, max(1.0, widget.width() - 2 * margin), max(1.0, widget.height() - 2 * margin))
 
 
 def min_zoom(state: CanvasState) -> float:
-    """Zoom below which letters would be smaller than the theme allows; 0 where it does not say."""
+    """Return the zoom below which text is smaller than the theme allows; 0 if the theme has no minimum."""
     return 1.0 if state.style.theme.min_font_pixels else 0.0
 
 
 def scroll_to_rect(state: CanvasState, widget: QWidget, rect: QRectF) -> bool:
-    """Move no further than needed for `rect`, of the canvas, to be in sight; whether that was anywhere."""
+    """Move just far enough to make `rect` (canvas) visible. Returns True if the camera moved."""
     width, height = widget.width(), widget.height()
     margin = min(EDGE_MARGIN * state.style.theme.scale, width / 6, height / 6)
     return state.camera.reveal(rect, QRectF(widget.rect()).adjusted(margin, margin, -margin, -margin))
 
 
 def fill_view(state: CanvasState, widget: QWidget) -> None:
-    """Show no empty ground above or below (beside, where the tree grows down) that the tree could fill."""
+    """Move the camera so that no empty space is shown across the tree's direction that the tree could fill."""
     camera, bounds = state.camera, state.scene.bounds()
     margin = fit_area(state, widget).x() / camera.zoom
     width, height = widget.width() / camera.zoom, widget.height() / camera.zoom
@@ -76,16 +76,16 @@ def fill_view(state: CanvasState, widget: QWidget) -> None:
 
 
 def clamp_or_center(value: float, first: float, last: float) -> float:
-    """`value` inside [first, last]; their middle where there is no inside."""
+    """Return `value` limited to [first, last], or the middle if the range is empty."""
     return (first + last) / 2 if last < first else min(max(value, first), last)
 
 
 FOLLOW_ZOOM = 0.78
-"""While it follows, the camera shrinks a growing tree down to this and scrolls from then on."""
+"""Zoom down to which a growing tree is shrunk while following; below that the camera scrolls."""
 
 
 class SavedCamera(NamedTuple):
-    """Where a camera was, and how it had come there."""
+    """A saved camera position and its mode."""
 
     follow: bool
     may_shrink: bool
@@ -94,15 +94,15 @@ class SavedCamera(NamedTuple):
     y: float
     zoom: float
     size: QSize
-    """Of the widget then."""
+    """Size of the widget at that time."""
 
 
 class CanvasNavigation(QObject):
-    """Moves a stage's camera over the room of one widget."""
+    """Moves the camera of a canvas state within one widget."""
 
     moved = Signal()
     followChanged = Signal(bool)
-    """It began or ceased to keep the newest nodes in sight."""
+    """Following the newest nodes was switched on or off."""
 
     def __init__(self, state: CanvasState, widget: QWidget) -> None:
         super().__init__(widget)
@@ -110,21 +110,21 @@ class CanvasNavigation(QObject):
         self._follow, self._may_shrink = True, True
         self._saved_camera: SavedCamera | None = None
         self._repeat_fit: Callable[[], None] | None = None
-        """What was asked for last, done again when the room changes; None once the reader has moved by hand."""
+        """The last fit, repeated when the widget is resized; None after the user moved by hand."""
         state.cleared.connect(self._on_cleared)
         state.replaced.connect(self.show_all)
         state.changed.connect(self._keep_newest)
 
     @property
     def zoom(self) -> float:
-        """1 is the natural size."""
+        """The zoom; 1 is natural size."""
         return self._camera.zoom
 
-    # Everything, or as much as can be read
+    # Fitting
 
     @Slot()
     def show_all(self) -> None:
-        """All of the tree in sight, however small; on a stage as much of it as can be read."""
+        """Show the whole tree, however small; while presenting, as much as is legible."""
         bounds, room = self._state.scene.bounds(), fit_area(self._state, self._widget)
         if bounds.isEmpty() or not self._widget.width():
             return
@@ -139,15 +139,17 @@ class CanvasNavigation(QObject):
 
     @Slot()
     def fit(self) -> None:
-        """All of the tree, as long as it can be read; else as much as can, around what is selected or leads, and all
-        of it nevertheless the second time in a row."""
+        """Show the whole tree if it is legible; otherwise a legible part around the selection or the best path.
+
+        A second call in a row shows the whole tree in any case.
+        """
         again = self._repeat_fit == self._fit_across
         self.show_all()
         if self._camera.zoom < READABLE_ZOOM and not again:
             self._fit_across()
 
     def keep_readable(self) -> None:
-        """Fit so that it can be read, and again whenever `handle_growth` is told, until the reader goes elsewhere."""
+        """Fit the tree legibly, and again on every `handle_growth`, until the user moves elsewhere."""
         self.set_follow(False)
         self.show_all()
         if self._camera.zoom < READABLE_ZOOM:
@@ -155,12 +157,12 @@ class CanvasNavigation(QObject):
         self._repeat_fit = self.keep_readable
 
     def handle_growth(self) -> None:
-        """The tree has become larger: fit it again where it is kept readable."""
+        """Fit a grown tree again if it is kept legible."""
         if self._repeat_fit == self.keep_readable:
             self.keep_readable()
 
     def _fit_across(self) -> None:
-        """Fit the tree across its direction, no smaller than can be read; along it one has to move."""
+        """Fit the tree across its direction at a legible zoom; along its direction it scrolls."""
         bounds, room, camera = self._state.scene.bounds(), fit_area(self._state, self._widget), self._camera
         zoom = room.width() / bounds.width() if self._state.is_top_down else room.height() / bounds.height()
         camera.zoom = min(1.0, max(READABLE_ZOOM, min_zoom(self._state), zoom))
@@ -176,7 +178,7 @@ class CanvasNavigation(QObject):
         self._finish_move(self._fit_across)
 
     def show_path(self, path: Sequence[int], at_least: float) -> None:
-        """All of the tree; where that is smaller than zoom `at_least`, that zoom, and the path's end in sight."""
+        """Show the whole tree, or at least zoom `min_zoom` with the path's end visible."""
         self.show_all()
         if self._camera.zoom < max(at_least, min_zoom(self._state)):
             self.set_zoom(max(at_least, min_zoom(self._state)))
@@ -188,40 +190,40 @@ class CanvasNavigation(QObject):
         self._repeat_fit = again
         self.moved.emit()
 
-    # By hand
+    # Manual movement
 
     def pan(self, dx: float, dy: float) -> None:
-        """Move the view over the canvas by that many pixels of the widget."""
+        """Move the view over the canvas by pixels of the widget."""
         self._camera.x += dx / self._camera.zoom
         self._camera.y += dy / self._camera.zoom
         self._finish_move()
 
     def zoom_by(self, factor: float, at: QPointF | None = None) -> None:
-        """Zoom in or out around a point of the widget, its middle if none is given."""
+        """Zoom around a point of the widget, by default its centre."""
         if self._camera.zoom_at(at if at is not None else QRectF(self._widget.rect()).center(), factor):
             self._may_shrink = False
             self._finish_move()
 
     def set_zoom(self, zoom: float) -> None:
-        """Zoom around the middle."""
+        """Set the zoom around the centre."""
         self.zoom_by(zoom / self._camera.zoom)
 
     @Slot(QPointF)
     def centre_on(self, point: QPointF) -> None:
-        """Bring a point of the canvas to the middle of the widget."""
+        """Centre the widget on a point of the canvas."""
         self.set_follow(False)
         self._camera.x = point.x() - self._widget.width() / 2 / self._camera.zoom
         self._camera.y = point.y() - self._widget.height() / 2 / self._camera.zoom
         self._finish_move()
 
     def ensure_visible(self, node: int) -> None:
-        """Unfold what hides a node, and move no further than needed for it to be in sight."""
+        """Unfold the ancestors of a node, and move just far enough to make it visible."""
         self._state.unfold(self._state.scene.model.path(node)[:-1])
         if self._state.scene.is_shown(node) and scroll_to_rect(self._state, self._widget, self._state.scene.box(node)):
             self._finish_move()
 
     def set_presenting(self, on: bool) -> None:
-        """Remember where the camera is, and follow the newest nodes meanwhile; or bring it back."""
+        """Save the camera and follow the newest nodes while presenting; restore it afterwards."""
         if on:
             camera, size = self._camera, self._widget.size()
             self._saved_camera = SavedCamera(
@@ -234,22 +236,22 @@ class CanvasNavigation(QObject):
             self.set_follow(saved.follow)
             self._may_shrink = saved.may_shrink
             stays = saved.follow or saved.repeat_fit is not None
-            grown = QSize(0, 0) if stays else saved.size - self._widget.size()  # `resized` will take that back
+            grown = QSize(0, 0) if stays else saved.size - self._widget.size()  # `handle_resize` will undo this
             self._camera.zoom = saved.zoom
             self._camera.x = saved.x + grown.width() / 2 / saved.zoom
             self._camera.y = saved.y + grown.height() / 2 / saved.zoom
             self._finish_move(saved.repeat_fit)
 
-    # Following the growth
+    # Following growth
 
     @property
     def follow(self) -> bool:
-        """Whether the newest nodes are kept in sight while the tree grows."""
+        """Whether the newest nodes are kept visible while the tree grows."""
         return self._follow
 
     @Slot(bool)
     def set_follow(self, on: bool) -> None:
-        """Begin or cease to follow the growth."""
+        """Switch following on or off."""
         if on != self._follow:
             self._follow = on
             self.followChanged.emit(on)
@@ -257,7 +259,7 @@ class CanvasNavigation(QObject):
             self._keep_newest()
 
     def handle_resize(self, grown: QSize) -> None:
-        """The room has changed by so much: do again what was asked for, or keep the middle where it was."""
+        """React to a changed size: repeat the last fit, or keep the centre in place."""
         if not self._follow and self._repeat_fit is not None:
             self._repeat_fit()
         elif not self._follow:
@@ -271,7 +273,7 @@ class CanvasNavigation(QObject):
 
     @Slot()
     def _keep_newest(self) -> None:
-        """Fit a small tree; of a large one, keep the newest column in sight."""
+        """Fit a small tree; keep the newest column of a large one visible."""
         if not self._follow or self._state.scene.last_depth < 0 or not self._widget.width():
             return
         if self._may_shrink:

@@ -12,12 +12,12 @@ from app.widgets.tree_canvas.tree_model import TreeNode
 from app.widgets.tree_canvas.tree_style import DIMMED, DIMMED_OPACITY, PILLS, STAR, STRUCK, TreeStyle
 
 MAX_STAMPS = 64
-"""Kinds kept; a zoom in motion makes new ones with each frame."""
+"""Maximum number of cached kinds; a changing zoom creates new ones with every frame."""
 STAMP_MARGIN = 3
 
 
 class NodeBoxCache:
-    """Pictures of boxes by state and ground, for one zoom and density of the screen."""
+    """Pictures of boxes by state, outline and background, for one zoom and pixel density."""
 
     def __init__(self, metrics: TreeMetrics) -> None:
         self._metrics = metrics
@@ -25,12 +25,21 @@ class NodeBoxCache:
         self._stamps: dict[tuple[str, str, str], QPixmap] = {}
 
     def clear(self) -> None:
-        """Colours have changed."""
+        """Clear the cache after a change of colours."""
         self._stamps.clear()
 
-    def draw(self, painter: QPainter, position: QPointF, state: str, line: str, ground: str, style: TreeStyle, zoom: float,
-             ratio: float) -> None:  # fmt: skip
-        """Stamp a box of `state`, outlined as `line`, filled with the theme's colour `ground`, on the widget."""
+    def draw(
+        self,
+        painter: QPainter,
+        position: QPointF,
+        state: str,
+        line: str,
+        ground: str,
+        style: TreeStyle,
+        zoom: float,
+        ratio: float,
+    ) -> None:
+        """Draw a box of `state` with outline `line` and theme colour `ground` at `position` on the widget."""
         if self._at != (zoom, ratio) or len(self._stamps) > MAX_STAMPS:
             self._at = (zoom, ratio)
             self._stamps.clear()
@@ -59,12 +68,12 @@ class NodeBoxCache:
 
 
 NOTE_MIN_ZOOM = 0.75
-"""Zoom from which the second line can be read."""
+"""Zoom from which the second line is legible."""
 MAX_DOTS = 6
 
 
 class NodePainter:
-    """Keeps fonts, widths and shortened words between paintings."""
+    """Caches fonts, text widths and elided texts."""
 
     def __init__(self, theme: Theme, metrics: TreeMetrics) -> None:
         self.theme, self.metrics = theme, metrics
@@ -75,14 +84,14 @@ class NodePainter:
         self._short: dict[tuple[str, int], str] = {}
 
     def text_width(self, font: QFont, text: str) -> float:
-        """Advance of `text`, remembered."""
+        """Return the width of `text`, cached."""
         key = (id(font), text)
         if key not in self._widths:
             self._widths[key] = self._metrics[id(font)].horizontalAdvance(text)
         return self._widths[key]
 
     def elide_text(self, text: str, room: float) -> str:
-        """`text` cut to `room` pixels with an ellipsis, remembered."""
+        """Return `text` elided to `room` pixels, cached."""
         key = (text, round(room))
         if key not in self._short:
             fm = self._metrics[id(self.label)]
@@ -92,7 +101,7 @@ class NodePainter:
     def paint_content(
         self, painter: QPainter, node: TreeNode, box: QRectF, style: TreeStyle, zoom: float, best: bool
     ) -> None:
-        """Everything in and around a box; `painter` draws in canvas pixels."""
+        """Paint everything in and around a box, in canvas coordinates."""
         self._label(painter, node, box, style, zoom)
         scale = self.theme.scale
         if best or node.state == "best":
@@ -117,7 +126,7 @@ class NodePainter:
         left = QPointF(box.left() + inset, base)
         painter.setFont(self.label)
         painter.setPen(style.label_colour(node.state))
-        painter.setLayoutDirection(Qt.LayoutDirection.LayoutDirectionAuto)  # a token is read in its own direction
+        painter.setLayoutDirection(Qt.LayoutDirection.LayoutDirectionAuto)  # draw each token in its own text direction
         painter.drawText(left, text)
         if node.state in STRUCK:
             middle = QPointF(0, 4.2 * scale)
@@ -133,7 +142,7 @@ class NodePainter:
             self._note(painter, node, QPointF(left.x(), box.bottom() - 8.5 * scale), style)
 
     def _drafters(self, painter: QPainter, node: TreeNode, box: QRectF) -> None:
-        """On the upper left corner, side by side."""
+        """Paint the drafters' marks side by side at the upper left corner."""
         side, strength = MARK_SIZE * self.theme.scale, DIMMED_OPACITY if node.state in DIMMED else 1.0
         for index, number in enumerate(node.drafters):
             at = QPointF(box.left() + (index * 0.85 - 0.25) * side, box.top() - 0.6 * side)
@@ -145,7 +154,7 @@ class NodePainter:
         painter.drawText(at, node.note)
 
     def _progress(self, painter: QPainter, progress: tuple[int, int], box: QRectF, style: TreeStyle) -> None:
-        """●●○ at the lower right; figures where there would be too many."""
+        """Paint progress as ●●○ at the lower right, or as numbers if there are too many."""
         met, total = progress
         scale = self.theme.scale
         right = box.right() - 9 * scale
@@ -161,7 +170,7 @@ class NodePainter:
             painter.drawEllipse(QPointF(right - (total - 1 - n) * 8.5 * scale - 3 * scale, y), 3 * scale, 3 * scale)
 
     def fold_mark_rect(self, box: QRectF, text: str) -> QRectF:
-        """Where the mark behind a node is drawn: `+12` for what is folded away."""
+        """Return the rectangle of the mark after a node: `+12` for its folded descendants."""
         scale = self.theme.scale
         width = max(18 * scale, self.text_width(self.small, text) + 10 * scale)
         tail = self.metrics.edge_start(box)
@@ -170,7 +179,7 @@ class NodePainter:
         return QRectF(tail.x() + 4 * scale, tail.y() - 9 * scale, width, 18 * scale)
 
     def draw_fold_mark(self, painter: QPainter, box: QRectF, text: str, style: TreeStyle) -> None:
-        """A small pill with the number of hidden nodes, or with the sign that folds."""
+        """Paint a small pill with the number of folded nodes, or with the fold sign."""
         mark = self.fold_mark_rect(box, text)
         painter.setBrush(style.theme_colour("tint"))
         painter.setPen(QPen(style.theme_colour("accent"), 1.1 * self.theme.scale))
@@ -180,7 +189,7 @@ class NodePainter:
         painter.drawText(mark, Qt.AlignmentFlag.AlignCenter, text)
 
     def selection_path(self, node: TreeNode, box: QRectF) -> QPainterPath:
-        """An outline a little outside the box: the selected node."""
+        """Return the outline around the selected node."""
         gap = 4 * self.theme.scale
         outer = box.adjusted(-gap, -gap, gap, gap)
         radius = outer.height() / 2 if node.state in PILLS else self.theme.px(10)

@@ -12,13 +12,13 @@ from app.widgets.tree_canvas.tree_scene import TreeScene
 
 
 def parent_of(scene: TreeScene, node: int) -> int:
-    """One step towards the root."""
+    """Return the parent, or the node itself at the root."""
     above = scene.model.nodes[node].parent
     return node if above is None else above
 
 
 def preferred_child(scene: TreeScene, node: int, preferred: Sequence[int] = ()) -> int:
-    """The first shown child; the one on the `preferred` path, or one that lives on, before the others."""
+    """Return the shown child to move to: the one on the `preferred` path, else one with children, else the first."""
     below = [n for n in scene.model.children.get(node, ()) if scene.is_shown(n)]
     if not below:
         return node
@@ -28,14 +28,14 @@ def preferred_child(scene: TreeScene, node: int, preferred: Sequence[int] = ()) 
 
 
 def neighbour(scene: TreeScene, node: int, steps: int) -> int:
-    """The sibling above or below; past the last one, the nearest cousin."""
+    """Return the node `steps` above or below in the same column, limited to its ends."""
     column = scene.layout.nodes_in(scene.model.depth[node])
     index = column.index(node) + steps
     return column[min(max(index, 0), len(column) - 1)]
 
 
 def nearest_shown_ancestor(scene: TreeScene, node: int) -> int | None:
-    """`node`, or the ancestor that stands for it when it is folded away or beyond the last depth shown."""
+    """Return `node`, or its nearest shown ancestor if it is folded away or deeper than the shown depth."""
     here: int | None = node if node in scene.model else None
     while here is not None and not scene.is_shown(here):
         here = scene.model.nodes[here].parent
@@ -43,14 +43,14 @@ def nearest_shown_ancestor(scene: TreeScene, node: int) -> int | None:
 
 
 class NodeSelection(QObject):
-    """`select` is what the program does, `pick` what the reader does: it keeps the node in sight, and tells."""
+    """`select` is for the program; `pick` is for the user: it also makes the node visible and emits a signal."""
 
     nodeSelected = Signal(int)
-    """The reader picked a node."""
+    """The user selected a node."""
     selectionCleared = Signal()
-    """The reader let go of it."""
+    """The user cleared the selection."""
     selectionChanged = Signal(int)
-    """Another node is marked, by whomever."""
+    """Another node is selected, by the program or the user."""
 
     def __init__(self, state: CanvasState, navigation: CanvasNavigation) -> None:
         super().__init__(state)
@@ -59,12 +59,12 @@ class NodeSelection(QObject):
 
     @property
     def selected(self) -> int | None:
-        """The selected node."""
+        """Return the selected node."""
         return self._state.style.selected
 
     @Slot(int)
     def select(self, node: int | None) -> bool:
-        """Mark a node and the path to it, without telling; False when it was marked already."""
+        """Mark a node and the path to it, without the user signals. Returns False if it was already selected."""
         if node is not None and node not in self._scene.model:
             node = None
         if node == self.selected:
@@ -77,7 +77,7 @@ class NodeSelection(QObject):
 
     @Slot(int)
     def pick(self, node: int | None) -> None:
-        """Select as the reader does; None lets go."""
+        """Select a node as the user; None clears the selection."""
         if node is not None:
             self._navigation.ensure_visible(node)
         if not self.select(node):
@@ -88,18 +88,18 @@ class NodeSelection(QObject):
             self.nodeSelected.emit(node)
 
     def set_search_matches(self, nodes: Iterable[int]) -> None:
-        """Mark what a search has found."""
+        """Mark the matches of a search."""
         self._state.style.search_matches = frozenset(nodes)
         self._state.restyled.emit(False)
 
     def set_hovered(self, node: int | None) -> None:
-        """Light up the node under the pointer."""
+        """Highlight the node under the pointer."""
         if node != self._state.style.hovered:
             self._state.style.hovered = node
             self._state.restyled.emit(False)
 
     def toggle_fold(self, node: int) -> None:
-        """Fold the subtree below a node away, or back; its own place on the widget stays."""
+        """Fold or unfold the subtree of a node, and keep the node in place on the widget."""
         folded, camera = self._scene.model.folded, self._state.camera
         if node in folded:
             folded.discard(node)
@@ -115,6 +115,6 @@ class NodeSelection(QObject):
 
     @Slot()
     def _on_rearranged(self) -> None:
-        """What was selected may have gone out of sight: the node that stands for it is selected then."""
+        """Select the nearest shown ancestor if the selected node was hidden."""
         if self.selected is not None and not self._scene.is_shown(self.selected):
             self.pick(nearest_shown_ancestor(self._scene, self.selected))

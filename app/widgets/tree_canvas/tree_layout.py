@@ -1,9 +1,9 @@
-"""Where nodes stand: a column by depth, a row within it, found for new nodes without moving old ones. No Qt in here.
+"""Tree layout: a column per depth and a row in it, computed for new nodes without moving old ones. No Qt.
 
-Children keep the order of their parents, so edges of one lane never cross. Each column is placed on its own: every
-node wants to stand beside its parent, neighbours keep one row apart, and the compromise with the least squared
-movement is found by pooling adjacent violators (Barlow, Bartholomew, Bremner and Brunk 1972), in time linear in the
-column. A tree that grows at its ends therefore costs as much as its new nodes.
+Children keep the order of their parents, so edges of one lane never cross. Each column is laid out on its own: every
+node is placed near its parent, neighbours are at least one row apart, and the rows with the least squared displacement
+are found by pooling adjacent violators (Barlow, Bartholomew, Bremner and Brunk 1972), in time linear in the column.
+Growth therefore costs only as much as the new nodes.
 """
 
 from __future__ import annotations
@@ -17,24 +17,26 @@ from app.widgets.tree_canvas.tree_model import TreeModel
 LANE_GAP = 2.0
 """Rows between two lanes."""
 STRONG_WEIGHT, WEAK_WEIGHT = 1.0, 0.02
-"""How much a node that lives on, and one that does not, insists on standing beside its parent."""
+"""Weights of the preferred rows of live nodes and of faint ones."""
 
 
 @dataclass(slots=True)
 class NodeColumn:
-    """The nodes of one column and lane from top to bottom; rows count from the lane's middle."""
+    """The nodes of one column and lane from top to bottom; rows are relative to the lane's centre."""
 
     nodes: list[int] = field(default_factory=list)
     rows: list[float] = field(default_factory=list)
 
     def between(self, top: float, bottom: float) -> range:
-        """Places in the strip whose rows lie in [top, bottom]."""
+        """Return the indices of nodes whose rows lie in [top, bottom]."""
         return range(bisect_left(self.rows, top), bisect_left(self.rows, bottom + 1e-6))
 
 
 def fit_rows(preferred: Sequence[float], weights: Sequence[float], low: float, high: float) -> list[float]:
-    """Whole rows, at least one apart and in order, nearest to the `preferred` ones; inside [low, high] if they fit."""
-    blocks: list[tuple[float, float, int]] = []  # mean, weight, how many
+    """Return integer rows, in order and at least one apart, nearest to the `preferred` ones; inside [low, high] if they
+    fit.
+    """
+    blocks: list[tuple[float, float, int]] = []  # mean, weight, count
     for index, (row, weight) in enumerate(zip(preferred, weights, strict=True)):
         mean, total, count = row - index, weight, 1
         while blocks and blocks[-1][0] >= mean:
@@ -52,31 +54,31 @@ def fit_rows(preferred: Sequence[float], weights: Sequence[float], low: float, h
 
 
 class TreeLayout:
-    """Rows of the nodes that are shown; `hidden` tells which states are left out."""
+    """Rows of the shown nodes; `hidden` contains the states that are left out."""
 
     def __init__(self, model: TreeModel) -> None:
         self.model = model
         self.hidden: frozenset[str] = frozenset()
         self.is_complete = False
-        """Whether parents are moved to the middle of their children, which a growing tree must not do."""
+        """Whether parents are centred over their children, which a growing tree must not do."""
         self.clear()
 
     def clear(self) -> None:
-        """Forget every place."""
+        """Clear the layout."""
         self.rows: dict[int, float] = {}
         self.strips: list[dict[int | None, NodeColumn]] = []
         self.lane_rows: dict[int | None, tuple[float, float]] = {}
         self.lane_offsets: dict[int | None, float] = {}
 
     def rebuild(self) -> None:
-        """Place everything anew."""
+        """Lay out everything again."""
         self.clear()
         self.grow(range(len(self.model.columns)))
         if self.is_complete:
             self._balance()
 
     def grow(self, depths: Iterable[int]) -> bool:
-        """Place the columns that grew; True when lanes had to move, and everything in them."""
+        """Lay out the columns that grew. Returns True if lanes, and thereby existing nodes, moved."""
         for depth in depths:
             while depth >= len(self.strips):
                 self.strips.append({})
@@ -84,31 +86,31 @@ class TreeLayout:
         return self._stack_lanes()
 
     def row(self, node: int) -> float:
-        """Row of a placed node, over all lanes. Raises KeyError for a hidden one."""
+        """Return the row of a node over all lanes. Raises KeyError for a hidden node."""
         return self.lane_offsets[self.model.nodes[node].lane] + self.rows[node]
 
     def is_placed(self, node: int) -> bool:
-        """Whether the node is shown at all."""
+        """Whether the node is shown."""
         return node in self.rows
 
     @property
     def max_depth(self) -> int:
-        """The last depth at which anything stands; -1 where nothing does."""
+        """The deepest column with a node; -1 in an empty tree."""
         depths = range(len(self.strips) - 1, -1, -1)
         return next((depth for depth in depths if any(strip.nodes for strip in self.strips[depth].values())), -1)
 
     def column(self, depth: int) -> Iterator[tuple[float, NodeColumn]]:
-        """(lane's base row, strip) of that depth, from top to bottom."""
+        """Yield (lane's row offset, column) of a depth, from top to bottom."""
         strips = self.strips[depth] if 0 <= depth < len(self.strips) else {}
         for lane in sorted(strips, key=lambda lane: -1 if lane is None else lane):
             yield self.lane_offsets.get(lane, 0.0), strips[lane]
 
     def nodes_in(self, depth: int) -> list[int]:
-        """The placed nodes of a column from top to bottom."""
+        """Return the shown nodes of a depth from top to bottom."""
         return [node for _, strip in self.column(depth) for node in strip.nodes]
 
     def extent(self) -> tuple[float, float]:
-        """First and last row in use."""
+        """Return the first and last used row."""
         if not self.lane_rows:
             return 0.0, 0.0
         ends = [
@@ -118,7 +120,7 @@ class TreeLayout:
         return min(low for low, _ in ends), max(high for _, high in ends)
 
     def lanes(self) -> list[tuple[int, float, float]]:
-        """(lane, first row, last row) of every numbered lane."""
+        """Return (lane, first row, last row) of every numbered lane."""
         lanes = sorted(lane for lane in self.lane_rows if lane is not None)
         return [
             (lane, self.lane_offsets[lane] + self.lane_rows[lane][0], self.lane_offsets[lane] + self.lane_rows[lane][1])
@@ -141,7 +143,7 @@ class TreeLayout:
             self._fit_lane(depth, lane, nodes, self._rows_near_parents(nodes, lane))
 
     def _in_order(self, depth: int) -> list[int]:
-        """Shown nodes of a column in the order of their parents; of a parent's children those that live on first."""
+        """Return the shown nodes of a column in the order of their parents; live children come before faint ones."""
         if depth == 0:
             return [node for node in self.model.columns[0] if self._is_shown(node)]
         children, ordered = self.model.children, []
@@ -151,7 +153,7 @@ class TreeLayout:
         return ordered
 
     def _rows_near_parents(self, nodes: Sequence[int], lane: int | None) -> list[float]:
-        """The rows they want: around the parent, those that live on nearest to it."""
+        """Return the preferred rows: around the parent, live children nearest to it."""
         preferred: list[float] = []
         for parent, family in _sibling_groups(self.model, nodes):
             start = 0.0
@@ -173,7 +175,7 @@ class TreeLayout:
             self.lane_rows[lane] = (min(low, rows[0]), max(high, rows[-1]))
 
     def _stack_lanes(self) -> bool:
-        """Lanes one below the other; what has no lane stands in the middle."""
+        """Stack the lanes vertically; nodes without a lane are centred. Returns True if an existing lane moved."""
         before = dict(self.lane_offsets)
         lanes, below = sorted(lane for lane in self.lane_rows if lane is not None), 0.0
         for number, lane in enumerate(lanes):
@@ -185,10 +187,10 @@ class TreeLayout:
             self.lane_offsets[None] = round(first + below) / 2
         return any(self.lane_offsets[lane] != row for lane, row in before.items())
 
-    # A tree that is complete
+    # Complete trees
 
     def _balance(self) -> None:
-        """Parents to the middle of their children, then children beside their parents again."""
+        """Centre parents over their children, then move children near their parents again."""
 
         def amid_children(nodes: Sequence[int], lane: int | None) -> list[float]:
             return [self._middle_of_children(node, lane) for node in nodes]
@@ -213,7 +215,7 @@ class TreeLayout:
 
 
 def _extents(strips: Iterable[dict[int | None, NodeColumn]]) -> dict[int | None, tuple[float, float]]:
-    """First and last row of every lane."""
+    """Return the first and last row of every lane."""
     reach: dict[int | None, tuple[float, float]] = {}
     for column in strips:
         for lane, strip in column.items():
@@ -223,7 +225,7 @@ def _extents(strips: Iterable[dict[int | None, NodeColumn]]) -> dict[int | None,
 
 
 def _sibling_groups(model: TreeModel, nodes: Sequence[int]) -> Iterator[tuple[int | None, list[int]]]:
-    """Neighbours with the same parent, together."""
+    """Yield runs of adjacent nodes with the same parent."""
     start = 0
     for place in range(1, len(nodes) + 1):
         parent = model.nodes[nodes[start]].parent

@@ -1,4 +1,4 @@
-"""A tree that grows: nodes by number, children in the order they came, and which subtrees are folded. No Qt in here."""
+"""A growing tree: nodes by id, children in order of arrival, and folded subtrees. No Qt."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from typing import Literal, get_args
 NodeState = Literal[
     "root", "kept", "pruned", "best", "finished", "refused", "unreached", "accepted", "bonus", "correction", "lone"
 ]
-"""What has become of a node: drawn, and read out."""
+"""State of a node, drawn and read by screen readers."""
 STATES: tuple[NodeState, ...] = get_args(NodeState)
 FAINT_STATES: frozenset[NodeState] = frozenset({"pruned", "refused", "unreached", "lone"})
-"""States of nodes that matter less, most of them because they lead nowhere: hidden or dimmed on demand."""
+"""States of less important nodes, most of them dead ends; they can be hidden or dimmed."""
 
 
 @dataclass(slots=True)
 class TreeNode:
-    """What the canvas knows of a node."""
+    """A node as the canvas shows it."""
 
     id: int
     parent: int | None
     label: str
     value: str = ""
-    """Short figure at the right end, `.46`."""
+    """Short figure at the right end, such as `.46`."""
     note: str = ""
     """Second line, smaller."""
     weight: float = 1.0
-    """0 to 1: how thick its edge is."""
+    """Thickness of the edge, 0 to 1."""
     state: NodeState = "kept"
     badge: str = ""
-    """A word or two below the node."""
+    """A short text below the node."""
     lane: int | None = 0
-    """Which band it is laid out in; None for what stands before all bands."""
+    """Lane in which the node is laid out; None for nodes before all lanes."""
     progress: tuple[int, int] | None = None
     """(met, total), drawn as filled marks."""
     drafters: tuple[int, ...] = ()
-    """Who proposed it, where there are several: drawn as their marks."""
+    """Drafters that proposed the node, if there are several; drawn as their marks."""
 
 
 class TreeModel:
-    """Nodes and their order; every change of the tree's shape goes through `add` and `fold`."""
+    """Nodes and their order. The tree's shape changes only by `add` and `folded`."""
 
     def __init__(self) -> None:
         self.nodes: dict[int, TreeNode] = {}
@@ -56,9 +56,9 @@ class TreeModel:
         return node in self.nodes
 
     def add(self, nodes: Iterable[TreeNode]) -> list[int]:
-        """Append nodes, parents before children; the depths that grew.
+        """Append nodes, parents before children, and return the depths that grew.
 
-        Raises ValueError for a number that is taken, a parent that is missing or a state that does not exist.
+        Raises ValueError for a duplicate id, a missing parent or an unknown state.
         """
         grown: set[int] = set()
         for node in nodes:
@@ -83,11 +83,11 @@ class TreeModel:
             raise ValueError(f"Node {node.id} has the state {node.state!r}; a state is one of {', '.join(STATES)}.")
 
     def is_faint(self, node: int) -> bool:
-        """Whether it matters less than its siblings that live on."""
+        """Whether the node is less important than its live siblings."""
         return self.nodes[node].state in FAINT_STATES
 
     def path(self, node: int) -> list[int]:
-        """From the root to `node`, both included."""
+        """Return the path from the root to `node`, both included."""
         path: list[int] = []
         here: int | None = node
         while here is not None:
@@ -96,7 +96,7 @@ class TreeModel:
         return path[::-1]
 
     def descendants(self, node: int, deepest: int | None = None) -> Iterator[int]:
-        """Everything below `node`, no deeper than `deepest`."""
+        """Yield all nodes below `node`, down to depth `deepest`."""
         waiting = [node]
         while waiting:
             here = waiting.pop()
@@ -107,11 +107,11 @@ class TreeModel:
             waiting.extend(below)
 
     def count_below(self, node: int, deepest: int | None = None) -> int:
-        """How many nodes stand below `node`."""
+        """Return the number of nodes below `node`."""
         return sum(1 for _ in self.descendants(node, deepest))
 
     def search(self, text: str, deepest: int | None = None) -> list[int]:
-        """Nodes whose label contains `text`, whatever its case, from the root outwards."""
+        """Return the nodes whose label contains `text`, ignoring case, by depth."""
         wanted = text.casefold().replace(" ", "␣") if text.strip() == "" else text.casefold().strip()
         columns = self.columns if deepest is None else self.columns[: deepest + 1]
         if not wanted:

@@ -1,4 +1,4 @@
-"""Draws a scene at any zoom: full boxes, then boxes alone, then lines, then dots, never more than is in sight."""
+"""Painter of a scene at any zoom: full boxes, plain boxes, lines or dots, limited to the visible part."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from resources.language import tr
 BOX_ZOOM, LINE_ZOOM = 0.22, 0.045
 """Zooms from which boxes have outlines, and from which they have a height."""
 MAX_DASHED_LENGTH = 400
-"""Pixels of an edge beyond which it is not dashed."""
+"""Length in pixels above which an edge is not dashed."""
 
 
 def detail_level(zoom: float) -> str:
-    """What is drawn at that zoom: full, boxes, lines or dots."""
+    """Return the level of detail at a zoom: full, boxes, lines or dots."""
     if zoom >= READABLE_ZOOM:
         return "full"
     return "boxes" if zoom >= BOX_ZOOM else "lines" if zoom >= LINE_ZOOM else "dots"
 
 
 class TreePainter:
-    """Paints one scene with one look."""
+    """Paints one scene in one style."""
 
     def __init__(self, scene: TreeScene, look: TreeStyle) -> None:
         self.scene, self.style = scene, look
         self.nodes, self.boxes = NodePainter(look.theme, scene.metrics), NodeBoxCache(scene.metrics)
 
     def restyle(self, theme: Theme, metrics: TreeMetrics) -> None:
-        """Other colours or sizes."""
+        """Apply other colours or sizes."""
         self.style.set_theme(theme)
         self.nodes, self.boxes = NodePainter(theme, metrics), NodeBoxCache(metrics)
 
     def paint(self, painter: QPainter, camera: Camera, area: QRectF) -> None:
-        """Everything that reaches into `area` (in the widget's pixels)."""
+        """Paint everything inside `area` (widget coordinates)."""
         rect = camera.rect_to_canvas(area)
         self._lanes(painter, camera, area)
         if detail_level(camera.zoom) == "full":
@@ -52,10 +52,10 @@ class TreePainter:
         draw[detail_level(camera.zoom)](painter, camera.zoom, rect)
         painter.restore()
 
-    # Text can be read
+    # Legible zoom
 
     def _paint_full(self, painter: QPainter, camera: Camera, rect: QRectF) -> None:
-        """Edges, boxes over them, words in the boxes."""
+        """Paint edges, then boxes, then the text in the boxes."""
         scene, style = self.scene, self.style
         reach = 24 * style.theme.scale
         around = rect.adjusted(-scene.metrics.depth_pitch, -reach, reach, reach)
@@ -89,7 +89,7 @@ class TreePainter:
             self.boxes.draw(painter, place, spec.state, line, ground, style, camera.zoom, ratio)
 
     def _edges(self, painter: QPainter, rect: QRectF, best: set[int]) -> None:
-        """The dull ones undermost. One call a curve: Qt is ten times slower with many in one path."""
+        """Paint the edges, faint ones first. Each curve is a call: Qt is ten times slower with many curves in one path."""
         scene, trail = self.scene, set(self.style.selected_path)
         edges: dict[str, list[tuple[float, QPainterPath]]] = {}
         painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -104,7 +104,7 @@ class TreePainter:
                 painter.strokePath(path, self._edge_pen(state, width, path))
 
     def _edge_pen(self, state: str, width: float, path: QPainterPath) -> QPen:
-        """Long edges of dashed states are hairlines: nobody counts their dashes, and they take long to draw."""
+        """Return the pen of an edge. Long dashed edges become hairlines, because dashes take long to draw."""
         if state not in DASHED:
             pen = QPen(self.style.state_colour(state, 0.85), width * self.style.theme.scale)
             pen.setCapStyle(Qt.PenCapStyle.FlatCap)
@@ -123,7 +123,7 @@ class TreePainter:
         return path
 
     def _halo(self) -> QPen:
-        """Under the path to the selected node."""
+        """Return the pen under the path to the selected node."""
         style = self.style
         pen = QPen(blend(style.theme_colour("accent"), style.theme_colour("window"), 0.38), 11 * style.theme.scale)
         pen.setCapStyle(Qt.PenCapStyle.RoundCap)
@@ -154,7 +154,7 @@ class TreePainter:
         self._paths(painter, rect, 2.0)
 
     def _some_boxes(self, painter: QPainter, state: str, boxes: Iterable[list[QRectF] | None]) -> None:
-        """Dashed states stay hollow, pills stay round."""
+        """Paint boxes: dashed states hollow, pills rounded."""
         hollow = state in DASHED
         painter.setPen(_hairline(self.style.state_colour(state), hollow))
         painter.setBrush(self.style.theme.color("window") if hollow else self.style.state_colour(state, 0.35))
@@ -197,7 +197,7 @@ class TreePainter:
                     painter.drawPoints(block.centers[state])
         self._paths(painter, rect, 1.6)
 
-    # The leading and the selected path, and what was found, over the shapes drawn in bulk
+    # Best path, selected path and search matches, over the shapes drawn in bulk
 
     def _paths(self, painter: QPainter, rect: QRectF, width: float) -> None:
         theme = self.style.theme
@@ -239,7 +239,7 @@ class TreePainter:
     # Lanes
 
     def _lanes(self, painter: QPainter, camera: Camera, area: QRectF) -> None:
-        """A band behind every second lane, and its title at the edge in sight; drawn in the widget's pixels."""
+        """Paint a band behind every second lane, and the lane titles, in widget coordinates."""
         lanes = self.scene.layout.lanes()
         if len(lanes) < 2:
             return
@@ -264,7 +264,7 @@ class TreePainter:
 
 
 def fold_text(scene: TreeScene, style: TreeStyle, node: int) -> str:
-    """`+12` behind a folded node, `−` behind the one under the pointer, else nothing."""
+    """Return the fold mark's text: `+12` for a folded node, `−` for the hovered one, otherwise empty."""
     if node in scene.model.folded:
         return f"+{scene.model.count_below(node, scene.max_depth):,}"
     below = scene.model.children.get(node)

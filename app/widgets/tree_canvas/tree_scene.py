@@ -1,4 +1,4 @@
-"""The tree with its places: boxes of nodes, what lies in a rectangle, and ready-made shapes for far zooms."""
+"""The tree with positions: boxes of nodes, queries by rectangle, and cached shapes for small zooms."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from app.widgets.tree_canvas.tree_model import TreeModel, TreeNode
 
 BLOCK_DEPTHS, BLOCK_ROWS = 8, 64
 WEIGHT_CLASSES = 3
-"""Classes of weight where edges are drawn in bulk, all one pixel wide: the heavier, the stronger the colour."""
+"""Weight classes of edges drawn in bulk, one pixel wide: heavier edges have stronger colours."""
 TITLE_ROWS = 0.7
-"""Room for a lane's title above its first row."""
+"""Rows reserved for a lane's title above its first row."""
 MAX_BUNDLE_EDGES = 12
-"""Of edges that lead out of sight side by side, no more than about so many are drawn a column."""
+"""Approximate maximum of edges drawn per column among those that leave the visible part side by side."""
 
 
 @dataclass(slots=True)
 class NodeBatch:
-    """Shapes of neighbouring nodes by state, drawn by a handful of calls."""
+    """Shapes of neighbouring nodes by state, drawn with a few calls."""
 
     bounds: QRectF = field(default_factory=QRectF)
     boxes: dict[str, list[QRectF]] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class NodeBatch:
     curves: dict[tuple[str, int], QPainterPath] = field(default_factory=dict)
 
     def add_node(self, spec: TreeNode, box: QRectF, parent: QRectF | None, metrics: TreeMetrics) -> None:
-        """Add a node's box, and the edge from its parent's."""
+        """Add a node's box, and the edge from its parent."""
         state = spec.state
         self.boxes.setdefault(state, []).append(box)
         self.centers.setdefault(state, QPolygonF()).append(box.center())
@@ -52,7 +52,7 @@ class NodeBatch:
 
 
 class TreeScene:
-    """Model, layout and sizes together; `max_depth` is the last depth that is shown (None: all)."""
+    """Model, layout and sizes. `max_depth` is the last shown depth (None: all)."""
 
     def __init__(self) -> None:
         self.model = TreeModel()
@@ -62,7 +62,7 @@ class TreeScene:
         self._blocks: dict[tuple[int, int], list[NodeBatch]] = {}
 
     def clear(self) -> None:
-        """An empty tree."""
+        """Empty the tree."""
         hidden, settled = self.layout.hidden, self.layout.is_complete
         self.model = TreeModel()
         self.layout = TreeLayout(self.model)
@@ -71,7 +71,7 @@ class TreeScene:
         self._blocks.clear()
 
     def add(self, nodes: Iterable[TreeNode]) -> None:
-        """Let the tree grow, moving nothing that stands."""
+        """Append nodes without moving existing ones."""
         depths = self.model.add(nodes)
         if self.layout.is_complete:
             self.rebuild()
@@ -81,40 +81,40 @@ class TreeScene:
             self.invalidate(depths)
 
     def rebuild(self) -> None:
-        """Place everything anew: something was folded, hidden or turned."""
+        """Lay out everything again after folding, hiding or turning."""
         self.layout.rebuild()
         self._blocks.clear()
 
     def restyle(self, metrics: TreeMetrics) -> None:
-        """Other sizes."""
+        """Apply other sizes."""
         if metrics != self.metrics:
             self.metrics = metrics
             self._blocks.clear()
 
     def invalidate(self, depths: Iterable[int]) -> None:
-        """Shapes of these depths are to be made anew."""
+        """Discard the cached shapes of these depths."""
         stale = {(depth + after) // BLOCK_DEPTHS for depth in depths for after in (0, 1)}
         for key in [key for key in self._blocks if key[0] in stale]:
             del self._blocks[key]
 
-    # Places
+    # Positions
 
     @property
     def last_depth(self) -> int:
-        """The last depth shown; -1 in an empty tree."""
+        """The last shown depth; -1 in an empty tree."""
         end = self.layout.max_depth
         return end if self.max_depth is None else min(end, self.max_depth)
 
     def is_shown(self, node: int | None) -> bool:
-        """Whether it is drawn at all."""
+        """Whether the node is drawn."""
         return node is not None and self.layout.is_placed(node) and self.model.depth[node] <= self.last_depth
 
     def box(self, node: int) -> QRectF:
-        """Where a shown node is drawn. Raises KeyError for a hidden one."""
+        """Return the box of a shown node. Raises KeyError for a hidden node."""
         return self.metrics.box(self.model.depth[node], self.layout.row(node))
 
     def bounds(self) -> QRectF:
-        """Around everything that is shown."""
+        """Return the rectangle around all shown nodes."""
         if self.last_depth < 0:
             return QRectF()
         first, last = self.layout.extent()
@@ -122,12 +122,12 @@ class TreeScene:
         return self.metrics.area((0, self.last_depth), (first - TITLE_ROWS if titled else first, last))
 
     def depths_in(self, rect: QRectF) -> range:
-        """Depths to look at for what lies in `rect`."""
+        """Return the depths that can have something in `rect`."""
         first, last = self.metrics.depths_in(rect)
         return range(max(0, first), min(self.last_depth, last) + 1)
 
     def nodes_in(self, rect: QRectF) -> Iterator[int]:
-        """Shown nodes whose boxes reach into `rect`."""
+        """Yield the shown nodes whose boxes reach into `rect`."""
         top, bottom = self.metrics.rows_in(rect)
         for depth in self.depths_in(rect):
             for base, strip in self.layout.column(depth):
@@ -135,12 +135,12 @@ class TreeScene:
                     yield strip.nodes[index]
 
     def node_at(self, point: QPointF) -> int | None:
-        """The node drawn at a point of the canvas."""
+        """Return the node at a point of the canvas."""
         spot = QRectF(point, point)
         return next((node for node in self.nodes_in(spot) if self.box(node).contains(point)), None)
 
     def edges_in(self, rect: QRectF) -> Iterator[tuple[int, int]]:
-        """(parent, child) of edges that may pass through `rect`; bundles of edges are thinned out."""
+        """Yield (parent, child) of edges that may pass through `rect`; dense bundles are thinned out."""
         top, bottom = self.metrics.rows_in(rect)
         for depth in self.depths_in(rect):
             for base, strip in self.layout.column(depth):
@@ -150,14 +150,14 @@ class TreeScene:
                         yield parent, strip.nodes[index]
 
     def _children_with_visible_edges(self, strip: NodeColumn, top: float, bottom: float) -> Iterator[int]:
-        """Places of children in sight, and some of those out of sight whose edges can be seen."""
+        """Yield the indices of visible children, and of some hidden ones whose edges are visible."""
         hull, here = self._edge_range(strip, top, bottom), strip.between(top, bottom)
         yield from here
         for bundle in (range(hull.start, here.start), range(here.stop, hull.stop)):
             yield from bundle[:: max(1, len(bundle) // MAX_BUNDLE_EDGES)]
 
     def _edge_range(self, strip: NodeColumn, top: float, bottom: float) -> range:
-        """Children in sight, and those whose edges come from parents in sight: the order makes it one range."""
+        """Return the range of visible children and of those with visible parents. The order makes it one range."""
         here = strip.between(top, bottom)
         before, after = range(here.start), range(here.stop, len(strip.nodes))
         first = bisect_left(before, top, key=lambda place: self._parent_row(strip.nodes[place]))
@@ -165,17 +165,17 @@ class TreeScene:
         return range(first, last)
 
     def _parent_row(self, child: int) -> float:
-        """Row of the parent, counted in the child's lane."""
+        """Return the parent's row, relative to the child's lane."""
         spec = self.model.nodes[child]
         if spec.parent is None:
             return self.layout.rows[child]
         lane = self.model.nodes[spec.parent].lane
         return self.layout.rows[spec.parent] + self.layout.lane_offsets[lane] - self.layout.lane_offsets[spec.lane]
 
-    # Shapes for far zooms
+    # Shapes for small zooms
 
     def blocks(self, rect: QRectF) -> Iterator[NodeBatch]:
-        """Ready-made shapes of everything that may reach into `rect`."""
+        """Yield the cached shapes of everything that may reach into `rect`."""
         depths = self.depths_in(rect)
         if not depths:
             return

@@ -1,4 +1,4 @@
-"""How states look: the same colour, line and shape wherever a node is drawn, in trees, tables and legends."""
+"""Style of node states: the same colour, line and shape in trees, tables and legends."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ DASHED = frozenset({"pruned", "unreached", "refused"})
 PILLS = frozenset({"finished", "bonus"})
 STRUCK = frozenset({"refused"})
 DIMMED = frozenset({"pruned", "unreached", "lone"})
-"""States that the setting for pruned branches speaks of."""
+"""States that the setting for pruned branches affects."""
 DIMMED_OPACITY = 0.85
-"""How much of its colour a dimmed branch keeps: as little as still stands out from the ground."""
+"""Opacity of dimmed branches: the lowest that still stands out from the background."""
 PAINT_ORDER = (
     "unreached",
     "pruned",
@@ -34,46 +34,46 @@ PAINT_ORDER = (
     "bonus",
     "best",
 )
-"""What is drawn first lies undermost."""
+"""Paint order: the first state is at the bottom."""
 
 
 @dataclass(slots=True)
 class TreeStyle:
-    """What is drawn apart from the tree itself."""
+    """What to draw apart from the tree."""
 
     theme: Theme
     pruned: str = "dimmed"
     best_path: list[int] = field(default_factory=list)
-    """Path of the leading node, from the root."""
+    """Path of the best node, from the root."""
     selected_path: list[int] = field(default_factory=list)
     """Path of the selected node, from the root."""
     search_matches: frozenset[int] = frozenset()
     hovered: int | None = None
     focused: bool = False
     lane_titles: dict[int, str] = field(default_factory=dict)
-    """Titles of lanes."""
+    """Titles of the lanes."""
     _colours: dict[tuple[str, float], QColor] = field(default_factory=dict)
     _plain: dict[str, QColor] = field(default_factory=dict)
 
     @property
     def selected(self) -> int | None:
-        """The node all other views speak of."""
+        """The selected node."""
         return self.selected_path[-1] if self.selected_path else None
 
     def set_theme(self, theme: Theme) -> None:
-        """Other colours."""
+        """Apply the colours of `theme`."""
         self.theme = theme
         self._colours.clear()
         self._plain.clear()
 
     def theme_colour(self, name: str) -> QColor:
-        """A colour of the theme, remembered."""
+        """Return a colour of the theme, cached."""
         if name not in self._plain:
             self._plain[name] = self.theme.color(name)
         return self._plain[name]
 
     def state_colour(self, state: str, opacity: float = 1.0) -> QColor:
-        """Line colour of a state, or that share of it on the window's ground."""
+        """Return the line colour of a state, mixed with the window's background by `opacity`."""
         if state in DIMMED and self.pruned == "dimmed":
             opacity *= DIMMED_OPACITY
         key = (state, opacity)
@@ -83,24 +83,24 @@ class TreeStyle:
         return self._colours[key]
 
     def label_colour(self, state: str) -> QColor:
-        """Colour of the label inside a box."""
+        """Return the colour of the label in a box."""
         if state in DIMMED:
             return self.theme_colour("muted" if self.pruned == "dimmed" else "text")
         return self.theme_colour("muted" if state in STRUCK else "text")
 
     def outline_pen(self, state: str, scale: float = 1.0) -> QPen:
-        """Pen around a box."""
+        """Return the pen around a box."""
         pen = QPen(self.state_colour(state), (2.6 if state == "best" else 1.5) * scale)
         return dashed_pen(pen) if state in DASHED else pen
 
 
 def edge_width(weight: float) -> float:
-    """Pixels at zoom 1 for a weight in 0 to 1."""
+    """Return the edge width in pixels at zoom 1 for a weight from 0 to 1."""
     return 1.0 + 4.0 * min(1.0, max(0.0, weight))
 
 
 def dashed_pen(pen: QPen) -> QPen:
-    """The same pen in short dashes, of one length whatever its width."""
+    """Return the pen with short dashes whose length does not depend on its width."""
     pen.setCapStyle(Qt.PenCapStyle.FlatCap)
     unit = max(pen.widthF(), 0.1)
     pen.setDashPattern([3.2 / unit, 2.6 / unit])

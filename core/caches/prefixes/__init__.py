@@ -1,1 +1,1 @@
-"""What earlier runs have read: kept, saved, loaded."""
+"""Prompt prefixes read by earlier runs: kept, saved and loaded."""

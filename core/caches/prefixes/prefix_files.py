@@ -1,4 +1,4 @@
-"""Prefixes in safetensors files, which say what they hold, of which model, and whether they are still whole."""
+"""Prefixes in safetensors files, with the model they belong to and a checksum."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from core.system.file_writing import atomic_write
 from resources.language import tr
 
 _IRRELEVANT_KEYS = {"_name_or_path", "name_or_path", "transformers_version", "architectures"}
-"""Parts of a configuration that change nothing in what the model computes."""
+"""Config keys that do not change what the model computes."""
 
 
 def model_fingerprint(model: LoadedModel) -> str:
-    """Changes with the architecture, the configuration, the precision and every number of the weights.
+    """Return a hash that changes with the architecture, the configuration, the precision and every weight.
 
-    All weights are read once; the result is kept until one of them is changed in place.
+    All weights are read once; the result is cached until a weight is changed in place.
     """
     key = _count_changes(model)
     known: tuple[int, str] | None = model.remembered.get("fingerprint")
@@ -41,7 +41,7 @@ def model_fingerprint(model: LoadedModel) -> str:
 
 
 def prefix_digest(ids: str, tensors: Mapping[str, torch.Tensor]) -> str:
-    """Of a prefix: its ids and every tensor under its name."""
+    """Return the hash of a prefix: its token ids and its named tensors."""
     return _hash_tensors(hashlib.blake2b(ids.encode()), tensors)
 
 
@@ -56,7 +56,7 @@ def _tensors(model: LoadedModel) -> list[tuple[str, torch.Tensor]]:
 
 
 def _count_changes(model: LoadedModel) -> int:
-    """How often weights were changed in place, as torch counts it."""
+    """Return how often weights were changed in place, as torch counts it."""
     return sum(tensor._version for _, tensor in _tensors(model) if not tensor.is_inference())
 
 
@@ -68,23 +68,28 @@ def _hash_tensors(running: hashlib.blake2b, tensors: Mapping[str, torch.Tensor])
 
 
 def _flat_cpu(tensor: torch.Tensor) -> torch.Tensor:
-    """Its numbers in a row; the one that is there where it is shown everywhere (the placeholder of packed weights)."""
+    """Return the elements of `tensor` as a flat CPU tensor; of an expanded scalar (placeholder of packed weights), its
+    one
+    element.
+    """
     if tensor.numel() and not any(tensor.stride()):
         tensor = tensor.flatten()[:1]
     return tensor.detach().to("cpu").contiguous().flatten()
 
 
 Legacy = tuple[tuple[torch.Tensor, ...], ...]
-"""A layer each: (keys, values), or (keys, values, cross keys, cross values); every tensor [B, H, T, D]."""
+"""Per layer: (keys, values), or (keys, values, cross keys, cross values); every tensor is [B, H, T, D]."""
 
 
 def to_legacy(cache: Cache) -> Legacy:
-    """Keys and values of every layer, cut to the tokens held. Raises CacheError for caches that keep them otherwise:
-    states, quantized blocks, windows that have moved, sinks."""
+    """Return the keys and values of every layer, cropped to the tokens held.
+
+    Raises CacheError for caches that store them differently: states, quantized blocks, windows that have moved, sinks.
+    """
     length = cached_length(cache)
     if min_length(cache) > 0 or not all(layer.keeps_original_keys for layer in adapted_layers(cache)):
         raise CacheError(
-            tr("This cache does not hold the keys and values of every token."), tr("Use the dynamic cache for this.")
+            tr("This cache does not hold the keys and values of every token."), tr("Use the dynamic cache.")
         )
     states = (layer.states() for layer in adapted_layers(cache))
     own = [(keys[:, :, :length], values[:, :, :length]) for keys, values in states]
@@ -95,13 +100,14 @@ def to_legacy(cache: Cache) -> Legacy:
 
 
 def from_legacy(layers: Sequence[Sequence[torch.Tensor]]) -> Cache:
-    """A DynamicCache of pairs, an EncoderDecoderCache of fours; the tensors themselves, not copies.
+    """Return a DynamicCache for pairs or an EncoderDecoderCache for groups of four; tensors are not copied.
 
     Raises CacheError for anything else.
     """
     if not layers or any(len(layer) not in (2, 4) for layer in layers) or len({len(layer) for layer in layers}) > 1:
         raise CacheError(
-            tr("This is no tuple of (keys, values) for every layer."), tr("Give a pair, or a four, for each layer.")
+            tr("The input is not a tuple with (keys, values) for every layer."),
+            tr("Pass two tensors, or four, for each layer."),
         )
     own = _dynamic([layer[:2] for layer in layers])
     return own if len(layers[0]) == 2 else EncoderDecoderCache(own, _dynamic([layer[2:] for layer in layers]))
@@ -119,17 +125,18 @@ _FORMATS = {_FORMAT, f"{FORMER_NAME}-prefix-2"}
 _MAX_NAME_LENGTH = 200
 _OLD_FORMATS = {f"{FORMER_NAME}-prefix-1"}
 _Layout = list[list[tuple[int, int, torch.dtype]]]
-"""Of each layer, of its keys and its values: heads, width, type."""
+"""For each layer, for its keys and values: heads, width, dtype."""
 
 
 def save_prefix(path: str | Path, model: LoadedModel, token_ids: Sequence[int], cache: Cache) -> None:
-    """Keys and values of every layer of `cache`, the token ids it has `token_ids`, and hashes of both and of the model.
+    """Save the keys and values of every layer of `cache`, the token ids in `token_ids`, and hashes of these and of the
+    model.
 
     Raises CacheError.
     """
     if model.is_recurrent or model.is_encoder_decoder:
         raise CacheError(
-            tr("{model} does not read its prompt into keys and values of single tokens that could be saved.").format(
+            tr("{model} does not store its prompt as keys and values per token, so it cannot be saved.").format(
                 model=model.name
             ),
             tr("Choose a decoder-only model with attention in every layer."),
@@ -141,29 +148,32 @@ def save_prefix(path: str | Path, model: LoadedModel, token_ids: Sequence[int], 
     }
     ids = json.dumps(list(token_ids))
     about = {
-        "format": _FORMAT, "model": model.name.encode("utf-8", "replace").decode(), "fingerprint": model_fingerprint(model),
-        "ids": ids, "digest": prefix_digest(ids, tensors),
-    }  # fmt: skip
+        "format": _FORMAT,
+        "model": model.name.encode("utf-8", "replace").decode(),
+        "fingerprint": model_fingerprint(model),
+        "ids": ids,
+        "digest": prefix_digest(ids, tensors),
+    }
     try:
         if Path(path).exists() and not is_file(Path(path)):
-            raise OSError(tr("it is no regular file"))
+            raise OSError(tr("it is not a regular file"))
         with atomic_write(Path(path)) as part:
             save_file(tensors, str(part), metadata=about)
     except (OSError, ValueError, SafetensorError) as error:
         raise CacheError(
             tr("The prefix could not be written to {path}: {error}").format(path=path, error=error),
-            tr("Choose another place."),
+            tr("Choose another location."),
         ) from error
 
 
 def load_prefix(path: str | Path, model: LoadedModel) -> tuple[list[int], Cache]:
-    """Token ids and a dynamic cache on the model's device. Raises CacheError."""
+    """Load token ids and a dynamic cache on the model's device. Raises CacheError."""
     about, tensors = _read(path, model)
     ids, layers = _parse_ids(about), _pair_layers(tensors)
     whole = about.get("digest") == prefix_digest(about.get("ids", ""), dict(sorted(tensors.items(), key=_tensor_order)))
     if not whole or not ids or max(ids) >= model.vocabulary or not _has_model_layout(layers, len(ids), model):
         raise CacheError(
-            tr("{path} is damaged: its tokens and its tensors are not those that were saved.").format(path=path),
+            tr("{path} is damaged: its tokens and tensors do not match its checksum.").format(path=path),
             tr("Save the prefix again."),
         )
     return ids, from_legacy([[tensor.to(model.device) for tensor in layer] for layer in layers])
@@ -173,18 +183,17 @@ def _check_model(path: str | Path, about: dict[str, str], model: LoadedModel) ->
     if about.get("fingerprint") != model_fingerprint(model):
         raise CacheError(
             tr(
-                "{path} was made by {made_with}, or by another version or precision of it, and {model} "
-                "would read nonsense from it."
+                "{path} was made by {made_with}, or by another version or precision of it, so {model} cannot use it."
             ).format(path=path, made_with=cut_short(str(about.get("model")), _MAX_NAME_LENGTH), model=model.name),
             tr("Load the model it was made with."),
         )
 
 
 def _read(path: str | Path, model: LoadedModel) -> tuple[dict[str, str], dict[str, torch.Tensor]]:
-    """What the file says of itself, and its tensors: those are read once it is known to be of this model."""
+    """Read the metadata of the file, check that it belongs to `model`, then read its tensors."""
     remedy = tr("Choose a prefix saved by this program.")
     if not is_file(Path(path)):
-        raise CacheError(tr("{path} could not be read: there is no such regular file.").format(path=path), remedy)
+        raise CacheError(tr("{path} could not be read: it is not a regular file.").format(path=path), remedy)
     try:
         with safe_open(str(path), framework="pt") as file:
             about = file.metadata() or {}
@@ -198,19 +207,17 @@ def _read(path: str | Path, model: LoadedModel) -> tuple[dict[str, str], dict[st
 def _check_format(path: str | Path, about: dict[str, str]) -> None:
     if about.get("format") in _OLD_FORMATS:
         raise CacheError(
-            tr(
-                "{path} was saved by an older version, which did not note what would tell it from a damaged file."
-            ).format(path=path),
-            tr("Read the text again, and save it."),
+            tr("{path} was saved by an older version, without a checksum.").format(path=path),
+            tr("Run the text again and save it."),
         )
     if about.get("format") not in _FORMATS:
         raise CacheError(
-            tr("{path} is no saved prefix.").format(path=path), tr("Choose a prefix saved by this program.")
+            tr("{path} is not a saved prefix.").format(path=path), tr("Choose a prefix saved by this program.")
         )
 
 
 def _parse_ids(about: dict[str, str]) -> list[int]:
-    """The token ids; none when they are not whole numbers from 0."""
+    """Return the token ids, or [] if they are not non-negative integers."""
     try:
         ids = json.loads(about.get("ids", ""))
     except (ValueError, RecursionError):
@@ -219,7 +226,7 @@ def _parse_ids(about: dict[str, str]) -> list[int]:
 
 
 def _pair_layers(tensors: dict[str, torch.Tensor]) -> Legacy:
-    """Pairs in the order of the layers; none when a name is missing, or one too many."""
+    """Return (keys, values) pairs in layer order, or () if names are missing or unexpected."""
     count = len(tensors) // 2
     names = [(f"{number}.keys", f"{number}.values") for number in range(count)]
     if set(tensors) != {name for pair in names for name in pair}:
@@ -228,13 +235,13 @@ def _pair_layers(tensors: dict[str, torch.Tensor]) -> Legacy:
 
 
 def _tensor_order(item: tuple[str, torch.Tensor]) -> tuple[int, str]:
-    """As they were saved; files list their tensors as they like."""
+    """Return the sort key of a tensor name: layer number, then part. Files list their tensors in any order."""
     number, _, part = item[0].partition(".")
     return (int(number) if number.isascii() and number.isdecimal() and len(number) < 9 else -1, part)
 
 
 def _has_model_layout(layers: Legacy, tokens: int, model: LoadedModel) -> bool:
-    """Whether these are the keys and values of so many tokens, as the model itself makes them."""
+    """Return whether `layers` are keys and values of `tokens` tokens in the layout of `model`."""
     if not layers or any(tensor.dim() != 4 or tensor.shape[0] != 1 for layer in layers for tensor in layer):
         return False
     lengths = {tensor.shape[2] for layer in layers for tensor in layer}
@@ -247,7 +254,7 @@ def _layout(layers: Legacy) -> _Layout:
 
 @torch.inference_mode()
 def _model_layout(model: LoadedModel) -> _Layout:
-    """Seen after reading one token: configurations name sizes in too many ways."""
+    """Return the cache layout, found by reading one token: configurations name the sizes inconsistently."""
     cache, one = DynamicCache(), torch.zeros(1, 1, dtype=torch.long, device=model.device)
     model.model(input_ids=one, use_cache=True, **{model.cache_name: cache})
     return _layout(to_legacy(cache))

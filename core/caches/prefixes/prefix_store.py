@@ -1,4 +1,4 @@
-"""Beginnings of texts that were read before: a run whose prompt shares one starts from its cache."""
+"""Store of prompt prefixes: a run whose prompt shares one starts from its cache."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from core.models.loaded_model import LoadedModel
 
 DEFAULT_BUDGET = 512 * 1024**2
-"""Bytes."""
+"""Budget in bytes."""
 MAX_PREFIXES = 256
-"""Caches that are kept at once, however small: each also holds objects, and files mapped into memory if on disk."""
+"""Maximum number of caches, however small: each also holds Python objects and, on disk, memory-mapped files."""
 
 
 @dataclass(eq=False, slots=True)
 class Prefix:
-    """A kept cache: the token ids it has read, and its bytes."""
+    """A stored cache with the token ids it has read and its size in bytes."""
 
     ids: tuple[int, ...]
     cache: Cache
@@ -38,13 +38,13 @@ class Prefix:
     network: weakref.ref[PreTrainedModel]
 
     def is_for(self, model: LoadedModel, backend: CacheBackend, options: Settings) -> bool:
-        """Whether it was made by the same model with the same kind of cache."""
+        """Return whether it was made by the same model with the same cache backend and options."""
         return self.network() is model.model and (self.backend, self.options) == (backend.name, _key(options))
 
 
 @dataclass(frozen=True, slots=True)
 class PrefixMatch:
-    """What a run can start from: an independent cache that has read the first `length` tokens."""
+    """The starting point of a run: an independent cache that has read the first `length` tokens."""
 
     cache: Cache
     length: int
@@ -52,11 +52,10 @@ class PrefixMatch:
 
 @dataclass(eq=False)
 class PrefixStore:
-    """Keeps at most `MAX_PREFIXES` caches within `budget` bytes; those not used for longest go first. One thread at a
-    time may use it.
+    """Keep at most `MAX_PREFIXES` caches within `budget` bytes and drop the least recently used first. Not thread-safe.
 
-    Give the same store to several requests: each run takes the longest beginning its prompt shares with an earlier
-    text, reads only the rest, and leaves its own cache behind.
+    Pass the same store to several requests: each run takes the longest prefix that its prompt shares with an earlier
+    text, reads only the rest, and stores its own cache.
     """
 
     budget: int = DEFAULT_BUDGET
@@ -64,12 +63,12 @@ class PrefixStore:
     """Least recently used first."""
 
     def __post_init__(self) -> None:
-        """Raises ParameterError for a budget that is no count of bytes."""
+        """Raise ParameterError if the budget is not a number of bytes."""
         check_bytes("budget", self.budget)
 
     @property
     def bytes(self) -> int:
-        """Bytes held."""
+        """Total bytes of the stored caches."""
         return sum(prefix.bytes for prefix in self.prefixes)
 
     def find(
@@ -80,9 +79,10 @@ class PrefixStore:
         ids: Sequence[int],
         make_empty: Callable[[], Cache | None],
     ) -> PrefixMatch | None:
-        """The longest usable beginning of `ids` (never all of it: the last token has to be read for its scores).
+        """Return the longest usable prefix of `ids`, or None if nothing is shared.
 
-        `make_empty` makes an empty cache for the run. None when nothing is shared.
+        It never covers all of `ids`: the last token has to be read for its logits. `make_empty` makes an empty cache
+        for the run.
         """
         from core.caches.tensors.cache_operations import (
             copy_prefix,
@@ -104,9 +104,10 @@ class PrefixStore:
     def put(
         self, model: LoadedModel, backend: CacheBackend, options: Settings, ids: Sequence[int], cache: Cache
     ) -> bool:
-        """Keep a cache that has read exactly `ids` and that nobody else will change; False when it exceeds the budget.
+        """Store a cache that has read exactly `ids` and that no other code changes; return False if it exceeds the
+        budget.
 
-        Shorter ones it can stand in for are dropped.
+        Shorter prefixes that it can replace are dropped.
         """
         from core.caches.tensors.cache_operations import min_length, release_resources
 
@@ -126,18 +127,18 @@ class PrefixStore:
         return True
 
     def set_budget(self, budget: int) -> None:
-        """Hold at most `budget` bytes from now on."""
+        """Set the budget to `budget` bytes and drop prefixes that exceed it."""
         self.budget = budget
         self._evict(0)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Drop all prefixes."""
         self.prefixes.clear()
 
     def save(self, path: str | Path, model: LoadedModel, prefix: Prefix | None = None) -> None:
-        """Write a prefix (the latest one when none is named) to a safetensors file.
+        """Write a prefix (by default the latest one) to a safetensors file.
 
-        Raises CacheError for caches that do not hold every token, or when there is none.
+        Raises CacheError for caches that do not hold every token, or if there is no prefix.
         """
         from core.caches.prefixes.prefix_files import save_prefix  # needs torch
 
@@ -145,9 +146,9 @@ class PrefixStore:
         save_prefix(path, model, chosen.ids, chosen.cache)
 
     def load(self, path: str | Path, model: LoadedModel) -> Prefix:
-        """Read a prefix saved with the same model; it counts as the latest one, for the dynamic cache.
+        """Read a prefix saved with the same model; it becomes the latest one, for the dynamic cache.
 
-        Raises CacheError when the file is not such a prefix, or was made by another model.
+        Raises CacheError if the file is not a prefix or was made by another model.
         """
         from core import caches
         from core.caches.prefixes.prefix_files import load_prefix  # needs torch
@@ -158,7 +159,7 @@ class PrefixStore:
         return self.prefixes[-1]
 
     def longest_prefix(self, model: LoadedModel, ids: Sequence[int]) -> Prefix:
-        """The longest prefix of this model that the text `ids` begins with. Raises CacheError when none is kept."""
+        """Return the longest prefix of this model that the text `ids` begins with. Raises CacheError if there is none."""
         from core.errors import CacheError
 
         fitting = [p for p in self.prefixes if p.network() is model.model and tuple(ids[: len(p.ids)]) == p.ids]
@@ -166,12 +167,12 @@ class PrefixStore:
             return max(fitting, key=lambda prefix: len(prefix.ids))
         if model.is_encoder_decoder:
             raise CacheError(
-                tr("{model} reads its source anew for each run, so there is no beginning to keep.").format(
+                tr("{model} reads its source again for each run, so there is no prefix to keep.").format(
                     model=model.name
                 ),
                 tr("Choose a decoder-only model."),
             )
-        raise CacheError(tr("What this run has read is not kept any more."), tr("Run it again, then save."))
+        raise CacheError(tr("The prefix of this run is no longer stored."), tr("Repeat the run, then save."))
 
     def _latest(self, model: LoadedModel) -> Prefix:
         from core.errors import CacheError
@@ -179,9 +180,7 @@ class PrefixStore:
         for prefix in reversed(self.prefixes):
             if prefix.network() is model.model:
                 return prefix
-        raise CacheError(
-            tr("There is no prefix to save yet."), tr("Run something first, with keeping prefixes switched on.")
-        )
+        raise CacheError(tr("There is no prefix to save yet."), tr("Turn on “keep prefixes”, then run a prompt."))
 
     def _mark_used(self, prefix: Prefix) -> None:
         self.prefixes.remove(prefix)
@@ -193,12 +192,12 @@ class PrefixStore:
             self.prefixes.pop(0)
 
     def _drop_unloaded(self) -> None:
-        """Models that were unloaded take their prefixes with them."""
+        """Drop the prefixes of unloaded models."""
         self.prefixes = [prefix for prefix in self.prefixes if prefix.network() is not None]
 
 
 def shared_length(first: Sequence[int], second: Sequence[int]) -> int:
-    """How many ids two texts begin with alike."""
+    """Return the length of the common prefix of two id sequences."""
     for place, (one, other) in enumerate(zip(first, second, strict=False)):
         if one != other:
             return place
@@ -206,7 +205,7 @@ def shared_length(first: Sequence[int], second: Sequence[int]) -> int:
 
 
 def _can_replace(ids: tuple[int, ...], min_length: int, old: tuple[int, ...]) -> bool:
-    """A cache of `ids` that can be cut to `min_length` serves wherever one of `old` would."""
+    """Return whether a cache of `ids`, which can be cut down to `min_length` tokens, can replace one of `old`."""
     return ids[: len(old)] == old and (len(ids) == len(old) or min_length == 0)
 
 
@@ -218,6 +217,6 @@ def _too_large_error(budget: int) -> Exception:
     from core.errors import CacheError
 
     return CacheError(
-        tr("The prefix takes more than the {megabytes:,.1f} MB kept for prefixes.").format(megabytes=budget / 1e6),
+        tr("The prefix exceeds the {megabytes:,.1f} MB reserved for prefixes.").format(megabytes=budget / 1e6),
         tr("Raise the budget."),
     )

@@ -1,1 +1,1 @@
-"""What the back ends do with tensors; kept apart so that listing them does not load torch."""
+"""Tensor code of the cache backends, kept apart so that listing the backends does not load torch."""

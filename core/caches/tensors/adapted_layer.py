@@ -1,4 +1,4 @@
-"""What can be asked of one layer of a filled cache, whatever class it is of: cut, keep, reorder, copy, measure."""
+"""Common interface of the layers of a filled cache, whatever their class: crop, keep, reorder, copy, measure."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from core.errors import CacheError
 from resources.language import mark, tr
 
 NEVER = 1 << 62
-"""A length no text has."""
+"""A length that no text reaches."""
 REMEDY = mark("Choose the dynamic cache for this.")
 T = TypeVar("T")
 CacheLayer = CacheLayerMixin | LinearAttentionCacheLayerMixin | DummyLayer
-"""What transformers lets a cache be made of."""
+"""Layer classes that a transformers cache may contain."""
 Spans = tuple[tuple[int, int], ...]
-"""Places in the text, [start, stop) each."""
+"""Text positions as [start, stop) ranges."""
 
 
 class StoredTensor(NamedTuple):
-    """Something a layer keeps: where (device, host, disk), as what, the tensor, its bytes that are in use."""
+    """A tensor that a layer stores: its device (device, host, disk), its role, the tensor, and its bytes in use."""
 
     device_kind: str
     part: str
@@ -35,7 +35,7 @@ class StoredTensor(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RowMove:
-    """Row i becomes what row `rows[i]` was, of `before` rows."""
+    """A reordering of rows: new row i is old row `rows[i]`, of `before` old rows."""
 
     rows: tuple[int, ...]
     before: int
@@ -47,90 +47,95 @@ class RowMove:
 
     @property
     def changes(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """(places that change, what comes there)."""
+        """Return (indices of changed rows, their source rows)."""
         moved = [place for place, row in enumerate(self.rows) if row != place]
         return torch.tensor(moved), torch.tensor([self.rows[place] for place in moved])
 
 
 class AdaptedLayer(ABC):
-    """One layer. The program's own layers are of this class; transformers' get it by `faces.face`.
+    """One cache layer. The program's own layers derive from this class; transformers' layers are wrapped by
+    `adapt_layer`.
 
-    Where something is impossible for a kind of layer, CacheError says so.
+    Operations that a layer cannot perform raise CacheError.
     """
 
     allows_fused_pass = False
-    """`update` gives back the keys and values of everything held and nothing else, so that a lean pass may use it."""
+    """Whether `update` returns exactly the keys and values of everything held, so that a fused pass may use it."""
     keeps_original_keys = True
-    """What `keys` shows is what the model wrote: no codes, no places taken off."""
+    """Whether `keys` holds what the model wrote: not quantized, with positions still applied."""
 
     @abstractmethod
     def tokens_read(self) -> int | None:
-        """Tokens of the text read so far, forgotten ones included; None for what does not count (a state)."""
+        """Return the number of text tokens read so far, dropped ones included; None for layers that do not count
+        (states).
+        """
 
     @abstractmethod
     def min_length(self) -> int:
-        """How short the text can be cut: 0 where everything is held, `NEVER` where nothing can be taken back."""
+        """Return the shortest length the text can be cropped to: 0 if everything is held, `NEVER` if nothing can be
+        removed.
+        """
 
     @abstractmethod
     def truncate(self, length: int, total: int) -> None:
-        """Forget all but the first `length` of the `total` tokens read. Storages may stay until `compact`."""
+        """Drop all but the first `length` of the `total` tokens read. Storage may stay allocated until `compact`."""
 
     @abstractmethod
     def keep_rows(self, base: int, rows: Sequence[int]) -> None:
-        """Of what stands behind the first `base` tokens keep `rows` (counted from there), in this order."""
+        """Of the tokens after the first `base`, keep `rows` (counted from `base`) in this order."""
 
     @abstractmethod
     def reorder(self, move: RowMove) -> None:
-        """Rows change places, repeat or go."""
+        """Permute, repeat or drop rows."""
 
     @abstractmethod
     def states(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keys and values [B, H, T, D] as they stand; for layers of keys and values that were written to."""
+        """Return keys and values [B, H, T, D] as stored; only for layers of keys and values that were written to."""
 
     @abstractmethod
     def clone(self) -> CacheLayer:
-        """An independent layer of the same class with the same content."""
+        """Return an independent layer of the same class with the same content."""
 
     @abstractmethod
     def stored_tensors(self) -> Iterator[StoredTensor]:
-        """Everything it keeps."""
+        """Yield every stored tensor."""
 
     def compact(self) -> None:  # noqa: B027  # most have nothing to give back
-        """Give back memory that only tokens taken back still occupy."""
+        """Release memory that only removed tokens still occupy."""
 
     def held_spans(self) -> Spans:
-        """Places in the text of the tokens held; () where none is ever forgotten."""
+        """Return the text positions of the tokens held; () if none is ever dropped."""
         return ()
 
     def error_sums(self) -> tuple[float, float] | None:
-        """Sums of squares: of what rounding took from the keys, of the keys; None where nothing is rounded."""
+        """Return the sums of squares of the keys' rounding error and of the keys; None if nothing is rounded."""
         return None
 
     def record_past(self, on: bool) -> None:  # noqa: B027
-        """Hold what a cut may need again, until it comes; a no-op where everything is held anyway."""
+        """Keep, until the next crop, what it may need; a no-op for layers that hold everything."""
 
     def show_text_only(self, on: bool) -> None:  # noqa: B027
-        """Let a layer of fixed size show the tokens it holds, as growing ones do, or all its places again."""
+        """Make a fixed-size layer return only the tokens it holds, as growing layers do, or all its positions again."""
 
 
 def device_kind(tensor: torch.Tensor) -> str:
-    """`host` for a tensor in main memory, `device` elsewhere."""
+    """Return `host` for a tensor in main memory, otherwise `device`."""
     return "host" if tensor.device.type == "cpu" else "device"
 
 
 def stored_tensor(part: str, tensor: torch.Tensor) -> StoredTensor:
-    """A tensor with its whole storage."""
+    """Describe a tensor with its full storage."""
     return StoredTensor(device_kind(tensor), part, tensor, tensor.untyped_storage().nbytes())
 
 
 def compact_tensor(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor itself, or a copy when its storage holds more than it shows."""
+    """Return the tensor itself, or a copy if its storage is larger than the tensor."""
     whole = tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
     return tensor if whole else tensor.clone(memory_format=torch.contiguous_format)
 
 
 def clone_layer(layer: T) -> T:
-    """A layer whose own tensors, those in dictionaries too, are copies."""
+    """Return a copy of the layer in which all its tensors, also those in dictionaries, are cloned."""
     twin = copying.copy(layer)
     for name, value in vars(layer).items():
         setattr(twin, name, _cloned_value(value))
@@ -144,7 +149,8 @@ def _cloned_value(value: object) -> object:
 
 
 def window_moved_error(length: int) -> CacheError:
-    """The error of a window that does not hold what a shorter text would need."""
+    """Return the error for a window that no longer holds what a shorter text would need."""
     return CacheError(
-        tr("The window has moved past what a text of {length:,} tokens needs to see.").format(length=length), tr(REMEDY)
+        tr("The window has moved past the tokens that a text of {length:,} tokens needs.").format(length=length),
+        tr(REMEDY),
     )

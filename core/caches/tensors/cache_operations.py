@@ -1,4 +1,4 @@
-"""Changing a filled cache: forgetting its end, keeping chosen tokens, moving rows, copying; by its layers' faces."""
+"""Edit a filled cache through its layer adapters: remove its end, keep selected tokens, reorder rows, copy."""
 
 from __future__ import annotations
 
@@ -26,13 +26,15 @@ from resources.language import tr
 
 @torch.inference_mode()
 def truncate(cache: Cache, length: int) -> None:
-    """Keep the first `length` tokens and give the others' memory back. Raises CacheError for a state, or a window that
-    has moved past them."""
+    """Keep the first `length` tokens and release the memory of the others.
+
+    Raises CacheError for a state, or for a window that has moved past them.
+    """
     held = cached_length(cache)
     if not 0 <= length <= held:
         raise CacheError(
             tr("The cache holds {held:,} tokens and cannot be cut to {length:,}.").format(held=held, length=length),
-            tr("Ask for fewer."),
+            tr("Choose a smaller length."),
         )
     crop(cache, length)
     compact(cache)
@@ -49,7 +51,7 @@ def select(cache: Cache, positions: Sequence[int] | torch.Tensor) -> None:
 
 
 def crop(cache: Cache, length: int) -> None:
-    """Forget everything behind the first `length` tokens; a storage stays as large as it is until `compact`."""
+    """Drop everything after the first `length` tokens; storage stays allocated until `compact`."""
     _wait_for_transfers(cache)
     total = tokens_read(cache)
     for layer in adapted_layers(cache):
@@ -57,7 +59,7 @@ def crop(cache: Cache, length: int) -> None:
 
 
 def keep_rows(cache: Cache, base: int, rows: Sequence[int]) -> None:
-    """Of what stands behind the first `base` tokens keep `rows` (counted from there), in this order."""
+    """Of the tokens after the first `base`, keep `rows` (counted from `base`) in this order."""
     if list(rows) == list(range(len(rows))):
         crop(cache, base + len(rows))
         return
@@ -67,27 +69,27 @@ def keep_rows(cache: Cache, base: int, rows: Sequence[int]) -> None:
 
 
 def compact(cache: Cache) -> None:
-    """Give back memory that only tokens taken back still occupy."""
+    """Release memory that only removed tokens still occupy."""
     for layer in adapted_layers(cache):
         layer.compact()
 
 
 def reorder(cache: Cache, rows: Sequence[int], before: int) -> None:
-    """Row i becomes what row `rows[i]` was, of `before` rows; a no-op when nothing changes."""
+    """Make new row i the old row `rows[i]`, of `before` rows; a no-op if nothing changes."""
     move = RowMove(tuple(rows), before)
     if move.rows == tuple(range(before)):
         return
     for layer in adapted_layers(cache):
         layer.reorder(move)
     if len(rows) != before:
-        alike = RowMove((0,) * len(rows), before)  # all beams read the same source: its rows are alike
+        alike = RowMove((0,) * len(rows), before)  # all beams read the same source, so its rows are equal
         for other in cross_layers(cache):
             adapt_layer(other).reorder(alike)
 
 
 @torch.inference_mode()
 def copy(cache: Cache) -> Cache:
-    """An independent cache with the same content."""
+    """Return an independent cache with the same content."""
     if isinstance(cache, EncoderDecoderCache):
         pair = EncoderDecoderCache(copy(cache.self_attention_cache), copy(cache.cross_attention_cache))
         pair.is_updated = dict(cache.is_updated)
@@ -100,7 +102,7 @@ def copy(cache: Cache) -> Cache:
 
 
 def release_resources(cache: Cache | None) -> None:
-    """Let a cache that is kept for later hold nothing but its content: no thread, no copies on the way."""
+    """Release the background threads and transfer copies of a cache that is stored for later."""
     if isinstance(cache, EncoderDecoderCache):
         release_resources(cache.self_attention_cache)
         release_resources(cache.cross_attention_cache)
@@ -109,57 +111,61 @@ def release_resources(cache: Cache | None) -> None:
 
 
 def record_past(cache: Cache, on: bool) -> None:
-    """Let layers hold what a cut may need again, or no longer."""
+    """Make layers keep what a crop may need again, or stop doing so."""
     for layer in adapted_layers(cache):
         layer.record_past(on)
 
 
 def show_text_only(cache: Cache | None, on: bool) -> None:
-    """Let layers of fixed size show the tokens they hold, as growing ones do, or all their places again."""
+    """Make fixed-size layers return only the tokens they hold, as growing layers do, or all their positions again."""
     for layer in adapted_layers(cache):
         layer.show_text_only(on)
 
 
 def self_attention_half(cache: Cache) -> Cache:
-    """What grows with the text: an encoder–decoder's cross-attention does not."""
+    """Return the half that grows with the text (self-attention)."""
     own: Cache = cache.self_attention_cache if isinstance(cache, EncoderDecoderCache) else cache
     return own
 
 
 def cross_layers(cache: Cache) -> list[CacheLayer]:
-    """Layers of the cross-attention half; none for a decoder's cache."""
+    """Return the layers of the cross-attention half; none for a decoder's cache."""
     return list(cache.cross_attention_cache.layers) if isinstance(cache, EncoderDecoderCache) else []
 
 
 def adapted_layers(cache: Cache | None) -> Iterator[AdaptedLayer]:
-    """The faces of the layers that grow with the text; none where only the model knows its memory."""
+    """Yield adapters of the layers that grow with the text; none for models with their own cache class."""
     return map(adapt_layer, self_attention_half(cache).layers) if cache is not None else iter(())
 
 
 def cached_length(cache: Cache) -> int:
-    """Tokens held so far, as an int whatever the cache counts with; 0 for states alone."""
+    """Return the number of tokens held as an int, whatever the cache counts with; 0 for states alone."""
     own = self_attention_half(cache)
     return int(own.get_seq_length()) if any(adapt_layer(layer).tokens_read() is not None for layer in own.layers) else 0
 
 
 def min_length(cache: Cache) -> int:
-    """How short the text can be cut: 0 where everything is still held, `NEVER` where nothing can be taken back."""
+    """Return the shortest length the text can be cropped to: 0 if everything is held, `NEVER` if nothing can be
+    removed.
+    """
     return max((layer.min_length() for layer in adapted_layers(cache)), default=0)
 
 
 def tokens_read(cache: Cache) -> int:
-    """Tokens of the text so far, forgotten ones included; 0 for a recurrent state, which does not count."""
+    """Return the number of text tokens read so far, dropped ones included; 0 for a recurrent state, which does not
+    count.
+    """
     return next((read for layer in adapted_layers(cache) if (read := layer.tokens_read())), 0)
 
 
 def _wait_for_transfers(cache: Cache) -> None:
-    """Layers on their way between a graphics card and main memory arrive before they are changed."""
+    """Wait for transfers between GPU and main memory before layers are changed."""
     if self_attention_half(cache).offloading:
         torch.cuda.synchronize()
 
 
 def measure_storages(cache: Cache | None) -> Measurement:
-    """Sum of the tensor storages a transformers cache holds, every storage once, by layer, place and part."""
+    """Sum the tensor storages that a transformers cache holds, every storage once, by layer, device and part."""
     if cache is None:
         return Measurement(0, 0)
     seen: set[tuple[str, int]] = set()
@@ -183,7 +189,7 @@ def measure_storages(cache: Cache | None) -> Measurement:
 
 
 def _named_layers(cache: Cache) -> Iterator[tuple[str, AdaptedLayer]]:
-    """(part name or "", layer): an encoder–decoder's halves are parts of their own."""
+    """Yield (part name or "", layer); the halves of an encoder–decoder cache are separate parts."""
     if isinstance(cache, EncoderDecoderCache):
         yield from (("self", adapt_layer(layer)) for layer in cache.self_attention_cache.layers)
         yield from (("cross", adapt_layer(layer)) for layer in cache.cross_attention_cache.layers)
@@ -192,13 +198,13 @@ def _named_layers(cache: Cache) -> Iterator[tuple[str, AdaptedLayer]]:
 
 
 def _smallest_spans(layers: list[AdaptedLayer]) -> Spans:
-    """What the layer that forgets most still holds."""
+    """Return the positions that the layer with the smallest window still holds."""
     ranges = [held for layer in layers if (held := layer.held_spans())]
     return min(ranges, key=lambda held: sum(stop - start for start, stop in held), default=())
 
 
 def _quantization_error(layers: list[AdaptedLayer]) -> float | None:
-    """Relative error of quantized keys over all layers."""
+    """Return the relative error of quantized keys over all layers, or None."""
     sums = [pair for layer in layers if (pair := layer.error_sums()) is not None]
     lost, whole = sum(pair[0] for pair in sums), sum(pair[1] for pair in sums)
     return float((lost / whole) ** 0.5) if whole else None
@@ -206,9 +212,9 @@ def _quantization_error(layers: list[AdaptedLayer]) -> float | None:
 
 @torch.inference_mode()
 def copy_prefix(cache: Cache, length: int, make_empty: Callable[[], Cache | None]) -> Cache:
-    """An independent cache with the first `length` tokens of `cache`; `make_empty` makes an empty one.
+    """Return an independent cache with the first `length` tokens of `cache`; `make_empty` makes an empty one.
 
-    Sizes fixed for another run are not taken over: those caches are filled anew. Raises CacheError as `truncate`.
+    Caches of fixed size are refilled in the size of the new run. Raises CacheError as `truncate` does.
     """
     if any(isinstance(layer, (StaticLayer, DiskLayer)) for layer in self_attention_half(cache).layers):
         empty = make_empty()
@@ -232,8 +238,10 @@ def copy_prefix(cache: Cache, length: int, make_empty: Callable[[], Cache | None
 
 
 def _share_prefix(cache: Cache, length: int) -> Cache:
-    """Views instead of copies: a plain layer joins old and new tokens into new storages before anything is changed in
-    place, and a run that starts from a prefix reads at least one token first."""
+    """Return a cache of views instead of copies. This is safe: a plain layer concatenates old and new tokens into new
+    storage
+    before it changes anything in place, and a run that starts from a prefix reads at least one token first.
+    """
     twin = copying.copy(cache)
     twin.layers = []
     for layer in cache.layers:
@@ -246,7 +254,7 @@ def _share_prefix(cache: Cache, length: int) -> Cache:
 
 
 def _copy_full_window(old: StaticSlidingWindowLayer, new: StaticSlidingWindowLayer) -> None:
-    """A window that has moved is as wide in every run: the text is longer than it."""
+    """Copy a static window that has already moved: it has the same width in every run."""
     states = adapt_layer(old).states()
     new.lazy_initialization(*states)
     for empty, full in zip(adapt_layer(new).states(), states, strict=True):

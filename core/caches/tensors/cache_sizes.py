@@ -1,4 +1,4 @@
-"""What the layers of a model keep of a text: seen in a pass over a token or a few, the ground of every prediction."""
+"""What each layer of a model stores per text, found by a pass over one or a few tokens; the basis of size predictions."""
 
 from __future__ import annotations
 
@@ -50,10 +50,11 @@ _ATEN = torch.ops.aten
 
 
 class MetaValueMode(TorchDispatchMode):
-    """Answer operations that depend on numbers, or that PyTorch knows in bfloat16 only, as an input of zeros could.
+    """Return plausible results for operations that depend on values, or that PyTorch supports in bfloat16 only.
 
-    Mixtures of experts use them to route tokens. The shapes of the results are right, or those of an empty selection,
-    and what a layer keeps of a text does not depend on either.
+    Mixtures of experts use them to route tokens. The results have the right shapes, or those of an empty selection;
+    what a
+    layer caches depends on neither.
     """
 
     def __init__(self) -> None:
@@ -80,8 +81,10 @@ _KEY = "layer_shapes"
 
 @dataclass(frozen=True, slots=True)
 class LayerShape:
-    """One layer: heads of keys and values (0: it keeps none), their widths, bytes of a number, its window (None: it
-    sees everything); bytes a token takes beside them, bytes of a state of constant size. All for one row."""
+    """Shape of one layer: key and value heads (0: none), their widths, bytes per number, window (None: it sees
+    everything),
+    extra bytes per token and bytes of a state of constant size. All for one row.
+    """
 
     heads: int = 0
     key_width: int = 0
@@ -91,30 +94,31 @@ class LayerShape:
     extra_per_token: int = 0
     state: int = 0
     always_drops: bool = False
-    """It keeps no more than its window in every cache, also in those that let other windowed layers keep all."""
+    """Whether it keeps only its window in every cache, also in caches that let other windowed layers keep all tokens.
+    """
     compressors: tuple[CompressorShape, ...] = ()
 
     @property
     def has_keys(self) -> bool:
-        """It keeps keys and values."""
+        """Whether it keeps keys and values."""
         return self.heads > 0
 
 
 @dataclass(frozen=True, slots=True)
 class LayerShapes:
-    """The decoder's own layers, first to last, and those that keep what an encoder read."""
+    """The decoder's layers in order, and the layers that keep the encoder output."""
 
     own: tuple[LayerShape, ...]
     cross: tuple[LayerShape, ...] = ()
 
     @property
     def windows(self) -> list[int]:
-        """Of all layers that have one."""
+        """Windows of all layers that have one."""
         return [shape.window for shape in self.own if shape.window is not None]
 
 
 def model_layer_shapes(model: LoadedModel) -> LayerShapes:
-    """Shapes of all layers, found out once. Raises UnpredictableError where only the model knows its memory."""
+    """Return the shapes of all layers, computed once. Raises UnpredictableError for models with their own cache class."""
     found: LayerShapes | UnpredictableError | None = model.remembered.get(_KEY)
     if found is None:
         found = model.remembered[_KEY] = _compute_shapes(model)
@@ -124,7 +128,7 @@ def model_layer_shapes(model: LoadedModel) -> LayerShapes:
 
 
 def remember_shapes(model: LoadedModel, cache: Cache | None) -> None:
-    """Read them off a cache that a run has filled, so that nobody has to try."""
+    """Read the shapes from a cache that a run has filled, which saves a trial pass."""
     if cache is None or not all(
         has_entries(layer) for layer in self_attention_half(cache).layers if is_compressed(layer)
     ):
@@ -134,9 +138,9 @@ def remember_shapes(model: LoadedModel, cache: Cache | None) -> None:
 
 
 def _compute_shapes(model: LoadedModel) -> LayerShapes | UnpredictableError:
-    """Whatever a foreign module raises, it cannot be predicted; without weights its configuration may still tell.
+    """Compute the shapes. If a third-party module fails, fall back to the configuration, and finally to an error.
 
-    Raises UnpredictableError, which is not remembered, when memory ends here: the run will meet that itself.
+    Raises UnpredictableError, which is not cached, if memory runs out: the run itself will report that.
     """
     if not model.model._supports_default_dynamic_cache():
         return _unpredictable_error(model)
@@ -150,16 +154,16 @@ def _compute_shapes(model: LoadedModel) -> LayerShapes | UnpredictableError:
 
 def _unpredictable_error(model: LoadedModel) -> UnpredictableError:
     return UnpredictableError(
-        tr("What {model} keeps of a text cannot be told in advance.").format(model=model.name), tr("Run it and see.")
+        tr("The cache size of {model} cannot be predicted.").format(model=model.name), tr("Run it to measure the size.")
     )
 
 
-# -- seen
+# -- shapes from a pass
 
 
 @torch.inference_mode()
 def _shapes_from_pass(model: LoadedModel) -> LayerShapes:
-    """Read the shapes from a cache after a pass over one token, or as many as fill every kind of memory."""
+    """Read the shapes from a cache after a pass over one token, or over as many as fill every kind of layer."""
     device = next(model.model.parameters()).device
     cache = with_cross_attention(model, config_cache(model))
     ids = torch.ones(1, trial_length(self_attention_half(cache).layers), dtype=torch.long, device=device)
@@ -186,7 +190,7 @@ def _shapes_from_cache(model: LoadedModel, cache: Cache) -> LayerShapes:
 
 
 def _shape(layer: CacheLayer, window: int | None, rows: int) -> LayerShape:
-    """By what a layer keeps for `rows` rows."""
+    """Derive the shape from what a layer stores for `rows` rows."""
     if is_compressed(layer):
         return _compressed_shape(layer, rows)
     adapter = adapt_layer(layer)
@@ -204,7 +208,7 @@ def _shape(layer: CacheLayer, window: int | None, rows: int) -> LayerShape:
 
 
 def _compressed_shape(layer: Any, rows: int) -> LayerShape:
-    """Read the shape of a layer of compressed attention; its values are its keys, stored once."""
+    """Read the shape of a compressed-attention layer; its values are its keys, stored once."""
     keys, values = layer.keys, layer.values
     return LayerShape(
         keys.shape[1], keys.shape[3], 0 if values is keys else values.shape[3], keys.element_size(),
@@ -212,11 +216,13 @@ def _compressed_shape(layer: Any, rows: int) -> LayerShape:
     )  # fmt: skip
 
 
-# -- told by a configuration
+# -- shapes from the configuration
 
 
 def _shapes_from_config(model: LoadedModel) -> LayerShapes | None:
-    """By the configuration, for a model without weights whose code needs numbers; states then count for nothing."""
+    """Derive the shapes from the configuration, for a model without weights whose code needs numbers; states are
+    ignored.
+    """
     config = model.config
     kinds, details = get_layer_types_and_kwargs(config)
     size = torch.empty((), dtype=model.dtype).element_size()
@@ -235,7 +241,7 @@ def _layer_from_config(kind: str, detail: Mapping[str, int], config: object, siz
         return None
     window = detail.get("sliding_window")
     rank, rope = (getattr(config, name, None) for name in ("kv_lora_rank", "qk_rope_head_dim"))
-    if rank and rope:  # latent attention keeps what keys and values are made from
+    if rank and rope:  # latent attention stores the latents of keys and values
         return LayerShape(1, int(rank), int(rope), size, window)
     heads = next(_numbers(config, "num_key_value_heads", "num_kv_heads", "num_attention_heads"), None)
     width = next(_numbers(config, "head_dim", "d_kv"), None) or _default_head_width(config)
@@ -243,7 +249,7 @@ def _layer_from_config(kind: str, detail: Mapping[str, int], config: object, siz
 
 
 def _default_head_width(config: object) -> int | None:
-    """Width of a head where it is but a share of the hidden state."""
+    """Return the width of a head that is a fraction of the hidden state."""
     hidden, heads = next(_numbers(config, "hidden_size"), None), next(_numbers(config, "num_attention_heads"), None)
     return hidden // heads if hidden and heads else None
 
@@ -254,53 +260,56 @@ def _numbers(config: object, *names: str) -> Iterator[int]:
 
 
 COUNTER_BYTES = 8
-"""Every fixed layer counts its tokens in a tensor of its own."""
+"""Every fixed layer counts its tokens in a separate tensor."""
 TokensKept = Callable[["int | None"], Term]
-"""Window of a layer, or None → tokens that it keeps."""
+"""Window of a layer, or None → number of tokens that it keeps."""
 
 
 def all_tokens(window: int | None) -> Term:
-    """All tokens, whatever the window."""
+    """Return all tokens, whatever the window."""
     return Length()
 
 
 def within_windows(window: int | None) -> Term:
-    """One token less than the window: the next one fills it."""
+    """Return at most one token less than the window: the next token fills it."""
     return (
         Length() if window is None else MinimumOf(Length(), DifferenceOf(NamedNumber(window, "window"), NamedNumber(1)))
     )
 
 
 def allocated_span(capacity: int) -> TokensKept:
-    """Room for so many tokens, or for the window."""
+    """Return a span of at most `capacity` tokens, or of the window."""
     taken = NamedNumber(capacity, "room")
     return lambda window: taken if window is None else MinimumOf(taken, NamedNumber(window, "window"))
 
 
 def full_span(capacity: int) -> TokensKept:
-    """Room for so many tokens in every layer."""
+    """Return a span of `capacity` tokens in every layer."""
     return lambda window: NamedNumber(capacity, "room")
 
 
 def prepared_tokens() -> tuple[Term, ...]:
-    """A layer that is in memory ready for one more token."""
+    """Return the extra tokens of a layer prepared in memory for one more token."""
     return Length(), NamedNumber(1)
 
 
 def resident_size(shapes: LayerShapes, run: RunShape) -> Term:
-    """Of layers that wait elsewhere: the one in use, and the next on its way."""
+    """Return the device memory of offloaded layers: the layer in use and the one being prefetched."""
     layers = max(1, sum(shape.has_keys for shape in shapes.own))
     return ProductOf((NamedNumber(2), QuotientOf(cache_size(shapes, run, all_tokens), NamedNumber(layers, "layers"))))
 
 
 def sum_terms(*parts: Term) -> Term:
-    """Their sum, without those that are nothing."""
+    """Return the sum of `parts`, without empty sums."""
     flat = [part for part in parts if part != SumOf(())]
     return flat[0] if len(flat) == 1 else SumOf(tuple(flat))
 
 
 def cache_size(shapes: LayerShapes, run: RunShape, tokens_kept: TokensKept, extra: Sequence[Term] = ()) -> Term:
-    """Keys and values, cross-attention's too, and states. `extra`: tokens of the first layer that are there twice."""
+    """Return the size of keys and values, cross-attention and states. `extra`: tokens of the first layer that are
+    stored
+    twice.
+    """
     groups, cross = _group_layers(shapes.own), _group_layers(shapes.cross)
     parts: list[Term] = []
     for number, (key, layers) in enumerate(groups.items(), 1):
@@ -315,12 +324,12 @@ def cache_size(shapes: LayerShapes, run: RunShape, tokens_kept: TokensKept, extr
 
 
 def cross_attention_size(shapes: LayerShapes, run: RunShape) -> Term:
-    """What the decoder keeps of an encoder's source."""
+    """Return the size of what the decoder keeps of the encoder's source."""
     return _cross_size(_group_layers(shapes.cross).values(), run, first=1)
 
 
 def _cross_size(groups: Iterable[Sequence[LayerShape]], situation: RunShape, first: int) -> Term:
-    """The same for groups of alike layers, numbered from `first`."""
+    """Return the cross-attention size of groups of equal layers, numbered from `first`."""
     return sum_terms(*(
         ProductOf((*bytes_per_token(layers[0], situation, _group_suffix(number)), *_source_tokens(layers, situation)))
         for number, layers in enumerate(groups, first)
@@ -328,7 +337,7 @@ def _cross_size(groups: Iterable[Sequence[LayerShape]], situation: RunShape, fir
 
 
 def bytes_per_token(shape: LayerShape, situation: RunShape, suffix: str = "") -> tuple[Term, ...]:
-    """Factors of the bytes that a token takes in one layer."""
+    """Return the factors of the bytes that a token takes in one layer."""
     return (
         *key_value_widths(shape, suffix),
         NamedNumber(situation.rows, "batch"),
@@ -338,7 +347,7 @@ def bytes_per_token(shape: LayerShape, situation: RunShape, suffix: str = "") ->
 
 
 def key_value_widths(shape: LayerShape, mark: str = "") -> tuple[Term, ...]:
-    """Numbers of keys and values together."""
+    """Return the widths of keys and values together."""
     if shape.key_width == shape.value_width:
         return NamedNumber(2), NamedNumber(shape.key_width, f"head width{mark}")
     return (
@@ -347,13 +356,13 @@ def key_value_widths(shape: LayerShape, mark: str = "") -> tuple[Term, ...]:
 
 
 def counters_size(shapes: LayerShapes) -> Term:
-    """Of layers of fixed size."""
+    """Return the size of the token counters of fixed-size layers."""
     layers = sum(shape.has_keys for shape in shapes.own)
     return ProductOf((NamedNumber(COUNTER_BYTES, "counter"), NamedNumber(layers, "layers"))) if layers else SumOf(())
 
 
 def compressed_sizes(shapes: LayerShapes, situation: RunShape) -> list[Term]:
-    """Entries of compressors, the tokens that wait in their buffers, and what the next entry needs of the last."""
+    """Return the sizes of compressor entries, of buffered tokens, and of what the next entry needs of the last one."""
     terms: list[Term] = []
     rows = NamedNumber(situation.rows, "batch")
     rates: dict[int, list[CompressorShape]] = {}
@@ -370,7 +379,7 @@ def compressed_sizes(shapes: LayerShapes, situation: RunShape) -> list[Term]:
 
 
 def states_size(shapes: LayerShapes, situation: RunShape) -> Term:
-    """Recurrent states."""
+    """Return the size of recurrent states."""
     each = sum(shape.state for shape in shapes.own)
     return NamedNumber(each * situation.rows, "states") if each else SumOf(())
 
@@ -380,7 +389,7 @@ def _bytes(shape: LayerShape) -> Term:
 
 
 def _group_layers(shapes: Sequence[LayerShape]) -> dict[tuple[int, int, int, int], list[LayerShape]]:
-    """Layers that attend by what a token takes in them, in the order they are met."""
+    """Group the layers with keys by their bytes per token, in order of first appearance."""
     groups: dict[tuple[int, int, int, int], list[LayerShape]] = {}
     for shape in filter(lambda shape: shape.has_keys, shapes):
         groups.setdefault((shape.heads, shape.key_width, shape.value_width, shape.element_size), []).append(shape)
@@ -388,7 +397,7 @@ def _group_layers(shapes: Sequence[LayerShape]) -> dict[tuple[int, int, int, int
 
 
 def _tokens(layers: Sequence[LayerShape], span: TokensKept) -> list[Term]:
-    """Tokens over all layers, those with windows apart where that makes a difference."""
+    """Return the tokens over all layers, with windowed layers listed separately if that makes a difference."""
     spans: dict[Term, int] = {}
     for layer in layers:
         tokens = within_windows(layer.window) if layer.always_drops else span(layer.window)
@@ -408,11 +417,11 @@ def _source_tokens(layers: Sequence[LayerShape], situation: RunShape) -> list[Te
 
 
 def _extra_sizes(shapes: LayerShapes, situation: RunShape) -> list[Term]:
-    """What grows with the text and is neither key nor value."""
+    """Return the size of what grows with the text but is neither key nor value."""
     each = sum(shape.extra_per_token for shape in shapes.own)
     return [ProductOf((NamedNumber(each, "index"), NamedNumber(situation.rows, "batch"), Length()))] if each else []
 
 
 def _group_suffix(number: int) -> str:
-    """Behind the names of the second and later kinds of layers."""
+    """Return the suffix for the names of the second and later groups of layers."""
     return "" if number == 1 else f" {number}"

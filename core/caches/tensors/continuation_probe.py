@@ -1,8 +1,8 @@
-"""How a model reads on behind a text, tried on the model itself once and remembered.
+"""Find out how a model continues after a text by trying it once, and cache the result.
 
-A cache is only as good as the module's use of it: some keep nothing between calls (GPT, XLM), some keep their state
-inside the module (RecurrentGemma), some rely on windowed layers having forgotten (Moshi). What such a module says of
-itself does not tell; whether two tokens read one by one score as they do in the whole text, does.
+A cache works only if the module uses it: some modules keep nothing between calls (GPT, XLM), some keep their state
+inside the module (RecurrentGemma), some rely on windowed layers having dropped tokens (Moshi). Their attributes do not
+reveal it, so the probe compares the scores of two tokens read one by one with those of the full text.
 """
 
 from __future__ import annotations
@@ -19,31 +19,35 @@ from core.models.text_decoder import dummy_encoder_outputs, reset_image_offset
 from core.system.device_memory import is_out_of_memory
 
 MemoryKind = Literal["kept", "windows", "inside", "none"]
-"""kept: in the cache, whatever it keeps; windows: in a cache that forgets what its windows have passed; inside: in the
-module itself, for one text at a time; none: nowhere, so that every token needs the whole text."""
+"""kept: in the cache; windows: in a cache that drops what its windows have passed; inside: in the module itself, for
+one
+text at a time; none: nowhere, so that every token requires the full text.
+"""
 PROVEN_ARCHITECTURES = frozenset({
     "bart", "gemma", "gemma2", "gemma3_text", "gpt2", "gpt_neox", "llama", "mamba", "mistral", "mixtral", "olmo2",
     "phi3", "qwen2", "qwen3", "smollm3", "t5",
 })  # fmt: skip
-"""Architectures whose texts the tests hold against `generate` on every cache: they need no trial."""
+"""Architectures whose texts the tests compare with `generate` on every cache, so they need no probe."""
 KNOWN_RESULTS: dict[str, MemoryKind] = {
     "cpmant": "none", "dory": "none", "moshi": "windows", "openai-gpt": "none", "recurrent_gemma": "inside",
     "xlm": "none",
 }  # fmt: skip
-"""Results of the trial for other architectures, for models without weights, which cannot be tried."""
+"""Probe results of other architectures, for models without weights, which cannot be probed."""
 _KEY, _POSITIONS_KEY = "memory", "counts_otherwise"
 _WORK_BUDGET = 4e10
-"""Tokens · parameters that a trial's text may cost; never fewer tokens than `_MIN_TOKENS`."""
+"""Budget of a probe's text in tokens · parameters; the text has at least `_LEAST` tokens."""
 _MIN_TOKENS = 16
 _AFTER_WINDOW = 5
-"""Tokens behind the widest window."""
+"""Tokens after the widest window."""
 _WINDOWS = ("window_size", "attention_window", "attention_window_size", "local_attn_chunk_length")
-"""Names of windows that transformers' caches know nothing of."""
+"""Config names of windows that transformers' caches ignore."""
 
 
 def memory_kind(model: LoadedModel) -> MemoryKind:
-    """Where `model` keeps what it has read; by its architecture without a trial for proven ones, and for those without
-    weights."""
+    """Return where `model` keeps what it has read. Proven architectures and models without weights are looked up,
+    others
+    are probed.
+    """
     found: MemoryKind | None = model.remembered.get(_KEY)
     if found is None:
         known = KNOWN_RESULTS.get(model.model.config.model_type, "kept")
@@ -52,7 +56,9 @@ def memory_kind(model: LoadedModel) -> MemoryKind:
 
 
 def needs_explicit_positions(model: LoadedModel) -> bool:
-    """It would not place tokens at 0, 1, 2 … by itself, and `generate` tells it to (RoBERTa)."""
+    """Return whether the model would not number positions 0, 1, 2 … by default, and `generate` passes them explicitly
+    (RoBERTa).
+    """
     if _POSITIONS_KEY not in model.remembered:
         named = "position_ids" in model.forward_parameters and not model.is_encoder_decoder
         model.remembered[_POSITIONS_KEY] = named and not _skips_probe(model) and _positions_change_scores(model)
@@ -60,7 +66,7 @@ def needs_explicit_positions(model: LoadedModel) -> bool:
 
 
 def probe_text(model: LoadedModel) -> list[int]:
-    """Ids for a trial: a text longer than any window, as far as that is no work to speak of."""
+    """Return token ids for a probe: longer than any window if that is affordable."""
     length = max([_MIN_TOKENS, *(window + _AFTER_WINDOW for window in window_widths(model))])
     length = min(length, max(_MIN_TOKENS, int(_WORK_BUDGET / model.parameters)), (model.context or length) - 4)
     common = range(5, max(6, model.vocabulary - 1))
@@ -68,7 +74,7 @@ def probe_text(model: LoadedModel) -> list[int]:
 
 
 def window_widths(model: LoadedModel) -> Iterator[int]:
-    """Tokens that any layer looks at, by whatever name."""
+    """Yield the widths of all windows in the model's config, under any name."""
     _, details = get_layer_types_and_kwargs(model.config)
     named = [getattr(model.config, name, None) for name in _WINDOWS]
     listed = [item for value in named for item in (value if isinstance(value, list) else [value])]
@@ -76,14 +82,14 @@ def window_widths(model: LoadedModel) -> Iterator[int]:
 
 
 def are_close(model: LoadedModel, scores: torch.Tensor, expected: torch.Tensor) -> bool:
-    """Whether logits are those expected, but for rounding."""
+    """Return whether logits equal `expected` except for rounding."""
     lost, whole = float((scores - expected).float().norm()), float(expected.float().norm())
     tolerance = 1e-3 if model.dtype == torch.float32 else 0.1
     return bool(lost <= tolerance * whole)
 
 
 def _skips_probe(model: LoadedModel) -> bool:
-    """Proven, without weights, or with a memory that transformers leaves to the model."""
+    """Return whether a probe is unnecessary or impossible: proven, without weights, or with its own cache class."""
     is_known = (
         model.model.config.model_type in PROVEN_ARCHITECTURES or not model.model._supports_default_dynamic_cache()
     )
@@ -95,7 +101,7 @@ def _probe(model: LoadedModel) -> MemoryKind:
     reader = _ContinuationProbe(model)
     whole = _try_pass(reader.full_pass)
     if whole is None:
-        return "kept"  # what a module raises here its runs will raise too, with words
+        return "kept"  # the module raises the same in a run, with a proper message
     own = _try_pass(lambda: reader.one_by_one(config_cache, between=True))
     if own is None:
         return "none"
@@ -104,13 +110,13 @@ def _probe(model: LoadedModel) -> MemoryKind:
         return "inside"
     if any(window_widths(model)) and not are_close(model, reader.one_by_one(without_windows), own):
         return "windows"
-    # A module whose whole pass lets later tokens change earlier scores is no judge of its memory.
+    # A module whose full pass lets later tokens change earlier scores cannot be probed for its memory.
     is_judge = not is_right and are_close(model, reader.full_pass(less=1)[:, -1], whole[:, -2])
     return "none" if is_judge else "kept"
 
 
 def _try_pass(read: Callable[[], torch.Tensor]) -> torch.Tensor | None:
-    """Logits; None where a foreign module raises whatever it raises."""
+    """Return the logits, or None if a third-party module raises any exception."""
     try:
         return read()
     except Exception as error:
@@ -128,7 +134,7 @@ def _positions_change_scores(model: LoadedModel) -> bool:
 
 
 class _ContinuationProbe:
-    """One text, read in several ways; logits of its last two places."""
+    """One text read in several ways; returns the logits of its last two positions."""
 
     def __init__(self, model: LoadedModel) -> None:
         self._model = model
@@ -141,12 +147,14 @@ class _ContinuationProbe:
         self._name = "decoder_input_ids" if model.is_encoder_decoder else "input_ids"
 
     def full_pass(self, less: int = 0, **more: torch.Tensor) -> torch.Tensor:
-        """The text, without its last `less` tokens, in one pass that keeps nothing; [1, 2, V]."""
+        """Read the text without its last `less` tokens in one pass without a cache; return logits [1, 2, V]."""
         ids = self._ids[:, : self.length - less]
         return self._logits(ids, use_cache=False, **more)[:, -2:]
 
     def one_by_one(self, layout: Callable[[LoadedModel], Cache], between: bool = False) -> torch.Tensor:
-        """The last two tokens alone behind the others; `between` them another text is read in a cache of its own."""
+        """Read the last two tokens one by one after the others. If `between`, read another text in a separate cache in
+        between.
+        """
         cache = with_cross_attention(self._model, layout(self._model))
         self._read(cache, self._ids[:, :-2])
         if between:
@@ -154,7 +162,7 @@ class _ContinuationProbe:
         return torch.cat([self._read(cache, self._ids[:, -2:-1]), self._read(cache, self._ids[:, -1:])], dim=1)
 
     def _read(self, cache: Cache, ids: torch.Tensor) -> torch.Tensor:
-        """Logits of the last place, [1, 1, V]."""
+        """Return the logits of the last position, [1, 1, V]."""
         name = self._model.cache_name
         kept = {name: cache} if name in self._model.forward_parameters else {}
         return self._logits(ids, use_cache=True, **kept)[:, -1:]
@@ -165,17 +173,19 @@ class _ContinuationProbe:
 
 
 def full_cache(model: LoadedModel) -> Cache:
-    """Every layer keeps all tokens, windowed ones too; not where a model relies on what its windows forget."""
+    """Return a cache in which every layer keeps all tokens, windowed layers too, unless the model relies on its
+    windows.
+    """
     return config_cache(model) if keeps_windows(model) else without_windows(model)
 
 
 def keeps_windows(model: LoadedModel) -> bool:
-    """Whether windowed layers keep no more than their window in every cache."""
+    """Return whether windowed layers keep only their window in every cache."""
     return memory_kind(model) == "windows"
 
 
 def draft_cache(model: LoadedModel) -> Cache:
-    """An empty cache that keeps every token in every layer and the past of its states: drafts can be taken back."""
+    """Return an empty cache that keeps every token and the past of its states, so that drafts can be removed."""
     cache = with_cross_attention(model, full_cache(model))
     cache.activate_past_recording()
     return cache

@@ -1,4 +1,4 @@
-"""Layers that wait on disk and come into memory one ahead of the computation."""
+"""Cache layers on disk, prefetched into memory one layer ahead of the computation."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from resources.language import tr
 
 
 def temporary_folder(requested: str) -> Path:
-    """The folder asked for, or the user's cache folder (the system's temporary one is often kept in memory).
+    """Return the requested folder, or the user's cache folder (the system's temporary folder is often kept in memory).
 
-    Raises CacheError when it cannot be used.
+    Raises CacheError if it cannot be used.
     """
     folder = Path(requested).expanduser() if requested else platformdirs.user_cache_path("decodescope") / "offloaded"
     try:
@@ -45,10 +45,10 @@ def temporary_folder(requested: str) -> Path:
 
 
 class MappedTensor:
-    """A tensor of `shape` in a file of its own, which is gone when nothing refers to the tensor any more.
+    """A tensor of `shape` in its own file, which is deleted when the tensor is no longer referenced.
 
-    Raises CacheError when the disk has no room: the space is taken at once, for a full disk would otherwise end the
-    whole program at some later write.
+    Raises CacheError if the disk is full. The space is reserved at once, because a full disk would otherwise kill the
+    process at a later write.
     """
 
     def __init__(self, shape: Sequence[int], dtype: torch.dtype, folder: Path) -> None:
@@ -66,12 +66,12 @@ class MappedTensor:
             raise
         finally:
             os.close(handle)
-        # Where the system allows it the name goes at once: the space is then freed however the program ends.
+        # Unlink at once where the system allows it: the space is then freed however the program ends.
         if os.name == "posix":
             self.remove()
 
     def remove(self) -> None:
-        """Delete the file's name."""
+        """Delete the file's directory entry."""
         with contextlib.suppress(OSError):
             self._path.unlink(missing_ok=True)
 
@@ -85,7 +85,7 @@ def _reserve(handle: int, size: int, folder: Path) -> None:
     free = shutil.disk_usage(folder).free
     try:
         if size > free:
-            raise OSError(tr("no space left"))
+            raise OSError(tr("no space left on the disk"))
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(handle, 0, max(size, 1))
         else:
@@ -95,7 +95,7 @@ def _reserve(handle: int, size: int, folder: Path) -> None:
             tr("The cache needs {size:,.1f} MB more on the disk of {folder}, where {free:,.1f} MB are free.").format(
                 size=size / 1e6, folder=folder, free=free / 1e6
             ),
-            tr("Free some space, choose another folder, or write fewer tokens."),
+            tr("Free some space, choose another folder, or generate fewer tokens."),
         ) from error
 
 
@@ -103,16 +103,16 @@ T = TypeVar("T")
 
 
 class Submitter(Protocol):
-    """What work can be given to: a `Prefetcher`, or an executor."""
+    """Something that accepts work: a `Prefetcher` or an executor."""
 
     def submit(self, work: Callable[..., T], /, *arguments: Any) -> Future[T]:
-        """Have `work` done on another thread."""
+        """Run `work` on another thread."""
 
 
 class Prefetcher:
-    """One thread, which begins with the first work and ends with `stop`; the next work begins another.
+    """One thread that starts with the first work and stops with `stop`; further work starts a new thread.
 
-    A cache that is kept for later runs rests: hundreds of them may be kept, and each would hold a thread.
+    Caches stored for later runs stop their threads, because hundreds of them may be stored.
     """
 
     def __init__(self) -> None:
@@ -120,26 +120,27 @@ class Prefetcher:
         self._lock = threading.Lock()
 
     def submit(self, work: Callable[..., T], /, *arguments: Any) -> Future[T]:
-        """Have `work` done on the thread."""
+        """Run `work` on the thread."""
         with self._lock:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(1, thread_name_prefix="cache-prefetch")
             return self._pool.submit(work, *arguments)
 
     def stop(self) -> None:
-        """End the thread once it has done what it was given."""
+        """Stop the thread after its pending work."""
         with self._lock:
             pool, self._pool = self._pool, None
         if pool is not None:
             pool.shutdown()
 
     def stop_without_waiting(self) -> None:
-        """End the thread without waiting for it: its cache is gone.
+        """Stop the thread without waiting for it, because its cache is garbage.
 
-        Garbage is looked for anywhere, also inside a thread that is just beginning: who waited there for the pool's
-        thread to end would wait for a lock that it holds itself. For the same reason this takes no lock.
+        Garbage collection can run in any thread, also in one that is just starting: waiting there for the pool's thread
+        could
+        wait for a lock that this thread holds. For the same reason, take no lock.
         """
-        self._pool = self._pool or ThreadPoolExecutor(1)  # it stands for one that takes no work any more
+        self._pool = self._pool or ThreadPoolExecutor(1)  # a placeholder that accepts no further work
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
@@ -147,14 +148,15 @@ KeyValuePair = tuple[torch.Tensor, torch.Tensor]
 """Keys and values [B, H, T, D]."""
 
 _INITIAL_CAPACITY = 256
-"""Tokens a growing file has room for at first; then it doubles."""
+"""Initial capacity of a growing file in tokens; it doubles when full."""
 
 
 class DiskFiles:
-    """Keys and values [B, H, T, D] in two mapped files, the first `length` tokens of which are written.
+    """Keys and values [B, H, T, D] in two memory-mapped files, of which the first `length` tokens are written.
 
-    `capacity`: tokens to allocate for at once; None for files that grow. What allocates raises CacheError when the disk
-    has no room.
+    `capacity`: number of tokens to allocate at once; None for files that grow. Allocation raises CacheError if the disk
+    is
+    full.
     """
 
     def __init__(self, folder: Path, pool: Submitter, capacity: int | None) -> None:
@@ -165,22 +167,22 @@ class DiskFiles:
         self._prefetched: Future[list[torch.Tensor]] | None = None
 
     def open(self, keys: torch.Tensor, values: torch.Tensor) -> None:
-        """Make the files for the rows, heads, widths and precisions of the given states; copies go to their device."""
+        """Create the files for the rows, heads, widths and dtypes of the given states; copies go to their device."""
         self._device = keys.device
         self._allocate(self.capacity or _INITIAL_CAPACITY, keys, values)
 
     @property
     def tensors(self) -> KeyValuePair:
-        """Keys and values with all the room there is, on disk."""
+        """Keys and values on disk with their full capacity."""
         assert self._mapped is not None
         return self._mapped[0].tensor, self._mapped[1].tensor
 
     def read(self, which: int) -> torch.Tensor:
-        """What is written of the keys (0) or the values (1), read as it is needed."""
+        """Return the written keys (0) or values (1), read on demand."""
         return self.tensors[which][:, :, : self.length].to(self._device)
 
     def append(self, new: KeyValuePair) -> KeyValuePair:
-        """Write new tokens [B, H, n, D] behind the others; all of them come back, in memory."""
+        """Append new tokens [B, H, n, D] and return all tokens, in memory."""
         count = new[0].shape[-2]
         self._ensure_capacity(self.length + count)
         seen = new
@@ -193,7 +195,7 @@ class DiskFiles:
         return seen
 
     def reorder(self, rows: torch.Tensor) -> None:
-        """Row i becomes what row `rows[i]` was; in place where the number of rows stays."""
+        """Make new row i the old row `rows[i]`; in place if the number of rows stays the same."""
         with self._paused_prefetch():
             old = self.tensors
             chosen = old[0].index_select(0, rows), old[1].index_select(0, rows)
@@ -204,12 +206,12 @@ class DiskFiles:
                 tensor.copy_(states)
 
     def truncate(self, length: int) -> None:
-        """Forget all but the first `length` tokens."""
+        """Drop all but the first `length` tokens."""
         with self._paused_prefetch():
             self.length = length
 
     def keep_positions(self, base: int, positions: Sequence[int]) -> None:
-        """Keep these places of the text behind the first `base` tokens."""
+        """Keep the tokens at these positions after the first `base` tokens."""
         stop = base + len(positions)
         with self._paused_prefetch():
             for tensor in self.tensors:
@@ -217,7 +219,7 @@ class DiskFiles:
             self.length = stop
 
     def clone(self, pool: Submitter) -> DiskFiles:
-        """Other files with the same content, brought in by `pool`."""
+        """Return separate files with the same content, prefetched by `pool`."""
         twin = DiskFiles(self.folder, pool, self.capacity)
         if self._mapped is not None:
             twin.length, twin._device = self.length, self._device
@@ -227,23 +229,23 @@ class DiskFiles:
     # Copies in memory
 
     def prefetch(self) -> None:
-        """Begin to bring what is written into memory, on the thread of the pool."""
+        """Start loading the written tokens into memory on the prefetch thread."""
         if self.length and self._prefetched is None:
             self._prefetched = self.pool.submit(self._load)
 
     def release_copies(self) -> None:
-        """Forget what was brought into memory."""
+        """Release the copies in memory."""
         if self._prefetched is not None:
             self._prefetched.result()
         self._prefetched = None
 
     def prefetched(self) -> Sequence[torch.Tensor]:
-        """The copies of keys and values that wait in memory; none where nothing was brought in."""
+        """Return the prefetched copies of keys and values; empty if nothing was prefetched."""
         return self._prefetched.result() if self._prefetched is not None else ()
 
     @contextmanager
     def _paused_prefetch(self) -> Iterator[None]:
-        """The files change: what was brought in from them is brought in again afterwards."""
+        """Drop prefetched copies while the files change, and prefetch again afterwards."""
         was_ahead = self._prefetched is not None
         self.release_copies()
         yield
@@ -251,7 +253,7 @@ class DiskFiles:
             self.prefetch()
 
     def _loaded_copies(self) -> Sequence[torch.Tensor]:
-        """Copies of keys and values in memory, with room for one token more."""
+        """Return copies of keys and values in memory with capacity for one more token."""
         loaded = self.prefetched() or self._load()
         self._prefetched = None
         return loaded
@@ -272,10 +274,10 @@ class DiskFiles:
         loaded[:, :, self.length :] = states
         return loaded
 
-    # Room on disk
+    # Files on disk
 
     def _allocate(self, capacity: int, keys: torch.Tensor, values: torch.Tensor) -> None:
-        """New files with `capacity` tokens for the rows, heads and widths of keys and values."""
+        """Create files with `capacity` tokens for the rows, heads and widths of keys and values."""
         sides = [(t.shape[0], t.shape[1], capacity, t.shape[3]) for t in (keys, values)]
         self._mapped = (
             MappedTensor(sides[0], keys.dtype, self.folder), MappedTensor(sides[1], values.dtype, self.folder),
@@ -287,7 +289,7 @@ class DiskFiles:
             self._rewrite(old, max(tokens, 2 * old[0].shape[2]))
 
     def _rewrite(self, states: KeyValuePair, capacity: int) -> None:
-        """Put the first `length` tokens of `states` into new files."""
+        """Write the first `length` tokens of `states` into new files."""
         self.release_copies()
         self._allocate(capacity, *states)
         for new, old in zip(self.tensors, states, strict=True):
@@ -295,9 +297,9 @@ class DiskFiles:
 
 
 class DiskLayer(CacheLayerMixin, AdaptedLayer):
-    """Keys and values [B, H, T, D] in two mapped files; a pass gets copies in memory.
+    """Keys and values [B, H, T, D] in two memory-mapped files; a pass receives copies in memory.
 
-    `capacity`: tokens to allocate for at once, and to count from the start; None for files that grow.
+    `capacity`: number of tokens to allocate and to count from the start; None for files that grow.
     """
 
     is_sliding = False
@@ -309,88 +311,88 @@ class DiskLayer(CacheLayerMixin, AdaptedLayer):
         self.is_initialized = False
 
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
-        """Files for the rows, heads and widths of the given states."""
+        """Create files for the rows, heads and widths of the given states."""
         self.files.open(key_states, value_states)
         self.is_initialized = True
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Write new tokens [B, H, n, D] behind the others; all of them come back, in memory."""
+        """Append new tokens [B, H, n, D] and return all tokens, in memory."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         return self.files.append((key_states, value_states))
 
     def prefetch(self) -> None:
-        """Begin to bring this layer into memory, on the thread of the pool."""
+        """Start loading this layer into memory on the prefetch thread."""
         self.files.prefetch()
 
     def offload(self) -> None:
-        """Let go of what was brought into memory."""
+        """Release the copies in memory."""
         self.files.release_copies()
 
     @property
     def keys(self) -> torch.Tensor | None:  # type: ignore[override]  # an attribute there
-        """All keys, read from the file as they are needed; None when empty."""
+        """All keys, read from the file on demand; None if empty."""
         return self.files.read(0) if self.is_initialized else None
 
     @property
     def values(self) -> torch.Tensor | None:  # type: ignore[override]  # as above
-        """All values, as `keys`."""
+        """All values, like `keys`."""
         return self.files.read(1) if self.is_initialized else None
 
     def get_seq_length(self) -> int:
-        """Tokens held."""
+        """Return the number of tokens held."""
         return self.files.length
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """(tokens a pass looks at, place of the first)."""
+        """Return (number of tokens a pass attends to, position of the first)."""
         return self.files.length + query_length, 0
 
     def get_max_length(self) -> int:
-        """−1: it grows."""
+        """Return −1: the layer grows."""
         return -1
 
     def reorder_cache(self, beam_idx: torch.Tensor) -> None:
-        """Row i becomes what row `beam_idx[i]` was."""
+        """Make new row i the old row `beam_idx[i]`."""
         if self.files.length:
             self.files.reorder(beam_idx.to("cpu"))
 
     def tokens_read(self) -> int:
-        """Tokens held."""
+        """Return the number of tokens held."""
         return self.files.length
 
     def min_length(self) -> int:
-        """Everything is held."""
+        """Return 0: everything is held."""
         return 0
 
     def truncate(self, length: int, total: int) -> None:
-        """Forget all but the first `length` tokens."""
+        """Drop all but the first `length` tokens."""
         if length < self.files.length:
             self.files.truncate(length)
 
     def keep_rows(self, base: int, rows: Sequence[int]) -> None:
-        """Keep these rows behind the first `base` tokens."""
+        """Keep these rows after the first `base` tokens."""
         if self.is_initialized:
             self.files.keep_positions(base, [base + row for row in rows])
 
     def reorder(self, move: RowMove) -> None:
-        """Inside the files where the number of rows stays."""
+        """Reorder in place in the files if the number of rows stays the same."""
         self.reorder_cache(move.index)
 
     def states(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keys and values as they stand."""
+        """Return keys and values as stored."""
         return self.files.read(0), self.files.read(1)
 
     def clone(self, pool: Submitter | None = None) -> DiskLayer:
-        """An independent layer with the same content, in files of its own."""
+        """Return an independent layer with the same content in its own files."""
         files = self.files
         twin = DiskLayer(files.folder, pool or files.pool, files.capacity)
         twin.files, twin.is_initialized = files.clone(pool or files.pool), self.is_initialized
         return twin
 
     def stored_tensors(self) -> Iterator[StoredTensor]:
-        """What is written in the files, and the copies waiting in memory."""
+        """Yield the written part of the files and the copies in memory."""
         if not self.is_initialized:
             return
         files = self.files
@@ -402,9 +404,9 @@ class DiskLayer(CacheLayerMixin, AdaptedLayer):
 
 
 class DiskCache(DynamicCache):
-    """A cache of disk layers; while one is computed with, the next is brought in by a thread of its own.
+    """A cache of disk layers; a thread prefetches the next layer while one is in use.
 
-    Without `prefetches` nothing is: cross-attention reads its files directly.
+    Without `prefetches` nothing is prefetched: cross-attention reads its files directly.
     """
 
     layers: list[Any]
@@ -419,7 +421,7 @@ class DiskCache(DynamicCache):
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: object, **kwargs: object
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """As the layer's, with the next layer on its way meanwhile (after the last one, the first)."""
+        """Update a layer while the next layer is prefetched (after the last layer, the first)."""
         following = (layer_idx + 1) % len(self.layers)
         if following and self.prefetches:
             self.layers[following].prefetch()
@@ -429,13 +431,13 @@ class DiskCache(DynamicCache):
         return seen[0], seen[1]
 
     def release_resources(self) -> None:
-        """Hold nothing but the files: no thread, no copies in memory. Computing with it brings them back."""
+        """Release the thread and the copies in memory; the next computation restores them."""
         for layer in self.layers:
             layer.offload()
         self._prefetcher.stop()
 
     def clone(self) -> DiskCache:
-        """An independent cache with the same content."""
+        """Return an independent cache with the same content."""
         prefetcher = Prefetcher()
         twin = DiskCache([layer.clone(prefetcher) for layer in self.layers], prefetcher, self.prefetches)
         if self.prefetches:
@@ -444,31 +446,31 @@ class DiskCache(DynamicCache):
 
 
 def build_disk_cache(model: LoadedModel, folder: Path, capacity: int | None, prefetches: bool = True) -> DiskCache:
-    """An empty cache on disk; windowed layers keep everything too."""
+    """Build an empty cache on disk in which windowed layers keep all tokens too."""
     prefetcher = Prefetcher()
     layers = [DiskLayer(folder, prefetcher, capacity) for _ in full_cache(model).layers]
     return DiskCache(layers, prefetcher, prefetches)
 
 
 def is_on_disk(model: LoadedModel, requested: str | None) -> bool:
-    """Layers wait in host memory for a model on a graphics card, unless disk is asked for; everywhere else on disk."""
+    """Return whether layers are offloaded to disk: always, unless the model is on a GPU and disk is not requested."""
     return model.device.type != "cuda" or requested == "disk"
 
 
 def _check_disk(model: LoadedModel, requested: str) -> bool:
-    """The same. Raises CacheError for host where layers are in host memory already."""
+    """Return `is_on_disk`. Raises CacheError if host memory is requested but the model already runs there."""
     if requested == "host" and is_on_disk(model, requested):
         raise CacheError(
-            tr("{model} computes on {device}, so its cache has no other memory to wait in.").format(
+            tr("{model} runs on {device}, so its cache has no other memory to move to.").format(
                 model=model.name, device=model.device
             ),
-            tr("Let layers wait on disk."),
+            tr("Offload to disk instead."),
         )
     return is_on_disk(model, requested)
 
 
 def build_offloaded(model: LoadedModel, target: str, folder: str) -> Cache:
-    """An empty growing cache."""
+    """Build an empty growing cache."""
     if _check_disk(model, target):
         return _with_disk_cross(model, build_disk_cache(model, temporary_folder(folder), None), folder)
     cache = DynamicCache(config=model.config, offloading=True)
@@ -477,7 +479,7 @@ def build_offloaded(model: LoadedModel, target: str, folder: str) -> Cache:
 
 
 def build_offloaded_static(model: LoadedModel, length: int, target: str, folder: str) -> Cache:
-    """An empty cache of fixed size."""
+    """Build an empty cache of fixed size."""
     if _check_disk(model, target):
         return _with_disk_cross(model, build_disk_cache(model, temporary_folder(folder), length), folder)
     cache = StaticCache(config=model.config, max_cache_len=length, offloading=True, offload_only_non_sliding=False)
@@ -486,7 +488,7 @@ def build_offloaded_static(model: LoadedModel, length: int, target: str, folder:
 
 
 def _with_disk_cross(model: LoadedModel, own: Cache, folder: str) -> Cache:
-    """Both halves on disk."""
+    """Add a cross-attention half on disk if the model is an encoder–decoder."""
     if not model.is_encoder_decoder:
         return own
     return EncoderDecoderCache(own, build_disk_cache(model, temporary_folder(folder), None, prefetches=False))

@@ -1,4 +1,4 @@
-"""Layers that keep a window, and caches laid out with or without them."""
+"""Windowed layers, and caches laid out with or without them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from resources.language import tr
 
 
 class KeyValueStorage(NamedTuple):
-    """Storages of keys and values [B, H, places, D], number behind number, and where they lie."""
+    """Storages of keys and values [B, H, positions, D], contiguous, with their addresses."""
 
     keys: torch.Tensor
     values: torch.Tensor
@@ -33,18 +33,18 @@ class KeyValueStorage(NamedTuple):
 
     @staticmethod
     def allocate_like(states: torch.Tensor, capacity: int) -> KeyValueStorage:
-        """New ones for as many texts and heads as keys [B, H, T, D] have, filled with nothing."""
+        """Allocate uninitialized storages for the rows and heads of keys [B, H, T, D]."""
         texts, heads, _, width = states.shape
         keys, values = (states.new_empty(texts, heads, capacity, width) for _ in range(2))
         return KeyValueStorage(keys, values, keys.data_ptr(), values.data_ptr(), capacity)
 
 
 class PreallocatedLayer(DynamicLayer):
-    """transformers' growing layer, which may have room behind the tokens it holds.
+    """transformers' growing layer with optional extra capacity after the tokens it holds.
 
-    `keys` and `values` show the tokens and no room; views are made when somebody looks, since a pass that takes its
-    room needs none. Who sets them sets all that the layer holds. Until somebody gives it storages with room, it is
-    transformers' layer.
+    `keys` and `values` show the tokens without the extra capacity. Their views are created on access, since a pass that
+    writes into the capacity does not need them; setting them replaces the layer's content. Until storages with extra
+    capacity are assigned, it behaves like transformers' layer.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class PreallocatedLayer(DynamicLayer):
 
     @property
     def keys(self) -> torch.Tensor | None:
-        """[B, H, T, D]; None before anything was read."""
+        """Keys [B, H, T, D]; None before anything was read."""
         return self._views()[0]
 
     @keys.setter
@@ -65,7 +65,7 @@ class PreallocatedLayer(DynamicLayer):
 
     @property
     def values(self) -> torch.Tensor | None:
-        """The same."""
+        """Values [B, H, T, D]; None before anything was read."""
         return self._views()[1]
 
     @values.setter
@@ -74,21 +74,23 @@ class PreallocatedLayer(DynamicLayer):
 
     @property
     def storage(self) -> KeyValueStorage | None:
-        """Where its tokens lie, where that may have room."""
+        """Storages that hold the tokens, if the layer has its own."""
         return self._storage
 
     @property
     def row_count(self) -> int:
-        """Rows side by side; 0 before anything was read."""
+        """Number of rows; 0 before anything was read."""
         states = self._storage.keys if self._storage else self._views()[0]
         return len(states) if states is not None and self._length else 0
 
     def get_seq_length(self) -> int:
-        """Tokens held."""
+        """Return the number of tokens held."""
         return self._length
 
     def reserve(self, count: int) -> bool:
-        """Hold `count` tokens more, which somebody is about to write behind the others, if there is room."""
+        """Reserve positions for `count` more tokens, which the caller then writes; return False if the capacity is too
+        small.
+        """
         if self._storage is None or self._length + count > self._storage.capacity:
             return False
         self._length += count
@@ -96,11 +98,11 @@ class PreallocatedLayer(DynamicLayer):
         return True
 
     def set_storage(self, storage: KeyValueStorage, length: int) -> None:
-        """Hold the first `length` tokens of other storages."""
+        """Use the first `length` tokens of the given storages."""
         self._storage, self._length, self._cached_views = storage, length, None
 
     def shorten(self, length: int) -> None:
-        """Forget all but the first `length` tokens, whose places are room again."""
+        """Drop all but the first `length` tokens and reuse their positions."""
         if length >= self._length:
             return
         if self._storage is not None:
@@ -112,7 +114,7 @@ class PreallocatedLayer(DynamicLayer):
         self.keys, self.values = keys[..., :length, :], values[..., :length, :]
 
     def crop(self, tokens_to_remove: int) -> None:
-        """Forget so many tokens; the number is negative, as transformers counts."""
+        """Drop `tokens_to_remove` tokens; transformers passes a negative number."""
         if self._storage is None:
             super().crop(tokens_to_remove)
         else:
@@ -127,31 +129,30 @@ class PreallocatedLayer(DynamicLayer):
 
 
 def is_plain_dynamic_layer(layer: object) -> TypeGuard[DynamicLayer]:
-    """Whether a layer holds every token in the order of the text and nothing else: transformers' growing one, or this
-    one."""
+    """Return whether a layer holds exactly every token in text order: transformers' growing layer or this one."""
     return type(layer) in (DynamicLayer, PreallocatedLayer)
 
 
 @dataclass(frozen=True, slots=True)
 class CompressorShape:
-    """One compressor of one layer, in bytes for one row."""
+    """Sizes of one compressor of one layer, in bytes per row."""
 
     rate: int
-    """Tokens that become one entry."""
+    """Tokens that are compressed into one entry."""
     buffered: int
-    """A token that waits to be compressed."""
+    """Bytes of one buffered token."""
     entry: int
     overlap: int
-    """What is kept of the last tokens that were compressed, for the next entry; 0 when entries do not overlap."""
+    """Bytes kept of the last compressed tokens for the next entry; 0 if entries do not overlap."""
 
 
 def is_compressed(layer: object) -> bool:
-    """Whether the layer buffers tokens and compresses them."""
+    """Return whether the layer buffers tokens and compresses them."""
     return hasattr(layer, "store_compression_weights") and hasattr(layer, "compress_rate")
 
 
 def compact_compressed(layer: Any) -> Any:
-    """Make the layer store no more than it shows; its window and buffers are views of all tokens read otherwise."""
+    """Make the layer store no more than it returns; otherwise its window and buffers are views of all tokens read."""
     kind: Any = type(layer)
     layer.__class__ = _compact_class(kind)
     return layer
@@ -159,7 +160,7 @@ def compact_compressed(layer: Any) -> Any:
 
 @functools.cache
 def _compact_class(base: Any) -> Any:
-    """Derive from a layer class of compressed attention one that stores no more than it shows."""
+    """Derive from a compressed-attention layer class one that stores no more than it returns."""
 
     class CompactCompressedLayer(base):  # type: ignore[misc]  # a class found at run time
         keys: torch.Tensor
@@ -193,17 +194,17 @@ def _compact_class(base: Any) -> Any:
 
 
 def trial_length(layers: list[Any]) -> int:
-    """Return how many tokens have to be read until every compressor of `layers` has an entry and buffers a token."""
+    """Return how many tokens must be read until every compressor of `layers` has an entry and a buffered token."""
     return 1 + max((int(layer.compress_rate) for layer in layers if is_compressed(layer)), default=0)
 
 
 def has_entries(layer: Any) -> bool:
-    """Whether every compressor of the layer has an entry and buffers a token, so that their sizes can be read."""
+    """Return whether every compressor of the layer has an entry and a buffered token, so that their sizes can be read."""
     return all(layer.entry_count[name] and layer.buffer_kv[name].shape[1] for name in layer.buffer_kv)
 
 
 def compressor_shapes(layer: Any, rows: int) -> Iterator[CompressorShape]:
-    """Read the sizes of a layer that `has_entries` and was filled for `rows` rows."""
+    """Yield the sizes of a layer that `has_entries` and was filled for `rows` rows."""
     for name in layer.buffer_kv:
         buffers = [layer.buffer_kv[name], layer.buffer_gate[name]]
         overlaps = [getattr(layer, kind, {}).get(name) for kind in ("overlap_kv", "overlap_gate")]
@@ -221,30 +222,30 @@ def _bytes(tensor: torch.Tensor) -> int:
 
 
 class WindowLayer(DynamicSlidingWindowLayer):
-    """transformers' windowed layer, made to hold only what it shows: no view over a longer storage."""
+    """transformers' windowed layer, without a view over a longer storage."""
 
     keys: torch.Tensor
     values: torch.Tensor
 
     def __init__(self, sliding_window: int) -> None:
         super().__init__(sliding_window)
-        del self._sliding_window_tensor  # the number again, as a tensor: it would count as a state
+        del self._sliding_window_tensor  # duplicates the number as a tensor, which would count as a state
 
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
-        """Empty keys and values of the given type and device."""
+        """Create empty keys and values of the given dtype and device."""
         DynamicLayer.lazy_initialization(self, key_states, value_states)
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Add tokens [B, H, n, D]; what they attend to comes back, what the window has passed is freed."""
+        """Add tokens [B, H, n, D], return what they attend to, and free tokens outside the window."""
         seen = super().update(key_states, value_states, *args, **kwargs)
         self.keys, self.values = compact_tensor(self.keys), compact_tensor(self.values)
         return seen
 
 
 class HybridWindowLayer(LinearAttentionAndSlidingWindowAttentionLayer):
-    """transformers' layer with a window and a state, which stores no more of the window than it shows."""
+    """transformers' layer with a window and a state, which stores only the window."""
 
     keys: torch.Tensor
     values: torch.Tensor
@@ -252,24 +253,26 @@ class HybridWindowLayer(LinearAttentionAndSlidingWindowAttentionLayer):
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Add tokens [B, H, n, D] and return what they attend to; the memory of tokens outside the window is freed."""
+        """Add tokens [B, H, n, D], return what they attend to, and free tokens outside the window."""
         seen = super().update(key_states, value_states, *args, **kwargs)
         self.keys, self.values = compact_tensor(self.keys), compact_tensor(self.values)
         return seen
 
 
 def config_cache(model: LoadedModel) -> Cache:
-    """A decoder's cache as the model's configuration lays it out: windows, states, placeholders."""
+    """Return a decoder's cache as the configuration specifies it: windows, states, placeholders."""
     return _build_layout(model, WindowLayer)
 
 
 def without_windows(model: LoadedModel) -> Cache:
-    """The same, but windowed attention layers keep everything too (their mask still hides what is out of reach)."""
+    """Return the same cache, except that windowed attention layers keep all tokens (their mask still hides distant
+    ones).
+    """
     return _build_layout(model, lambda window: _full_layer())
 
 
 def with_cross_attention(model: LoadedModel, own: Cache) -> Cache:
-    """`own` for a decoder; for an encoder–decoder both halves: cross-attention sees the whole source in every layer."""
+    """Return `own` for a decoder, otherwise both halves; cross-attention sees the full source in every layer."""
     if not model.is_encoder_decoder:
         return own
     cross = DynamicCache()
@@ -278,9 +281,9 @@ def with_cross_attention(model: LoadedModel, own: Cache) -> Cache:
 
 
 def pair_halves(own: Cache | None, other: Cache | None) -> EncoderDecoderCache:
-    """The written half of one encoder–decoder's cache with the read half of another."""
+    """Combine the self-attention half of one encoder–decoder cache with the cross-attention half of another."""
     if not (isinstance(own, EncoderDecoderCache) and isinstance(other, EncoderDecoderCache)):
-        raise TypeError(tr("both have to be caches of an encoder–decoder"))
+        raise TypeError(tr("both must be caches of an encoder–decoder model"))
     return EncoderDecoderCache(own.self_attention_cache, other.cross_attention_cache)
 
 

@@ -1,4 +1,4 @@
-"""transformers' own layers with the face of `AdaptedLayer`: one adapter for each kind of memory."""
+"""Adapters that give transformers' cache layers the interface of `AdaptedLayer`, one per kind of layer."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ K = TypeVar("K")
 
 
 class LayerAdapter(AdaptedLayer, Generic[K]):
-    """A layer of whatever kind: it can be measured, copied and reordered; nothing is known of how to cut it."""
+    """Adapter of any layer: it can be measured, copied and reordered, but not cropped."""
 
     def __init__(self, layer: K) -> None:
         self.layer: Any = layer
@@ -51,10 +51,10 @@ class LayerAdapter(AdaptedLayer, Generic[K]):
 
     def truncate(self, length: int, total: int) -> None:
         if length < total:
-            raise self._unsupported_error(tr("A layer of the kind {kind} cannot forget its last tokens."))
+            raise self._unsupported_error(tr("A layer of type {kind} cannot drop its last tokens."))
 
     def keep_rows(self, base: int, rows: Sequence[int]) -> None:
-        raise self._unsupported_error(tr("A layer of the kind {kind} cannot keep tokens at chosen places."))
+        raise self._unsupported_error(tr("A layer of type {kind} cannot keep only selected positions."))
 
     def reorder(self, move: RowMove) -> None:
         self.layer.reorder_cache(move.index)
@@ -76,7 +76,7 @@ class LayerAdapter(AdaptedLayer, Generic[K]):
 
 
 class EmptyLayerAdapter(LayerAdapter[DummyLayer]):
-    """Keeps nothing: it reads what another layer keeps, or does not attend."""
+    """Adapter of a layer that stores nothing: it uses another layer's cache, or has no attention."""
 
     def tokens_read(self) -> int | None:
         return None
@@ -92,8 +92,10 @@ class EmptyLayerAdapter(LayerAdapter[DummyLayer]):
 
 
 class StateLayerAdapter(LayerAdapter[LinearAttentionCacheLayerMixin]):
-    """A state of constant size, alone or beside keys and values. Where it is but the latest inputs (a convolution's)
-    and the past is recorded, tokens can be taken back."""
+    """Adapter of a state of constant size, alone or with keys and values.
+
+    If the state holds only the latest inputs (of a convolution) and the past is recorded, tokens can be removed.
+    """
 
     def tokens_read(self) -> int | None:
         return int(self.layer.get_seq_length()) if isinstance(self.layer, CacheLayerMixin) else None
@@ -102,7 +104,7 @@ class StateLayerAdapter(LayerAdapter[LinearAttentionCacheLayerMixin]):
         if length == total or not self._is_filled:
             return
         if not (self.layer.is_croppable and self.layer.record_past):
-            raise CacheError(tr("A recurrent state cannot be taken back."), tr(REMEDY))
+            raise CacheError(tr("A recurrent state cannot be rolled back."), tr(REMEDY))
         self.layer.crop(length - total)
 
     def compact(self) -> None:
@@ -119,7 +121,7 @@ class StateLayerAdapter(LayerAdapter[LinearAttentionCacheLayerMixin]):
 
 
 class DynamicLayerAdapter(LayerAdapter[DynamicLayer]):
-    """Keeps every token's keys and values."""
+    """Adapter of a layer that keeps the keys and values of every token."""
 
     def min_length(self) -> int:
         return 0
@@ -139,7 +141,7 @@ class DynamicLayerAdapter(LayerAdapter[DynamicLayer]):
         self._slice(slice(stop))
 
     def reorder(self, move: RowMove) -> None:
-        """Inside the storage, and only the rows that changed, where their number stays."""
+        """Reorder in place, and only the changed rows, if their number stays the same."""
         if not self._is_filled or len(move.rows) != move.before:
             self.layer.reorder_cache(move.index)
             return
@@ -160,7 +162,7 @@ class DynamicLayerAdapter(LayerAdapter[DynamicLayer]):
 
 
 class PreallocatedLayerAdapter(DynamicLayerAdapter):
-    """The same, with room for more perhaps: what is taken back becomes room."""
+    """Adapter of a dynamic layer with optional extra capacity: removed tokens become free capacity."""
 
     def truncate(self, length: int, total: int) -> None:
         self.layer.shorten(length)
@@ -181,7 +183,7 @@ class PreallocatedLayerAdapter(DynamicLayerAdapter):
 
 
 class IndexedLayerAdapter(DynamicLayerAdapter):
-    """Keeps more than keys and values of every token (an index to find the few worth attending to)."""
+    """Adapter of a layer that keeps more than keys and values (such as an index of the few tokens worth attending to)."""
 
     def truncate(self, length: int, total: int) -> None:
         if self._is_filled and self.layer.get_seq_length() > length:
@@ -189,7 +191,7 @@ class IndexedLayerAdapter(DynamicLayerAdapter):
 
     def keep_rows(self, base: int, rows: Sequence[int]) -> None:
         if list(rows) != list(range(len(rows))):
-            raise self._unsupported_error(tr("A layer of the kind {kind} cannot keep tokens at chosen places."))
+            raise self._unsupported_error(tr("A layer of type {kind} cannot keep only selected positions."))
         self.truncate(base + len(rows), self.layer.get_seq_length())
 
     def reorder(self, move: RowMove) -> None:
@@ -202,7 +204,7 @@ class IndexedLayerAdapter(DynamicLayerAdapter):
 
 
 class WindowLayerAdapter(DynamicLayerAdapter):
-    """Keeps what its window still shows, less the present token."""
+    """Adapter of a layer that keeps its window, except the current token."""
 
     def min_length(self) -> int:
         gone = self._dropped
@@ -213,7 +215,7 @@ class WindowLayerAdapter(DynamicLayerAdapter):
             self.keep_rows(length, ())
 
     def keep_rows(self, base: int, rows: Sequence[int]) -> None:
-        """Needs all the tokens that the shorter text's window shows."""
+        """Keep the given tokens. The layer must still hold every token in the shorter text's window."""
         if not self._is_filled:
             return
         count, gone = base + len(rows), self._dropped
@@ -239,7 +241,7 @@ class WindowLayerAdapter(DynamicLayerAdapter):
 
 
 class StaticLayerAdapter(LayerAdapter[StaticLayer]):
-    """All room taken at once; storages stay where they are."""
+    """Adapter of a preallocated layer whose storage is fixed."""
 
     def min_length(self) -> int:
         return 0
@@ -262,7 +264,7 @@ class StaticLayerAdapter(LayerAdapter[StaticLayer]):
 
 
 class StaticWindowLayerAdapter(StaticLayerAdapter):
-    """Room for its window; once that is full, nothing comes back."""
+    """Adapter of a preallocated window; once it is full, nothing can be removed."""
 
     def min_length(self) -> int:
         return NEVER if self.layer.cumulative_length_int > self.layer.max_cache_len else 0
@@ -287,7 +289,7 @@ _ADAPTERS_BY_CLASS: dict[type, _Adapter] = {
     DynamicSlidingWindowLayer: WindowLayerAdapter,
     WindowLayer: WindowLayerAdapter,
 }
-"""Grows by the classes met."""
+"""Adapters by exact class; classes met at run time are added."""
 _ADAPTERS_BY_BASE: tuple[tuple[type, _Adapter], ...] = (
     (DummyLayer, EmptyLayerAdapter),
     (LinearAttentionCacheLayerMixin, StateLayerAdapter),
@@ -296,11 +298,13 @@ _ADAPTERS_BY_BASE: tuple[tuple[type, _Adapter], ...] = (
     (DynamicSlidingWindowLayer, LayerAdapter),
     (DynamicLayer, IndexedLayerAdapter),
 )
-"""What a class is first of. What a model has extended keeps more than keys and values: its own `crop` cuts it."""
+"""Adapters by base class; the first match counts. Subclasses defined by models keep more than keys and values, so they
+are cropped with their own `crop`.
+"""
 
 
 def adapt_layer(layer: CacheLayer) -> AdaptedLayer:
-    """The layer itself where it is one of ours, else its adapter."""
+    """Return the layer itself if it is an `AdaptedLayer`, otherwise its adapter."""
     if isinstance(layer, AdaptedLayer):
         return layer
     kind = type(layer)

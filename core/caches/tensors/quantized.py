@@ -1,4 +1,4 @@
-"""Keys and values in a few bits: blocks of tokens are written once, the latest tokens stay as they are."""
+"""Keys and values in a few bits: older tokens are quantized in blocks once, the latest tokens stay exact."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _BITS = {"built-in": (1, 2, 4, 8), "quanto": (2, 4), "hqq": (1, 2, 4, 8), "fp8":
 
 
 def quantizer_for(engine: str, bits: int) -> Quantizer:
-    """The quantizer of an engine. Raises CacheError when its library is missing or it knows no such width."""
+    """Return the quantizer of an engine. Raises CacheError if its library is missing or does not support the bit width."""
     if not is_installed(engine):
         raise CacheError(
             tr("Quantizing with {engine} needs a library that is not installed.").format(engine=engine),
@@ -49,20 +49,23 @@ def quantizer_for(engine: str, bits: int) -> Quantizer:
     if bits not in _BITS[engine]:
         widths = ", ".join(map(str, _BITS[engine]))
         raise CacheError(
-            tr("{engine} cannot write numbers in {bits} bits.").format(engine=engine, bits=bits),
+            tr("{engine} does not support {bits} bits.").format(engine=engine, bits=bits),
             tr("Choose one of: {names}.").format(names=widths),
         )
     return {"built-in": quantize_min_max, "quanto": quantize_quanto, "hqq": quantize_hqq, "fp8": quantize_fp8}[engine]
 
 
 def is_installed(engine: str) -> bool:
-    """Whether what the engine needs can be imported."""
+    """Return whether the engine's library can be imported."""
     return all(importlib.util.find_spec(name) is not None for name in _LIBRARIES.get(engine, ()))
 
 
 def quantize_min_max(groups: torch.Tensor, bits: int) -> QuantizedGroups:
-    """Even steps from the least to the greatest number of each group [N, G] (asymmetric round-to-nearest); with one
-    bit the means below and above the group's middle, for two extremes would miss everything between them."""
+    """Quantize each group [N, G] in even steps from minimum to maximum (asymmetric round-to-nearest).
+
+    With one bit, use the means below and above the group's middle, because the two extremes would miss all values
+    between.
+    """
     if bits == 1:
         middle = groups.mean(1, keepdim=True)
         reach = (groups - middle).abs().mean(1, keepdim=True)
@@ -74,18 +77,18 @@ def quantize_min_max(groups: torch.Tensor, bits: int) -> QuantizedGroups:
 
 
 def quantize_quanto(groups: torch.Tensor, bits: int) -> QuantizedGroups:
-    """optimum-quanto's `MaxOptimizer`, 2 or 4 bits."""
+    """Quantize with optimum-quanto's `MaxOptimizer`, 2 or 4 bits."""
     import optimum.quanto as library  # optional, and slow to load
 
     kind = library.qint4 if bits == 4 else library.qint2
     scale, shift = library.MaxOptimizer()(groups, kind, 0, None)
-    # The library's own operator; going through its packed tensors would compile C++ on the user's machine.
+    # Use the library's operator directly: its packed tensors would compile C++ on the user's machine.
     codes: torch.Tensor = torch.ops.quanto.quantize_affine(groups, bits, 0, None, scale, shift)
     return codes, scale, -shift
 
 
 def quantize_hqq(groups: torch.Tensor, bits: int) -> QuantizedGroups:
-    """Half-quadratic quantization (Badri & Shaji 2023), which moves the zero point to lessen the error."""
+    """Quantize with half-quadratic quantization (Badri & Shaji 2023), which moves the zero point to reduce the error."""
     from hqq.core.quantize import Quantizer as Library  # optional, and slow to load
 
     packed, meta = Library.quantize(
@@ -96,7 +99,7 @@ def quantize_hqq(groups: torch.Tensor, bits: int) -> QuantizedGroups:
 
 
 def quantize_fp8(groups: torch.Tensor, bits: int) -> QuantizedGroups:
-    """8-bit floating point (e4m3), scaled so that the greatest number of a group just fits."""
+    """Quantize to 8-bit floating point (e4m3), scaled so that the largest number of a group just fits."""
     limit = torch.finfo(torch.float8_e4m3fn).max
     scale = (groups.abs().amax(1, keepdim=True) / limit).clamp(min=torch.finfo(torch.float16).tiny)
     codes = (groups / scale).to(torch.float8_e4m3fn)
@@ -104,7 +107,7 @@ def quantize_fp8(groups: torch.Tensor, bits: int) -> QuantizedGroups:
 
 
 def pack_codes(codes: torch.Tensor, bits: int) -> torch.Tensor:
-    """Codes [..., n] of `bits` bits into bytes [..., n · bits / 8]."""
+    """Pack codes [..., n] of `bits` bits into bytes [..., n · bits / 8]."""
     each = 8 // bits
     if each == 1:
         return codes
@@ -116,7 +119,7 @@ def pack_codes(codes: torch.Tensor, bits: int) -> torch.Tensor:
 
 
 def unpack_codes(packed: torch.Tensor, bits: int) -> torch.Tensor:
-    """The inverse of `pack_codes`."""
+    """Reverse `pack_codes`."""
     each = 8 // bits
     if each == 1:
         return packed
@@ -125,7 +128,7 @@ def unpack_codes(packed: torch.Tensor, bits: int) -> torch.Tensor:
 
 @dataclass(frozen=True, slots=True)
 class QuantizationSettings:
-    """How tokens are written: `axis_key` and `axis_value` say what shares a scale, `channel` or `token`."""
+    """How tokens are quantized. `axis_key` and `axis_value` say what shares a scale: `channel` or `token`."""
 
     engine: str = "built-in"
     bits: int = 4
@@ -135,30 +138,30 @@ class QuantizationSettings:
     residual: int = 64
 
     def create_quantizer(self) -> Quantizer:
-        """Its quantizer. Raises CacheError when it cannot be followed here."""
+        """Return the quantizer. Raises CacheError if these settings are not possible here."""
         if self.residual % self.group:
             raise CacheError(
-                tr("Blocks of {residual} tokens cannot be cut into groups of {group}.").format(
+                tr("Blocks of {residual} tokens cannot be divided into groups of {group}.").format(
                     residual=self.residual, group=self.group
                 ),
-                tr("Make the residual length a multiple of the group size."),
+                tr("Make the number of exact tokens a multiple of the group size."),
             )
         return quantizer_for(self.engine, 8 if self.engine == "fp8" else self.bits)
 
     @property
     def bit_width(self) -> int:
-        """Bits a number."""
+        """Bits per number."""
         return 8 if self.engine == "fp8" else self.bits
 
     def group_size(self, axis: str, channels: int) -> int:
-        """Numbers that share a scale: along the tokens of a block, or along the channels of a token."""
+        """Return how many numbers share a scale: along the tokens of a block, or along the channels of a token."""
         if axis == "channel":
             return self.group
         return max(size for size in range(1, min(self.group, channels) + 1) if channels % size == 0)
 
 
 class QuantizedStorage:
-    """All quantized blocks of keys, or of values: packed codes, scales and offsets, [B, H, blocks, …]."""
+    """All quantized blocks of keys or of values: packed codes, scales and offsets, [B, H, blocks, …]."""
 
     def __init__(self, settings: QuantizationSettings, axis: str, quantizer: Quantizer) -> None:
         self.settings, self.axis, self.quantizer = settings, axis, quantizer
@@ -169,11 +172,11 @@ class QuantizedStorage:
 
     @property
     def blocks(self) -> int:
-        """Blocks written."""
+        """Number of blocks written."""
         return 0 if self.codes is None else self.codes.shape[2]
 
     def append(self, states: torch.Tensor) -> torch.Tensor:
-        """Write whole blocks [B, H, n · residual, D]; what can be read back of them, in the same shape."""
+        """Quantize full blocks [B, H, n · residual, D] and return them dequantized, in the same shape."""
         new = copy.copy(self)
         batch, heads, _, self.channels = states.shape
         new.channels = self.channels
@@ -191,7 +194,7 @@ class QuantizedStorage:
         return new.read(states.dtype)
 
     def read(self, dtype: torch.dtype) -> torch.Tensor:
-        """Everything written, [B, H, blocks · residual, D]."""
+        """Return everything dequantized, [B, H, blocks · residual, D]."""
         assert self.codes is not None
         assert self.scales is not None
         assert self.offsets is not None
@@ -204,14 +207,16 @@ class QuantizedStorage:
         return torch.unflatten(flat, -1, (self.channels, self.settings.residual)).transpose(-1, -2).flatten(2, 3)
 
     def reorder(self, rows: torch.Tensor) -> None:
-        """Row i becomes what row `rows[i]` was."""
+        """Make new row i the old row `rows[i]`."""
         for name in ("codes", "scales", "offsets"):
             if (tensor := getattr(self, name)) is not None:
                 setattr(self, name, tensor.index_select(0, rows))
 
 
 class QuantizedLayer(DynamicLayer, AdaptedLayer):
-    """`keys` and `values` are the latest tokens, fewer than a block; everything older is in the two stores."""
+    """Layer whose `keys` and `values` are the latest tokens (less than a block); older tokens are in two quantized
+    stores.
+    """
 
     keys: torch.Tensor
     values: torch.Tensor
@@ -227,12 +232,12 @@ class QuantizedLayer(DynamicLayer, AdaptedLayer):
             QuantizedStorage(settings, settings.axis_value, quantizer),
         )
         self.squares = (0.0, 0.0)
-        """Sums of squares: of what quantizing the keys lost, of the keys."""
+        """Sums of squares: the quantization error of the keys, and the keys."""
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Add tokens [B, H, n, D]; all tokens come back, the new ones unharmed."""
+        """Add tokens [B, H, n, D] and return all tokens, the new ones exact."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         self.keys = torch.cat([self.keys, key_states], dim=-2)
@@ -247,7 +252,7 @@ class QuantizedLayer(DynamicLayer, AdaptedLayer):
         return torch.cat([store.read(latest.dtype), latest], dim=-2) if store.blocks else latest
 
     def _quantize_oldest(self, count: int) -> None:
-        """Move the first `count` of the latest tokens into the stores."""
+        """Quantize the first `count` of the latest tokens into the stores."""
         old = self.keys[:, :, :count]
         lost = (self.stores[0].append(old).float() - old.float()).square().sum().item()
         self.squares = (self.squares[0] + lost, self.squares[1] + old.float().square().sum().item())
@@ -255,12 +260,12 @@ class QuantizedLayer(DynamicLayer, AdaptedLayer):
         self.keys, self.values = self.keys[:, :, count:].clone(), self.values[:, :, count:].clone()
 
     def get_seq_length(self) -> int:
-        """Tokens held, in whatever form."""
+        """Return the number of tokens held in either form."""
         latest = self.keys.shape[-2] if self.is_initialized and self.keys.dim() == 4 else 0
         return self.stores[0].blocks * self.settings.residual + int(latest)
 
     def reorder_cache(self, beam_idx: torch.Tensor) -> None:
-        """Row i becomes what row `beam_idx[i]` was; nothing is quantized anew."""
+        """Make new row i the old row `beam_idx[i]`, without requantizing."""
         if not self.is_initialized:
             return
         rows = beam_idx.to(self.keys.device)
@@ -269,19 +274,19 @@ class QuantizedLayer(DynamicLayer, AdaptedLayer):
             store.reorder(rows)
 
     def tokens_read(self) -> int:
-        """Tokens held."""
+        """Return the number of tokens held."""
         return self.get_seq_length()
 
     def min_length(self) -> int:
-        """Shortest length it can be cut to exactly: what is written in blocks stays."""
+        """Return the shortest length it can be cropped to exactly: quantized blocks cannot be split."""
         return self.stores[0].blocks * self.settings.residual
 
     def truncate(self, length: int, total: int) -> None:
-        """Forget all but the first `length` tokens. Raises CacheError where that would cut a block."""
+        """Drop all but the first `length` tokens. Raises CacheError if that would split a block."""
         if length < self.min_length():
             raise CacheError(
                 tr(
-                    "The first {tokens:,} tokens are quantized in blocks and cannot be cut to {length:,} exactly."
+                    "The first {tokens:,} tokens are quantized in blocks and cannot be cropped to {length:,} exactly."
                 ).format(tokens=self.min_length(), length=length),
                 tr("Choose the dynamic cache."),
             )
@@ -290,32 +295,32 @@ class QuantizedLayer(DynamicLayer, AdaptedLayer):
             self.keys, self.values = self.keys[:, :, :kept].clone(), self.values[:, :, :kept].clone()
 
     def keep_rows(self, base: int, rows: Sequence[int]) -> None:
-        """Raises CacheError: blocks are written whole."""
-        raise CacheError(tr("A quantized cache cannot keep tokens at chosen places."), tr("Choose the dynamic cache."))
+        """Raise CacheError: blocks cannot be split."""
+        raise CacheError(tr("A quantized cache cannot keep only selected positions."), tr("Choose the dynamic cache."))
 
     def reorder(self, move: RowMove) -> None:
-        """Rows of codes, scales and latest tokens alike."""
+        """Reorder the rows of codes, scales and latest tokens."""
         self.reorder_cache(move.index)
 
     def error_sums(self) -> tuple[float, float]:
-        """Of the keys."""
+        """Return the sums of squares of the keys."""
         return self.squares
 
     def states(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keys and values as they stand."""
+        """Return the unquantized keys and values."""
         return self.keys, self.values
 
     def clone(self) -> QuantizedLayer:
-        """An independent layer with the same content."""
+        """Return an independent layer with the same content."""
         twin = copy.copy(self)
         if self.is_initialized:
             twin.keys, twin.values = self.keys.clone(), self.values.clone()
-        # What a store holds is replaced, never changed in place.
+        # The tensors of a store are replaced, never changed in place.
         twin.stores = (copy.copy(self.stores[0]), copy.copy(self.stores[1]))
         return twin
 
     def stored_tensors(self) -> Iterator[StoredTensor]:
-        """Codes, scales, and the latest tokens."""
+        """Yield codes, scales and the latest tokens."""
         pieces: list[tuple[str, torch.Tensor | None]] = [("residual", self.keys), ("residual", self.values)]
         for part, store in zip(("keys", "values"), self.stores, strict=True):
             pieces += [(part, store.codes), ("scales", store.scales), ("scales", store.offsets)]
@@ -325,7 +330,7 @@ class QuantizedLayer(DynamicLayer, AdaptedLayer):
 
 
 def build_quantized(model: LoadedModel, settings: QuantizationSettings) -> DynamicCache:
-    """An empty quantized cache of a decoder. Raises CacheError when the recipe cannot be followed here."""
+    """Build an empty quantized cache of a decoder. Raises CacheError if the settings are not possible here."""
     settings.create_quantizer()
     cache = DynamicCache(config=model.config)
     cache.layers = [QuantizedLayer(settings) for _ in cache.layers]
@@ -333,7 +338,7 @@ def build_quantized(model: LoadedModel, settings: QuantizationSettings) -> Dynam
 
 
 def quantized_size(shapes: LayerShapes, run: RunShape, settings: QuantizationSettings) -> Term:
-    """Whole blocks in `bits` bits with two 16-bit numbers a group, the latest tokens as they are."""
+    """Return the cache size: full blocks in few bits with two 16-bit numbers per group, and the latest tokens exact."""
     attending = [shape for shape in shapes.own if shape.has_keys]
     if not attending:
         return NOTHING
@@ -352,7 +357,7 @@ def quantized_size(shapes: LayerShapes, run: RunShape, settings: QuantizationSet
 
 
 def _bytes_per_token(recipe: QuantizationSettings, what: str, axis: str, width: int) -> Term:
-    """Bytes that the keys, or the values, of one written token take in one head."""
+    """Return the bytes that the keys, or the values, of one quantized token take in one head."""
     codes = QuotientOf(NamedNumber(recipe.bit_width, "bits"), NamedNumber(8))
     scales = QuotientOf(NamedNumber(4), NamedNumber(recipe.group_size(axis, width), f"{what} group"))
     return ProductOf((NamedNumber(width, f"{what} width"), SumOf((codes, scales))))

@@ -1,4 +1,4 @@
-"""StreamingLLM's cache: the first tokens and the latest, positions counted inside the cache (Xiao et al. 2024)."""
+"""StreamingLLM's cache: the first tokens and the latest, with positions counted within the cache (Xiao et al. 2024)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from core.models.loaded_model import LoadedModel
 from resources.language import tr
 
 RotaryTable = Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
-"""(any tensor of the wanted type, positions [B, T]) → cosines and sines [B, T, R]."""
+"""(any tensor of the required dtype, positions [B, T]) → cosines and sines [B, T, R]."""
 ApplyRotary = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
-"""(queries, keys, cosines, sines) → queries and keys, turned."""
+"""(queries, keys, cosines, sines) → rotated queries and keys."""
 
 
 def rotary_functions(model: LoadedModel) -> tuple[RotaryTable, ApplyRotary] | None:
-    """(module that makes cosines and sines from positions, function that applies them); None where a model has no
-    rotary positions, or applies them in another way than to whole keys of every layer."""
+    """Return (module that computes cosines and sines, function that applies them), or None.
+
+    None means that the model has no rotary positions, or does not apply them to the whole keys of every layer.
+    """
     network = model.model
     table = getattr(network.get_decoder(), "rotary_emb", None)
     apply = getattr(sys.modules[type(network).__module__], "apply_rotary_pos_emb", None)
@@ -38,13 +40,13 @@ def rotary_functions(model: LoadedModel) -> tuple[RotaryTable, ApplyRotary] | No
 
 
 def _full_attention_table(table: torch.nn.Module) -> RotaryTable:
-    """The table of layers with full attention, where other kinds have tables of their own (Laguna, Mellum)."""
+    """Return the table of full-attention layers, for models with one table per layer type (Laguna, Mellum)."""
     by_kind = "layer_type" in inspect.signature(table.forward).parameters
     return partial_of(table, layer_type="full_attention") if by_kind else table
 
 
 class KeyRotation:
-    """Turns keys [B, H, T, D] to places in the text and back, in float32."""
+    """Rotates keys [B, H, T, D] to text positions and back, in float32."""
 
     def __init__(self, model: LoadedModel) -> None:
         functions = rotary_functions(model)
@@ -56,12 +58,12 @@ class KeyRotation:
         self._cosines = self._sines = torch.empty(1, 0, 0, device=model.device)
 
     def rotate(self, keys: torch.Tensor, start: int) -> torch.Tensor:
-        """Keys as the model sees them at places start, start + 1, …"""
+        """Rotate keys to positions start, start + 1, …"""
         cosines, sines = self._angles(start, start + keys.shape[-2])
         return self._apply_angles(keys, cosines, sines)
 
     def unrotate(self, keys: torch.Tensor, start: int) -> torch.Tensor:
-        """The inverse: keys without any place. Rotations that also scale are unscaled."""
+        """Rotate keys back to position 0. Rotations that also scale are unscaled."""
         cosines, sines = self._angles(start, start + keys.shape[-2])
         square = cosines.square() + sines.square()
         return self._apply_angles(keys, cosines / square, -sines / square)
@@ -73,7 +75,7 @@ class KeyRotation:
         return turned if width == keys.shape[-1] else torch.cat([turned, keys[..., width:]], dim=-1)
 
     def _angles(self, start: int, stop: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Cosines and sines [1, stop − start, R], made once for all places up to the farthest seen."""
+        """Return cosines and sines [1, stop − start, R], cached up to the largest position used."""
         if stop > self._cosines.shape[1]:
             device = self._cosines.device
             places = torch.arange(max(stop, 256), device=device)[None]
@@ -82,10 +84,12 @@ class KeyRotation:
 
 
 class SinkLayer(DynamicLayer, AdaptedLayer):
-    """Keys [B, H, T, D] are kept without their place and get the one they have in the cache at every pass.
+    """Layer that stores keys [B, H, T, D] without their position and rotates them to their cache position in every
+    pass.
 
-    At most `window` − 1 tokens stay after a pass: the next token makes it `window`. A pass of several tokens reads what
-    is held and what is new; `drop_oldest` makes room for them first.
+    At most `window` − 1 tokens remain after a pass, so that the next token fills the window. A pass of several tokens
+    reads
+    the held and the new tokens; `drop_oldest` makes room for them first.
     """
 
     keys: torch.Tensor
@@ -97,12 +101,12 @@ class SinkLayer(DynamicLayer, AdaptedLayer):
         DynamicLayer.__init__(self)
         self.rotary, self.window, self.sinks = rotary, window, sinks
         self.seen = 0
-        """Tokens read since the text began, forgotten ones included."""
+        """Tokens read since the start of the text, dropped ones included."""
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Add tokens whose keys are turned to the places after those held; what they attend to comes back."""
+        """Add tokens whose keys are rotated to the positions after those held; return everything they attend to."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         held = self.get_seq_length()
@@ -113,54 +117,54 @@ class SinkLayer(DynamicLayer, AdaptedLayer):
         return self.rotary.rotate(keys, 0), values
 
     def drop_oldest(self, new: int) -> None:
-        """Let the oldest go, all sinks excepted, until `new` tokens fit into the window beside what is held."""
+        """Drop the oldest tokens except the sinks until `new` tokens fit into the window."""
         if self.is_initialized:
             self.keys, self.values = self._within_window(self.keys, new), self._within_window(self.values, new)
 
     def tokens_read(self) -> int:
-        """Forgotten ones included."""
+        """Return the number of tokens read, dropped ones included."""
         return self.seen
 
     def held_spans(self) -> Spans:
-        """Places in the text, [start, stop), of the tokens held: the sinks, and the latest."""
+        """Return the text positions, [start, stop), of the tokens held: the sinks and the latest."""
         count = self.get_seq_length()
         if count == self.seen:
             return ((0, count),)
         return ((0, self.sinks), (self.seen - count + self.sinks, self.seen))
 
     def min_length(self) -> int:
-        """Shortest length it can be cut to: once something was forgotten, it cannot."""
+        """Return the shortest length it can be cropped to; once a token was dropped, it cannot be cropped."""
         return 0 if self.seen == self.get_seq_length() else self.seen
 
     def truncate(self, length: int, total: int) -> None:
-        """Forget all but the first `length` tokens of the text. Raises CacheError once it has forgotten any."""
+        """Drop all but the first `length` tokens of the text. Raises CacheError once any token was dropped."""
         if length >= self.seen:
             return
         if self.min_length():
             raise CacheError(
-                tr("The tokens a sink cache has forgotten do not come back."), tr("Choose the dynamic cache.")
+                tr("A sink cache cannot restore tokens that it has dropped."), tr("Choose the dynamic cache.")
             )
         self.keys, self.values = self.keys[:, :, :length].clone(), self.values[:, :, :length].clone()
         self.seen = length
 
     def keep_rows(self, base: int, rows: Sequence[int]) -> None:
-        """Raises CacheError: places in the cache are not places in the text."""
-        raise CacheError(tr("A sink cache cannot keep tokens at chosen places."), tr("Choose the dynamic cache."))
+        """Raise CacheError: cache positions are not text positions."""
+        raise CacheError(tr("A sink cache cannot keep only selected positions."), tr("Choose the dynamic cache."))
 
     def reorder(self, move: RowMove) -> None:
-        """All rows hold the same places."""
+        """Reorder the rows, which all hold the same positions."""
         self.reorder_cache(move.index)
 
     def states(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keys and values as they stand."""
+        """Return keys and values as stored."""
         return self.keys, self.values
 
     def clone(self) -> SinkLayer:
-        """An independent layer with the same content."""
+        """Return an independent layer with the same content."""
         return clone_layer(self)
 
     def stored_tensors(self) -> Iterator[StoredTensor]:
-        """Keys and values."""
+        """Yield keys and values."""
         if self.is_initialized:
             yield from (stored_tensor("keys", self.keys), stored_tensor("values", self.values))
 
@@ -181,21 +185,23 @@ class SinkCache(DynamicCache):
         self._window, self._chunk = window, max(1, (window - sinks) // 2)
 
     def max_pass_length(self) -> int:
-        """Most tokens the next pass may read: the empty places of the window, or half of it, less the sinks."""
+        """Return the maximum number of tokens in the next pass: the free positions of the window, or half of it without
+        sinks.
+        """
         return max(self._window - int(self.get_seq_length()), self._chunk)
 
     def prepare_pass(self, new: int) -> None:
-        """Before a pass of `new` tokens: neither memory nor positions go beyond the window while it runs."""
+        """Prepare for a pass of `new` tokens, so that neither memory nor positions exceed the window."""
         for layer in self.layers:
             if isinstance(layer, SinkLayer):
                 layer.drop_oldest(new)
 
 
 def build_sink(model: LoadedModel, window: int, sinks: int) -> SinkCache:
-    """An empty sink cache. Raises CacheError when the settings contradict each other or the model's context."""
+    """Build an empty sink cache. Raises CacheError if the settings contradict each other or the model's context."""
     if window < sinks + 2:
         raise CacheError(
-            tr("A window of {window:,} tokens has no room beside {sinks:,} sink tokens.").format(
+            tr("A window of {window:,} tokens is too small for {sinks:,} sink tokens.").format(
                 window=window, sinks=sinks
             ),
             tr("Use a window of {least:,} or more.").format(least=sinks + 2),

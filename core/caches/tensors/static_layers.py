@@ -1,4 +1,4 @@
-"""Caches of a fixed size, allocated once."""
+"""Static caches: layers of a fixed size, allocated once."""
 
 from __future__ import annotations
 
@@ -29,18 +29,20 @@ from core.models.loaded_model import LoadedModel
 from resources.language import tr
 
 _SIZE_STEP = 128
-"""Compiled code is made for one size: sizes are rounded up to this, so that runs of like length share it."""
+"""Compiled code is specific to one size, so sizes are rounded up to a multiple of this and runs of similar length share
+it.
+"""
 
 
 class _InPlaceReorder:
-    """Rows change places inside the storage, whose address compiled code relies on."""
+    """Mixin that reorders rows within the storage, because compiled code relies on its address."""
 
     is_initialized: bool
     keys: torch.Tensor | None
     values: torch.Tensor | None
 
     def reorder_cache(self, beam_idx: torch.Tensor) -> None:
-        """Row i becomes what row `beam_idx[i]` was; another number of rows needs new storages."""
+        """Make new row i the old row `beam_idx[i]`; a different number of rows needs new storages."""
         if not self.is_initialized:
             return
         for name in ("keys", "values"):
@@ -53,10 +55,11 @@ class _InPlaceReorder:
 
 
 class FixedSizeLayer(_InPlaceReorder, StaticLayer, AdaptedLayer):
-    """Keeps everything, up to its size.
+    """Static layer that keeps all tokens up to its size.
 
-    While it is `trimmed` it shows only the tokens it holds, as a growing layer does: drafts are read through a mask of
-    the text's own length. Drafts that find no room make it larger.
+    While it is `trimmed`, it returns only the tokens it holds, as a growing layer does, because drafts are read through
+    a
+    mask as long as the text. It grows if drafts do not fit.
     """
 
     keys: torch.Tensor
@@ -67,7 +70,7 @@ class FixedSizeLayer(_InPlaceReorder, StaticLayer, AdaptedLayer):
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Write new tokens [B, H, n, D] behind the others; all places come back, or the filled ones."""
+        """Append new tokens [B, H, n, D]; return all positions, or only the filled ones while `trimmed`."""
         if not self.trimmed:
             seen: tuple[torch.Tensor, torch.Tensor] = super().update(key_states, value_states, *args, **kwargs)
             return seen
@@ -83,23 +86,23 @@ class FixedSizeLayer(_InPlaceReorder, StaticLayer, AdaptedLayer):
 
     @property
     def length(self) -> int:
-        """Tokens held."""
+        """Number of tokens held."""
         return int(self.cumulative_length) if self.is_initialized else 0
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """(places a pass looks at, place of the first)."""
+        """Return (number of positions a pass attends to, position of the first)."""
         return (self.length + query_length if self.trimmed else self.max_cache_len), 0
 
     def tokens_read(self) -> int:
-        """Tokens held."""
+        """Return the number of tokens held."""
         return self.length
 
     def min_length(self) -> int:
-        """Everything is held."""
+        """Return 0: everything is held."""
         return 0
 
     def truncate(self, length: int, total: int) -> None:
-        """Forget all but the first `length` tokens: their places are empty again, the storage stays where it is."""
+        """Drop all but the first `length` tokens: their positions are zeroed, the storage stays in place."""
         held = self.length
         if length < held:
             self.keys[:, :, length:held].zero_()
@@ -107,7 +110,7 @@ class FixedSizeLayer(_InPlaceReorder, StaticLayer, AdaptedLayer):
             self.cumulative_length.fill_(length)
 
     def keep_rows(self, base: int, rows: Sequence[int]) -> None:
-        """Keep these rows behind the first `base` tokens."""
+        """Keep these rows after the first `base` tokens."""
         if not self.is_initialized:
             return
         stop = base + len(rows)
@@ -117,25 +120,25 @@ class FixedSizeLayer(_InPlaceReorder, StaticLayer, AdaptedLayer):
         self.truncate(stop, self.length)
 
     def reorder(self, move: RowMove) -> None:
-        """Inside the storage where the number of rows stays."""
+        """Reorder in place if the number of rows stays the same."""
         self.reorder_cache(move.index)
 
     def states(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keys and values as they stand."""
+        """Return keys and values as stored."""
         return self.keys, self.values
 
     def clone(self) -> FixedSizeLayer:
-        """An independent layer with the same content."""
+        """Return an independent layer with the same content."""
         return clone_layer(self)
 
     def stored_tensors(self) -> Iterator[StoredTensor]:
-        """Keys, values and the counter."""
+        """Yield keys, values and the counter."""
         if self.is_initialized:
             parts = (("keys", self.keys), ("values", self.values), ("state", self.cumulative_length))
             yield from (stored_tensor(part, tensor) for part, tensor in parts)
 
     def show_text_only(self, on: bool) -> None:
-        """As a growing layer does."""
+        """Return only the tokens held, as a growing layer does, or all positions again."""
         self.trimmed = on
 
     def _ensure_capacity(self, tokens: int) -> None:
@@ -150,11 +153,11 @@ class FixedSizeLayer(_InPlaceReorder, StaticLayer, AdaptedLayer):
 
 
 class FixedSizeWindowLayer(_InPlaceReorder, StaticSlidingWindowLayer):
-    """Keeps its window."""
+    """Static layer that keeps its window."""
 
 
 class PreallocatedStaticCache(StaticCache):
-    """A cache of fixed size, for compiled steps or for plain ones."""
+    """A cache of fixed size, for compiled or plain steps."""
 
     def __init__(self, model: LoadedModel, length: int, compiled: bool) -> None:
         super().__init__(config=model.config, max_cache_len=length)
@@ -163,20 +166,20 @@ class PreallocatedStaticCache(StaticCache):
 
 
 def build_static(model: LoadedModel, length: int, compiled: bool = False) -> Cache:
-    """An empty fixed cache for `length` tokens. Raises CacheError when compiling is asked for and impossible."""
+    """Build an empty static cache for `length` tokens. Raises CacheError if compilation is requested but impossible."""
     if compiled:
         check_compiler(model)
     return with_cross_attention(model, PreallocatedStaticCache(model, allocated_length(length, compiled), compiled))
 
 
 def is_compiled(cache: Cache | None) -> bool:
-    """Whether it was made for compiled steps."""
+    """Return whether the cache was made for compiled steps."""
     own = cache.self_attention_cache if isinstance(cache, EncoderDecoderCache) else cache
     return isinstance(own, PreallocatedStaticCache) and own.compiled
 
 
 def convert_static_layers(model: LoadedModel, layers: Sequence[CacheLayer]) -> list[CacheLayer]:
-    """transformers' fixed layers as ours."""
+    """Convert transformers' static layers into the program's own."""
     _, details = get_layer_types_and_kwargs(model.config)
     return [_convert(layer, detail) for layer, detail in zip(layers, details, strict=False)]
 
@@ -190,26 +193,26 @@ def _convert(layer: CacheLayer, detail: Mapping[str, int]) -> CacheLayer:
 
 
 def allocated_length(length: int, compiled: bool) -> int:
-    """Tokens really allocated for."""
+    """Return the number of tokens that are actually allocated."""
     return -(-length // _SIZE_STEP) * _SIZE_STEP if compiled else length
 
 
 def check_compiler(model: LoadedModel) -> None:
-    """Raises CacheError naming what torch.compile lacks on this machine, or what it cannot do with this model."""
+    """Raise CacheError if torch.compile cannot compile this model on this machine."""
     if any("sliding_window" in detail for detail in get_layer_types_and_kwargs(model.config)[1]):
         raise CacheError(
-            tr("The windowed layers of {model} count in a way that would be compiled anew at every token.").format(
+            tr("The windowed layers of {model} would have to be compiled again for every token.").format(
                 model=model.name
             ),
-            tr("Switch compiling off."),
+            tr("Turn compilation off."),
         )
     if model.device.type not in ("cpu", "cuda"):
         raise CacheError(
-            tr("torch does not compile for {device} reliably.").format(device=model.device.type),
-            tr("Switch compiling off."),
+            tr("torch does not compile reliably for {device}.").format(device=model.device.type),
+            tr("Turn compilation off."),
         )
     if model.device.type == "cpu" and not any(map(shutil.which, ("c++", "g++", "clang++", "cl"))):
         raise CacheError(
-            tr("Compiling for the CPU needs a C++ compiler, and this machine has none."),
-            tr("Install one (g++, clang or the Visual Studio build tools), or switch compiling off."),
+            tr("Compiling for the CPU needs a C++ compiler, but this computer has none."),
+            tr("Install one (g++, clang or the Visual Studio build tools), or turn compilation off."),
         )

@@ -1,1 +1,1 @@
-"""Beams: one machine that keeps several hypotheses, and what its four strategies put into it."""
+"""Beam search: one search loop that keeps several hypotheses, configured by four strategies."""

@@ -1,4 +1,6 @@
-"""The beams of one group (of all, where there are no groups): which go on, which end, and when it is done."""
+"""The beams of one group (or of the whole search without groups): which continue, which end, and when the group is
+done.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,10 @@ from core.decoding.stopping import StopReason
 
 
 class Hypotheses:
-    """At most `capacity` finished hypotheses, best first, and the rule of `early_stopping`.
+    """At most `capacity` finished hypotheses, best first, with the rule of `early_stopping`.
 
-    early_stopping True: stop once `capacity` texts have ended. False: stop when the best running one, divided by its
-    present length, is no better than the worst finished one. "never": the same with the most favourable length,
+    early_stopping True: stop once `capacity` texts have ended. False: stop when the best running hypothesis, divided by
+    its current length, is no better than the worst finished one. "never": the same with the most favourable length,
     which is `max_length` when length_penalty is above 0. (transformers 5, `_check_early_stop_heuristic`.)
     """
 
@@ -29,16 +31,16 @@ class Hypotheses:
 
     @property
     def is_full(self) -> bool:
-        """Whether as many have ended as there are beams."""
+        """Whether as many hypotheses have ended as there are beams."""
         return len(self.items) >= self._capacity
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing better is to be expected."""
+        """Whether no better hypothesis can be expected."""
         return not self._improvable or (self._early_stopping is True and self.is_full)
 
     def add_finished(self, ended: Sequence[BeamNode]) -> None:
-        """Keep the best of those known and those that ended now; the accepted ones get the fate `finished`."""
+        """Keep the best of the known and the newly ended hypotheses; accepted ones get the fate `finished`."""
         if self.is_done:
             return
         best = sorted([*self.items, *ended], key=lambda node: -node.normalized)[: self._capacity]
@@ -48,7 +50,7 @@ class Hypotheses:
                 node.fate = "finished"
 
     def update_bound(self, score: float, normalized: float) -> None:
-        """Tell the best open score, and the same divided by its present length; settles `is_done`."""
+        """Update `is_done` from the best running score and the same score divided by its current length."""
         if not self.is_full:
             return
         hopeful = self._early_stopping == "never" and self._length_penalty > 0
@@ -57,7 +59,7 @@ class Hypotheses:
 
 
 def length_factor(length: int, penalty: float) -> float:
-    """length^penalty; infinity where a float cannot hold it."""
+    """Return length^penalty, or infinity on overflow."""
     try:
         return float(length**penalty)
     except OverflowError:
@@ -65,17 +67,17 @@ def length_factor(length: int, penalty: float) -> float:
 
 
 DEAD = -1e8
-"""Scores below this are bans in disguise (some processors write the least float instead of -inf)."""
+"""Treat scores below this as banned: some processors write the lowest float instead of -inf."""
 
 
 @dataclass(frozen=True, slots=True)
 class BeamSettings:
-    """The figures of a group's search."""
+    """Settings of one group's search."""
 
     width: int
-    """Beams of the group."""
+    """Number of beams in the group."""
     candidate_count: int
-    """Continuations looked at in each step: max(2, 1 + end tokens) · width."""
+    """Continuations considered in each step: max(2, 1 + number of end tokens) · width."""
     early_stopping: bool | str
     length_penalty: float
     max_length: int
@@ -83,7 +85,7 @@ class BeamSettings:
 
 
 class BeamGroup:
-    """Running hypotheses in neighbouring rows of the batch, and the finished ones."""
+    """Running hypotheses in adjacent rows of the batch, and the finished ones."""
 
     def __init__(self, number: int, settings: BeamSettings, root: BeamNode, banks: ConstraintBanks | None) -> None:
         self.number = number
@@ -98,15 +100,18 @@ class BeamGroup:
 
     @property
     def rows(self) -> slice:
-        """Its rows of the batch."""
+        """The group's rows in the batch."""
         return slice(self.start, self.start + len(self.beams))
 
     def decide_fates(self, regular: list[BeamNode], extra: list[BeamNode], limit: StopReason | None) -> list[BeamNode]:
-        """Decide the fate of a step's nodes; returns those chosen to go on, whether or not a limit lets them."""
+        """Decide the fate of a step's nodes.
+
+        Return the nodes selected to continue, even if a limit ends them.
+        """
         kept, ended = self._select(regular, extra, limit is not None)
         if limit is not None:
             self._running_at_end = self._cut_off(kept, limit)
-            self._cut_off(ended, limit)  # constraints may let others end than go on
+            self._cut_off(ended, limit)  # constraints may end other nodes than those that continue
         contenders = regular if self._settings.ended_beams_count else kept
         self.hypotheses.add_finished(ended)
         if contenders:
@@ -123,7 +128,7 @@ class BeamGroup:
     def _select(
         self, regular: list[BeamNode], extra: list[BeamNode], at_limit: bool
     ) -> tuple[list[BeamNode], list[BeamNode]]:
-        """(what goes on, what ends): only a hypothesis among the first `width` may end."""
+        """Return (nodes that continue, nodes that end); only a hypothesis among the first `width` may end."""
         width = self._settings.width
         if self._banks is not None:
             return self._banks.select(regular, extra, width, at_limit, rescue=not self.hypotheses.items)
@@ -136,15 +141,17 @@ class BeamGroup:
         return list(kept)
 
     def running_beams(self) -> list[BeamNode]:
-        """What the next forward pass feeds."""
+        """Return the beams fed to the next forward pass."""
         return self.beams
 
     def set_start(self, start: int) -> int:
-        """Take the rows from `start` on; returns the first row behind them."""
+        """Assign batch rows from `start` on; return the first row after them."""
         self.start = start
         return start + len(self.beams)
 
     def unfinished(self, stopped: bool) -> list[BeamNode]:
-        """Hypotheses that were running when the user or the clock ended the search; none at any other limit."""
+        """Return hypotheses that were still running when the user or the time limit ended the search; empty at any
+        other limit.
+        """
         by_clock = [node for node in self._running_at_end if node.stop is not None and node.stop.reason == "time"]
         return self._running_at_end if stopped else by_clock

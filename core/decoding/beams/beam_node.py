@@ -1,4 +1,4 @@
-"""A node of the beam tree while the search runs: one continuation, linked to the one it continues."""
+"""A node of the beam tree during the search: one continuation, linked to its parent."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ __all__ = ["PathDecoder", "PathText"]
 
 
 class PathDecoder:
-    """Spells tokens on paths; the texts of a path and `flush` at its end add up to the decoded sequence."""
+    """Decode tokens on paths; the texts of a path plus `flush` at its end equal the decoded sequence."""
 
     def __init__(
         self, tokenizer: Tokenizer | None, pieces: TokenSpellings, context: Sequence[int], state: PathText | None = None
     ) -> None:
-        """`state`: that of a stream which has spelled `context` already."""
+        """Start after `context`; `state` is that of a stream that has already decoded it."""
         self._decoder = IncrementalDecoder(tokenizer, pieces)
         self.start = state if state is not None else self._decoder.state_after(context)
 
     def push(self, path: PathText, token: int) -> tuple[str, PathText]:
-        """Whole characters that `token` completes on `path`, and the path it makes."""
+        """Return the complete characters that `token` adds to `path`, and the new path."""
         return self._decoder.push(path, token)
 
     def flush(self, path: PathText) -> str:
-        """What is still held back at the end of a path, incomplete as it is."""
+        """Return the incomplete text held back at the end of a path."""
         return self._decoder.flush(path)
 
 
 @dataclass(slots=True, eq=False)
 class BeamNode:
-    """One continuation. Only what is still running or finished keeps its ancestors alive."""
+    """One continuation. Ancestors stay in memory only while a running or finished node needs them."""
 
     token: int
     parent: BeamNode | None
     row: int
-    """Row of the batch that its parent had when it was considered."""
+    """Batch row of its parent at the time it was considered."""
     length: int
-    """New tokens from the prompt to here."""
+    """Number of new tokens up to and including this one."""
     score: float
     """Sum of log-probabilities, penalties included."""
     text_path: PathText
@@ -51,32 +51,32 @@ class BeamNode:
     log_probability: float = 0.0
     probability: float = 0.0
     raw_log_probability: float = 0.0
-    """By the model alone, as the two that follow."""
+    """From the model alone, before any processor; so are `raw_rank` and `entropy`."""
     raw_rank: int = 0
     entropy: float = 0.0
     number: int = 0
     rank: int = 0
     group: int = 0
     penalty: float = 0.0
-    """What diverse search took off at this step."""
+    """Diversity penalty subtracted at this step."""
     text: str = ""
     tail: StopTail = ()
-    """The last tokens of its text, where stop strings are looked for."""
+    """Last tokens of the text, in which stop strings are searched."""
     progress: ConstraintProgress | None = None
     stop: StopReason | None = None
-    """Why the text ends here; None while it goes on."""
+    """Why the text ends here; None while it continues."""
     fate: BeamFate = "pruned"
 
     def ids(self) -> tuple[int, ...]:
-        """New tokens from the prompt to here."""
+        """Return the new tokens from the prompt to this node."""
         return tuple(node.token for node in self.lineage())
 
     def decoded_text(self) -> str:
-        """The text from the prompt to here, without characters that are still incomplete."""
+        """Return the text from the prompt to this node, without incomplete characters."""
         return "".join(node.text for node in self.lineage())
 
     def lineage(self) -> list[BeamNode]:
-        """The nodes from the first new token to this one."""
+        """Return the nodes from the first new token to this one."""
         nodes: list[BeamNode] = []
         node: BeamNode | None = self
         while node is not None and node.parent is not None:

@@ -1,7 +1,7 @@
-"""The beam machine: every step looks at continuations of all beams, keeps some, ends some, and says so.
+"""The beam search loop: each step considers continuations of all beams, keeps some, ends some, and emits an event.
 
-Scores, the number of continuations looked at, what ends a search and what it returns are those of transformers'
-beam search; diverse search and constrained search are its version 4's, which version 5 no longer has.
+Scores, number of continuations, end conditions and results match transformers' beam search; diverse and constrained
+search match its version 4, because version 5 removed them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NATURAL_ENDS = ("eos", "stop_string")
 
 
 def to_beam_candidate(node: BeamNode, pieces: TokenSpellings, tokens_met: int) -> BeamCandidate:
-    """A node as plain figures."""
+    """Convert a node to its event form; `tokens_met` is the number of constraint tokens on its path."""
     assert node.parent is not None
     return BeamCandidate(
         node=node.number, parent=node.parent.number, id=node.token, piece=pieces[node.token],
@@ -51,7 +51,7 @@ def to_beam_candidate(node: BeamNode, pieces: TokenSpellings, tokens_met: int) -
 def overruled_choices(
     masks: Sequence[ConstraintMask], beams: Sequence[BeamNode], pieces: TokenSpellings
 ) -> list[Overruled]:
-    """First choices that a grammar forbade behind `beams`."""
+    """Return the model's first choices after `beams` that a grammar forbade."""
     return [
         Overruled(
             beam.number,
@@ -68,33 +68,39 @@ def overruled_choices(
 def build_ranking(
     nodes: Sequence[BeamNode], texts: Sequence[str], length_penalty: float, diversity_penalty: float
 ) -> BeamsRanked:
-    """The hypotheses, best first, and what their scores were made with."""
+    """Build the ranking event: the hypotheses, best first, with the penalties used for their scores."""
     hypotheses = tuple(
         Hypothesis(
-            node=node.number, ids=node.ids(), text=text, log_probability=node.score, length=node.length,
-            score=node.normalized, finished=node.stop is not None and node.stop.reason in _NATURAL_ENDS, group=node.group,
+            node=node.number,
+            ids=node.ids(),
+            text=text,
+            log_probability=node.score,
+            length=node.length,
+            score=node.normalized,
+            finished=node.stop is not None and node.stop.reason in _NATURAL_ENDS,
+            group=node.group,
         )
         for node, text in zip(nodes, texts, strict=True)
-    )  # fmt: skip
+    )
     return BeamsRanked(hypotheses, length_penalty, diversity_penalty)
 
 
 @dataclass(frozen=True, slots=True)
 class BeamPlan:
-    """What a strategy sets: how continuations are found, how many groups, and what must be written."""
+    """A strategy's configuration: candidate selection, groups, and constraints."""
 
     selector: CandidateSelector = select_best
     groups: int = 1
     diversity_penalty: float = 0.0
     banks: ConstraintBanks | None = None
     ended_beams_count: bool = False
-    """Whether `early_stopping` hopes for the best continuation even if it ends here (transformers 4)."""
+    """Whether `early_stopping` compares with the best continuation even if it ends here (transformers 4)."""
 
 
 def decode_beams(run: DecodingRun, plan: BeamPlan) -> Iterator[Event]:
-    """Search, one event a step; then the ranking and the returned texts.
+    """Run the search: one event per step, then the ranking and the returned texts.
 
-    Raises ParameterError for impossible settings, StrategyError when no text meets the constraints.
+    Raises ParameterError for invalid settings, StrategyError when no text meets the constraints.
     """
     search = BeamSearch(run, plan)
     output, prefilled = run.prefill()
@@ -111,7 +117,7 @@ def decode_beams(run: DecodingRun, plan: BeamPlan) -> Iterator[Event]:
 
 
 class BeamSearch:
-    """A beam search under way."""
+    """State of a running beam search."""
 
     def __init__(self, run: DecodingRun, plan: BeamPlan) -> None:
         self._run, self._plan = run, plan
@@ -126,11 +132,11 @@ class BeamSearch:
         self._node_count = 0
         self._overruled: list[Overruled] = []
         self._forbidden: list[tuple[int, float]] = []
-        """The first choices behind this step's beams that a grammar forbade."""
+        """Per beam, the probability that a grammar forbade at this step."""
         self._last_scores = torch.empty(0)
         self._clock = time.perf_counter()
         self.length = 0
-        """New tokens of every running hypothesis."""
+        """Number of new tokens in every running hypothesis."""
 
     @property
     def done(self) -> bool:
@@ -138,18 +144,18 @@ class BeamSearch:
         return all(group.done for group in self._groups)
 
     def begin(self) -> None:
-        """Starts the clock of the first step. Raises StrategyError for a memory that cannot follow the beams."""
+        """Start the clock of the first step. Raises StrategyError for a cache whose rows cannot be reordered."""
         self._clock = time.perf_counter()
         if not self._run.forward.can_reorder:
             raise StrategyError(
-                tr("{model} keeps a memory of its own kind, whose rows cannot change places.").format(
+                tr("{model} uses its own kind of cache, whose rows cannot be reordered.").format(
                     model=self._run.model.name
                 ),
-                tr("Choose a strategy that writes one token at a time, or another model."),
+                tr("Choose a strategy that generates one token at a time, or another model."),
             )
 
     def step(self, raw: torch.Tensor) -> BeamStep:
-        """Decide one token for all groups; `raw` logits [n, V]."""
+        """Choose one token for all groups; `raw` are logits [n, V]."""
         self.length += 1
         limit = self._run.stopping.reached_limit(self.length)
         own = torch.log_softmax(raw, -1)
@@ -162,7 +168,7 @@ class BeamSearch:
                 nodes, chosen = self._step_group(group, own, shared, counts, limit)
                 considered += nodes
                 if counts is not None:
-                    tokens = torch.tensor(chosen, dtype=torch.long, device=counts.device)  # none when all beams ended
+                    tokens = torch.tensor(chosen, dtype=torch.long, device=counts.device)  # empty when all beams ended
                     counts.index_add_(0, tokens, counts.new_ones(len(chosen)))
         if not considered and not any(group.hypotheses.items for group in self._groups):
             alive = self._last_scores.masked_fill(self._last_scores <= DEAD, -math.inf)
@@ -179,9 +185,9 @@ class BeamSearch:
         counts: torch.Tensor | None,
         limit: StopReason | None,
     ) -> tuple[list[BeamNode], list[int]]:
-        """All nodes it looked at, best first, and the tokens it chose (what diversity counts).
+        """Return all nodes considered, best first, and the chosen tokens (counted by the diversity penalty).
 
-        `own` [n, V]: log-probabilities of the model alone; `shared` behind what all groups share of the funnel.
+        `own` [n, V] are the model's log-probabilities, `shared` those after the stages that all groups share.
         """
         rows = group.rows
         scores = self._scorer.apply_group(group.number, self._ids[rows], shared[rows], counts)
@@ -210,7 +216,7 @@ class BeamSearch:
         return nodes, [node.token for node in chosen]
 
     def _extend_text(self, node: BeamNode) -> None:
-        """Its text, whether it ends there by itself, and how far it has come with the constraints."""
+        """Set the node's text, whether it ends there, and its constraint progress."""
         stopping, parent = self._run.stopping, node.parent
         assert parent is not None
         node.text, node.text_path = self._path_decoder.push(parent.text_path, node.token)
@@ -235,7 +241,7 @@ class BeamSearch:
         )
 
     def forward_beams(self) -> torch.Tensor:
-        """Let memory and ids follow the kept beams and read their tokens: logits [n, V]."""
+        """Reorder cache and ids to the kept beams and feed their tokens; return logits [n, V]."""
         self._clock = time.perf_counter()
         running = [node for group in self._groups for node in group.running_beams()]
         rows, before = [node.row for node in running], self._ids.shape[0]
@@ -254,7 +260,7 @@ class BeamSearch:
         return self._run.forward(tokens).last
 
     def finish(self) -> Iterator[Event]:
-        """The ranking, and one SequenceFinished for each returned text, best first."""
+        """Emit the ranking and one SequenceFinished per returned text, best first."""
         run, nodes = self._run, self._ranked_nodes()
         texts = [node.decoded_text() + self._path_decoder.flush(node.text_path) for node in nodes]
         if nodes:
@@ -269,14 +275,14 @@ class BeamSearch:
             run.results.append(FinishedSequence(node.ids(), texts[number], node.normalized, number))
 
     def _ranked_nodes(self) -> list[BeamNode]:
-        """Finished hypotheses of all groups, best first; after a stop also what was running."""
+        """Return finished hypotheses of all groups, best first; after a stop also the running ones."""
         nodes = [node for group in self._groups for node in group.hypotheses.items]
         if self._run.stopped or not nodes:
             nodes += [node for group in self._groups for node in group.unfinished(self._run.stopped)]
         if not nodes:
             raise StrategyError(
-                tr("No hypothesis met all constraints within {length:,} tokens.").format(length=self.length),
-                tr("Allow more new tokens or more beams, or loosen the constraints."),
+                tr("No beam met all constraints within {length:,} tokens.").format(length=self.length),
+                tr("Allow more new tokens or more beams, or relax the constraints."),
             )
         return sorted(nodes, key=lambda node: -node.normalized)
 
@@ -286,15 +292,13 @@ def _beam_settings(run: DecodingRun, plan: BeamPlan) -> BeamSettings:
     beams, returned = int(config.num_beams or 1), int(config.num_return_sequences or 1)
     if returned > beams:
         raise ParameterError(
-            tr("{returned} texts cannot be returned by {beams} beams.").format(returned=returned, beams=beams),
-            tr("Use at least as many beams as texts."),
+            tr("{beams} beams cannot return {returned} sequences.").format(returned=returned, beams=beams),
+            tr("Use at least as many beams as sequences."),
             "num_return_sequences",
         )
     if beams % plan.groups:
         raise ParameterError(
-            tr("{beams} beams cannot be shared out evenly among {groups} groups.").format(
-                beams=beams, groups=plan.groups
-            ),
+            tr("{beams} beams cannot be divided evenly into {groups} groups.").format(beams=beams, groups=plan.groups),
             tr("Make the number of beams a multiple of the number of groups."),
             "num_beam_groups",
         )

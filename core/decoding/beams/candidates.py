@@ -1,4 +1,4 @@
-"""From scores to nodes: the continuations that a group looks at in one step, and what is known of each."""
+"""From scores to nodes: the continuations that a group considers in one step, with their statistics."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ from resources.language import tr
 
 
 class CandidateSelector(Protocol):
-    """Takes `count` continuations from the scores [n · V] of all beams, as (scores, places), each [count]."""
+    """Select `count` continuations from the scores [n · V] of all beams, as (scores, indices), each [count]."""
 
     def __call__(self, flat: torch.Tensor, count: int, full: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """`full`: what n · V is when all beams are alive."""
+        """Select from `flat` [n · V]; `full` is n · V when all beams are alive."""
 
 
 def select_best(flat: torch.Tensor, count: int, full: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The highest scores, best first."""
+    """Return the highest scores, best first."""
     top = flat.topk(min(count, flat.shape[0]))
     return top.values, top.indices
 
 
 class SamplingSelector:
-    """Draws without replacement from softmax(scores), best first: which of them may end a text is for scores to say.
+    """Sample without replacement from softmax(scores), sorted by score; the order decides which candidates may end a
+    text.
 
-    So does `generate` since 5.24; the releases before it leave them in the order of drawing, by which others end.
-
-    Every probability is divided by an exponential variate of its own and the largest quotients win, which is
-    sampling without replacement (Efraimidis and Spirakis 2006) and what torch.multinomial does, draw for draw, but
-    without its limit of 2^24 categories.
+    `generate` sorts since 5.24; earlier releases keep the order of sampling, so that other candidates end. Every
+    probability is divided by its own exponential variate and the largest quotients win, which is sampling without
+    replacement (Efraimidis and Spirakis 2006) and equals torch.multinomial, draw for draw, without its limit of 2^24
+    categories.
     """
 
     def __init__(self, generator: torch.Generator) -> None:
         self._generator = generator
 
     def __call__(self, flat: torch.Tensor, count: int, full: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Scores and places of the drawn ones; where fewer are possible, the rest have a score of -inf."""
+        """Return scores and indices of the sampled candidates; if fewer are possible, the rest have a score of -inf."""
         if flat.shape[0] < full:
             flat = torch.nn.functional.pad(flat, (0, full - flat.shape[0]), value=-math.inf)
         probabilities = torch.softmax(flat, -1)
@@ -58,7 +58,7 @@ class SamplingSelector:
 
 @dataclass(frozen=True, slots=True)
 class GroupScores:
-    """One group's scores at a step."""
+    """Scores of one group at a step."""
 
     group: BeamGroup
     scores: torch.Tensor
@@ -66,19 +66,19 @@ class GroupScores:
     raw_log_probabilities: torch.Tensor
     """The model's own, [m, V]."""
     length: int
-    """New tokens with the one that is chosen now."""
+    """New tokens, including the one chosen at this step."""
     penalties: torch.Tensor | None
-    """What diversity took off each token, [V]; None without groups."""
+    """Diversity penalty of each token, [V]; None without groups."""
     is_processed: bool
-    """Whether the scores may no longer be a distribution."""
+    """Whether the scores may no longer be normalized."""
 
 
 def find_candidates(
     group_scores: GroupScores, settings: BeamSettings, select: CandidateSelector, banks: ConstraintBanks | None
 ) -> tuple[list[BeamNode], list[BeamNode]]:
-    """The continuations found by the selector, and those the constraints add; dead ones left out.
+    """Return the selected continuations and those added by the constraints, without banned ones.
 
-    Raises FloatingPointError when a score is no number.
+    Raises FloatingPointError when a score is NaN.
     """
     group, vocabulary = group_scores.group, group_scores.scores.shape[-1]
     running = torch.tensor([beam.score for beam in group.beams], device=group_scores.scores.device)
@@ -97,7 +97,9 @@ def find_candidates(
 def _build_nodes(
     group_scores: GroupScores, settings: BeamSettings, values: torch.Tensor, indices: torch.Tensor
 ) -> list[BeamNode]:
-    """Nodes of continuations: `values` their total scores, `indices` into the flattened [m · V]."""
+    """Build nodes of continuations from their total scores `values` and their indices `indices` into the flattened [m ·
+    V].
+    """
     group, vocabulary, nodes = group_scores.group, group_scores.scores.shape[-1], []
     for score, place, log_p, share, normalized, penalty, *raw in _candidate_columns(
         group_scores, settings, values, indices
@@ -121,8 +123,9 @@ def _build_nodes(
 def _candidate_columns(
     group_scores: GroupScores, settings: BeamSettings, values: torch.Tensor, indices: torch.Tensor
 ) -> Sequence[tuple[float, ...]]:  # fmt: skip
-    """(score, place, log-probability, probability, normalised score, penalty, and by the model alone log-probability,
-    rank, entropy) of each, in one transfer to the host."""
+    """Return per candidate (score, index, log-probability, probability, normalized score, penalty, and from the model
+    alone log-probability, rank, entropy), in one transfer to the host.
+    """
     scores, vocabulary = group_scores.scores, group_scores.scores.shape[-1]
     rows = (indices // vocabulary).clamp(max=len(scores) - 1)
     log_p = scores.reshape(-1)[indices.clamp(max=scores.numel() - 1)]
@@ -147,26 +150,28 @@ def _candidate_columns(
 
 
 def _raw_columns(raw: torch.Tensor, rows: torch.Tensor, indices: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Log-probability, rank from 1 among all tokens, and entropy in nats by the model alone, each [c]."""
+    """Return log-probability, rank (from 1, among all tokens) and entropy in nats from the model alone, each [c]."""
     log_p = raw[rows, indices % raw.shape[-1]]
     rank = (raw[rows] > log_p[:, None]).sum(-1) + 1
     return log_p, rank, torch.special.entr(raw.exp()).sum(-1)[rows]
 
 
 class ConstraintMask(NamedTuple):
-    """What a form forbids behind one beam."""
+    """Effect of a grammar on the next token of one beam."""
 
     is_overruled: bool
     """Whether the model's first choice is forbidden."""
     first_choice: int
     log_probability: float
-    """Of the first choice, by the model alone."""
+    """Log-probability of that first choice from the model alone."""
     removed_probability: float
-    """Share of the model's own distribution that is forbidden."""
+    """Fraction of the model's own probability that is forbidden."""
 
 
 class BeamScorer:
-    """The funnel of a beam search: what all beams share, then diversity, then the rest for each group."""
+    """The pipeline of a beam search: stages shared by all beams, then the diversity penalty, then stages for each
+    group.
+    """
 
     def __init__(self, context: Context, groups: int, penalty: float) -> None:
         self._penalty = penalty
@@ -175,7 +180,7 @@ class BeamScorer:
         if groups > 1:
             cut = len(list(takewhile(lambda stage: stage.processor.before_diversity, stages)))
         self._shared_stages = stages[:cut]
-        # Some processors remember their rows, so every group has its own.
+        # Some processors keep state per row, so each group gets its own instances.
         self._group_stages = [build_pipeline(context).stages[cut:] for _ in range(groups)] if groups > 1 else [[]]
         self._grammar_stages = [
             next((stage for stage in [*self._shared_stages, *own] if stage.processor.progress is not None), None)
@@ -184,24 +189,29 @@ class BeamScorer:
 
     @property
     def changes_scores(self) -> bool:
-        """Whether anything changes log-probabilities, diversity included."""
+        """Whether any stage or diversity penalty changes log-probabilities."""
         return bool(self._shared_stages or self._group_stages[0] or len(self._group_stages) > 1)
 
     def apply_shared(self, ids: torch.Tensor, log_probabilities: torch.Tensor) -> torch.Tensor:
-        """[n, V] of all beams, before diversity; `ids` [n, T]."""
+        """Apply the shared stages to all beams [n, V], before the diversity penalty; `ids` [n, T]."""
         return _apply_stages(self._shared_stages, ids, log_probabilities)
 
     def apply_group(
         self, group: int, ids: torch.Tensor, scores: torch.Tensor, counts: torch.Tensor | None
     ) -> torch.Tensor:
-        """[m, V] of one group; `counts` [V]: how often earlier groups chose each token at this step."""
+        """Apply the penalty and the group's stages to [m, V]; `counts` [V] is how often earlier groups chose each token
+        at this step.
+        """
         if counts is not None and self._penalty:
             scores = scores - self._penalty * counts
         return _apply_stages(self._group_stages[group], ids, scores)
 
     def constraint_masks(self, group: int, ids: torch.Tensor, log_probabilities: torch.Tensor) -> list[ConstraintMask]:
-        """What the form which texts are held to does to each row; nothing without one. `log_probabilities` [m, V]: log-probabilities
-        of the model alone. The form has been asked about these texts at this step, and remembers."""
+        """Return the grammar's effect on each row; empty without a grammar.
+
+        `log_probabilities` [m, V] are the model's log-probabilities. The grammar has already processed these texts at
+        this step and reuses its result.
+        """
         form = self._grammar_stages[group]
         if form is None:
             return []
@@ -212,11 +222,11 @@ class BeamScorer:
         return [ConstraintMask(*row) for row in zip(*(figure.tolist() for figure in figures), strict=True)]
 
     def diversity_penalties(self, counts: torch.Tensor | None) -> torch.Tensor | None:
-        """What every token loses that earlier groups chose so often, [V]."""
+        """Return the diversity penalty of each token, [V], or None without groups."""
         return None if counts is None else self._penalty * counts
 
     def reorder(self, rows: torch.Tensor, group_rows: Sequence[torch.Tensor]) -> None:
-        """Beams have changed places: row i was row `rows[i]`; `group_rows` the same within each group."""
+        """Reorder processor state: row i was row `rows[i]`; `group_rows` are the same within each group."""
         _reorder_stages(self._shared_stages, rows)
         for stages, own in zip(self._group_stages, group_rows, strict=True):
             _reorder_stages(stages, own)
@@ -229,7 +239,7 @@ def _apply_stages(stages: Sequence[ActiveStage], ids: torch.Tensor, scores: torc
 
 
 def _reorder_stages(stages: Sequence[ActiveStage], rows: torch.Tensor) -> None:
-    """Processors with a memory of their own go along."""
+    """Reorder the state of processors that keep one."""
     for stage in stages:
         if stage.processor.follow is not None:
             stage.processor.follow(stage.process, rows)

@@ -1,4 +1,6 @@
-"""A constrained search's plan from a request: its phrases, checked against everything that could forbid them."""
+"""Plan a constrained search from a request: collect its phrases and check them against all settings that could forbid
+them.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +26,16 @@ _COMMA, _BAR = re.compile(r"(?<!\\),"), re.compile(r"(?<!\\)\|")
 
 
 def parse_phrases(model: LoadedModel, text: str) -> list[ConstraintPhrase]:
-    """`dragon | knight, lived happily`: commas part the constraints, bars their alternatives, \\ takes both literally.
+    """Parse `dragon | knight, lived happily`: commas separate constraints, bars alternatives, \\\ escapes both.
 
-    Every alternative is tokenised with a space before it and without, and either form meets it.
-    Raises ParameterError for words the tokenizer cannot write, TokenizerMissingError without a tokenizer.
+    Every alternative is tokenized with and without a leading space, and either form meets it. Raises ParameterError for
+    words the tokenizer cannot encode, TokenizerMissingError without a tokenizer.
     """
     wanted = [part for part in _COMMA.split(text) if part.strip()]
     if wanted and model.tokenizer is None:
         raise TokenizerMissingError(
-            tr("{model} has no tokenizer, so words cannot be made tokens.").format(model=model.name),
-            tr("Give force_words_ids as token ids."),
+            tr("{model} has no tokenizer, so words cannot be converted to tokens.").format(model=model.name),
+            tr("Pass force_words_ids as token ids."),
         )
     return [_parse_phrase(model, part) for part in wanted]
 
@@ -44,7 +46,7 @@ def _parse_phrase(model: LoadedModel, part: str) -> ConstraintPhrase:
     label = " | ".join(words)
     if not found:
         raise ParameterError(
-            tr("The vocabulary of {model} cannot write “{label}”.").format(model=model.name, label=label),
+            tr("The vocabulary of {model} cannot encode “{label}”.").format(model=model.name, label=label),
             tr("Choose other words, or another model."),
             TEXT,
         )
@@ -56,12 +58,12 @@ def _unescape(word: str) -> str:
 
 
 def encode_variants(model: LoadedModel, word: str) -> list[Alternative]:
-    """Token ids that spell `word` after a space and without one; only those that really do."""
+    """Return token ids that encode `word` with and without a leading space; only those that decode back to it."""
     plain, spaced, bracket = (_encode(model, text) for text in (word, f" {word}", "("))
     glued = _encode(model, f"({word}")
     forms = [spaced, plain]
     if glued[: len(bracket)] == bracket:
-        # Some tokenizers put a space before every text; behind a bracket they do not.
+        # Some tokenizers put a space before every text, but not after a bracket.
         forms.append(glued[len(bracket) :])
     return [ids for ids in dict.fromkeys(forms) if ids and _decodes_to(model, ids, word)]
 
@@ -77,7 +79,7 @@ def _decodes_to(model: LoadedModel, ids: Alternative, word: str) -> bool:
 
 
 def phrases_from_config(config: GenerationConfig) -> list[ConstraintPhrase]:
-    """`force_words_ids` and `constraints` as transformers 4 had them. Raises ParameterError for another shape."""
+    """Read `force_words_ids` and `constraints` of transformers 4. Raises ParameterError for another format."""
     given = list(_as_list(getattr(config, IDS), IDS))
     for constraint in _as_list(config.constraints, "constraints"):
         given.append(getattr(constraint, "token_ids", constraint))
@@ -97,7 +99,7 @@ def _parse_ids(words: object) -> ConstraintPhrase:
     if not isinstance(nested, (list, tuple)) or not nested or not all(map(_is_id_list, nested)):
         raise ParameterError(
             tr("force_words_ids contains {words!r}.").format(words=words),
-            tr("Give a list of phrases, each a list of token ids, or a list of such lists as alternatives."),
+            tr("Pass a list of phrases, each a list of token ids, or a list of such lists as alternatives."),
             IDS,
         )
     return make_phrase(nested)
@@ -108,13 +110,13 @@ def _is_id_list(ids: object) -> bool:
 
 
 Ban = Callable[[Alternative], str | None]
-"""Why an alternative can never be written; None when it can."""
+"""Returns why an alternative can never be generated; None when it can."""
 
 
 def drop_impossible(
     phrases: Sequence[ConstraintPhrase], bans: Sequence[Ban], token_text: Callable[[int], str]
 ) -> list[ConstraintPhrase]:
-    """The phrases without impossible alternatives. Raises ParameterError where none is left, with the reason."""
+    """Remove impossible alternatives from the phrases. Raises ParameterError, with the reason, where none is left."""
     return [_drop_impossible(item, bans, token_text) for item in phrases]
 
 
@@ -126,13 +128,13 @@ def _drop_impossible(item: ConstraintPhrase, bans: Sequence[Ban], token_text: Ca
     label = item.label or " | ".join("".join(map(token_text, ids)) for ids in item.alternatives)
     raise ParameterError(
         tr("The text can never contain “{label}”: {reason}.").format(label=label, reason=next(iter(reasons.values()))),
-        tr("Take the constraint away, or loosen the other setting."),
+        tr("Remove this constraint, or relax the other setting."),
         TEXT if item.label else IDS,
     )
 
 
 def collect_bans(config: GenerationConfig, vocabulary: int, eos: frozenset[int], source: Sequence[int]) -> list[Ban]:
-    """What can make a phrase impossible: the vocabulary, end tokens and the settings that forbid tokens."""
+    """Collect the conditions that make a phrase impossible: vocabulary, end tokens and settings that forbid tokens."""
     suppressed = set(_as_list(config.suppress_tokens, "suppress_tokens"))
     words = [tuple(word) for word in _as_list(config.bad_words_ids, "bad_words_ids")]
     own, foreign = int(config.no_repeat_ngram_size or 0), int(config.encoder_no_repeat_ngram_size or 0)
@@ -142,7 +144,7 @@ def collect_bans(config: GenerationConfig, vocabulary: int, eos: frozenset[int],
             lambda ids: max(ids) >= vocabulary,
             tr("the vocabulary has {vocabulary:,} tokens").format(vocabulary=vocabulary),
         ),
-        (lambda ids: eos & set(ids), tr("it holds an end token, which would end the text first")),
+        (lambda ids: eos & set(ids), tr("it contains an end token, which would end the text first")),
         (lambda ids: suppressed & set(ids), tr("“suppress_tokens” forbids one of its tokens")),
         (lambda ids: any(_contains(word, ids) for word in words), tr("“bad_words_ids” forbids it")),
         (
@@ -151,7 +153,7 @@ def collect_bans(config: GenerationConfig, vocabulary: int, eos: frozenset[int],
         ),
         (
             lambda ids: borrowed & _ngrams(ids, foreign),
-            tr("“encoder_no_repeat_ngram_size” forbids what the source says"),
+            tr("“encoder_no_repeat_ngram_size” forbids repeating the source"),
         ),
     ]
     return [partial(_reason, forbids, why) for forbids, why in checks]
@@ -174,7 +176,9 @@ def _contains(word: Alternative, ids: Alternative) -> bool:
 
 
 def plan_constrained_search(run: DecodingRun) -> BeamPlan:
-    """Raises ParameterError for constraints that no text can meet, with the reason."""
+    """Build the search plan of a request. Raises ParameterError, with the reason, for constraints that no text can
+    meet.
+    """
     words, ids = _collect_phrases(run)
     if not words and not ids:
         return BeamPlan()
@@ -189,7 +193,7 @@ def plan_constrained_search(run: DecodingRun) -> BeamPlan:
 
 
 def _collect_phrases(run: DecodingRun) -> tuple[list[ConstraintPhrase], list[ConstraintPhrase]]:
-    """(from text, from ids), without alternatives that are impossible."""
+    """Return (phrases from text, phrases from ids), without impossible alternatives."""
     config, model = run.config, run.model
     source = run.prompt_ids
     bans = collect_bans(config, model.vocabulary, run.stopping.eos, source)
@@ -200,7 +204,7 @@ def _collect_phrases(run: DecodingRun) -> tuple[list[ConstraintPhrase], list[Con
 
 
 def _token_budget(run: DecodingRun) -> int:
-    """New tokens that may serve the constraints: the limit less tokens that are forced to be something else."""
+    """Return the number of new tokens available for the constraints: the limit minus tokens that are forced."""
     limit = min(run.stopping.max_new, run.stopping.context_limit or run.stopping.max_new)
     forced = run.config.forced_eos_token_id is not None and limit == run.stopping.max_new
     return limit - int(forced)
@@ -212,9 +216,9 @@ def _check_budget(run: DecodingRun, constraints: Constraints, limit: int, parame
     available = limit - int(first is not None and first not in constraints.advancing_tokens(constraints.start))
     if needed > available:
         raise ParameterError(
-            tr(
-                "What the text must contain takes at least {needed:,} tokens, and only {available:,} may be written."
-            ).format(needed=needed, available=available),
-            tr("Allow more new tokens, or ask for less."),
+            tr("The required text takes at least {needed:,} tokens, but only {available:,} are allowed.").format(
+                needed=needed, available=available
+            ),
+            tr("Allow more new tokens, or require less."),
             parameter,
         )

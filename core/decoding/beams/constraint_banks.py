@@ -1,14 +1,13 @@
 """Constrained beam search: extra candidates that meet the constraints, and banks that keep them alive.
 
-Two ways to fill the pool and the banks:
-
+Two variants of pool and banks:
 - `paper` (Post and Vilar 2018, Fast Lexically Constrained Decoding with Dynamic Beam Allocation): the best
-  continuations of all beams, every continuation that meets one constraint token more, and the best continuation of
+  continuations of all beams, every continuation that meets one more constraint token, and the best continuation of
   each beam; banks by the number of constraint tokens met. The end token is forbidden until everything is met, and
-  beams that could no longer meet everything within the limit are made to.
-- `transformers` (version 4): without the third kind; a phrase that was met counts as much as the longest one;
-  hypotheses that end unmet are dropped. Where that search would end with nothing that meets everything, the best
-  beam that still can is kept.
+  beams that are about to run out of tokens are forced to continue a phrase.
+- `transformers` (version 4): without the third kind; a met phrase counts as much as the longest one; hypotheses that
+  end unmet are dropped. Where that search would end with no complete hypothesis, the best beam that can still be
+  completed is kept.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ RowToken = tuple[int, int]
 
 
 def round_robin(nodes: Iterable[BeamNode], banks: Sequence[int]) -> list[BeamNode]:
-    """The best of every bank, highest bank first, then the second best of each, and so on."""
+    """Order nodes: the best of every bank, highest bank first, then the second best of each, and so on."""
     by_bank: dict[int, list[BeamNode]] = {}
     for node, bank in zip(nodes, banks, strict=True):
         by_bank.setdefault(bank, []).append(node)
@@ -39,18 +38,20 @@ def round_robin(nodes: Iterable[BeamNode], banks: Sequence[int]) -> list[BeamNod
 
 
 class ConstraintBanks:
-    """What constrained search adds to a step of beam search."""
+    """Additions of constrained search to a beam search step."""
 
     def __init__(self, constraints: Constraints, pool: str, eos: Iterable[int], limit: int) -> None:
         self.constraints = constraints
         self.max_tokens = limit
-        """Tokens within which everything must be met."""
+        """Maximum number of tokens within which everything must be met."""
         self._paper = pool == "paper"
         self._eos = sorted(eos)
         self._phrase_weight = max((phrase.max_length for phrase in constraints.phrases), default=0)
 
     def mask(self, scores: torch.Tensor, beams: Sequence[BeamNode]) -> torch.Tensor:
-        """Scores [n, V] without end tokens for unmet beams, and without detours for those that are short of time."""
+        """Mask scores [n, V]: no end tokens for unmet beams, and only useful tokens for beams that are about to run out
+        of room.
+        """
         if not self._paper:
             return scores
         scores = scores.clone()
@@ -66,7 +67,7 @@ class ConstraintBanks:
         return scores
 
     def _useful_tokens(self, progress: ConstraintProgress, tokens_left: int) -> list[int]:
-        """Tokens after which `tokens_left` more are enough."""
+        """Return tokens after which `tokens_left` more are enough to meet everything."""
         step, remaining = self.constraints.advance, self.constraints.min_remaining
         return [token for token in self.constraints.tokens if remaining(step(progress, token)) <= tokens_left]
 
@@ -79,7 +80,7 @@ class ConstraintBanks:
     def extra_continuations(
         self, scores: torch.Tensor, beams: Sequence[BeamNode], known: set[RowToken]
     ) -> list[RowToken]:
-        """Continuations besides the `known` ones that belong into the pool, each once."""
+        """Return continuations to add to the pool besides the `known` ones, without duplicates."""
         places = [
             (row, token)
             for row, beam in enumerate(beams)
@@ -90,14 +91,17 @@ class ConstraintBanks:
         return [place for place in dict.fromkeys(places) if place not in known]
 
     def record_progress(self, node: BeamNode) -> None:
-        """Note how far `node` has come."""
+        """Record the node's constraint progress."""
         assert node.parent is not None
         node.progress = self.constraints.advance(self._progress_of(node.parent), node.token)
 
     def select(
         self, regular: list[BeamNode], extra: list[BeamNode], width: int, last: bool, rescue: bool
     ) -> tuple[list[BeamNode], list[BeamNode]]:  # fmt: skip
-        """(what goes on, what ends) of a pool; with `last` nothing can go on, with `rescue` nothing has ended yet."""
+        """Return (nodes that continue, nodes that end) of a pool.
+
+        With `last` no node can continue; `rescue` means that no hypothesis has ended yet.
+        """
         if self._paper:
             return self._select_paper(regular + extra, width, last)
         return self._select_transformers(regular, extra, width, last, rescue)
@@ -123,7 +127,7 @@ class ConstraintBanks:
         return kept, ended
 
     def _can_finish(self, node: BeamNode) -> bool:
-        """Whether it can still meet everything in time."""
+        """Whether the node can still meet everything within the limit."""
         return self.constraints.min_remaining(self._progress_of(node)) <= self.max_tokens - node.length
 
     def _advances(self, node: BeamNode) -> bool:
@@ -142,11 +146,11 @@ class ConstraintBanks:
         return len(progress.met) * self._phrase_weight + self._phrase_weight - left
 
     def is_met(self, node: BeamNode) -> bool:
-        """Whether everything stands in the text."""
+        """Whether the node's text meets every constraint."""
         return self._progress_of(node).is_complete
 
     def tokens_met(self, node: BeamNode) -> int:
-        """Constraint tokens met."""
+        """Return the number of constraint tokens met."""
         return self.constraints.tokens_met(self._progress_of(node))
 
     def _progress_of(self, node: BeamNode) -> ConstraintProgress:

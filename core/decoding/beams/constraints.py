@@ -1,7 +1,7 @@
-"""What a text must contain: phrases, how far each path has come with them, and what would bring it further.
+"""Lexical constraints: required phrases, the progress of each path, and the tokens that advance it.
 
-A phrase is a list of alternatives, each a list of tokens; it is met when the tokens of one alternative stand side by
-side in the new text. Tokens of the prompt do not count. Phrases are met one after another: no token serves two.
+A phrase is a list of alternatives, each a list of tokens; it is met when the tokens of one alternative appear
+consecutively in the new text. Prompt tokens do not count. Phrases are met one after another: no token serves two.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ Alternative = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class ConstraintPhrase:
-    """One constraint: any of its alternatives. `label` is how people call it."""
+    """One constraint: any of its alternatives. `label` is shown to users."""
 
     alternatives: tuple[Alternative, ...]
     label: str = ""
 
     @property
     def max_length(self) -> int:
-        """Tokens it counts for once it is met."""
+        """Number of tokens it counts for once it is met."""
         return max(map(len, self.alternatives))
 
     @property
     def min_length(self) -> int:
-        """Fewest tokens that meet it."""
+        """Minimum number of tokens that meet it."""
         return min(map(len, self.alternatives))
 
     def has_prefix(self, tokens: Alternative) -> bool:
@@ -35,12 +35,12 @@ class ConstraintPhrase:
         return any(alternative[: len(tokens)] == tokens for alternative in self.alternatives)
 
     def remainders(self, tokens: Alternative) -> list[Alternative]:
-        """What may follow `tokens`: the rests of the alternatives that begin with them."""
+        """Return the remaining tokens of every alternative that begins with `tokens`."""
         return [a[len(tokens) :] for a in self.alternatives if len(a) > len(tokens) and a[: len(tokens)] == tokens]
 
 
 def make_phrase(alternatives: Sequence[Sequence[int]], label: str = "") -> ConstraintPhrase:
-    """A phrase of distinct alternatives, without those that merely continue a shorter one."""
+    """Make a phrase of distinct alternatives, without those that only extend a shorter one."""
     known = sorted({tuple(int(token) for token in alternative) for alternative in alternatives}, key=len)
     kept: list[Alternative] = []
     for item in known:
@@ -51,15 +51,15 @@ def make_phrase(alternatives: Sequence[Sequence[int]], label: str = "") -> Const
 
 
 class ConstraintProgress(NamedTuple):
-    """How far a path has come."""
+    """Progress of one path."""
 
     pending: tuple[int, ...]
-    """Phrases not begun, by number."""
+    """Indices of phrases not started."""
     met: tuple[int, ...]
-    """Phrases met, in the order they were."""
+    """Indices of phrases met, in order."""
     current: int | None = None
     matched: Alternative = ()
-    """Tokens of the current phrase that the path ends with."""
+    """Tokens of the current phrase at the end of the path."""
 
     @property
     def is_complete(self) -> bool:
@@ -68,22 +68,24 @@ class ConstraintProgress(NamedTuple):
 
 
 class Constraints:
-    """The automaton of all phrases. `restarts_on_break`: a token that breaks a phrase off begins no other (transformers 4)."""
+    """Automaton of all phrases. `restarts_on_break`: a token that breaks a phrase cannot begin another one
+    (transformers 4).
+    """
 
     def __init__(self, phrases: Sequence[ConstraintPhrase], forgetful: bool = False) -> None:
         self.phrases = tuple(phrases)
         self.restarts_on_break = forgetful
         self.start = ConstraintProgress(tuple(range(len(self.phrases))), ())
         self.tokens = sorted({token for phrase in self.phrases for ids in phrase.alternatives for token in ids})
-        """All that occur in any phrase; every other token leads where no phrase is."""
+        """Every token that occurs in a phrase; any other token breaks the current phrase."""
 
     @property
     def total_tokens(self) -> int:
-        """What `tokens_met` is when everything is met."""
+        """The value of `tokens_met` when everything is met."""
         return sum(phrase.max_length for phrase in self.phrases)
 
     def advance(self, progress: ConstraintProgress, token: int) -> ConstraintProgress:
-        """Where `token` leads from `progress`."""
+        """Return the progress after `token`."""
         if progress.is_complete:
             return progress
         pending, seen = progress.pending, (*progress.matched, token)
@@ -96,7 +98,7 @@ class Constraints:
         return self._begin(seen, pending, progress.met)
 
     def _begin(self, seen: Alternative, pending: tuple[int, ...], met: tuple[int, ...]) -> ConstraintProgress:
-        """The longest end of `seen` that begins a phrase, which may have started inside a broken one."""
+        """Start a phrase with the longest suffix of `seen` that begins one; it may start inside a broken phrase."""
         for first in range(len(seen)):
             for number in pending:
                 if self.phrases[number].has_prefix(seen[first:]):
@@ -112,7 +114,9 @@ class Constraints:
         return ConstraintProgress(pending, met, number, seen)
 
     def advancing_tokens(self, progress: ConstraintProgress) -> list[int]:
-        """Tokens that bring a path one further: of the current phrase, or the first ones of those not begun."""
+        """Return the tokens that advance a path: the next ones of the current phrase, or the first ones of those not
+        started.
+        """
         if progress.current is not None:
             rests = self.phrases[progress.current].remainders(progress.matched)
         else:
@@ -120,17 +124,17 @@ class Constraints:
         return list(dict.fromkeys(rest[0] for rest in rests))
 
     def tokens_met(self, progress: ConstraintProgress) -> int:
-        """Constraint tokens met; a phrase met by a short alternative counts as much as by its longest."""
+        """Return the number of constraint tokens met; a phrase met by a short alternative counts as its longest one."""
         return sum(self.phrases[number].max_length for number in progress.met) + len(progress.matched)
 
     def min_remaining(self, progress: ConstraintProgress) -> int:
-        """Fewest tokens that meet everything."""
+        """Return the minimum number of tokens that meet everything."""
         current = 0
         if progress.current is not None:
             current = min(map(len, self.phrases[progress.current].remainders(progress.matched)))
         return current + sum(self.phrases[number].min_length for number in progress.pending)
 
     def min_remaining_if_broken(self, progress: ConstraintProgress) -> int:
-        """The same after a token that belongs to no phrase."""
+        """Return the same minimum after a token that belongs to no phrase."""
         again = self.phrases[progress.current].min_length if progress.current is not None else 0
         return again + sum(self.phrases[number].min_length for number in progress.pending)

@@ -1,1 +1,1 @@
-"""Forward passes: the module's own, and the lean one."""
+"""Forward passes: the module's own and the fused ones."""

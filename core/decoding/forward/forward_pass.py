@@ -1,4 +1,4 @@
-"""Forward passes of one model over a growing text, its memory (cache or state) kept between them."""
+"""Forward passes of one model over a growing text, with its cache or recurrent state."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from core.models.text_decoder import position_function
 from resources.language import tr
 
 Mask = torch.Tensor | dict[str, torch.Tensor]
-"""Additive [.., n, P + n], or one for each kind of layer."""
+"""Additive mask [.., n, P + n], or one per layer type."""
 
 
 class TokenPositions(TypedDict, total=False):
-    """Where the tokens of a pass stand, [1, n], and what they see. Without it they follow the text."""
+    """Positions [1, n] and mask of the tokens in a pass. Defaults to following the text."""
 
     position_ids: torch.Tensor
     attention_mask: Mask
 
 
 class _Outputs(Protocol):
-    """What a module gives back; hidden states of decoders under `hidden_states`, where they were asked for."""
+    """A module's output; decoders return hidden states under `hidden_states` if requested."""
 
     logits: torch.Tensor
     decoder_hidden_states: tuple[torch.Tensor, ...] | None
@@ -46,7 +46,7 @@ class _Outputs(Protocol):
 
 
 class _Module(Protocol):
-    """What is used of a transformers module that writes."""
+    """The used interface of a transformers module that generates."""
 
     def __call__(self, **inputs: object) -> _Outputs: ...
 
@@ -59,11 +59,11 @@ class _Module(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ForwardOutput:
-    """What one pass gives back: float32 logits [B, n, V] of the last n positions, and hidden states if wanted."""
+    """Result of one pass: float32 logits [B, n, V] of the last n positions, and hidden states if requested."""
 
     logits: torch.Tensor
     hidden: tuple[torch.Tensor, ...] | None
-    """Embedding output and every layer's, each [B, T, D]; the last one is what the head reads."""
+    """Embedding output and every layer's output, each [B, T, D]; the last one is the head's input."""
 
     @property
     def last(self) -> torch.Tensor:
@@ -72,10 +72,10 @@ class ForwardOutput:
 
 
 class Forward:
-    """Feeds tokens to a model; every call continues where the last one ended.
+    """Feed tokens to a model; every call continues where the last one ended.
 
-    Decoder-only models with a key–value cache, encoder–decoders, Mamba-like models and, through transformers' own
-    input preparation, those with a memory of another kind.
+    Supports decoder-only models with a key–value cache, encoder–decoder models, Mamba-like models and, through
+    transformers' own input preparation, models with another kind of cache.
     """
 
     def __init__(self, model: LoadedModel, cache: Cache | None) -> None:
@@ -86,13 +86,13 @@ class Forward:
         self._has_read = False
         self._encoder: ModelOutput | None = None
         self._media: MediaInputs | None = None
-        """What the first pass takes beside tokens."""
+        """Media inputs of the first pass, besides tokens."""
         self.offset = 0
-        """Positions of the cache before the text's first token."""
+        """Cache positions before the text's first token."""
         self._position_shift = 0
-        """How far tokens stand from where they come in the text."""
+        """Offset between a token's position id and its index in the text."""
         self.extra_capacity = 0
-        """Tokens for which quick passes keep room behind the text, until the cache is made compact."""
+        """Extra cache capacity reserved by native steps, in tokens, until the cache is compacted."""
         self._extra: dict[str, object] = {}
         self._has_logits_to_keep = "logits_to_keep" in model.forward_parameters
         self._has_state_only = has_state_only(model)
@@ -104,19 +104,19 @@ class Forward:
 
     @property
     def can_reorder(self) -> bool:
-        """Whether rows can change places and repeat."""
+        """Whether rows can be reordered and repeated."""
         return self.cache is not None or self._has_no_cache
 
     def encode(self, source: torch.Tensor) -> None:
-        """Run the encoder over source ids [B, S]; the decoder attends to it from now on."""
+        """Run the encoder over source ids [B, S]; the decoder attends to its output from then on."""
         self.set_encoder_states(self.model.model.get_encoder()(input_ids=source, return_dict=True))
 
     def set_encoder_states(self, states: ModelOutput) -> None:
-        """An encoder's states: the decoder attends to them from now on."""
+        """Set the encoder states that the decoder attends to."""
         self._encoder = states
 
     def set_media(self, media: MediaInputs) -> None:
-        """Sounds and pictures: an encoder's states, or what the first pass is given beside the text."""
+        """Set image and audio inputs: encoder states, or extra inputs of the first pass."""
         if media.is_encoded:
             self.set_encoder_states(media.states)
             return
@@ -124,13 +124,13 @@ class Forward:
         self._fused = self._fast_step = None
 
     def fork(self) -> Forward:
-        """Another one at the same place of the same text, independent from here on. Raises CacheError as `copy`."""
-        twin = copying.copy(self)  # what was found out about the model holds for it too
+        """Return an independent copy at the same position of the text. Raises CacheError like `copy`."""
+        twin = copying.copy(self)  # keeps what was detected about the model
         twin.cache, twin.passes, twin._has_read = copy(self.cache), 0, True
         return twin
 
     def expand(self, copies: int) -> None:
-        """Repeat every row of the memory `copies` times; a no-op for 1."""
+        """Repeat every row of the cache `copies` times; a no-op for 1."""
         if copies == 1:
             return
         rows = torch.zeros(copies, dtype=torch.long, device=self.model.device)
@@ -139,14 +139,14 @@ class Forward:
         self.reorder(rows)
 
     def reorder(self, rows: torch.Tensor) -> None:
-        """Make row i of the memory what row `rows[i]` was; rows may repeat or be left out."""
+        """Set row i of the cache to the former row `rows[i]`; rows may repeat or be left out."""
         if self.cache is not None:
             self.cache.reorder_cache(rows)
         if self._ids is not None:
             self._ids = self._ids.index_select(0, rows)
 
     def select_rows(self, rows: Sequence[int], before: int) -> None:
-        """Go on with what row `rows[i]` of `before` was in row i; moves only what changes (beams of one prompt)."""
+        """Continue row i from row `rows[i]` of `before` rows; moves only what changes (beams of one prompt)."""
         if self.cache is not None:
             reorder(self.cache, rows, before)
         else:
@@ -157,7 +157,7 @@ class Forward:
     def __call__(
         self, ids: torch.Tensor, *, keep: int = 1, hidden: bool = False, **extra: Unpack[TokenPositions]
     ) -> ForwardOutput:
-        """Feed ids [B, n]; logits of the last `keep` positions (all with 0)."""
+        """Feed ids [B, n]; return logits of the last `keep` positions (all with 0)."""
         limit = self._max_pass_tokens(ids)
         if limit and ids.shape[1] > limit:
             return self._run_in_chunks(ids, keep, hidden, extra)
@@ -182,7 +182,7 @@ class Forward:
         return ForwardOutput(logits.float(), states if hidden else None)
 
     def forward_with_states(self, ids: torch.Tensor, keep: int = 1, **extra: Unpack[TokenPositions]) -> ForwardOutput:
-        """The same, with the states that the head reads [B, n, D] last among `hidden`, if not alone there."""
+        """Feed ids like `__call__` and return the head's input [B, n, D] as the last (or only) element of `hidden`."""
         step, mask = self._fast_step, extra.get("attention_mask")
         if (
             isinstance(step, NativeDecodeStep) and isinstance(self._fused, FusedLlama) and not isinstance(mask, dict)
@@ -196,7 +196,7 @@ class Forward:
         return self(ids, keep=keep, hidden=True, **extra)
 
     def continue_from(self, cache: Cache) -> None:
-        """Take over a filled cache: the next call continues the text it holds, sounds and pictures included."""
+        """Take over a filled cache: the next call continues the text in it, including images and audio."""
         self.cache = cache
         if self._media is None:
             self._fused = select_fused_pass(self.model, cache)
@@ -204,8 +204,11 @@ class Forward:
         self._has_read = True
 
     def _max_pass_tokens(self, ids: torch.Tensor) -> int | None:
-        """Most tokens of `ids` one pass may read; None without a limit. A recurrent state goes on token by token, and
-        the pass that is given pictures ends before a mark of theirs that was written and stands for none."""
+        """Return the maximum number of tokens of `ids` in one pass; None without a limit.
+
+        A recurrent state continues token by token, and a pass with images ends before a placeholder token that was
+        typed and represents no image.
+        """
         if self._media is not None and not self._has_read:
             return self._media.index_of_unused_image_token(ids)
         if self.model.is_recurrent and self._has_read and self._encoder is None:
@@ -213,7 +216,7 @@ class Forward:
         return self.cache.max_pass_length() if isinstance(self.cache, SinkCache) else None
 
     def _run_in_chunks(self, ids: torch.Tensor, keep: int, hidden: bool, extra: TokenPositions) -> ForwardOutput:
-        """One pass after another, for caches that can look at so many tokens at once only."""
+        """Feed `ids` in several passes, for caches that limit the tokens of one pass."""
         read: list[ForwardOutput] = []
         while ids.shape[1]:
             count = self._max_pass_tokens(ids) or ids.shape[1]
@@ -245,7 +248,7 @@ class Forward:
         return self._run_prepared(ids, kwargs)
 
     def _position_inputs(self, ids: torch.Tensor, position_ids: object) -> dict[str, object]:
-        """Where the tokens stand, where a module would count otherwise, and what the first pass takes beside them."""
+        """Return explicit positions for modules that number them differently, and the media inputs of the first pass."""
         if self._media is None and not self._needs_positions:
             return {}
         read = tokens_read(self.cache)
@@ -259,7 +262,7 @@ class Forward:
         return {"position_ids": torch.arange(begun, begun + ids.shape[1], device=ids.device)[None]}
 
     def _module_for(self, tokens: int) -> _Module:
-        """The module; for single steps on a cache made for it, the compiled one (kept with the model)."""
+        """Return the module; for single steps on a compilable cache the compiled one (kept with the model)."""
         if tokens > 1 or not is_compiled(self.cache):
             return self._module
         if "compiled" not in self.model.remembered:
@@ -269,7 +272,9 @@ class Forward:
         return compiled
 
     def _run_full_text(self, ids: torch.Tensor, kwargs: dict[str, object]) -> _Outputs:
-        """Models that keep nothing: the whole text, prepared as `generate` does (XLM wants a mask behind it)."""
+        """Feed the full text to models without a cache, prepared as `generate` does (XLM requires a trailing mask
+        token).
+        """
         network = self._module
         self._ids = ids if self._ids is None else torch.cat([self._ids, ids], dim=1)
         more = {} if self._encoder is None else {"encoder_outputs": self._encoder}
@@ -279,13 +284,13 @@ class Forward:
         return network(**{**inputs, **kwargs})
 
     def _run_state(self, ids: torch.Tensor, kwargs: dict[str, object]) -> _Outputs:
-        """The state is made by the model on the first pass."""
+        """Run a model that creates its state on the first pass."""
         outputs = self._module(input_ids=ids, **kwargs)
         self.cache = getattr(outputs, self.model.cache_name)
         return outputs
 
     def _run_prepared(self, ids: torch.Tensor, kwargs: dict[str, object]) -> _Outputs:
-        """Models with a memory of their own kind: let transformers keep it as `generate` does."""
+        """Run a model with its own cache class, and let transformers manage it as `generate` does."""
         network, first = self._module, self._ids is None
         self._ids = ids if self._ids is None else torch.cat([self._ids, ids], dim=1)
         if first:
@@ -299,7 +304,7 @@ class Forward:
 
 
 class _FastPass(Protocol):
-    """A pass that takes few tokens, and is the quickest there is for them."""
+    """The fastest available pass for few tokens."""
 
     def supports(self, ids: torch.Tensor, cache: Any, has_positions: bool = False) -> bool: ...
 
@@ -310,15 +315,17 @@ class _FastPass(Protocol):
 
 
 def select_fast_step(model: LoadedModel, cache: object, fused: FusedForward | None = None) -> _FastPass | None:
-    """The compiled step for a cache that wants one, else the quick one where it is built; `fused`: see there."""
+    """Return the compiled step for a cache that supports it, else the native step if it is built; `fused`: see
+    `get_native_step`.
+    """
     return get_compiled_step(model, cache) or get_native_step(model, cache, fused)
 
 
 def _check_states(model: LoadedModel, states: Sequence[torch.Tensor] | None) -> None:
-    """Raises StrategyError where hidden states are not one row [D] for each token."""
+    """Raise StrategyError unless there is one hidden state [D] per token."""
     if not states or any(state.dim() != 3 for state in states):
         raise StrategyError(
-            tr("{model} does not give one hidden state a token, which this strategy compares.").format(
+            tr("{model} does not return one hidden state per token, which this strategy needs.").format(
                 model=model.name
             ),
             tr("Choose another strategy or another model."),
@@ -326,6 +333,6 @@ def _check_states(model: LoadedModel, states: Sequence[torch.Tensor] | None) -> 
 
 
 def _select_encoder_rows(encoded: ModelOutput, rows: torch.Tensor) -> ModelOutput:
-    """What an encoder gave, with row `rows[i]` in row i; whatever else it told stays."""
+    """Return encoder output with row `rows[i]` at row i; other fields are unchanged."""
     hidden = encoded["last_hidden_state"].index_select(0, rows.to(encoded["last_hidden_state"].device))
     return type(encoded)(**{**encoded, "last_hidden_state": hidden})

@@ -1,4 +1,4 @@
-"""What a lean pass does at each place of a layer: norms, linear maps, the feed-forward half."""
+"""Layers of a fused pass: norms, linear maps and MLPs."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ WeightAndBias = tuple[torch.Tensor, torch.Tensor | None]
 
 
 _MIN_NATIVE_VECTORS = 16
-"""Vectors from which on laying a matrix in panels is worth it."""
+"""Minimum number of vectors for which packing a matrix into panels pays off."""
 _BENCHMARK_SIZE = 512
-"""Inputs and outputs of the matrix that is tried: its numbers leave the processor's nearest memory."""
+"""Size of the benchmark matrix: too large for the nearest CPU cache."""
 _BENCHMARK_RUNS = 5
 
 
 def linear(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
-    """`F.linear`, of many vectors by the built library, where that is there and quicker on this processor.
+    """Apply `F.linear`, through the native library where it is built and faster on this CPU.
 
-    With one thread, as small models have: torch's other threads stay awake between two products and would stand in the
-    way of the library's.
+    Only with one thread, as small models use: torch's other threads spin between two products and would block the
+    library's.
     """
     rows = hidden.numel() // hidden.shape[-1]
     if (
@@ -49,15 +49,16 @@ def linear(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
 
 
 def _is_plain_float32(tensor: torch.Tensor) -> bool:
-    """Whether it lies number behind number, and nobody wants to know how it came about."""
+    """Whether the tensor is a contiguous float32 CPU tensor that needs no gradient."""
     is_float = tensor.dtype is torch.float32 and tensor.device.type == "cpu"
     return is_float and tensor.is_contiguous() and not (tensor.requires_grad and torch.is_grad_enabled())
 
 
 @functools.cache
 def _is_native_faster(native: NativeLibrary) -> bool:
-    """Whether it comes to the same in less time than torch's product, which was written for some processors more than
-    for others."""
+    """Whether it gives the same result in less time than torch, which is optimized better for some CPUs than for
+    others.
+    """
     vectors, weight = torch.rand(4 * _MIN_NATIVE_VECTORS, _BENCHMARK_SIZE), torch.rand(_BENCHMARK_SIZE, _BENCHMARK_SIZE)
     product = NativeLinear(native, [(weight, None)])
     if not torch.allclose(product(vectors), F.linear(vectors, weight), rtol=1e-4):
@@ -74,7 +75,7 @@ def _is_native_faster(native: NativeLibrary) -> bool:
 
 
 class NativeLinear:
-    """Linear maps of one input, their outputs side by side."""
+    """Linear maps of one input with concatenated outputs."""
 
     def __init__(self, native: NativeLibrary, pairs: Sequence[WeightAndBias]) -> None:
         self._library = native
@@ -83,13 +84,13 @@ class NativeLinear:
         self._outputs = sum(matrix.outputs for matrix in self._matrices)
 
     def __call__(self, vectors: torch.Tensor) -> torch.Tensor:
-        """[n, outputs] of contiguous vectors [n, inputs]."""
+        """Return [n, outputs] of contiguous vectors [n, inputs]."""
         found = vectors.new_empty(len(vectors), self._outputs)
         self._multiply(vectors, found, False)
         return found
 
     def add_to(self, found: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
-        """`native` [n, outputs], contiguous, which gains the product."""
+        """Add the product to `found` [n, outputs], contiguous, in place and return it."""
         self._multiply(vectors, found, True)
         return found
 
@@ -103,14 +104,14 @@ class NativeLinear:
 
 
 class NativeGatedMlp:
-    """silu(gate) · up of two linear maps of one input."""
+    """silu(gate) · up, with two linear maps of one input."""
 
     def __init__(self, native: NativeLibrary, gate: torch.Tensor, up: torch.Tensor) -> None:
         self._library, self._weights = native, (gate.contiguous(), up.contiguous())
         self._gate, self._up = map(_matrix, self._weights)
 
     def __call__(self, vectors: torch.Tensor) -> torch.Tensor:
-        """[n, outputs of one] of contiguous vectors [n, inputs]."""
+        """Return [n, outputs of one map] of contiguous vectors [n, inputs]."""
         found = vectors.new_empty(len(vectors), self._gate.outputs)
         threads = torch.get_num_threads()
         self._library.gated_matmul(self._gate, self._up, vectors.data_ptr(), len(vectors), found.data_ptr(), threads)
@@ -125,16 +126,16 @@ def _matrix(weight: torch.Tensor, bias: torch.Tensor | None = None) -> MatrixStr
 
 
 _MIN_VECTORS = 8
-"""Vectors for which it is worth converting a matrix."""
+"""Minimum number of vectors for which converting a matrix pays off."""
 _CHUNK_WEIGHTS = 2**18
-"""Weights that are converted at a time: as many as stay in a cache."""
+"""Weights converted at a time, few enough to stay in the CPU cache."""
 TensorFunction = Callable[[torch.Tensor], torch.Tensor]
 """[.., D] → [.., E]."""
 
 
 @dataclass(frozen=True, slots=True)
 class RootMeanSquare:
-    """x / √(mean x² + ε) · w; Gemma's modules hold w − 1."""
+    """x / √(mean x² + ε) · w; Gemma's modules store w − 1."""
 
     weight: torch.Tensor
     eps: float
@@ -156,7 +157,7 @@ class LayerNorm:
 
 
 def fuse_norm(module: nn.Module) -> TensorFunction:
-    """The same as the module does, by what it does to a few numbers; the module itself where that is none of these."""
+    """Return an equivalent norm, found by probing the module with a few numbers; the module itself if none matches."""
     if type(module) is nn.LayerNorm:
         return LayerNorm(module.weight, module.bias, module.eps)
     weight = module._parameters.get("weight")
@@ -173,7 +174,7 @@ def fuse_norm(module: nn.Module) -> TensorFunction:
 
 @dataclass(frozen=True, slots=True)
 class FloatLinear:
-    """Linear maps of one input, their outputs side by side."""
+    """Linear maps of one input with concatenated outputs."""
 
     parts: tuple[tuple[torch.Tensor, torch.Tensor | None], ...]
 
@@ -185,7 +186,7 @@ class FloatLinear:
 
 
 def _is_better_in_float32(hidden: torch.Tensor) -> bool:
-    """Whether these are many vectors in bfloat16 on a processor that has no instructions for it."""
+    """Whether these are many bfloat16 vectors on a CPU without bfloat16 instructions."""
     if hidden.dtype is not torch.bfloat16 or hidden.device.type != "cpu" or hidden.shape[:-1].numel() < _MIN_VECTORS:
         return False
     return not _has_bfloat16(torch.get_num_threads())
@@ -197,7 +198,7 @@ def _has_bfloat16(threads: int) -> bool:
 
 
 def _in_float32(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
-    """The same product, rounded once at its end as there; weights are converted a portion at a time."""
+    """Return the same product, rounded once at the end; weights are converted in chunks."""
     exact, rows = hidden.float(), max(1, _CHUNK_WEIGHTS // weight.shape[1])
     parts = [F.linear(exact, some.float()) for some in torch.split(weight, rows)]
     joined = torch.cat(parts, -1)
@@ -206,7 +207,7 @@ def _in_float32(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor |
 
 @dataclass(frozen=True, slots=True)
 class QuantizedLinears:
-    """The same with weights in eight bits, or in four row behind row: the input is split into whole numbers once."""
+    """The same with int8 or row-wise int4 weights: the input is quantized once."""
 
     matrices: tuple[Int8Matrix | Int4RowMatrix, ...]
     biases: tuple[torch.Tensor | None, ...]
@@ -223,7 +224,7 @@ class QuantizedLinears:
 
 @dataclass(frozen=True, slots=True)
 class ModuleLinears:
-    """The same by the modules themselves."""
+    """The same through the original modules."""
 
     modules: tuple[nn.Module, ...]
 
@@ -233,7 +234,7 @@ class ModuleLinears:
 
 
 def fuse_linears(modules: Sequence[nn.Module], copies: bool = False) -> TensorFunction:
-    """Linear layers of one input as one map; of float matrices, `copies` lets one be made of several."""
+    """Combine linear layers of one input into one map; `copies` allows concatenating float matrices."""
     pairs = [_float_weights(module) for module in modules]
     floats = [pair for pair in pairs if pair is not None]
     if len(floats) == len(modules):
@@ -258,7 +259,7 @@ def _float_weights(module: nn.Module) -> tuple[torch.Tensor, torch.Tensor | None
 def _join_weights(
     pairs: Sequence[tuple[torch.Tensor, torch.Tensor | None]],
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """One matrix and one bias of several; where only some have a bias, the others' is none."""
+    """Concatenate matrices and biases; where only some have a bias, the others get zeros."""
     weight = torch.cat([weight for weight, _ in pairs])
     if all(bias is None for _, bias in pairs):
         return weight, None

@@ -1,9 +1,9 @@
-"""A lean forward pass for Llama-like models: the same numbers with a third of the Python.
+"""Fused forward pass for Llama-like models: the same numbers with a third of the Python overhead.
 
-At a few million weights most of a token's time is the interpreter walking modules, not arithmetic. This pass reads the
-module's own weights (in small models query, key and value as one matrix, gate and up as another) and does the same
-operations in the same order. It is used for float32 modules of exactly the listed classes, unhooked and unpatched,
-after it has been seen to agree with the module itself; everything else goes through the module.
+With a few million weights most of a token's time is spent in module calls, not arithmetic. This pass reads the module's
+own weights (in small models query, key and value as one matrix, gate and up as another) and does the same operations in
+the same order. It is used for unhooked, unpatched float32 modules of exactly the listed classes, after a check that its
+output matches the module's; everything else goes through the module.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from core.models.quantized.packed_layers import packed_bits
 
 
 class LlamaAttention(Protocol):
-    """Four linear maps; some architectures norm queries and keys too (`q_norm`, `k_norm`)."""
+    """Four linear maps; some architectures also normalize queries and keys (`q_norm`, `k_norm`)."""
 
     q_proj: nn.Linear
     k_proj: nn.Linear
@@ -39,7 +39,7 @@ class LlamaAttention(Protocol):
 
 
 class LlamaMlp(Protocol):
-    """Two maps up, one down, an activation between them."""
+    """Two maps up, one down, with an activation in between."""
 
     gate_proj: nn.Linear
     up_proj: nn.Linear
@@ -48,13 +48,13 @@ class LlamaMlp(Protocol):
 
 
 class LlamaNorm(Protocol):
-    """Root mean square."""
+    """RMS norm."""
 
     weight: torch.Tensor
 
 
 class LlamaLayer(Protocol):
-    """A layer."""
+    """One decoder layer."""
 
     input_layernorm: LlamaNorm
     self_attn: LlamaAttention
@@ -63,14 +63,14 @@ class LlamaLayer(Protocol):
 
 
 class LlamaHead(Protocol):
-    """From hidden states to logits."""
+    """Output head: from hidden states to logits."""
 
     weight: torch.Tensor
     bias: torch.Tensor | None
 
 
 class LlamaBackbone(Protocol):
-    """Everything below the head."""
+    """The model without its output head."""
 
     embed_tokens: nn.Embedding
     layers: Iterable[LlamaLayer]
@@ -79,7 +79,7 @@ class LlamaBackbone(Protocol):
 
 
 class LlamaShape(Protocol):
-    """Sizes and kinds."""
+    """The configuration fields that are read."""
 
     rms_norm_eps: float
     hidden_size: int
@@ -91,7 +91,7 @@ class LlamaShape(Protocol):
 
 
 class LlamaModule(Protocol):
-    """The whole module."""
+    """The complete module."""
 
     config: LlamaShape
     model: LlamaBackbone
@@ -101,10 +101,10 @@ class LlamaModule(Protocol):
     forward: Callable[..., object]
 
     def parameters(self) -> Iterator[nn.Parameter]:
-        """All weights."""
+        """Return all weights."""
 
     def modules(self) -> Iterator[nn.Module]:
-        """Itself and all its parts."""
+        """Return the module itself and all submodules."""
 
 
 log = logging.getLogger(__name__)
@@ -112,11 +112,11 @@ log = logging.getLogger(__name__)
 _CLASSES = (LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM)
 _FORWARDS: dict[type, object] = {cls: cls.forward for cls in _CLASSES}
 _WINDOWED: tuple[type, ...] = (MistralForCausalLM,)
-"""Every layer has a window where the configuration names one."""
+"""Classes whose layers all use a window if the configuration has one."""
 _WRITTEN_BY = ("transformers.", "torch.nn.", "core.models.quantized.")
 _CAPTURING = "transformers.utils.output_capturing"
 MAX_JOINED_BYTES = 256 * 2**20
-"""Bytes of weights up to which the joined matrices (a copy) are worth their memory."""
+"""Maximum bytes of weights for which the joined matrices (a copy) are worth their memory."""
 
 
 class _HasParameters(Protocol):
@@ -125,20 +125,20 @@ class _HasParameters(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class JoinedLinear:
-    """Linear maps of one input: one matrix where its copy is worth the memory, else the module's own ones."""
+    """Linear maps of one input: one joined matrix where the copy is worth its memory, else the module's own ones."""
 
     weights: tuple[torch.Tensor, ...]
     biases: tuple[torch.Tensor | None, ...]
 
     def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
-        """All outputs side by side, [.., sum of their widths]."""
+        """Return all outputs concatenated, [.., sum of their widths]."""
         if len(self.weights) == 1:
             return linear(hidden, self.weights[0], self.biases[0])
         return torch.cat([linear(hidden, *pair) for pair in zip(self.weights, self.biases, strict=True)], -1)
 
     @staticmethod
     def of(parts: Sequence[torch.nn.Linear], copies: bool) -> JoinedLinear:
-        """The maps of these modules."""
+        """Build the maps of these modules."""
         weights = [part.weight for part in parts]
         biases: list[torch.Tensor | None] = [part.bias for part in parts]
         if not copies:
@@ -149,7 +149,7 @@ class JoinedLinear:
 
 @dataclass(frozen=True, slots=True)
 class FusedLayerWeights:
-    """One layer's weights."""
+    """Weights of one layer."""
 
     norm_in: torch.Tensor
     qkv: JoinedLinear
@@ -163,7 +163,7 @@ class FusedLayerWeights:
 
 
 class FusedLlama:
-    """`__call__(ids [B, n], cache)` gives logits [B, keep, V] as the module would, and extends the cache."""
+    """Fused Llama: `__call__(ids [B, n], cache)` returns logits [B, keep, V] like the module, and extends the cache."""
 
     def __init__(self, network: LlamaModule) -> None:
         self._network = network
@@ -172,7 +172,7 @@ class FusedLlama:
         self.eps = config.rms_norm_eps
         self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
         self.is_grouped = self.heads != self.kv_heads
-        """Several query heads share a key–value head."""
+        """Whether several query heads share a key–value head."""
         self.width = getattr(config, "head_dim", None) or config.hidden_size // self.heads
         self.embed, self.norm = network.model.embed_tokens.weight, network.model.norm.weight
         self.head = network.lm_head.weight
@@ -183,27 +183,29 @@ class FusedLlama:
         self._cos, self._sin = self._compute_tables(512)
 
     def is_current(self) -> bool:
-        """Whether the module's weights, forward and hooks are as they were when this was made."""
+        """Whether the module's weights, forward methods and hooks are unchanged since this was built."""
         return self._fingerprint == weights_fingerprint(self._network.modules()) and is_unmodified_llama(self._network)
 
     def __call__(
         self, ids: torch.Tensor, cache: Cache, keep: int = 1, mask: torch.Tensor | None = None,
         positions: torch.Tensor | None = None,
     ) -> torch.Tensor:  # fmt: skip
-        """`mask`: additive [.., n, P + n], default causal; `positions` [n] or [1, n], default following the cache."""
+        """Return logits. `mask`: additive [.., n, P + n], default causal; `positions` [n] or [1, n], default following
+        the cache.
+        """
         embedded = F.embedding(ids, self.embed)
         (hidden,) = deque(self._run_layers(embedded, cache, keep, mask, positions), maxlen=1)
         return self.logits(hidden)
 
     def layer_states(self, ids: torch.Tensor, cache: Cache) -> torch.Tensor:
-        """What stands between the layers, [L + 1, B, n, D]: the embedding's output, then what each layer wrote."""
+        """Return the hidden states [L + 1, B, n, D]: the embedding output, then each layer's output."""
         embedded = F.embedding(ids, self.embed)
         return torch.stack([embedded, *self._run_layers(embedded, cache, 0, None, None)])
 
     def _run_layers(
         self, hidden: torch.Tensor, cache: Cache, keep: int, mask: torch.Tensor | None, positions: torch.Tensor | None
     ) -> Iterator[torch.Tensor]:
-        """What each layer writes, [B, n, D]; the last one for the last `keep` places alone, all with 0."""
+        """Yield each layer's output, [B, n, D]; the last layer only for the last `keep` positions (all with 0)."""
         past, count = int(cache.get_seq_length()), hidden.shape[1]
         cos, sin = self._rotation(past, count, positions)
         causal = mask is None and count > 1 and past == 0
@@ -212,7 +214,7 @@ class FusedLlama:
         last = len(self.layers) - 1
         for index, layer in enumerate(self.layers):
             places = keep if index == last and keep < count else 0
-            if places:  # behind the last layer nobody reads the others
+            if places:  # after the last layer only these are needed
                 mask, causal = _last_mask_rows(mask, past, count, places, hidden.device), False
             read = self._attend(layer, index, hidden, cos, sin, cache, mask, causal, past + count, places)
             hidden = (hidden[:, -places:] if places else hidden) + read
@@ -232,12 +234,12 @@ class FusedLlama:
         total: int,
         keep_last: int,
     ) -> torch.Tensor:
-        """What the last `keep_last` tokens read, all with 0."""
+        """Return the attention output of the last `keep_last` tokens, all with 0."""
         queries, new_keys, new_values = self.project(layer, hidden, cos, sin)
         if keep_last:
             queries = queries[:, :, -keep_last:]
         keys, values = cache.update(new_keys, new_values, index)
-        if keys.shape[-2] > total:  # a cache of fixed size: the places behind the text are empty
+        if keys.shape[-2] > total:  # a cache of fixed size: positions after the text are empty
             keys, values = keys[:, :, :total], values[:, :, :total]
         read = F.scaled_dot_product_attention(
             queries, keys, values, attn_mask=mask, is_causal=causal, enable_gqa=self.is_grouped
@@ -247,24 +249,26 @@ class FusedLlama:
     def project(
         self, layer: FusedLayerWeights, hidden: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Queries, keys and values of the new tokens, [B, heads, n, width], the first two turned to their places."""
+        """Return queries, keys and values of the new tokens, [B, heads, n, width], rotary embeddings applied to the
+        first two.
+        """
         batch, count, _ = hidden.shape
         normed = F.rms_norm(hidden, layer.norm_in.shape, layer.norm_in, self.eps)
         joined = layer.qkv(normed).view(batch, count, -1, self.width).transpose(1, 2)
         turned = joined[:, : self.heads + self.kv_heads]
         if layer.q_norm is not None and layer.k_norm is not None:
             turned = self._norm_heads(turned, layer.q_norm, layer.k_norm)
-        # rotate_half(x) · sin is x with its halves swapped, times sin with its first half negated.
+        # rotate_half(x) · sin equals x with its halves swapped, times sin with its first half negated.
         turned = torch.addcmul(turned * cos, turned.roll(self.width // 2, -1), sin)
         return turned[:, : self.heads], turned[:, self.heads :], joined[:, self.heads + self.kv_heads :]
 
     def merge_heads(self, layer: FusedLayerWeights, read: torch.Tensor) -> torch.Tensor:
-        """What the heads read [B, heads, n, width], brought together [B, n, D]."""
+        """Combine the attention output of the heads [B, heads, n, width] into [B, n, D]."""
         batch, _, count, _ = read.shape
         return linear(read.transpose(1, 2).reshape(batch, count, -1), layer.out, layer.out_bias)
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Logits [B, n, V] of the last layer's output."""
+        """Return logits [B, n, V] of the last layer's output."""
         return linear(F.rms_norm(hidden, self.norm.shape, self.norm, self.eps), self.head)
 
     def _norm_heads(self, turned: torch.Tensor, q_norm: torch.Tensor, k_norm: torch.Tensor) -> torch.Tensor:
@@ -273,7 +277,7 @@ class FusedLlama:
         return torch.cat([queries, keys], dim=1)
 
     def mlp(self, layer: FusedLayerWeights, hidden: torch.Tensor) -> torch.Tensor:
-        """The feed-forward half of a layer."""
+        """The MLP of a layer."""
         normed = F.rms_norm(hidden, layer.norm_mlp.shape, layer.norm_mlp, self.eps)
         gate, up = layer.gate_up(normed).chunk(2, -1)
         return linear(self._act(gate) * up, layer.down)
@@ -281,7 +285,7 @@ class FusedLlama:
     def _rotation(
         self, past: int, count: int, positions: torch.Tensor | None
     ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
-        """cos and signed sin, [n, head width], at the positions of this pass."""
+        """Return cos and signed sin, [n, head width], at the positions of this pass."""
         if positions is not None:
             index = positions.reshape(-1)
             self._extend_tables(int(index.max()) + 1)
@@ -290,7 +294,7 @@ class FusedLlama:
         return self._cos[past : past + count], self._sin[past : past + count]
 
     def rotary_tables(self, length: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """cos and signed sin of all positions below `length` (and some more), [.., head width]."""
+        """Return cos and signed sin of at least the first `length` positions, [.., head width]."""
         self._extend_tables(length)
         return self._cos, self._sin
 
@@ -323,7 +327,7 @@ def _join_layer(layer: LlamaLayer, copies: bool) -> FusedLayerWeights:
 
 
 def _causal_mask(past: int, count: int, device: torch.device) -> torch.Tensor:
-    """Additive [n, P + n]: every position sees the past, itself and those before it."""
+    """Return the additive mask [n, P + n]: every position attends to the past, itself and those before it."""
     mask = torch.full((count, past + count), torch.finfo(torch.float32).min, device=device)
     return mask.triu_(past + 1)
 
@@ -331,14 +335,14 @@ def _causal_mask(past: int, count: int, device: torch.device) -> torch.Tensor:
 def _last_mask_rows(
     mask: torch.Tensor | None, past: int, count: int, keep: int, device: torch.device
 ) -> torch.Tensor | None:
-    """Of a pass over `count` tokens the rows of its last `keep`; the very last sees everything."""
+    """Return the mask rows of the last `keep` of `count` tokens; None where the very last one attends to everything."""
     if mask is None and keep > 1:
         mask = _causal_mask(past, count, device)
     return None if mask is None else mask[..., -keep:, :]
 
 
 def is_unmodified_llama(network: torch.nn.Module | LlamaModule) -> TypeGuard[LlamaModule]:
-    """Exactly one of the known classes, with nobody's forward or hooks in the way."""
+    """Whether the network is exactly one of the known classes, without a replaced forward method or foreign hooks."""
     return (
         _is_known_class(network) and not network.training and not any(_is_patched(part) for part in network.modules())
     )
@@ -349,18 +353,21 @@ def _is_known_class(network: torch.nn.Module | LlamaModule) -> TypeGuard[LlamaMo
 
 
 def is_unmodified(modules: Iterable[torch.nn.Module]) -> bool:
-    """Whether every module is as torch, transformers and this program wrote it: nobody's class, forward or hook."""
+    """Whether every module has an original class and forward method (torch, transformers or this program) and no hooks."""
     return not any(_is_patched(module) or not _is_original_class(type(module)) for module in modules)
 
 
 def _is_original_class(kind: type[torch.nn.Module]) -> bool:
-    """Whether class and forward were written by torch, transformers or this program."""
+    """Whether class and forward method are from torch, transformers or this program."""
     return kind.__module__.startswith(_WRITTEN_BY) and kind.forward.__module__.startswith(_WRITTEN_BY)
 
 
 def _is_patched(module: torch.nn.Module) -> bool:
-    """Whether anybody but transformers hooked or patched a module. The hooks it leaves behind once hidden states were
-    asked for only collect them while a pass of its own asks again."""
+    """Whether a module has a foreign hook or patch.
+
+    Hooks that transformers leaves after hidden states were requested are harmless: they only collect states during a
+    pass of its own that requests them again.
+    """
     hooks = module._forward_hooks
     return bool(
         module._forward_pre_hooks
@@ -380,7 +387,7 @@ def _is_supported(network: LlamaModule) -> bool:
         type(network) in _WINDOWED and getattr(config, "sliding_window", None)
     )
     return (
-        getattr(network.lm_head, "bits", None) is None  # where layers are packed, it is, and is the quickest to see
+        getattr(network.lm_head, "bits", None) is None  # the cheapest check for quantized layers comes first
         and packed_bits(network.modules()) is None
         and network.dtype == torch.float32 and not biased_mlp and not windowed
         and config.rope_parameters["rope_type"] in FIXED_ROPES and network.lm_head.bias is None
@@ -389,7 +396,7 @@ def _is_supported(network: LlamaModule) -> bool:
 
 
 def weights_fingerprint(modules: Iterable[torch.nn.Module]) -> tuple[int, ...]:
-    """Changes when any weight is replaced or written to."""
+    """Fingerprint of the weights: changes when any weight is replaced or modified in place."""
     return tuple(
         number
         for module in modules
@@ -400,8 +407,9 @@ def weights_fingerprint(modules: Iterable[torch.nn.Module]) -> tuple[int, ...]:
 
 
 def has_growing_layers(cache: object) -> bool:
-    """Whether every layer takes new keys and values and gives back those of the whole text, or of the sinks and latest
-    tokens with places counted among them: transformers' plain layers, and ours that say so (`is_lean`)."""
+    """Whether every layer appends keys and values and returns those of the full text, or of sinks and recent tokens
+    with positions counted among them: transformers' standard layers, and ours that declare `is_lean`.
+    """
     return (
         isinstance(cache, (DynamicCache, StaticCache))
         and not cache.offloading
@@ -414,7 +422,7 @@ def has_growing_layers(cache: object) -> bool:
 
 
 def get_fused_llama(model: LoadedModel) -> FusedLlama | None:
-    """The lean pass of a model of the Llama kind; made once, checked against the module, remade when weights change."""
+    """Return the fused pass of a Llama-like model; built once, checked against the module, rebuilt when weights change."""
     network = model.model
     known: FusedLlama | None = model.remembered.get("lean")
     if known is not None and known.is_current():
@@ -432,16 +440,17 @@ class _FusedPass(Protocol):
 
 
 _TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 4e-2}
-"""How far logits may lie from the module's, as a share of the largest."""
+"""Tolerance for logits, relative to the largest."""
 _TOLERANCE_QUANTIZED = 1e-3
-"""The same where vectors are split into whole numbers: one that is rounded the other way is 3 · 10⁻⁵ of the largest,
-and every layer has some."""
+"""The same where vectors are quantized to integers: one that rounds the other way is off by 3 · 10⁻⁵ of the largest,
+which happens in every layer.
+"""
 _MAX_CHECK_TOKENS = 64
-"""Tokens that are read to see a window work, at most."""
+"""Maximum number of tokens used to check a sliding window."""
 
 
 def matches_module(fused: _FusedPass, model: LoadedModel) -> bool:
-    """Whether both give the same logits for a few tokens, at once and one by one."""
+    """Whether both give the same logits for a few tokens, in one pass and one by one."""
     network = model.model
     window = getattr(network.config, "sliding_window", None) or _MAX_CHECK_TOKENS
     count = 7 if window >= _MAX_CHECK_TOKENS else window + 5

@@ -1,5 +1,4 @@
-"""A lean forward pass for decoders of many families and number types: their own weights, without the walk through
-their modules."""
+"""Fused forward pass for decoders of many families and dtypes: uses their weights without nn.Module overhead."""
 
 from __future__ import annotations
 
@@ -29,14 +28,16 @@ from core.models.quantized.packed_layers import content_hashes
 from core.system.device_memory import is_out_of_memory
 
 Rotation = tuple[torch.Tensor, torch.Tensor]
-"""cos, and sin with its first half negated, [n, rotated width]."""
+"""cos and signed sin (first half negated), [n, rotated width]."""
 
 
 class FusedDecoder:
-    """`__call__(ids [B, n], cache)` gives float32 logits [B, keep, V] as the module would, and extends the cache."""
+    """Fused decoder: `__call__(ids [B, n], cache)` returns float32 logits [B, keep, V] like the module, and extends the
+    cache.
+    """
 
     def __init__(self, network: Any, copies: bool) -> None:
-        """Raises Unfamiliar."""
+        """Collect the network's modules. Raises UnsupportedArchitecture."""
         self._modules: DecoderModules = map_modules(network, copies)
         self._tables: dict[str, Rotation] = {}
         self.dtype: torch.dtype = network.dtype
@@ -47,7 +48,9 @@ class FusedDecoder:
         self, ids: torch.Tensor, cache: Cache, keep: int = 1, mask: torch.Tensor | None = None,
         positions: torch.Tensor | None = None,
     ) -> torch.Tensor:  # fmt: skip
-        """`mask`: additive [.., n, P + n], default causal; `positions` [n] or [1, n], default following the cache."""
+        """Return logits. `mask`: additive [.., n, P + n], default causal; `positions` [n] or [1, n], default following
+        the cache.
+        """
         parts, past, count = self._modules, int(cache.get_seq_length()), ids.shape[1]
         places = torch.arange(past, past + count, device=ids.device) if positions is None else positions.reshape(-1)
         hidden = parts.embed(ids)
@@ -61,8 +64,14 @@ class FusedDecoder:
         return self._logits(hidden[:, -keep:] if keep else hidden)
 
     def _run_layer(
-        self, layer: DecoderLayer, index: int, hidden: torch.Tensor, turn: Rotation | None, cache: Cache, masks: _AttentionMasks
-    ) -> torch.Tensor:  # fmt: skip
+        self,
+        layer: DecoderLayer,
+        index: int,
+        hidden: torch.Tensor,
+        turn: Rotation | None,
+        cache: Cache,
+        masks: _AttentionMasks,
+    ) -> torch.Tensor:
         read = self._attend(layer, index, layer.norm(hidden), turn, cache, masks)
         if layer.norm_out is not None:
             read = layer.norm_out(read)
@@ -73,13 +82,19 @@ class FusedDecoder:
         return hidden + (thought if layer.norm_mlp_out is None else layer.norm_mlp_out(thought))
 
     def _attend(
-        self, layer: DecoderLayer, index: int, normed: torch.Tensor, turn: Rotation | None, cache: Cache, masks: _AttentionMasks
-    ) -> torch.Tensor:  # fmt: skip
+        self,
+        layer: DecoderLayer,
+        index: int,
+        normed: torch.Tensor,
+        turn: Rotation | None,
+        cache: Cache,
+        masks: _AttentionMasks,
+    ) -> torch.Tensor:
         parts, (batch, count, _) = self._modules, normed.shape
         queries, new_keys, new_values = self._split_heads(layer, layer.project(normed), turn)
         keys, values = cache.update(new_keys, new_values, index)
         total = masks.past + count
-        if keys.shape[-2] > total:  # a cache of fixed size: the places behind the text are empty
+        if keys.shape[-2] > total:  # a cache of fixed size: positions after the text are empty
             keys, values = keys[:, :, :total], values[:, :, :total]
         mask = masks.get(layer.window)
         causal = mask is None and count > 1
@@ -95,7 +110,7 @@ class FusedDecoder:
     def _split_heads(
         self, layer: DecoderLayer, joined: torch.Tensor, turn: Rotation | None
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Queries, keys and values [B, heads, n, width], the first two turned to their places."""
+        """Return queries, keys and values [B, heads, n, width]; rotary embeddings are applied to the first two."""
         parts, (batch, count, _) = self._modules, joined.shape
         if layer.is_interleaved:
             by_head = joined.view(batch, count, parts.heads, 3, parts.width)
@@ -112,7 +127,7 @@ class FusedDecoder:
     def _capped_attention(
         self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: torch.Tensor | None, causal: bool
     ) -> torch.Tensor:
-        """Attention whose logits are bent towards a cap: c · tanh(x / c) (Gemma 2)."""
+        """Attention with soft-capped logits: c · tanh(x / c) (Gemma 2)."""
         cap, repeats = self._modules.attention_cap or 1.0, self._modules.heads // self._modules.kv_heads
         keys, values = keys.repeat_interleave(repeats, 1), values.repeat_interleave(repeats, 1)
         logits = torch.tanh(queries @ keys.transpose(-1, -2) * self._modules.scaling / cap) * cap
@@ -128,7 +143,7 @@ class FusedDecoder:
         return logits.float()
 
     def _rotation(self, kind: str, places: torch.Tensor) -> Rotation:
-        """cos and signed sin at `places` [n]."""
+        """Return cos and signed sin at `places` [n]."""
         min_length = int(places[-1]) + 1 if len(places) == 1 else int(places.max()) + 1
         known = self._tables.get(kind)
         if known is None or min_length > len(known[0]):
@@ -140,7 +155,7 @@ class FusedDecoder:
 
 
 class _AttentionMasks:
-    """What each position may see, made once a pass for each width of window."""
+    """Attention masks of one pass, created once per window size."""
 
     def __init__(self, mask: torch.Tensor | None, positions: torch.Tensor, past: int, dtype: torch.dtype) -> None:
         self.past = past
@@ -148,7 +163,7 @@ class _AttentionMasks:
         self._cache: dict[int | None, torch.Tensor | None] = {}
 
     def get(self, window: int | None) -> torch.Tensor | None:
-        """Additive [.., n, P + n]; None where everything before a position is seen and no mask is needed."""
+        """Return the additive mask [.., n, P + n]; None where no mask is needed."""
         count = len(self._positions)
         if window is not None and self.past + count <= window:
             window = None
@@ -170,8 +185,11 @@ class _AttentionMasks:
 
 
 def _rotate(states: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """Turned to their places; rotate_half(x) · sin is x with its halves swapped, times sin with its first half
-    negated. Where only the first numbers of a head are turned, the others stay."""
+    """Apply the rotary embedding.
+
+    rotate_half(x) · sin equals x with its halves swapped, times sin with its first half negated. With partial rotary
+    embeddings the other dimensions are unchanged.
+    """
     width = cos.shape[-1]
     if width == states.shape[-1]:
         return torch.addcmul(states * cos, states.roll(width // 2, -1), sin)
@@ -180,7 +198,7 @@ def _rotate(states: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch
 
 
 def causal_mask(count: int, past: int, like: torch.Tensor) -> torch.Tensor:
-    """Additive [n, P + n]: every position sees the past, itself and those before it."""
+    """Return the additive mask [n, P + n]: every position attends to the past, itself and those before it."""
     mask = torch.full((count, past + count), torch.finfo(like.dtype).min, dtype=like.dtype, device=like.device)
     return mask.triu_(past + 1)
 
@@ -191,7 +209,7 @@ _KEY = "lean_decoder"
 
 
 class FusedForward(Protocol):
-    """float32 logits [B, keep, V] of ids [B, n]; the cache gains them."""
+    """A pass that returns float32 logits [B, keep, V] of ids [B, n] and appends them to the cache."""
 
     def __call__(
         self, ids: torch.Tensor, cache: Cache, keep: int = 1, mask: torch.Tensor | None = None,
@@ -201,14 +219,14 @@ class FusedForward(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _FusedPassTrial:
-    """What came of looking at a module as it was then."""
+    """Result of trying to build a fused decoder for a module in a certain state."""
 
     fingerprint: object
     decoder: FusedDecoder | None
 
 
 def select_fused_pass(model: LoadedModel, cache: object) -> FusedForward | None:
-    """The lean pass of a model for a cache, where both have one."""
+    """Return the model's fused pass for a cache, if both support one."""
     if not has_growing_layers(cache):
         return None
     llama: FusedLlama | None = get_fused_llama(model)
@@ -219,9 +237,11 @@ def select_fused_pass(model: LoadedModel, cache: object) -> FusedForward | None:
 
 
 def get_fused_decoder(model: LoadedModel) -> FusedDecoder | None:
-    """Made once and kept with the model; made anew when its weights were changed, put aside when it was touched."""
+    """Return the fused decoder, kept with the model; rebuilt when weights change, None while the module is hooked or
+    patched.
+    """
     network = model.model
-    modules = tuple(network.modules())  # walked once: this is asked before every run
+    modules = tuple(network.modules())  # collected once: this runs before every generation
     if not _can_be_fused(model) or network.training or not is_unmodified(modules):
         return None
     stamp = (weights_fingerprint(modules), content_hashes(modules))
@@ -232,7 +252,7 @@ def get_fused_decoder(model: LoadedModel) -> FusedDecoder | None:
 
 
 def discard_fused_decoder(model: LoadedModel) -> None:
-    """The parts of its module were moved: what was made of them is made anew."""
+    """Discard the fused decoder after its module's weights were moved."""
     model.remembered.pop(_KEY, None)
 
 
@@ -246,14 +266,14 @@ def _can_be_fused(model: LoadedModel) -> bool:
 
 
 def _build_fused_decoder(model: LoadedModel) -> FusedDecoder | None:
-    """A guess at what the module does, if it comes to the same."""
+    """Build a fused decoder and return it if its output matches the module's."""
     network: Any = model.model
     try:
         decoder = FusedDecoder(network, weight_bytes(network) <= MAX_JOINED_BYTES)
         if decoder.has_experts and not model.has_exact_dtype:
-            return None  # sixteen bits send tokens to other experts where two are near a tie
+            return None  # in 16 bits, tokens close to a tie between experts would be routed differently
         return decoder if matches_module(decoder, model) else None
-    except Exception as error:  # whatever a part is that was taken for another
+    except Exception as error:  # any error caused by a misidentified submodule
         if is_out_of_memory(error):
             raise
         log.debug("no lean pass for %s: %s", type(network).__name__, error)
@@ -261,18 +281,18 @@ def _build_fused_decoder(model: LoadedModel) -> FusedDecoder | None:
 
 
 def _has_standard_layers(cache: object) -> bool:
-    """Whether its layers are transformers' plain ones, whose places are those of the text."""
+    """Whether all layers are transformers' standard ones, whose positions are those of the text."""
     return isinstance(cache, DynamicCache) and all(map(is_plain_dynamic_layer, cache.layers))
 
 
 class StaticCacheView(Protocol):
-    """A cache whose layers are all of one fixed size."""
+    """A cache whose layers all have the same fixed size."""
 
     layers: list[FixedSizeLayer]
 
 
 class CompiledStep:
-    """One token at a time, [1, 1] ids, for a cache whose layers are all of one fixed size."""
+    """One-token decode step ([1, 1] ids) for a cache whose layers all have the same fixed size."""
 
     def __init__(self, fused: FusedLlama) -> None:
         self._fused = fused
@@ -280,18 +300,18 @@ class CompiledStep:
         self._compiled = torch.compile(self._step, dynamic=False, fullgraph=True, mode=mode)
 
     def supports(self, ids: torch.Tensor, cache: StaticCacheView, has_positions: bool = False) -> bool:
-        """Whether it can read `ids` [B, n]: one token behind a prompt that was read, in its usual place."""
+        """Whether it supports `ids` [B, n]: one token after the prompt, at its default position."""
         return ids.shape[1] == 1 and not has_positions and bool(cache.layers[0].is_initialized)
 
     def is_current(self, fused: FusedLlama) -> bool:
-        """Whether it was made from this pass."""
+        """Whether it was built from this pass."""
         return self._fused is fused
 
     def __call__(
         self, ids: torch.Tensor, cache: StaticCacheView, keep: int = 1, mask: torch.Tensor | None = None,
         positions: torch.Tensor | None = None, extra_capacity: int = 0,
     ) -> torch.Tensor:  # fmt: skip
-        """Logits [1, 1, V]; the cache gains the token."""
+        """Return logits [1, 1, V]; the token is added to the cache."""
         layers = cache.layers
         room, place = layers[0].max_cache_len, layers[0].cumulative_length
         cos, sin = self._fused.rotary_tables(room)
@@ -323,7 +343,7 @@ class CompiledStep:
 
 
 def get_compiled_step(model: LoadedModel, cache: object) -> CompiledStep | None:
-    """The compiled step of a model that has a lean pass, for a static cache that wants it; kept with the model."""
+    """Return the compiled step of a model with a fused pass, for a static cache that requests it; kept with the model."""
     if not isinstance(cache, PreallocatedStaticCache) or not cache.compiled:
         return None
     if not all(type(layer) is FixedSizeLayer for layer in cache.layers):

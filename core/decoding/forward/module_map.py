@@ -1,6 +1,6 @@
-"""What a decoder is made of, found by its parts and not by its class: what a lean pass needs to go through it.
+"""Map a decoder's submodules by structure instead of class, so that a fused pass can use them.
 
-A guess is enough here: whatever is made of it is held against the module before it is used.
+A guess is enough: whatever is built from it is checked against the module before use.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ RotaryFunction = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
 """cos and sin [1, n, width] of positions [1, n]."""
 _TRUNKS = ("model.decoder", "model", "transformer", "gpt_neox")
 FIXED_ROPES = ("default", "linear", "llama3")
-"""Rotary embeddings whose angles do not depend on the text's length."""
+"""RoPE types whose angles do not depend on the text's length."""
 _ATTENTION = ("self_attn", "attn", "attention")
 _PROJECTIONS = (("q_proj", "k_proj", "v_proj"), ("qkv_proj",), ("c_attn",), ("query_key_value",))
 _OUT = ("o_proj", "out_proj", "c_proj", "dense")
@@ -30,40 +30,40 @@ _ACT = ("act_fn", "activation_fn", "act")
 
 
 class UnsupportedArchitecture(Exception):
-    """A part that is needed is not there, or is something else."""
+    """A required submodule is missing or of another kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecoderLayer:
-    """One layer: what is done to hidden states [B, n, D]."""
+    """One layer: the operations on hidden states [B, n, D]."""
 
     norm: TensorFunction
     project: TensorFunction
     is_interleaved: bool
-    """Projections lie head by head (query, key and value of one after the other), not kind by kind."""
+    """Whether projections are ordered head by head (query, key, value of each) instead of by kind."""
     q_norm: TensorFunction | None
     k_norm: TensorFunction | None
     out: TensorFunction
     norm_out: TensorFunction | None
-    """Behind attention, before it is added (Gemma)."""
+    """Norm after attention, before the residual addition (Gemma)."""
     norm_mlp: TensorFunction
     mlp: TensorFunction
     norm_mlp_out: TensorFunction | None
     is_parallel: bool
-    """Both halves read the layer's input (NeoX)."""
+    """Whether attention and MLP both read the layer's input (NeoX)."""
     window: int | None
-    """Tokens that it sees at most."""
+    """Maximum number of tokens it attends to."""
     rope: str
-    """Which angles turn its queries and keys; empty for none."""
+    """Key of the rotary embedding of its queries and keys; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecoderModules:
-    """A whole decoder."""
+    """The submodules of a decoder."""
 
     embed: TensorFunction
     positions: tuple[torch.Tensor, int] | None
-    """A learned table and the row of the first position."""
+    """Learned position table and the row of the first position."""
     layers: tuple[DecoderLayer, ...]
     norm: TensorFunction
     head: TensorFunction
@@ -71,14 +71,14 @@ class DecoderModules:
     heads: int
     kv_heads: int
     width: int
-    """Of a head."""
+    """Width of a head."""
     scaling: float
     attention_cap: float | None
     logit_cap: float | None
 
 
 def map_modules(network: Any, copies: bool) -> DecoderModules:
-    """Raises Unfamiliar. `copies`: matrices that are read together may be copied into one."""
+    """Map the network's submodules. `copies` allows joining matrices of the same input. Raises UnsupportedArchitecture."""
     config, trunk = network.config, _trunk(network)
     first = next(iter(_layers(trunk)))
     attention = _submodule(first, _ATTENTION)
@@ -127,7 +127,7 @@ def _map_layer(layer: nn.Module, index: int, config: object, copies: bool) -> De
 
 
 def _map_mlp(layer: nn.Module, copies: bool) -> TensorFunction:
-    """The feed-forward half; a module of another kind, such as a mixture of experts, does its work itself."""
+    """Map the MLP; a module of another kind, such as a mixture of experts, is used as it is."""
     mlp = layer._modules.get("mlp") or layer
     parts = mlp._modules
     if mlp is not layer and not _has_activation(mlp):
@@ -186,7 +186,7 @@ def _positions(trunk: nn.Module) -> tuple[torch.Tensor, int] | None:
 
 
 def _ropes(trunk: nn.Module, config: Any) -> dict[str, RotaryFunction]:
-    """The rotary embeddings by the kind of layer that they turn; none where there is none."""
+    """Return the rotary embeddings by layer type; empty if there are none."""
     rotary = trunk._modules.get("rotary_emb")
     if rotary is None:
         return {}
@@ -227,7 +227,7 @@ def _optional_norm(module: nn.Module, name: str) -> TensorFunction | None:
 
 
 def _submodule(module: nn.Module, names: Sequence[str]) -> nn.Module:
-    """The first of these. Raises Unfamiliar."""
+    """Return the first submodule of these names. Raises UnsupportedArchitecture."""
     for name in names:
         part = module._modules.get(name)
         if part is not None:
@@ -240,7 +240,7 @@ def _int_attribute(module: nn.Module, *names: str) -> int | None:
 
 
 def _config_field(config: object, name: str) -> Any:
-    """A field that some configurations have."""
+    """Return a field that only some configurations have."""
     return getattr(config, name, None)
 
 

@@ -1,9 +1,8 @@
-"""The quick step: a pass over a few tokens in machine code that was built for this machine.
+"""Native decode step: a pass over a few tokens by kernels built for this CPU.
 
-It reads the module's own weights and does its operations in their order, as the lean pass does; what is gained is the
-time between them. It serves what a lean pass serves, for few tokens on caches whose keys and values lie one behind the
-other, and is held against the module before it is used. Of the rows and tokens of one pass each gets, to the last bit,
-what it would get alone.
+It reads the module's own weights and does the same operations in the same order as the fused pass, without the time
+between them. It supports what a fused pass supports, for few tokens on caches with contiguous keys and values, and is
+checked against the module before use. Each row and token gets, to the last bit, the result that it would get alone.
 """
 
 from __future__ import annotations
@@ -33,31 +32,34 @@ from core.native.native_library import NativeLibrary, library
 log = logging.getLogger(__name__)
 
 MAX_TOKENS = 16
-"""Tokens of all texts that it takes at once; torch's products are quicker for more."""
+"""Maximum number of tokens of all texts in one pass; torch's products are faster for more."""
 _MAX_TOKENS_IN_PANELS = 32
-"""The same where matrices lie in panels, which are quicker than torch for any number; attention is not."""
+"""The same where matrices are packed into panels: these products are faster than torch for any number, but attention is
+not.
+"""
 _KEY, _CONVERTED = "quick_step", "packed_in_rows"
 _TIMED_TOKENS = 8
-"""Tokens that two ways are timed with."""
+"""Number of tokens used to time two variants."""
 
 
 _BufferAddress = tuple[int, int, int]
-"""Addresses of keys and of values, and tokens that a head has room for."""
+"""Addresses of keys and values, and the capacity of a head in tokens."""
 
 
 class _LayerStorage:
-    """Where keys and values of every layer lie, before a pass and after it."""
+    """Addresses of every layer's keys and values before and after a pass."""
 
     def __init__(self, layers: int) -> None:
         pointers, numbers = ctypes.c_void_p * layers, ctypes.c_int64 * layers
         self.old_keys, self.old_values, self.new_keys, self.new_values = (pointers() for _ in range(4))
         self.old_capacities, self.new_capacities = numbers(), numbers()
         self.references: list[torch.Tensor] = []
-        """Storages that nobody else holds any more while they are read."""
+        """References that keep old buffers alive while they are read."""
 
     def use_growing(self, index: int, layer: DynamicLayer, count: int, extra_capacity: int) -> None:
-        """Storages of a growing layer: those it has, where they have room, else new ones; in them `extra_capacity` places stay
-        for the next passes, where the layer is one that can have room."""
+        """Record the buffers of a growing layer: its own if there is room, else new ones with `extra_capacity` extra
+        capacity for the next passes, where the layer supports it.
+        """
         if isinstance(layer, PreallocatedLayer) and layer.reserve(count) and layer.storage:
             place = layer.storage[2:]
             self._record(index, place, place)
@@ -79,7 +81,7 @@ class _LayerStorage:
         self._record(index, (keys.data_ptr(), values.data_ptr(), _token_capacity(keys)), made[2:])
 
     def use_fixed(self, index: int, layer: FixedSizeLayer, count: int) -> None:
-        """The storages of a layer of fixed size, as they are."""
+        """Record the buffers of a fixed-size layer."""
         place = layer.keys.data_ptr(), layer.values.data_ptr(), _token_capacity(layer.keys)
         self._record(index, place, place)
         layer.cumulative_length.add_(count)
@@ -90,19 +92,21 @@ class _LayerStorage:
 
 
 def _token_capacity(states: torch.Tensor) -> int:
-    """Tokens that a head of [B, H, T, D] has room for."""
+    """Return the token capacity of a head of [B, H, T, D]."""
     return states.stride(1) // states.shape[3]
 
 
 def _is_row_major(states: torch.Tensor) -> bool:
-    """Whether [B, H, T, D] lies token behind token, head behind head, with or without room between the heads."""
+    """Whether [B, H, T, D] is ordered by head and token, with or without unused room between the heads."""
     texts, heads, _, width = states.shape
     by_text, by_head, by_token, by_number = states.stride()
     return by_number == 1 and by_token == width and by_head % width == 0 and (texts == 1 or by_text == heads * by_head)
 
 
 class NativeDecodeStep:
-    """`__call__(ids [B, n], cache)` gives float32 logits [B, keep, V] as the module would, and extends the cache."""
+    """Native step: `__call__(ids [B, n], cache)` returns float32 logits [B, keep, V] like the module, and extends the
+    cache.
+    """
 
     def __init__(
         self, native: NativeLibrary, fused: FusedForward, modules: DecoderModules, weights: NativeWeights
@@ -118,31 +122,31 @@ class NativeDecodeStep:
 
     @property
     def has_shorter_weights(self) -> bool:
-        """Whether weights are read in fewer bits than the module has them."""
+        """Whether weights are read in fewer bits than the module stores."""
         return self._weights.has_shorter_weights
 
     @property
     def vocabulary(self) -> int:
-        """Logits of a token."""
+        """Number of logits per token."""
         return self._weights.vocabulary
 
     def run_pass(self, pass_struct: native_library.PassStruct, length: int) -> None:
-        """Take a pass that others have described; its positions lie below `length`."""
+        """Run a pass described by the caller; its positions are below `length`."""
         self._weights.extend_tables(length)
         self._library.step(self._weights.model, pass_struct)
 
     def argmax(self, logits: int, rows: int, chosen: int, found: int) -> None:
-        """First choices of float32 logits [rows, V], as `NativeLibrary.choices` writes them."""
+        """Write the argmax of float32 logits [rows, V] like `NativeLibrary.choices`."""
         self._library.top_choices(logits, (rows, self._weights.vocabulary), chosen, found)
 
     def is_built_from(self, fused: FusedForward) -> bool:
-        """Whether it was made from the same weights."""
+        """Whether it was built from the same fused pass."""
         return self._fused is fused
 
     def supports(self, ids: torch.Tensor, cache: Cache, has_positions: bool = False) -> bool:
-        """Whether it can read `ids` [B, n]: a few tokens behind a prompt that was read, with room for them.
+        """Whether it supports `ids` [B, n]: a few tokens after the prompt, with room for them.
 
-        `has_positions`: with a mask or positions of their own; then of one text, where no layer has a window.
+        `has_positions` means explicit mask or positions, which are supported for one text and no sliding windows.
         """
         layers = cache.layers
         if ids.numel() > self._max_tokens or len(layers) != len(self._modules.layers):
@@ -159,10 +163,10 @@ class NativeDecodeStep:
         self, ids: torch.Tensor, cache: Cache, keep: int = 1, mask: torch.Tensor | None = None,
         positions: torch.Tensor | None = None, extra_capacity: int = 0,
     ) -> torch.Tensor:  # fmt: skip
-        """Logits of the last `keep` tokens of each row, of all with 0.
+        """Return logits of the last `keep` tokens of each row (all with 0).
 
-        `mask`: additive [.., n, P + n], default causal; `positions` [1, n], default following the cache; `extra_capacity`: room
-        that growing layers get for the tokens of later passes.
+        `mask`: additive [.., n, P + n], default causal; `positions` [1, n], default following the cache;
+        `extra_capacity`: extra capacity of growing layers for later passes.
         """
         return self._run(ids, cache, keep, mask, positions, extra_capacity)[0]
 
@@ -170,7 +174,7 @@ class NativeDecodeStep:
         self, ids: torch.Tensor, cache: Cache, keep: int, mask: torch.Tensor | None, positions: torch.Tensor | None,
         extra_capacity: int = 0,
     ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
-        """The same, and what the head reads of every token, [B, n, D]."""
+        """Return the same and the head's input for every token, [B, n, D]."""
         logits, hidden = self._run(ids, cache, keep, mask, positions, extra_capacity)
         return logits, self._modules.norm(hidden)
 
@@ -178,7 +182,7 @@ class NativeDecodeStep:
         self, ids: torch.Tensor, cache: Cache, keep: int, mask: torch.Tensor | None, positions: torch.Tensor | None,
         extra_capacity: int,
     ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
-        """Logits, and what the last layer wrote."""
+        """Return logits and the last layer's output."""
         (texts, count), past, keep = ids.shape, int(cache.get_seq_length()), keep or ids.shape[1]
         places = None if positions is None else positions.reshape(-1).to(torch.int64).contiguous()
         sees = None if mask is None else mask.reshape(count, past + count).float().contiguous()
@@ -195,7 +199,7 @@ class NativeDecodeStep:
         return logits, hidden
 
     def _prepare_storage(self, cache: Cache, count: int, extra_capacity: int) -> None:
-        """Make room for the keys and values of `count` tokens, and note where it is."""
+        """Reserve room for the keys and values of `count` tokens and record where it is."""
         for index, layer in enumerate(cache.layers):
             if isinstance(layer, FixedSizeLayer):
                 self._storage.use_fixed(index, layer, count)
@@ -203,7 +207,7 @@ class NativeDecodeStep:
                 self._storage.use_growing(index, layer, count, extra_capacity)
 
     def _embed(self, ids: torch.Tensor, past: int, places: torch.Tensor | None) -> torch.Tensor:
-        """float32 [B, n, D], not shared with anything."""
+        """Return a float32 copy of the embeddings [B, n, D]."""
         hidden = self._modules.embed(ids)
         if self._modules.positions is not None:
             table, start = self._modules.positions
@@ -228,16 +232,18 @@ def _has_keys(layer: Any, ids: torch.Tensor) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _NativeStepTrial:
-    """What came of it, with the lean pass that there was."""
+    """Result of trying to build a native step for a fused pass."""
 
     fused: FusedForward
     step: NativeDecodeStep | None
 
 
 def get_native_step(model: LoadedModel, cache: object, fused: FusedForward | None = None) -> NativeDecodeStep | None:
-    """The quick step of a model for a cache, where it is built, and both have one. Made once and kept with the model,
-    made anew when its weights were changed, put aside when it was touched. `fused`: its lean pass for that cache, where
-    somebody has just asked for it, which looks at every weight."""
+    """Return the model's native step for a cache, if it is built and both support it.
+
+    It is kept with the model, rebuilt when weights change and ignored while the module is hooked or patched. Pass
+    `fused`, the fused pass for that cache, if already known, because finding it inspects every weight.
+    """
     found = library()
     if found is None or model.device.type != "cpu" or not isinstance(cache, (DynamicCache, StaticCache)):
         return None
@@ -251,8 +257,10 @@ def get_native_step(model: LoadedModel, cache: object, fused: FusedForward | Non
 
 
 def _fused_after_conversion(model: LoadedModel, cache: object, native: NativeLibrary) -> FusedForward | None:
-    """Of weights in four bits, which torch multiplies with vectors in bfloat16: a lean pass comes to the same only once
-    they lie in rows. Tried once."""
+    """Convert int4 weights to row layout and return the fused pass.
+
+    torch multiplies them with bfloat16 vectors, so that a fused pass matches only in that layout. Tried once.
+    """
     if _CONVERTED in model.remembered:
         return None
     model.remembered[_CONVERTED] = True
@@ -264,14 +272,14 @@ def _fused_after_conversion(model: LoadedModel, cache: object, native: NativeLib
 
 @torch.inference_mode()
 def has_quick_step(model: LoadedModel) -> bool:
-    """Whether its steps are taken in machine code; tries it where nobody has, which takes a few passes."""
+    """Return whether the model decodes with the native step; tests it with a few passes if that is not known."""
     check_model(model)
     return get_native_step(model, DynamicCache()) is not None
 
 
 @torch.inference_mode()
 def _build_native_step(model: LoadedModel, cache: object, lean: FusedForward, found: NativeLibrary) -> _NativeStepTrial:
-    """A step that comes to the same as the module, if there is one."""
+    """Build a native step and keep it if it matches the module's output."""
     if _convert_to_rows(model, found):
         discard_fused_decoder(model)
         lean = select_fused_pass(model, cache) or lean
@@ -297,7 +305,9 @@ def _build_native_step(model: LoadedModel, cache: object, lean: FusedForward, fo
 
 
 def _faster_step(step: NativeDecodeStep, other: NativeDecodeStep, lean: FusedForward) -> NativeDecodeStep:
-    """`other` reads the same numbers in fewer bits: whether that is quicker depends on what the caches hold."""
+    """Return the faster of two steps. `other` reads the same numbers in fewer bits; whether that is faster depends on
+    the CPU caches.
+    """
     if not other.has_shorter_weights:
         return step
     caches: list[tuple[NativeDecodeStep, DynamicCache]] = [(step, DynamicCache()), (other, DynamicCache())]
@@ -309,14 +319,14 @@ def _faster_step(step: NativeDecodeStep, other: NativeDecodeStep, lean: FusedFor
 
 
 def _time_step(step: NativeDecodeStep, cache: DynamicCache) -> float:
-    """Seconds of one token."""
+    """Return the seconds that one token takes."""
     begun = time.perf_counter()
     step(torch.zeros(1, 1, dtype=torch.long), cache)
     return time.perf_counter() - begun
 
 
 def _convert_to_rows(model: LoadedModel, native: NativeLibrary) -> bool:
-    """Have packed weights lie as the quick step reads them; whether any were moved."""
+    """Convert quantized weights to the layout of the native step; return whether any were converted."""
     moved = False
     for module in model.model.modules():
         if not isinstance(module, PackedLinear):

@@ -1,4 +1,4 @@
-"""A decoder's anatomy as the quick step reads it: addresses of its own weights, and what keeps them alive."""
+"""A decoder's weights for the native step: their addresses, and references that keep them alive."""
 
 from __future__ import annotations
 
@@ -33,23 +33,31 @@ _Pair = tuple[torch.Tensor, torch.Tensor | None]
 
 
 class NativeWeights:
-    """`model` holds addresses only: the tensors behind them live as long as this does."""
+    """`model` contains addresses only: the tensors they point to live as long as this object."""
 
     def __init__(
-        self, modules: DecoderModules, dtype: torch.dtype, hidden: int, copies: bool, exact_dtypes: Sequence[torch.dtype] = (),
+        self,
+        modules: DecoderModules,
+        dtype: torch.dtype,
+        hidden: int,
+        copies: bool,
+        exact_dtypes: Sequence[torch.dtype] = (),
         panel_rows: int = 0,
-    ) -> None:  # fmt: skip
-        """`copies`: matrices that lie another way may be copied; matrices that are exact in one of `exact_dtypes` are kept
-        so, which leaves fewer bytes to read and every result the same. With `panel_rows` so many of their rows lie side by
-        side, in copies. Raises Unfamiliar."""
+    ) -> None:
+        """Describe the weights. Raises UnsupportedArchitecture.
+
+        `copies`: matrices of another layout may be copied. Matrices that are exact in a dtype of `exact_dtypes` are
+        stored in it, so that fewer bytes are read with the same result. `panel_rows` > 0: interleave that many rows, in
+        copies.
+        """
         _reject(modules.attention_cap is not None, "capped attention")
         self._tensors: list[torch.Tensor] = []
         self._modules, self._dtype, self._copies, self._shorter = modules, dtype, copies, exact_dtypes
         self._panel = panel_rows
         self.has_shorter_weights = False
-        """Whether any matrix is kept in fewer bits."""
+        """Whether any matrix is stored in fewer bits."""
         self.is_in_panels = panel_rows > 0
-        """Whether rows of matrices lie side by side."""
+        """Whether rows of matrices are interleaved."""
         self._layers = (native_library.LayerStruct * len(modules.layers))(*map(self._layer_struct, modules.layers))
         act = {_activation_name(layer.mlp) for layer in modules.layers}
         _reject(len(act) != 1, "several activations")
@@ -57,13 +65,22 @@ class NativeWeights:
         self.vocabulary: int = head.outputs
         self._length = 0
         self.model = native_library.ModelStruct(
-            layers=len(modules.layers), hidden=hidden, heads=modules.heads, kv_heads=modules.kv_heads, width=modules.width,
-            act=native_library.ACTIVATIONS[act.pop()], rounds=int(dtype == torch.bfloat16), scaling=modules.scaling,
-            logit_cap=modules.logit_cap or 0.0, layer=self._layers, norm=self._norm_struct(modules.norm), head=head,
-        )  # fmt: skip
+            layers=len(modules.layers),
+            hidden=hidden,
+            heads=modules.heads,
+            kv_heads=modules.kv_heads,
+            width=modules.width,
+            act=native_library.ACTIVATIONS[act.pop()],
+            rounds=int(dtype == torch.bfloat16),
+            scaling=modules.scaling,
+            logit_cap=modules.logit_cap or 0.0,
+            layer=self._layers,
+            norm=self._norm_struct(modules.norm),
+            head=head,
+        )
 
     def extend_tables(self, length: int) -> None:
-        """Have angles for so many positions."""
+        """Make the rotary tables cover at least `length` positions."""
         if length <= self._length or not self._modules.ropes:
             return
         self._length = max(512, 2 * length)
@@ -74,7 +91,7 @@ class NativeWeights:
                 own.cos, own.sin, own.transposed = cos.data_ptr(), sin.data_ptr(), cos.shape[-1]
 
     def _table(self, kind: str) -> tuple[torch.Tensor, torch.Tensor]:
-        """float32 cos, and sin with its first half negated, [length, rotated width], as exact as the weights are."""
+        """Return float32 cos and signed sin (first half negated), [length, rotated width], rounded like the weights."""
         cos, sin = self._modules.ropes[kind](torch.arange(self._length)[None])
         half = sin.shape[-1] // 2
         signed = torch.cat([-sin[0, :, :half], sin[0, :, half:]], -1)
@@ -91,12 +108,22 @@ class NativeWeights:
         project = self._matrices(layer.project, layer.is_interleaved)
         (out,), (down,) = self._matrices(layer.out), self._matrices(mlp.down)
         return native_library.LayerStruct(
-            norm=self._norm_struct(layer.norm), q_norm=self._norm_struct(layer.q_norm), k_norm=self._norm_struct(layer.k_norm),
-            norm_out=self._norm_struct(layer.norm_out), norm_mlp=self._norm_struct(layer.norm_mlp),
-            norm_mlp_out=self._norm_struct(layer.norm_mlp_out), projections=len(project),
-            project=(native_library.MatrixStruct * 3)(*project), out=out, ups=len(up), up=(native_library.MatrixStruct * 2)(*up),
-            down=down, gated=isinstance(mlp, GatedMlp), parallel=layer.is_parallel, window=layer.window or 0,
-        )  # fmt: skip
+            norm=self._norm_struct(layer.norm),
+            q_norm=self._norm_struct(layer.q_norm),
+            k_norm=self._norm_struct(layer.k_norm),
+            norm_out=self._norm_struct(layer.norm_out),
+            norm_mlp=self._norm_struct(layer.norm_mlp),
+            norm_mlp_out=self._norm_struct(layer.norm_mlp_out),
+            projections=len(project),
+            project=(native_library.MatrixStruct * 3)(*project),
+            out=out,
+            ups=len(up),
+            up=(native_library.MatrixStruct * 2)(*up),
+            down=down,
+            gated=isinstance(mlp, GatedMlp),
+            parallel=layer.is_parallel,
+            window=layer.window or 0,
+        )
 
     def _norm_struct(self, norm: TensorFunction | None) -> Any:
         if norm is None:
@@ -131,12 +158,15 @@ class NativeWeights:
         laid = _to_panels(short, self._panel) if self.is_in_panels else short
         self._tensors.append(laid)
         return native_library.MatrixStruct(
-            native_library.WEIGHTS[_DTYPE_NAMES[laid.dtype]], *weight.shape, laid.data_ptr(), self._float32_address(bias),
+            native_library.WEIGHTS[_DTYPE_NAMES[laid.dtype]],
+            *weight.shape,
+            laid.data_ptr(),
+            self._float32_address(bias),
             in_panels=int(self.is_in_panels),
-        )  # fmt: skip
+        )
 
     def _to_exact_dtype(self, weight: torch.Tensor) -> torch.Tensor:
-        """The same numbers in fewer bits, where all of them are exact there."""
+        """Return the same numbers in fewer bits if that is exact."""
         for dtype in self._shorter if weight.dtype == torch.float32 else ():
             short = weight.detach().to(dtype)
             if torch.equal(short.float(), weight):
@@ -145,13 +175,13 @@ class NativeWeights:
         return weight
 
     def _group_by_kind(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Rows that lie head by head (query, key and value of each), kind by kind."""
+        """Reorder rows from head by head (query, key and value of each) to by kind."""
         _reject(not self._copies, "a large matrix that lies another way")
         heads = tensor.view(self._modules.heads, 3, self._modules.width, *tensor.shape[1:])
         return heads.transpose(0, 1).reshape(tensor.shape)
 
     def _float32_address(self, tensor: torch.Tensor | None) -> int | None:
-        """The address of the same in float32."""
+        """Return the address of a float32 copy."""
         if tensor is None:
             return None
         exact = tensor.detach().float().contiguous()
@@ -160,7 +190,7 @@ class NativeWeights:
 
 
 def _to_panels(weight: torch.Tensor, rows: int) -> torch.Tensor:
-    """[panels, K, rows] of weights [N, K], with none up to whole panels."""
+    """Return [panels, K, rows] of weights [N, K], zero-padded to whole panels."""
     whole = F.pad(weight.detach(), (0, 0, 0, -len(weight) % rows))
     return whole.view(-1, rows, weight.shape[1]).transpose(1, 2).contiguous()
 
@@ -172,7 +202,7 @@ def _row_major_matrix(matrix: object) -> Int8RowMatrix | Int4RowMatrix:
 
 
 def _activation_name(mlp: object) -> str:
-    """Which activation it is, by what it does to a few numbers."""
+    """Identify the activation by probing it with a few numbers."""
     assert isinstance(mlp, (GatedMlp, FeedForwardMlp))
     probe = torch.linspace(-4.0, 4.0, 64)
     found = mlp.act(probe)

@@ -1,1 +1,1 @@
-"""Sounds and pictures on their way into a model: read once, before the first token."""
+"""Image and audio inputs of a model, processed once before the first token."""

@@ -1,4 +1,4 @@
-"""Pictures: pixels as a model takes them, and which positions stand for which patch."""
+"""Image inputs of a vision encoder or prefix: pixel values, and the positions of patches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from resources.language import tr
 
 
 def prepare_image(model: LoadedModel, files: Sequence[MediaFile]) -> MediaInputs:
-    """The one picture of a model that takes pixels as they are. Raises MediaError."""
+    """Prepare the one image of a model that takes pixel values. Raises MediaError."""
     file = files[0]
     pixels = _pixel_values(model, file)
     place: MediumPlace = "before" if media_input_of(model.model, model.takes) == "before" else "encoder"
@@ -40,16 +40,16 @@ def _pixel_values(model: LoadedModel, file: MediaFile) -> torch.Tensor:
     processor: Any = getattr(model.processor, "image_processor", model.processor)
     try:
         pixels: torch.Tensor = processor(media.picture(file.path), return_tensors="pt")["pixel_values"]
-    except (ValueError, TypeError, KeyError) as error:  # one pixel wide, stranger than a family's code expects
+    except (ValueError, TypeError, KeyError) as error:  # image processors fail on unusual sizes, such as one pixel wide
         raise MediaRefusedError(
-            tr("{model} cannot take {file}: {error}").format(model=model.name, file=file.path.name, error=error),
-            tr("Choose another picture."),
+            tr("{model} cannot process {file}: {error}").format(model=model.name, file=file.path.name, error=error),
+            tr("Choose another image."),
         ) from error
     return pixels.to(model.device, model.dtype)
 
 
 def _patch_grid(perceived: MediaInputs, place: MediumPlace) -> tuple[int, int, int]:
-    """Rows and columns of patches, and positions in all: a summary may stand before them."""
+    """Return rows and columns of patches and the number of positions, which may include a leading summary token."""
     config = perceived.model.model.config
     vision = config.vision_config if place == "before" else perceived.model.model.get_encoder().config
     height, width = perceived.inputs["pixel_values"].shape[-2:]
@@ -63,18 +63,18 @@ def _patch_grid(perceived: MediaInputs, place: MediumPlace) -> tuple[int, int, i
 
 
 _NON_IMAGE_OUTPUTS = frozenset({"input_ids", "attention_mask", "labels"})
-"""What is no picture; PaliGemma's processor gives what training wants too."""
+"""Processor outputs that are not image inputs; PaliGemma's processor also returns training labels."""
 _PREFIX_FAMILIES = frozenset({"paligemma"})
-"""Families that read a prompt in both directions, and count its tokens from one."""
+"""Families with bidirectional attention on the prompt, whose positions start at 1."""
 _DELIMITER_PREFIXES = ("vision", "image")
-"""Whose `_start_token_id` and `_end_token_id` name the marks that Qwen's and GLM's models see around a picture."""
+"""Prefixes of the `_start_token_id` and `_end_token_id` fields that name the tokens around an image (Qwen, GLM)."""
 
 
 def insert_images(model: LoadedModel, prompt: object, files: Sequence[MediaFile]) -> tuple[list[int], MediaInputs]:
-    """The prompt's ids with the pictures' tokens in them, and what the first pass is given.
+    """Return the prompt's ids with image tokens, and the inputs of the first pass.
 
-    Pictures stand before a text, or at the marks that it has for them; in a chat before its first question. Ids may
-    have their tokens already. Raises PromptError, MediaError.
+    Images come before a text or at its placeholders; in a chat before its first question. Ids may include image tokens
+    already. Raises PromptError, MediaError.
     """
     pictures = [media.picture(file.path) for file in files]
     read = _run_processor(model, _text_with_placeholders(model, prompt, len(files)), pictures, files)
@@ -98,20 +98,20 @@ def _to_device(model: LoadedModel, value: torch.Tensor) -> torch.Tensor:
 
 
 def _image_token(model: LoadedModel) -> int:
-    """The token that stands for a part of a picture."""
+    """Return the image placeholder token."""
     config = model.model.config
     names = ("image_token_id", "image_token_index")
     found = next((value for name in names if isinstance(value := getattr(config, name, None), int)), None)
     if found is None:
         raise MediaRefusedError(
-            tr("{model} does not say which token stands for a picture.").format(model=model.name),
+            tr("{model} does not define an image token.").format(model=model.name),
             tr("Copy or download config.json again."),
         )
     return found
 
 
 def _image_placeholder(model: LoadedModel) -> str:
-    """The mark of one picture, as a text holds it."""
+    """Return the text placeholder of one image."""
     processor = model.processor
     mark = getattr(processor, "boi_token", None) or getattr(processor, "image_token", None)
     mark = str(mark or model.tokenizer.convert_ids_to_tokens(_image_token(model)))
@@ -119,7 +119,7 @@ def _image_placeholder(model: LoadedModel) -> str:
 
 
 def _image_delimiters(model: LoadedModel) -> tuple[str, str]:
-    """What a model was taught to see before and behind a picture, where its configuration says so."""
+    """Return the tokens before and after an image, if the configuration names them."""
     config = model.model.config
     for name in _DELIMITER_PREFIXES:
         first, last = (getattr(config, f"{name}_{side}_token_id", None) for side in ("start", "end"))
@@ -133,7 +133,7 @@ def _is_chat(prompt: object) -> TypeGuard[Sequence[Mapping[str, str]]]:
 
 
 def _text_with_placeholders(model: LoadedModel, prompt: object, count: int) -> str:
-    """The prompt's text with a mark for each picture."""
+    """Return the prompt's text with a placeholder for each image."""
     mark = _image_placeholder(model)
     if _is_chat(prompt):
         return _render_chat_with_images(model, prompt, count)
@@ -144,12 +144,12 @@ def _text_with_placeholders(model: LoadedModel, prompt: object, count: int) -> s
 
 
 def _render_chat_with_images(model: LoadedModel, messages: Sequence[Mapping[str, str]], count: int) -> str:
-    """Pictures before the text of the first question. Raises PromptError."""
+    """Render a chat with images before the text of the first question. Raises PromptError."""
     template = getattr(model.processor, "chat_template", None) or getattr(model.tokenizer, "chat_template", None)
     if not template:
         raise PromptError(
-            tr("{model} has no chat template, so a chat cannot be turned into tokens.").format(model=model.name),
-            tr("Write the prompt as plain text, or choose a model trained for chat."),
+            tr("{model} has no chat template, so a chat cannot be converted to tokens.").format(model=model.name),
+            tr("Write the prompt as plain text, or choose a chat model."),
         )
     first = next((place for place, one in enumerate(messages) if one.get("role") == "user"), 0)
     return fill_chat_template(model.name, lambda: _render_messages(model, template, messages, first, count))
@@ -158,7 +158,7 @@ def _render_chat_with_images(model: LoadedModel, messages: Sequence[Mapping[str,
 def _render_messages(
     model: LoadedModel, template: str, messages: Sequence[Mapping[str, str]], first: int, count: int
 ) -> str:
-    """The text of a chat with `count` pictures before the text of its message number `first`."""
+    """Render a chat with `count` images before the text of message number `first`."""
     shown: list[dict[str, object]] = []
     special = model.tokenizer.special_tokens_map
     has_parts = requires_parts(template, special)
@@ -169,7 +169,7 @@ def _render_messages(
         elif has_parts:
             parts = [{"type": "image"}] * marks
             shown.append({"role": one.get("role"), "content": [*parts, {"type": "text", "text": one.get("content")}]})
-        else:  # a template of texts: the marks stand in the text itself
+        else:  # text-only template: placeholders are part of the text
             shown.append(
                 {"role": one.get("role"), "content": f"{_image_placeholder(model) * marks}{one.get('content')}"}
             )
@@ -177,26 +177,26 @@ def _render_messages(
 
 
 def _run_processor(model: LoadedModel, text: str, pictures: Sequence[object], files: Sequence[MediaFile]) -> Any:
-    """What the model's processor makes of both. Raises MediaRefusedError."""
+    """Run the model's processor on text and images. Raises MediaRefusedError."""
     begin = getattr(model.tokenizer, "bos_token", None)
-    more = {"add_special_tokens": False} if begin and text.startswith(begin) else {}  # templates write it themselves
+    more = {"add_special_tokens": False} if begin and text.startswith(begin) else {}  # templates add it themselves
     try:
         return model.processor(text=[text], images=list(pictures), return_tensors="pt", **more)
-    except BaseException as error:  # a mark too many, a picture of one pixel: each processor fails in its own way
+    except BaseException as error:  # processors fail in different ways: extra placeholders, images of one pixel
         if not is_library_failure(error):
             raise
         raise MediaRefusedError(
-            tr("{model} cannot take {file}: {error}").format(
+            tr("{model} cannot process {file}: {error}").format(
                 model=model.name, file=", ".join(file.path.name for file in files), error=error
             ),
-            tr("Choose another picture, or write as many marks into the prompt as there are pictures."),
+            tr("Choose another image, or use as many placeholders in the prompt as there are images."),
         ) from error
 
 
 def _image_token_counts(
     model: LoadedModel, ids: Sequence[int], pictures: Sequence[object], files: Sequence[MediaFile]
 ) -> list[int]:
-    """Tokens of each picture."""
+    """Return the number of tokens of each image."""
     mark = _image_token(model)
     if len(pictures) == 1:
         return [list(ids).count(mark)]
@@ -208,14 +208,14 @@ def _image_token_counts(
 
 
 def _checked_ids(model: LoadedModel, prompt: object, count: int) -> list[int]:
-    """Ids that have the pictures' tokens already. Raises PromptError."""
+    """Check ids that include image tokens already. Raises PromptError."""
     ids = encode(model, prompt, unbounded=True)
     if ids.count(_image_token(model)) != count:
         raise PromptError(
-            tr("The prompt's ids hold {found:,} tokens of pictures, and the pictures given take {count:,}.").format(
+            tr("The prompt's ids contain {found:,} image tokens, but the images need {count:,}.").format(
                 found=ids.count(_image_token(model)), count=count
             ),
-            tr("Give the prompt as text, or the ids that an earlier run of these pictures tells."),
+            tr("Pass the prompt as text, or use the ids of an earlier run with these images."),
         )
     return ids
 
@@ -223,7 +223,7 @@ def _checked_ids(model: LoadedModel, prompt: object, count: int) -> list[int]:
 def _media_read(
     model: LoadedModel, ids: Sequence[int], counts: Sequence[int], files: Sequence[MediaFile], read: object
 ) -> tuple[MediumRead, ...]:
-    """Where each picture stands."""
+    """Return the position of each image."""
     places = [place for place, token in enumerate(ids) if token == _image_token(model)]
     told, begun = list[MediumRead](), 0
     for number, (count, file) in enumerate(zip(counts, files, strict=True)):
@@ -239,7 +239,7 @@ def _media_read(
 
 
 def _token_grid(model: LoadedModel, places: Sequence[int], read: Any, number: int) -> tuple[int, int]:
-    """Rows and columns of a picture whose tokens follow each other, as far as that can be told."""
+    """Return rows and columns of an image with contiguous tokens; (0, 0) if unknown."""
     if any(after - before != 1 for before, after in pairwise(places)):
         return 0, 0
     grids = read.get("image_grid_thw")
@@ -252,16 +252,20 @@ def _token_grid(model: LoadedModel, places: Sequence[int], read: Any, number: in
 
 
 def first_pass_inputs(perceived: MediaInputs, ids: torch.Tensor) -> dict[str, torch.Tensor]:
-    """What the first pass over `ids` [1, n] takes beside them. The prompt may have grown by what the answer begins
-    with, which is plain text."""
+    """Return the additional inputs of the first pass over `ids` [1, n].
+
+    The prompt may have been extended by the answer's prefix, which is plain text.
+    """
     positions, _ = _position_ids(perceived, ids)
     placed = {} if positions is None else {"position_ids": positions}
     return {**perceived.inputs, **_token_types(perceived, ids), **placed}
 
 
 def _token_types(perceived: MediaInputs, ids: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Which tokens are parts of a picture, by the names that the module has for it; of PaliGemma's, which are written
-    behind the prompt, whose tokens all see each other."""
+    """Return token types by the names of the module's arguments: which tokens belong to an image.
+
+    PaliGemma marks the tokens after the prompt instead, because prompt tokens attend to each other.
+    """
     kinds = torch.zeros_like(ids)
     if perceived.model.model.config.model_type in _PREFIX_FAMILIES:
         kinds[:, perceived.prompt_length :] = 1
@@ -272,8 +276,9 @@ def _token_types(perceived: MediaInputs, ids: torch.Tensor) -> dict[str, torch.T
 
 
 def _position_ids(perceived: MediaInputs, ids: torch.Tensor) -> tuple[torch.Tensor | None, int]:
-    """Where the tokens stand [3, 1, n], and how far what follows is shifted; of a model that places tokens by their
-    order none, and what it begins to count from."""
+    """Return position ids [3, 1, n] and the offset of what follows; for models with sequential positions None and the
+    index of the first position.
+    """
     position = position_function(perceived.model.model)
     if position is None:
         return None, int(perceived.model.model.config.model_type in _PREFIX_FAMILIES)

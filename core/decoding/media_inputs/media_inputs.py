@@ -1,4 +1,4 @@
-"""What a model has been given to hear and see, as its first pass takes it."""
+"""Image and audio inputs for a model's first pass."""
 
 from __future__ import annotations
 
@@ -28,32 +28,33 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class MediaInputs:
-    """The sounds and pictures of a request, as numbers."""
+    """Image and audio inputs of a request, as tensors."""
 
     model: LoadedModel
     media: tuple[MediumRead, ...]
     files: tuple[MediaFile, ...]
     inputs: Mapping[str, torch.Tensor]
-    """What an encoder is given, or the first pass beside the text; by the names of the module."""
+    """Inputs of the encoder, or of the first pass besides the text, by argument name."""
     leading_positions: int = 0
-    """Positions of the cache that stand before the text's first token."""
+    """Cache positions before the text's first token."""
     notices: tuple[Notice, ...] = field(default=())
     image_indices: tuple[int, ...] = ()
-    """Places of the prompt whose tokens stand for parts of pictures."""
+    """Indices of image tokens in the prompt."""
     prompt_length: int = 0
-    """Tokens of the prompt that they are among."""
+    """Length of the prompt that contains them."""
     position_shift: int = 0
-    """How far what follows stands from where it comes: a picture may take fewer places than tokens."""
+    """Position offset of the text after them: an image may take fewer positions than tokens."""
 
     @cached_property
     def states(self) -> ModelOutput:
-        """What the encoder makes of it, computed once; for a model that has one."""
+        """Encoder output, computed once; only for models with an encoder."""
         read: ModelOutput = self.model.model.get_encoder()(**self.inputs, return_dict=True)
         return read
 
     def cache_keys(self, ids: list[int]) -> list[int]:
-        """The tokens of the cache behind `ids`, for telling one text from another: where a sound or a picture stands,
-        numbers below 0 that follow from its file."""
+        """Return a key per cache position for prefix lookup: the ids, or negative numbers derived from the file for
+        media.
+        """
         named = [*([-1] * self.leading_positions), *ids]
         for medium in self.media:
             if medium.place != "encoder":
@@ -62,7 +63,9 @@ class MediaInputs:
         return named
 
     def index_of_unused_image_token(self, ids: torch.Tensor) -> int | None:
-        """Where in ids [1, n] a picture's mark stands for no picture: a model may write one itself. None without."""
+        """Return the index in ids [1, n] of an image token that belongs to no image (a model may generate one); None
+        without.
+        """
         own = {*self.image_indices}
         text = ids[0].tolist() if own else []
         return next(
@@ -71,23 +74,24 @@ class MediaInputs:
 
     @property
     def is_encoded(self) -> bool:
-        """Whether an encoder reads them, and not the part that writes."""
+        """Whether an encoder reads them, not the decoder."""
         return all(medium.place == "encoder" for medium in self.media)
 
     @property
     def is_inserted(self) -> bool:
-        """Whether tokens of the prompt stand for them."""
+        """Whether prompt tokens represent them."""
         return bool(self.image_indices)
 
     @property
     def required_positions(self) -> int:
-        """Positions of the cache behind the last sound or picture: one that holds fewer is of no use."""
+        """Number of cache positions up to the last image or audio clip; a shorter cached prefix is of no use."""
         return max((medium.last + 1 for medium in self.media if medium.place != "encoder"), default=0)
 
 
 def estimate_media_positions(model: LoadedModel) -> int:
-    """Of one of them, by the configuration; 0 for a model that takes none. What a picture's size decides (Qwen-VL), is
-    told when it is read."""
+    """Return the positions of one image or audio clip by the model config; 0 for a text-only model and for models where
+    it depends on the image size (Qwen-VL).
+    """
     config: object = model.model.config
     sense = media_input_of(model.model, model.takes)
     if sense == "none":
@@ -102,16 +106,16 @@ def estimate_media_positions(model: LoadedModel) -> int:
 
 
 def prepare_audio(model: LoadedModel, file: MediaFile) -> MediaInputs:
-    """The sound's features; of one that is longer than the model hears at once, the beginning. Raises MediaError."""
+    """Compute the features of an audio file; audio longer than the model's window is cut. Raises MediaError."""
     extractor: Any = getattr(model.processor, "feature_extractor", model.processor)
     rate = int(extractor.sampling_rate)
     wave, window = media.samples(file.path, rate), _window_seconds(extractor)
     try:
         features = extractor(wave if window is None else wave[: window * rate], sampling_rate=rate, return_tensors="pt")
-    except Exception as error:  # each family's arithmetic fails in its own way on sounds of a few samples
+    except Exception as error:  # feature extractors fail in different ways on audio of a few samples
         raise MediaRefusedError(
-            tr("{model} cannot take {file}: {error}").format(model=model.name, file=file.path.name, error=error),
-            tr("Choose a longer sound."),
+            tr("{model} cannot process {file}: {error}").format(model=model.name, file=file.path.name, error=error),
+            tr("Choose a longer audio file."),
         ) from error
     inputs = {
         name: values.to(model.device, model.dtype) if values.is_floating_point() else values.to(model.device)
@@ -123,7 +127,7 @@ def prepare_audio(model: LoadedModel, file: MediaFile) -> MediaInputs:
 
 
 def _window_seconds(extractor: Any) -> int | None:
-    """Seconds that are heard at once; None without an end."""
+    """Return the window in seconds; None without a limit."""
     seconds = getattr(extractor, "chunk_length", None)
     return int(seconds) if seconds else None
 
@@ -136,7 +140,7 @@ def _medium_read(perceived: MediaInputs, file: MediaFile, seconds_used: float) -
 
 
 def _encoder_positions(perceived: MediaInputs) -> int:
-    """Of the encoder, which for Whisper is always its whole window."""
+    """Return the number of encoder positions; for Whisper always its full window."""
     most = getattr(perceived.model.model.config, "max_source_positions", None)
     if perceived.model.model.config.model_type == "whisper" and isinstance(most, int):
         return most
@@ -148,23 +152,25 @@ def _truncation_notices(model: LoadedModel, file: MediaFile, window: int | None)
     if window is None or file.seconds <= window:
         return ()
     sentence = tr(
-        "{model} hears {window:g} seconds at once, and {file} has {seconds:.1f}: only its beginning is heard."
+        "{model} processes {window:g} seconds at once, but {file} has {seconds:.1f}: only the beginning is used."
     )
     said = sentence.format(model=model.name, window=window, file=file.path.name, seconds=file.seconds)
     return (Notice("media_cut", said),)
 
 
-# -- the marks before the text
+# -- start tokens
 
 
 def has_start_tokens(model: LoadedModel) -> bool:
-    """Whether its decoder is told by marks what is wanted: Whisper's."""
+    """Return whether its decoder starts with task tokens, like Whisper's."""
     return hasattr(model.model, "_retrieve_init_tokens")
 
 
 def start_tokens(model: LoadedModel, config: GenerationConfig, perceived: MediaInputs) -> list[int]:
-    """Start, language, task, and that no times are wanted, as far as the model has them. A language that nobody names
-    is heard from the sound (one step of the decoder). Raises ParameterError."""
+    """Return the start, language, task and no-timestamps tokens, as far as the model has them.
+
+    A language that is not set is detected from the audio (one decoder step). Raises ParameterError.
+    """
     network: Any = model.model
     settings: Any = copy.deepcopy(model.generation_config)
     for name in ("language", "task"):
@@ -179,7 +185,7 @@ def start_tokens(model: LoadedModel, config: GenerationConfig, perceived: MediaI
             )
     except (ValueError, TypeError, KeyError) as error:
         raise ParameterError(
-            tr("{model} cannot begin to write: {error}").format(model=model.name, error=error),
+            tr("{model} cannot start decoding: {error}").format(model=model.name, error=error),
             tr("Choose another language or task (language, task)."),
             "language",
         ) from error
@@ -190,15 +196,16 @@ def start_tokens(model: LoadedModel, config: GenerationConfig, perceived: MediaI
 def _check_timestamps(model: LoadedModel, config: GenerationConfig) -> None:
     if getattr(config, "return_timestamps", None):
         raise ParameterError(
-            tr("return_timestamps asks for the times of what is said, and this program writes the words alone."),
-            tr("Switch it off."),
+            tr("return_timestamps requests timestamps, but only the text is supported."),
+            tr("Turn it off."),
             "return_timestamps",
         )
 
 
 def encode_earlier_text(model: LoadedModel, prompt: object) -> list[int]:
-    """A prompt as Whisper reads it, before its marks: text that came before the sound. Raises ParameterError and what
-    `encode` does."""
+    """Encode a prompt for Whisper: text before the start tokens that precedes the audio. Raises ParameterError and
+    whatever `encode` raises.
+    """
     if isinstance(prompt, str):
         text = prompt.strip()
         ids = tokenize(model, f" {text}", add_special_tokens=False) if text else []
@@ -211,7 +218,7 @@ def encode_earlier_text(model: LoadedModel, prompt: object) -> list[int]:
         mark = model.tokenizer.get_vocab().get("<|startofprev|>")
     if not isinstance(mark, int) or not has_start_tokens(model):
         raise ParameterError(
-            tr("{model} was not made to read a text beside what it is given.").format(model=model.name),
+            tr("{model} does not support a text prompt with audio or images.").format(model=model.name),
             tr("Leave the prompt empty."),
             "prompt",
         )

@@ -1,1 +1,3 @@
-"""Speculation: drafters propose a tree of tokens, the target scores it in one pass, a verifier keeps a path."""
+"""Speculative decoding: drafters propose a tree of tokens, the target scores it in one pass, and a verifier accepts a
+path.
+"""

@@ -1,8 +1,8 @@
-"""The automatic draft length: draft a token only while it is likely to earn more time than it costs.
+"""Automatic draft length: draft a token only while its expected gain exceeds its cost.
 
-The verify-cost curve of this machine, the time of a draft pass and the running acceptance (of drafted tokens by the
-probability their drafter gave them) price every further token; the pace to beat is what the run reaches now. When no
-length beats plain decoding, drafting pauses, for longer after every attempt in vain.
+Each further token is priced by this machine's verify-cost curve, the time of a draft pass, and the measured acceptance
+by draft probability; it must beat the run's current tokens per second. When no length beats plain decoding, drafting
+pauses, for longer after every failed attempt.
 """
 
 from __future__ import annotations
@@ -18,69 +18,72 @@ from core.decoding.speculation.tree_passes import VerifyCost
 INITIAL_PAUSE = 8
 _BINS = 10
 _PRIOR_WEIGHT = 3.0
-"""How many observations the first guess is worth."""
+"""Weight of the prior, in observations."""
 _LATER_PRIOR = 0.25
-"""First guess of how often a second draw is taken where the first was not."""
+"""Prior probability that a second draw is accepted after the first was not."""
 _MIN_ROUNDS = 5.0
-"""So many rounds say more than what is foretold of them."""
+"""Number of rounds after which measurements replace the prediction."""
 _PAUSE_DECAY = 0.7
 _RATE_DECAY = 0.92
 _ACCEPTANCE_DECAY = 0.98
 
 TokenSort = tuple[int, int, bool]
-"""Drafter, bin of its probability, and whether it liked another token better: only that one's errors are left to it."""
+"""Drafter, bin of its probability, and whether its first choice was another token: such a token is examined only after
+that one failed.
+"""
 
 
 @dataclass(slots=True)
 class AcceptanceStats:
-    """What was learnt about a set of drafters on a target; kept between runs."""
+    """Statistics of a set of drafters on a target; kept between runs."""
 
     hits: dict[TokenSort, float] = field(default_factory=dict)
-    """Accepted, by sort of token."""
+    """Accepted tokens by sort."""
     trials: dict[TokenSort, float] = field(default_factory=dict)
-    """The same → examined."""
+    """Examined tokens by sort."""
     accepted: float = 0.7
-    """Of the levels examined, with a first guess of 70 % that a few failures outweigh."""
+    """Levels accepted; the prior of 70 % has the weight of one level."""
     examined: float = 1.0
     draft_pass_seconds: float | None = None
-    """Seconds of one draft pass behind the first."""
+    """Seconds of one draft pass after the first."""
     first_token_seconds: float | None = None
-    """Seconds of a draft up to its first token: catching up with the text, and all that happens once."""
+    """Seconds of a draft up to its first token, including reading new text."""
     single_pass_seconds: float | None = None
-    """Seconds of a target pass over one token, by the latest passes."""
+    """Seconds of a recent target pass over one token."""
     overhead_seconds: float | None = None
-    """Seconds a round with drafts costs besides its passes, and more than the curve says of them; its tokens' writing
-    counts as far as plain steps would have written them for less."""
+    """Overhead of a round with drafts in seconds: time beyond its passes, the verify-cost curve, and the plain cost of
+    emitting its tokens.
+    """
     emit_seconds: float | None = None
-    """Seconds in which a plain step writes its token."""
+    """Seconds in which a plain step emits its token."""
     tokens: float = 0.0
-    """Tokens a round, and its seconds, running averages' numerator and denominator."""
+    """Running numerator of tokens per second of rounds; `seconds` is the denominator."""
     seconds: float = 0.0
     rounds: float = 0.0
-    """How many these averages speak of."""
+    """Number of rounds in these averages."""
     pause_steps: int = INITIAL_PAUSE
-    """Plain steps after the next attempt in vain."""
+    """Plain steps after the next failed attempt."""
 
     @property
     def acceptance(self) -> float:
-        """Share of levels with an accepted node, one standard deviation on the hopeful side."""
+        """Fraction of levels with an accepted node, plus one standard deviation."""
         share = min(self.accepted / self.examined, 1.0)
         return min(share + math.sqrt(share * (1 - share) / self.examined), 0.995)
 
     @property
     def later_acceptance(self) -> float:
-        """How often a child is taken that is not the drafter's first."""
+        """Probability that a child is accepted that is not the drafter's first choice."""
         sorts = [sort for sort in self.trials if sort[2]]
         hits, trials = (sum(kind[sort] for sort in sorts) for kind in (self.hits, self.trials))
         return (hits + _PRIOR_WEIGHT * _LATER_PRIOR) / (trials + _PRIOR_WEIGHT)
 
     @property
     def tokens_per_second(self) -> float | None:
-        """Tokens a second of rounds with drafts; None before there were enough of them."""
+        """Tokens per second of rounds with drafts; None before there are enough rounds."""
         return self.tokens / self.seconds if self.rounds > _MIN_ROUNDS else None
 
     def decay(self) -> None:
-        """What was seen counts less: after a pause the text may be another."""
+        """Reduce the weight of earlier observations, because the text may change during a pause."""
         self.accepted, self.examined = self.accepted * _PAUSE_DECAY, self.examined * _PAUSE_DECAY
         self.tokens = self.seconds = self.rounds = 0.0
 
@@ -90,9 +93,9 @@ class AcceptanceStats:
         self.rounds = _RATE_DECAY * self.rounds + 1
 
     def update_costs(self, outcome: RoundResult, expected_verify: float, is_cold: bool) -> None:
-        """What a round took; `expected_verify`: seconds that its pass of the target should take.
+        """Update the costs from a round; `expected_verify` is the expected time of its target pass.
 
-        A run's first round `is_cold`: it reads the prompt, too, and says of later ones only that they cost no more.
+        A run's first round `is_cold`: it also reads the prompt, so its times are only an upper bound.
         """
         if outcome.passes > 1 or self.draft_pass_seconds is None:
             later = outcome.draft_seconds - outcome.first_token_seconds
@@ -118,7 +121,7 @@ class AcceptanceStats:
         self._add_round(len(outcome.verified.path) + 1, outcome.draft_seconds + outcome.verify_seconds + beside)
 
     def update_acceptance(self, outcome: RoundResult) -> None:
-        """What the target took of a draft, by level and by sort of token."""
+        """Update acceptance from a verified draft, by level and by sort of token."""
         tree, verdict = outcome.tree, outcome.verified
         levels = len(verdict.path) + (not verdict.is_bonus)
         self.accepted = _ACCEPTANCE_DECAY * self.accepted + len(verdict.path)
@@ -132,13 +135,13 @@ class AcceptanceStats:
             self.trials[key] = _ACCEPTANCE_DECAY * self.trials.get(key, 0.0) + 1.0
 
     def acceptance_of(self, drafter: int, probability: float, beside: bool) -> float:
-        """Observed acceptance of tokens of this sort, beginning with the probability itself."""
+        """Return the observed acceptance of tokens of this sort; the prior is the probability itself."""
         sort = (drafter, _bin(probability), beside)
         return (self.hits.get(sort, 0.0) + _PRIOR_WEIGHT * probability) / (self.trials.get(sort, 0.0) + _PRIOR_WEIGHT)
 
 
 def _examined(outcome: RoundResult) -> Iterable[int]:
-    """Drafted nodes that were compared with the target's choice: children of the root and of the accepted path."""
+    """Yield drafted nodes that the verifier examined: children of the root and of the accepted path."""
     for node in (0, *outcome.verified.path):
         yield from outcome.tree.children[node]
 
@@ -148,62 +151,66 @@ def _bin(probability: float) -> int:
 
 
 def clipped_average(old: float | None, new: float) -> float:
-    """A running average that a single slow pass cannot throw off."""
+    """Update a running average; outliers are clipped."""
     return new if old is None else old + 0.15 * (min(new, 2.5 * old) - old)
 
 
 def _fast_average(old: float | None, new: float) -> float:
-    """A running average that is quick to believe the better times: what disturbs a pass only makes it longer."""
+    """Update a running average that follows faster times quickly, because disturbances only add time."""
     if old is None:
         return new
     return old + (0.5 if new < old else 0.05) * (min(new, 2.5 * old) - old)
 
 
 TRIAL_LENGTH = 4
-"""Tokens of the draft that ends a pause: one would tell neither what the next one costs nor how far a draft carries."""
+"""Length of the draft that ends a pause; a single token would not show the cost of the next one or how far drafts are
+accepted.
+"""
 _MAX_NODES = 31
 _NODE_COST_FACTOR = 1.5
-"""What a node costs besides its row in the target's pass, as a factor: its own draft row, bookkeeping, its event."""
+"""Cost factor of a node: its row in the target's pass, plus draft row, bookkeeping and event."""
 _LEAF_FACTOR = 3.0
-"""How many times its price a token beside the likeliest one has to promise: it makes a chain a tree to be merged."""
+"""Minimum gain of an alternative token, relative to its price, because it turns a chain into a tree."""
 _BRANCH_PROBABILITY = 1 / 8
-"""A token of this chance has to be worth its place before drafts branch."""
+"""Drafts branch only if a token of this probability is worth its price."""
 _MAX_DRAWS = 3
 
 
 class SpeedupGate:
-    """Judges drafts while they are made, by what is known of their drafters and by the verify-cost curve."""
+    """Decides during drafting by drafter statistics and the verify-cost curve."""
 
     def __init__(self, stats: AcceptanceStats, cost: VerifyCost, draft_cost: float | None, max_length: int) -> None:
-        """`draft_cost`: what a draft pass should cost ÷ the target's, before any was timed."""
+        """Initialize the gate; `draft_cost` is the expected cost of a draft pass ÷ a target pass before any was timed."""
         self._stats, self._cost, self._draft_cost = stats, cost, draft_cost or 1 / 8
         self._max_nodes = max(_MAX_NODES, max_length)
         self._node_costs = _compute_node_costs(cost, self._max_nodes)
         self.is_exploring = False
-        """A draft is made that does not seem worth it."""
+        """Whether a draft is made against the prediction."""
         self.is_trial = False
-        """A pause ends with a short chain."""
+        """Whether a short chain is tried to end a pause."""
 
     def acceptance(self, drafter: int, probability: float, is_alternative: bool = False) -> float:
-        """Observed acceptance at about this probability, beginning with the probability itself."""
+        """Return the observed acceptance at about this probability; the prior is the probability itself."""
         return self._stats.acceptance_of(drafter, probability, is_alternative)
 
     def should_branch(self) -> bool:
-        """Where even a token of little chance, behind others, is worth its place; a trial is of a chain."""
+        """Return whether even an unlikely token after others is worth its price; never for a trial, which is a chain."""
         return (
             not self.is_trial
             and self._rate_to_beat * _NODE_COST_FACTOR * self._node_seconds(TRIAL_LENGTH) < _BRANCH_PROBABILITY
         )
 
     def draw_count(self, probability: float, nodes: int) -> int:
-        """The first child for as often as levels have one that is taken, each further one for as often as such were."""
+        """Return how many children to draw: the first weighted by acceptance, further ones by the acceptance of later
+        children.
+        """
         count, hope = 0, probability * self._stats.acceptance
         while count < _MAX_DRAWS and self.is_worthwhile(hope, nodes + count):
             count, hope = count + 1, probability * self._stats.later_acceptance
         return count
 
     def should_extend(self, probabilities: Sequence[float], nodes: int) -> bool:
-        """Compare what one more level brings with what its draft pass and its nodes cost at the present pace."""
+        """Return whether the expected gain of one more level exceeds the cost of its draft pass and nodes."""
         count = len(probabilities)
         if not count or nodes + count > self._max_nodes:
             return False
@@ -213,7 +220,7 @@ class SpeedupGate:
         return sum(probabilities) * self._stats.acceptance > self._rate_to_beat * price
 
     def is_worthwhile(self, probability: float, nodes: int) -> bool:
-        """Compare what one more node brings with its place in the target's pass."""
+        """Return whether the expected gain of one more node exceeds its price."""
         price = _NODE_COST_FACTOR * self._node_seconds(nodes) + (0.0 if nodes else self.overhead_seconds)
         return nodes < self._max_nodes and (
             self.is_exploring or self.is_trial or probability > self._rate_to_beat * price
@@ -222,10 +229,10 @@ class SpeedupGate:
     def child_count(
         self, probability: float, probabilities: Sequence[float], drafter: int, nodes: int, sampled: bool
     ) -> int:
-        """One child goes on; further ones, likeliest first, have to be well worth their place as leaves.
+        """Return the number of children: one that continues, and further ones that are worth their price as leaves.
 
-        With dice one child is all: tried in random order, a leaf that is accepted first ends the path at once.
-        A trial is of the chain alone.
+        With sampling only one: children are tried in random order, and an accepted leaf would end the path. A trial is
+        always a chain.
         """
         if sampled or self.is_trial:
             return 1
@@ -242,7 +249,7 @@ class SpeedupGate:
 
     @property
     def draft_pass_seconds(self) -> float:
-        """Seconds of a draft pass behind the first."""
+        """Seconds of a draft pass after the first."""
         return (
             self._stats.draft_pass_seconds
             if self._stats.draft_pass_seconds is not None
@@ -251,7 +258,7 @@ class SpeedupGate:
 
     @property
     def overhead_seconds(self) -> float:
-        """Seconds that a round costs besides its passes."""
+        """Overhead of a round in seconds."""
         return self._stats.overhead_seconds or 0.0
 
     @property
@@ -265,23 +272,23 @@ class SpeedupGate:
 
     @property
     def _rate_to_beat(self) -> float:
-        """Tokens a second to beat: what rounds with drafts reach, at least that of plain decoding."""
+        """Tokens per second to beat: the rate of rounds with drafts, at least that of plain decoding."""
         plain = 1 / self.single_pass_seconds
         return max(plain, self._stats.tokens / self._stats.seconds) if self._stats.seconds else plain
 
     def _node_seconds(self, nodes: int) -> float:
-        """Seconds one more node adds to the target's pass."""
+        """Return the seconds that one more node adds to the target's pass."""
         return self.single_pass_seconds * self._node_costs[min(nodes, self._max_nodes)]
 
 
 @lru_cache(maxsize=8)
 def _compute_node_costs(cost: VerifyCost, max_nodes: int) -> tuple[float, ...]:
-    """What each node up to `max_nodes` adds to the curve; the same for every run of a model."""
+    """Return the cost that each node up to `max_nodes` adds to the curve; shared by all runs of a model."""
     return tuple(_node_cost(cost, nodes) for nodes in range(max_nodes + 1))
 
 
 def _node_cost(cost: VerifyCost, nodes: int) -> float:
-    """What one more node adds to the curve, averaged over the next few: a curve may have steps."""
+    """Return the cost that one more node adds, averaged over the next few because the curve may have steps."""
     now = cost.ratio(nodes + 1)
     return min((cost.ratio(nodes + 1 + more) - now) / more for more in (1, 2, 4))
 
@@ -289,28 +296,31 @@ def _node_cost(cost: VerifyCost, nodes: int) -> float:
 _LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16)
 _MAX_LENGTH = 16
 _MAX_LENGTH_ON_DISK = 48
-"""Where layers are read from the disk, a pass costs so much more than a drafted token that long drafts pay."""
+"""Maximum length with disk-offloaded layers, where a pass costs so much more than a drafted token that long drafts pay
+off.
+"""
 _MIN_SPEEDUP = 1.02
-"""Drafting has to promise this much more than plain decoding."""
+"""Speedup over plain decoding that drafting must promise."""
 _MAX_PAUSE = 128
 _EXPLORE_INTERVAL = 50
-"""Every so many rounds a draft is tried that does not seem worth it, lest a wrong opinion last for ever."""
+"""Interval in rounds at which a draft is tried against the prediction, so that a wrong estimate is corrected."""
 _OVERHEAD = 0.05
-"""Of a target pass, what a round costs besides its passes, where times are reckoned."""
+"""Overhead of a round as a fraction of a target pass, for runs with modelled times."""
 
 
 class AutoLength:
-    """The `auto` schedule."""
+    """The `auto` draft length."""
 
     def __init__(
         self, cost: VerifyCost, memory: dict[str, AcceptanceStats], key: str, draft_cost: float | None = None,
         on_disk: bool = False,
     ) -> None:  # fmt: skip
-        """`memory` keeps under `key` what is learnt for later runs; `on_disk`: the target's layers are read from there.
+        """Initialize the schedule.
 
-        `draft_cost`, the cost of a draft pass ÷ that of the target's, makes it a steady one, for sampling: lengths
-        decide which die falls on which token, so they must not follow the clock, nor what earlier runs saw, if the
-        same request and seed are to give the same tokens. Times are then reckoned.
+        `memory` stores statistics under `key` for later runs; `on_disk`: the target's layers are disk-offloaded.
+        `draft_cost`, the cost of a draft pass ÷ that of a target pass, makes lengths deterministic, for sampling:
+        lengths decide which random number is used for which token, so they must not depend on time or earlier runs if
+        the same request and seed are to give the same tokens. Times are then modelled.
         """
         self._draft_cost = draft_cost
         self._cost = cost if draft_cost is None else cost.rounded
@@ -322,12 +332,12 @@ class AutoLength:
         self._ratios = [(length, self._cost.ratio(length + 1)) for length in _LENGTHS]
         self._pause_left = self._rounds = 0
         self._is_cold = draft_cost is None
-        """Before the first round, which reads the prompt; reckoned times are never cold."""
+        """Whether the first round, which reads the prompt, is still to come; never with modelled times."""
         self._gate = SpeedupGate(self._stats, cost, draft_cost, self._max_length)
         self.gate: DraftGate | None = self._gate
 
     def length(self) -> int:
-        """The longest draft while drafting pays, 0 in a pause."""
+        """Return the maximum draft length while drafting pays off, 0 during a pause."""
         self._rounds += 1
         self._gate.is_exploring = self._rounds % _EXPLORE_INTERVAL == 0
         if self._pause_left > 0:
@@ -342,16 +352,16 @@ class AutoLength:
         return TRIAL_LENGTH
 
     def remaining_pause(self) -> int:
-        """What is left of the present one."""
+        """Return the remaining steps of the current pause."""
         return self._pause_left
 
     def consume_pause(self, steps: int) -> None:
-        """They count as rounds, as any other."""
+        """Count plain steps as rounds of the pause."""
         self._rounds += steps
         self._pause_left -= steps
 
     def update(self, outcome: RoundResult) -> None:
-        """Acceptance by probability, the pace, and what passes cost."""
+        """Update acceptance, speed and costs from a round."""
         known = self._stats
         known.update_acceptance(outcome)
         timed = outcome if self._draft_cost is None else self._with_modelled_times(outcome, self._draft_cost)
@@ -363,13 +373,13 @@ class AutoLength:
                 known.pause_steps = INITIAL_PAUSE
 
     def update_plain(self, seconds: float, writing: float) -> None:
-        """What a pass over one token costs, and what its writing."""
+        """Update the cost of a one-token pass and of emitting its token."""
         if self._draft_cost is None:
             self._stats.single_pass_seconds = clipped_average(self._stats.single_pass_seconds, seconds)
             self._stats.emit_seconds = clipped_average(self._stats.emit_seconds, writing)
 
     def _with_modelled_times(self, outcome: RoundResult, share: float) -> RoundResult:
-        """The round with the times it should take."""
+        """Return the round with modelled times."""
         step, verify = (
             share * self._gate.single_pass_seconds,
             self._gate.single_pass_seconds * self._cost.ratio(len(outcome.tree)),
@@ -380,7 +390,7 @@ class AutoLength:
         )  # fmt: skip
 
     def _pays_off(self) -> bool:
-        """Whether some length promises more tokens a second than plain decoding, and the latest rounds had them."""
+        """Return whether some length promises a speedup over plain decoding, and recent rounds reached one."""
         if (
             self._stats.tokens_per_second is not None
             and self._stats.tokens_per_second * self._gate.single_pass_seconds < _MIN_SPEEDUP
@@ -395,10 +405,10 @@ class AutoLength:
 
 
 def expected_tokens(beta: float, length: float) -> float:
-    """(1 − β^(γ+1)) / (1 − β): tokens a target pass yields at acceptance β and draft length γ."""
+    """Return (1 − β^(γ+1)) / (1 − β): expected tokens per target pass at acceptance β and draft length γ."""
     return length + 1.0 if beta >= 1 else (1 - beta ** (length + 1)) / (1 - beta)
 
 
 def expected_speedup(beta: float, length: float, cost: float) -> float:
-    """(1 − β^(γ+1)) / ((1 − β)(γc + 1)), c = time of a draft token ÷ time of a target pass."""
+    """Return (1 − β^(γ+1)) / ((1 − β)(γc + 1)), with c = time of a draft token ÷ time of a target pass."""
     return expected_tokens(beta, length) / (length * cost + 1)

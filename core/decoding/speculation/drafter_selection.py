@@ -1,4 +1,4 @@
-"""Which drafters a round asks: all of them together, or the one that has earned most so far."""
+"""Drafter selection per round: all drafters together, or the best one so far."""
 
 from __future__ import annotations
 
@@ -12,97 +12,97 @@ from core.decoding.speculation.tree_passes import VerifyCost
 from core.events import ChoiceReason, DrafterChoice
 
 _MIN_USES = 2
-"""Rounds that every drafter gets before any is judged."""
+"""Number of rounds that every drafter gets first."""
 _EXPLORATION = 0.3
-"""How much better than seen a drafter may be that was seldom asked."""
+"""Exploration bonus of a rarely used drafter."""
 _DECAY = 0.9
-"""A text changes: what a drafter earned ten of its rounds ago counts a third."""
+"""Discount of a drafter's statistics per round of its own; after ten rounds they count a third."""
 _USE_DECAY = 0.97
-"""And that it was asked thirty rounds ago, too."""
+"""Discount of how often a drafter was used; after thirty rounds it counts a third."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrafterGroup:
-    """Drafters that guess together, by their numbers, and how long their drafts should be."""
+    """Drafters that propose together, by index, and their draft length schedule."""
 
     drafters: tuple[int, ...]
     schedule: DraftLengthSchedule
 
 
 class DrafterSelector(Protocol):
-    """Asked before every round, told of its outcome."""
+    """Selects drafters before every round and learns from its outcome."""
 
     def ranked_groups(self) -> Sequence[DrafterGroup]:
-        """Who is asked; the next group only where the one before it has nothing to say."""
+        """Return the groups in order; the next one is used only if the one before it proposes nothing."""
 
     def take_pause(self) -> int:
-        """Plain steps to be taken now without asking anybody: all pause; 0 where somebody is to be asked."""
+        """Return the number of plain steps while all drafters pause; 0 if one is due."""
 
     def explain_choice(self, group: DrafterGroup, silent: Sequence[int]) -> DrafterChoice | None:
-        """Why that group; `silent` were asked before it. None where there is no choice."""
+        """Return why this group was selected after `silent` ones proposed nothing; None without a choice."""
 
     def update(self, group: DrafterGroup, outcome: RoundResult) -> None:
-        """A round with drafted tokens ended."""
+        """Update statistics after a round with drafted tokens."""
 
     def update_plain(self, seconds: float, writing: float) -> None:
-        """A plain step ended: its pass took so long, and its token's writing."""
+        """Update statistics after a plain step: seconds of its pass and of emitting its token."""
 
 
 class MergeAllDrafters:
-    """All drafters in every round, their guesses merged."""
+    """Uses all drafters in every round and merges their proposals."""
 
     def __init__(self, count: int, schedule: DraftLengthSchedule) -> None:
         self._group = DrafterGroup(tuple(range(count)), schedule)
 
     def ranked_groups(self) -> Sequence[DrafterGroup]:
-        """The one group."""
+        """Return the only group."""
         return (self._group,)
 
     def take_pause(self) -> int:
-        """Its pause."""
+        """Return the remaining pause."""
         return _consume_shared_pause([self._group])
 
     def explain_choice(self, group: DrafterGroup, silent: Sequence[int]) -> DrafterChoice | None:
-        """Nobody was left out."""
+        """Return None: all drafters are used."""
         return None
 
     def update(self, group: DrafterGroup, outcome: RoundResult) -> None:
-        """Lengths learn."""
+        """Update the schedule."""
         group.schedule.update(outcome)
 
     def update_plain(self, seconds: float, writing: float) -> None:
-        """Lengths learn."""
+        """Update the schedule."""
         self._group.schedule.update_plain(seconds, writing)
 
 
 @dataclass(slots=True)
 class DrafterStats:
-    """Of one drafter: tokens and what they cost, in plain tokens' time; older rounds count less."""
+    """Statistics of one drafter: tokens and their cost in plain-token times, discounted."""
 
     tokens: float = 0.0
     cost: float = 0.0
     uses: int = 0
     recent_uses: float = 0.0
-    """How often it was asked, older rounds counting less."""
+    """Discounted number of uses."""
 
     @property
     def speedup(self) -> float:
-        """Speed with it ÷ plain decoding's; 0 before it was tried."""
+        """Speedup over plain decoding; 0 before it was tried."""
         return self.tokens / self.cost if self.cost else 0.0
 
     def add(self, tokens: int, cost: float) -> None:
-        """A round's."""
+        """Add a round."""
         self.tokens = _DECAY * self.tokens + tokens
         self.cost = _DECAY * self.cost + cost
         self.uses, self.recent_uses = self.uses + 1, self.recent_uses + 1
 
 
 class BestDrafterSelector:
-    """One drafter a round: the one that has earned most, or one that was asked so seldom that it may earn more
-    (discounted UCB, Garivier and Moulines 2008).
+    """Selects one drafter per round: the best so far, or one used so rarely that it may be better (discounted UCB,
+    Garivier and Moulines 2008).
 
-    The clock says what rounds cost; with `draft_costs` (the cost of each drafter's pass ÷ the target's) it is counted, for
-    runs whose text must not follow the clock.
+    Costs are measured; with `draft_costs` (the cost of each drafter's pass ÷ the target's) they are modelled, for runs
+    whose text must not depend on time.
     """
 
     def __init__(
@@ -114,16 +114,16 @@ class BestDrafterSelector:
         self._stats = [DrafterStats() for _ in schedules]
 
     def ranked_groups(self) -> Sequence[DrafterGroup]:
-        """The most promising first."""
+        """Return groups by estimated speedup, best first."""
         numbers = range(len(self._groups))
         return [self._groups[number] for number in sorted(numbers, key=lambda n: -self._upper_bound(self._stats[n]))]
 
     def take_pause(self) -> int:
-        """Until the first of them drafts again."""
+        """Return the steps until the first group drafts again."""
         return _consume_shared_pause(self._groups)
 
     def explain_choice(self, group: DrafterGroup, silent: Sequence[int]) -> DrafterChoice | None:
-        """What each has earned, and why this one was asked."""
+        """Return all drafters' speedups and why this one was selected."""
         (number,) = group.drafters
         worths, asked = [each.speedup for each in self._stats], [each.uses for each in self._stats]
         best = max(range(len(worths)), key=worths.__getitem__)
@@ -135,7 +135,7 @@ class BestDrafterSelector:
         return DrafterChoice(number, reason, tuple(worths), tuple(asked), tuple(silent), self._draft_costs is not None)
 
     def update(self, group: DrafterGroup, outcome: RoundResult) -> None:
-        """What the round brought, and what it cost."""
+        """Add the round's tokens and cost."""
         (number,) = group.drafters
         group.schedule.update(outcome)
         for each in self._stats:
@@ -143,7 +143,7 @@ class BestDrafterSelector:
         self._stats[number].add(len(outcome.verified.path) + 1, self._round_cost(number, outcome))
 
     def update_plain(self, seconds: float, writing: float) -> None:
-        """What a plain token takes, and every length learns of it."""
+        """Update the time of a plain token and all schedules."""
         self._plain_seconds += 0.15 * (min(seconds, 2.5 * self._plain_seconds) - self._plain_seconds)
         for group in self._groups:
             group.schedule.update_plain(seconds, writing)
@@ -155,14 +155,14 @@ class BestDrafterSelector:
         return stats.speedup * (1 + _EXPLORATION * math.sqrt(math.log(max(rounds, 1.0)) / stats.recent_uses))
 
     def _round_cost(self, number: int, outcome: RoundResult) -> float:
-        """In times of a plain token."""
+        """Return the round's cost in plain-token times."""
         if self._draft_costs is None:
             return (outcome.draft_seconds + outcome.verify_seconds + outcome.overhead_seconds) / self._plain_seconds
         return (outcome.passes + 1) * self._draft_costs[number] + self._cost.ratio(len(outcome.tree))
 
 
 def _consume_shared_pause(groups: Sequence[DrafterGroup]) -> int:
-    """Steps in which all of them pause; these are theirs from now on."""
+    """Return the number of steps in which all groups pause, and consume them."""
     steps = min(group.schedule.remaining_pause() for group in groups)
     for group in groups if steps else ():
         group.schedule.consume_pause(steps)

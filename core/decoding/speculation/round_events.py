@@ -1,4 +1,4 @@
-"""A round as an event, and the sums that a run's metrics are made of."""
+"""Events of speculation rounds, and their totals for a run's metrics."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from core.models.text import TokenSpellings
 
 
 class Stopwatch:
-    """Laps of a round in seconds of the wall, priced by another clock; `waits`: the target waits for the disk, which
-    no clock of a thread's own time sees, and the wall prices.
+    """Lap times of a round in wall-clock seconds, scaled by another clock.
 
-    Asking that clock is a call of the system: it is asked at the begin and for the `finish`, and each lap gets its part.
+    With `waits` the target waits for the disk, which a thread's CPU time excludes, so wall-clock time counts. Reading
+    the thread's clock is a system call: it is read only at the start and by `finish`, and each lap gets its
+    proportional part.
     """
 
     def __init__(self, clock: Callable[[], float], waits: bool = False) -> None:
@@ -32,34 +33,35 @@ class Stopwatch:
         self._started = self._lap_start = time.perf_counter()
         self.seconds: list[float] = []
         self.clock_ratio = 1.0
-        """Of the laps' time, what the pricing clock says of it."""
+        """Ratio of the pricing clock's time to wall-clock time."""
 
     def lap(self) -> None:
-        """One part of the round is done: draft, verification, what it takes besides."""
+        """End a part of the round: draft, verification or overhead."""
         wall = time.perf_counter()
         self.seconds.append(wall - self._lap_start)
         self._lap_start = wall
 
     def finish(self) -> None:
-        """All laps are done."""
+        """Compute the clock ratio after the last lap."""
         wall = self._lap_start - self._started
         if wall > 0 and not self._uses_wall_clock:
             self.clock_ratio = (self._clock() - self._clock_start) / wall
 
     def lap_cost(self, lap: int) -> float:
-        """Seconds of a lap by the clock that prices."""
+        """Return a lap's seconds by the pricing clock."""
         return self.seconds[lap] * self.clock_ratio
 
     @property
     def elapsed(self) -> float:
-        """Seconds of the wall since the start."""
+        """Wall-clock seconds since the start."""
         return time.perf_counter() - self._started
 
 
 @dataclass(frozen=True, slots=True)
 class RoundOutcome:
-    """A round's tree, what became of it, the draft length asked for, why its drafter was asked, and what
-    lookahead holds."""
+    """A round's tree and verified path, the requested draft length, the drafter choice, and the n-gram pool of
+    lookahead.
+    """
 
     tree: DraftTree
     verified: VerifiedPath
@@ -70,7 +72,7 @@ class RoundOutcome:
 
 @dataclass(frozen=True, slots=True)
 class RoundNumbers:
-    """Numbers of a round besides the tree."""
+    """Counters and times of a round."""
 
     round: int
     step: int
@@ -81,21 +83,21 @@ class RoundNumbers:
 
 @dataclass(slots=True)
 class RoundTotals:
-    """Sums over the rounds."""
+    """Totals over the rounds."""
 
     rounds: int = 0
     accepted: int = 0
     examined: int = 0
     levels: int = 0
-    """Depths of all drafts together."""
+    """Sum of the draft depths."""
     draft_seconds: float = 0.0
     verify_seconds: float = 0.0
     overhead_seconds: float = 0.0
     draft_cost: float = 0.0
-    """Draft time by the clock that prices passes."""
+    """Draft time by the clock used for pass costs."""
 
     def add(self, outcome: RoundOutcome, step: int, watch: Stopwatch) -> RoundNumbers:
-        """Count a round; its figures. `step`: tokens written before it."""
+        """Count a round and return its numbers. `step`: tokens written before it."""
         verdict, (draft, verify) = outcome.verified, watch.seconds[:2]
         figures = RoundNumbers(self.rounds, step, draft, verify, watch.elapsed - draft - verify)
         self.rounds += 1
@@ -109,14 +111,16 @@ class RoundTotals:
         return figures
 
     def write_to_run(self, run: DecodingRun) -> None:
-        """Hand the sums to the run."""
+        """Write the totals to the run's counters."""
         run.counters.drafting = DraftingCounters(
             self.accepted, self.examined, self.draft_seconds, self.verify_seconds, self.overhead_seconds,
             self._predict_speedup(run),
         )  # fmt: skip
 
     def _predict_speedup(self, run: DecodingRun) -> float | None:
-        """The formula, with this run's acceptance, mean draft length and times; None before anything was drafted."""
+        """Return the predicted speedup from this run's acceptance, mean draft length and times; None before anything
+        was drafted.
+        """
         cost = remembered_cost(run.model)
         if not self.examined or cost is None:
             return None
@@ -128,7 +132,7 @@ class RoundTotals:
 
 @dataclass(frozen=True, slots=True)
 class NodeProbabilities:
-    """What the target holds of every node behind its parent, [N]: its probability, and what left it none."""
+    """The target's view of every node after its parent, [N]: its probability, and the stage that banned it."""
 
     probabilities: Sequence[float]
     banned_by: Sequence[str]
@@ -141,7 +145,7 @@ def build_round_event(
     figures: RoundNumbers,
     pieces: TokenSpellings,
 ) -> DraftRound:
-    """The event. `written`: tokens of path and extra that became text."""
+    """Build the event of a round. `written`: number of tokens of path and extra that became text."""
     tree, verdict = outcome.tree, outcome.verified
     path = verdict.path[:written]
     has_extra = written > len(verdict.path)
@@ -182,7 +186,7 @@ def _draft_nodes(
 
 
 def _shared_proposers(tree: DraftTree) -> dict[int, tuple[int, ...]]:
-    """Nodes that several drafters proposed → who."""
+    """Return the drafters of nodes that several drafters proposed."""
     found: dict[int, set[int]] = {}
     for trials in tree.trials.values():
         for node, drafter in trials:
@@ -191,7 +195,7 @@ def _shared_proposers(tree: DraftTree) -> dict[int, tuple[int, ...]]:
 
 
 def _node_fate(node: int, taken: set[int], reached: bool, verdict: VerifiedPath, was_tested: bool) -> DraftFate:
-    """With dice, a sibling behind the accepted one was never tried."""
+    """Return a node's fate; with sampling, siblings after the accepted one were never tried."""
     if node in taken:
         return "accepted"
     if not reached or (verdict.decisions and not was_tested):
@@ -202,8 +206,10 @@ def _node_fate(node: int, taken: set[int], reached: bool, verdict: VerifiedPath,
 def find_banning_stages(
     scores: Sequence[torch.Tensor], names: Sequence[str], tree: DraftTree, shares: Sequence[float]
 ) -> list[str]:
-    """The stage that left each node no chance, [N]; empty where it has one. `scores`: [N, V], raw and behind each of
-    the stages `names`."""
+    """Return the stage that banned each node, [N]; empty if none did.
+
+    `scores`: [N, V], raw and after each of the stages `names`.
+    """
     found = [""] * len(tree)
     for node in range(1, len(tree)):
         if shares[node] == 0.0:
@@ -216,7 +222,7 @@ def find_banning_stages(
 
 
 def target_probabilities(scores: torch.Tensor, tree: DraftTree) -> list[float]:
-    """The target's processed probability of every node given its parent (1 for the root), [N]; scores [N, V]."""
+    """Return the target's processed probability of every node given its parent (1 for the root), [N]; scores [N, V]."""
     if len(tree) == 1:
         return [1.0]
     parents = torch.tensor(tree.parents[1:], device=scores.device)

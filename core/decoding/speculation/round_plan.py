@@ -1,4 +1,4 @@
-"""What a round may draft: how deep, how wide, drawn or taken from the top, and when to give up early."""
+"""Plan of a round's draft: depth, widths, sampling, and when to stop early."""
 
 from __future__ import annotations
 
@@ -11,54 +11,60 @@ from core.decoding.speculation.verification import VerifiedPath
 
 
 class DraftGate(Protocol):
-    """Judges while drafting whether one more token is worth its cost."""
+    """Decides during drafting whether one more token is worth its cost."""
 
     def acceptance(self, drafter: int, probability: float, is_alternative: bool = False) -> float:
-        """Chance that the target takes a token its drafter gave `probability`; `is_alternative`: not its first choice."""
+        """Return the probability that the target accepts a token with draft `probability`; `is_alternative`: not the
+        drafter's first choice.
+        """
 
     def should_branch(self) -> bool:
-        """Whether a pass of the target is so dear that drafts are worth following behind unlikely tokens too."""
+        """Return whether a target pass is so expensive that continuing after unlikely tokens pays off too."""
 
     def draw_count(self, probability: float, nodes: int) -> int:
-        """How many children to draw at once behind a path of `probability`, where drafts branch with dice; 0 for none."""
+        """Return the number of children to draw after a path of probability `probability` when sampling; 0 for none."""
 
     def should_extend(self, probabilities: Sequence[float], nodes: int) -> bool:
-        """Whether one more draft pass pays, behind paths accepted with `probabilities`; the tree has `nodes` nodes."""
+        """Return whether one more draft pass pays off after paths accepted with `probabilities`; the tree has `nodes`
+        nodes.
+        """
 
     def is_worthwhile(self, probability: float, nodes: int) -> bool:
-        """Whether a node accepted with `probability` earns its place in the target's pass."""
+        """Return whether a node accepted with probability `probability` is worth its place in the target's pass."""
 
     def child_count(
         self, probability: float, probabilities: Sequence[float], drafter: int, nodes: int, sampled: bool
     ) -> int:
-        """The chain's next token and the leaves beside it, behind a path of `probability`; `probabilities` descend."""
+        """Return the number of children after a path of probability `probability`: the chain's next token and leaves;
+        `probabilities` descend.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class RoundPlan:
-    """One round's order to a drafter."""
+    """One round's instructions to a drafter."""
 
     depth: int
-    """Longest path."""
+    """Maximum path length."""
     widths: tuple[int, ...] = ()
-    """Children of every node at depth 1, 2, …; the last one goes on for ever; empty: a chain."""
+    """Number of children per node at depth 1, 2, …; the last value repeats; empty: a chain."""
     is_sampled: bool = False
-    """Children are drawn from q; otherwise the likeliest are taken."""
+    """Whether children are sampled from q; otherwise the most likely are taken."""
     keeps_q: bool = False
-    """The verifier needs the distributions."""
+    """Whether the verifier needs the distributions."""
     threshold: float = 0.0
-    """Stop behind a token its drafter gave less."""
+    """Stop after a token with a lower draft probability."""
     gate: DraftGate | None = None
     allows_leaves: bool = False
-    """The gate may put leaves beside a chain."""
+    """Whether the gate may add leaves to a chain."""
 
     def width(self, depth: int) -> int:
-        """Children at this depth, from 0 for those of the root."""
+        """Return the number of children at this depth, from 0 for those of the root."""
         return self.widths[min(depth, len(self.widths) - 1)] if self.widths else 1
 
     @property
     def is_chain(self) -> bool:
-        """One child each, leaves apart."""
+        """Whether each node has one child, apart from leaves."""
         return all(width == 1 for width in self.widths[: self.depth])
 
 
@@ -67,46 +73,46 @@ DEFAULT_LENGTH = 5
 
 @dataclass(frozen=True, slots=True)
 class RoundResult:
-    """A round as a schedule sees it."""
+    """The result of a round, as input of a schedule."""
 
     tree: DraftTree
     verified: VerifiedPath
     passes: int
-    """Draft passes it took."""
+    """Number of draft passes."""
     draft_seconds: float
-    """By the clock that prices passes, as the other times."""
+    """Measured by the clock used for pass costs, like the other times."""
     verify_seconds: float
     first_token_seconds: float = 0.0
-    """Of the draft's: what passed before its first token."""
+    """Part of the draft time before its first token."""
     overhead_seconds: float = 0.0
-    """What the round cost besides."""
+    """Overhead of the round."""
     tokens: int = 0
-    """How many it wrote; their writing is part of `overhead_seconds`."""
+    """Number of tokens emitted; the time for that is part of `overhead_seconds`."""
 
 
 class DraftLengthSchedule(Protocol):
-    """Asked for a length before every round, told of the outcome after it."""
+    """Sets the draft length before every round and learns from its outcome."""
 
     gate: DraftGate | None
 
     def length(self) -> int:
-        """Longest path to draft now; 0 for a plain step."""
+        """Return the maximum path length to draft; 0 for a plain step."""
 
     def remaining_pause(self) -> int:
-        """Plain steps to come for which `length` is going to say 0."""
+        """Return the number of coming plain steps for which `length` will return 0."""
 
     def consume_pause(self, steps: int) -> None:
-        """So many steps of a pause are taken without asking for a length."""
+        """Consume `steps` of a pause without calls of `length`."""
 
     def update(self, outcome: RoundResult) -> None:
-        """A round with drafted tokens ended."""
+        """Update from a round with drafted tokens."""
 
     def update_plain(self, seconds: float, writing: float) -> None:
-        """A plain step ended: its pass took so long, and its token's writing."""
+        """Update from a plain step: seconds of its pass and of emitting its token."""
 
 
 class ConstantLength:
-    """Always the same."""
+    """A constant length."""
 
     gate: DraftGate | None = None
 
@@ -114,27 +120,28 @@ class ConstantLength:
         self._length = length
 
     def length(self) -> int:
-        """The number set."""
+        """Return the constant."""
         return self._length
 
     def remaining_pause(self) -> int:
-        """It pauses never."""
+        """Return 0: it never pauses."""
         return 0
 
     def consume_pause(self, steps: int) -> None:
-        """Never."""
+        """Do nothing: it never pauses."""
 
     def update(self, outcome: RoundResult) -> None:
-        """Learns nothing."""
+        """Do nothing."""
 
     def update_plain(self, seconds: float, writing: float) -> None:
-        """Learns nothing."""
+        """Do nothing."""
 
 
 class HeuristicLength:
-    """2 more after a draft that was accepted whole, else 1 less, never below 1.
+    """Increases the length by 2 after a fully accepted draft, else decreases it by 1, but not below 1.
 
-    `memory` keeps the length between runs (`heuristic`); without it every run starts anew (`heuristic_transient`).
+    `memory` keeps the length between runs (`heuristic`); without it every run starts from `first`
+    (`heuristic_transient`).
     """
 
     gate: DraftGate | None = None
@@ -145,20 +152,20 @@ class HeuristicLength:
         self._memory.setdefault(key, first)
 
     def length(self) -> int:
-        """The present length."""
+        """Return the current length."""
         return self._memory[self._key]
 
     def remaining_pause(self) -> int:
-        """It drafts always, if only a token."""
+        """Return 0: it always drafts at least one token."""
         return 0
 
     def consume_pause(self, steps: int) -> None:
-        """Never."""
+        """Do nothing: it never pauses."""
 
     def update(self, outcome: RoundResult) -> None:
-        """Grow or shrink."""
+        """Increase or decrease the length."""
         change = 2 if outcome.verified.is_bonus else -1
         self._memory[self._key] = max(1, self.length() + change)
 
     def update_plain(self, seconds: float, writing: float) -> None:
-        """A plain step says nothing of drafts."""
+        """Do nothing: a plain step has no draft."""

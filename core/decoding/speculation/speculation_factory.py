@@ -1,4 +1,4 @@
-"""From a request to a `Speculation`: its drafters, its schedule, its shape."""
+"""Build a `Speculation` from a request: its drafters, schedule and shape."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from core.models.prediction_heads import PredictionHeads, load_eagle_head, load_
 from resources.language import tr
 
 _MIN_DRAFT_COST = 0.01
-"""A drafter without weights takes some time too."""
+"""Minimum cost fraction, because a drafter without weights takes some time too."""
 _DISK_SLOWDOWN = 8
-"""So many times as long as from memory a weight takes from the disk, about, where times are reckoned."""
+"""Approximate slowdown of weights on disk compared to memory, for modelled times."""
 _SEPARATORS = str.maketrans(",⟨⟩", "   ")
 _LOOKAHEAD = {"lookahead_window": 5, "lookahead_ngram": 3, "lookahead_guesses": 5}
 DEFAULT_WIDTHS = (1, 1, 3, 1, 1)
 
 
 def decode_assisted(run: DecodingRun) -> Iterator[Event]:
-    """Chains of the first draft model, or of all of them merged."""
+    """Draft chains with the first draft model, or with all of them merged."""
     drafters = [_model_drafter(run, model, number) for number, model in enumerate(run.request.drafters)]
     if run.request.options.get("with_lookup"):
         drafters.append(_lookup_drafter(run, DEFAULT_LENGTH * 2, len(drafters)))
@@ -54,7 +54,7 @@ def decode_assisted(run: DecodingRun) -> Iterator[Event]:
 
 
 def decode_lookup(run: DecodingRun) -> Iterator[Event]:
-    """Chains found in the text (and in an encoder's source)."""
+    """Draft chains found in the text (and in an encoder's source)."""
     most = int(run.config.prompt_lookup_num_tokens or 10)
     yield from _decode(
         run, [_lookup_drafter(run, most)], SpeculationShape(_uses_sampling(run), _uses_sampling(run)), most
@@ -62,7 +62,7 @@ def decode_lookup(run: DecodingRun) -> Iterator[Event]:
 
 
 def decode_lookahead(run: DecodingRun) -> Iterator[Event]:
-    """Trees of n-grams that the target's own passes have brought."""
+    """Draft trees of n-grams from the target's own passes."""
     options = run.request.options
     window, size, guesses = (int(options.get(name) or usual) for name, usual in _LOOKAHEAD.items())
     drafter = LookaheadDrafter(window, size, guesses, options.get("pool_from_text") is not False)
@@ -75,7 +75,7 @@ def _lookup_drafter(run: DecodingRun, most: int, number: int = 0) -> PromptLooku
 
 
 def decode_early_exit(run: DecodingRun) -> Iterator[Event]:
-    """Chains of the target's lower layers."""
+    """Draft chains with the target's lower layers."""
     count = int(run.config.assistant_early_exit)
     key = f"lower_layers/{count}"
     lower = run.model.remembered.get(key) or run.model.remembered.setdefault(
@@ -88,13 +88,13 @@ def decode_early_exit(run: DecodingRun) -> Iterator[Event]:
 
 
 def decode_heads(run: DecodingRun) -> Iterator[Event]:
-    """Chains, or trees of given widths, of heads that read the target's hidden states."""
+    """Draft chains, or trees of given widths, with heads on the target's hidden states."""
     folder, samples = run.request.options.get("draft_head"), _uses_sampling(run)
     heads: PredictionHeads = load_eagle_head(run.model, head_folder(folder)) if folder else load_mtp_heads(run.model)
     widths = parse_widths(run.request.options.get("widths"))
     if heads.count > 1 and any(width > 1 for width in widths):
         raise ParameterError(
-            tr("{model} has {count} heads, each for one place ahead, and they follow one chain.").format(
+            tr("{model} has {count} heads, one per position ahead, which can only draft a chain.").format(
                 model=run.model.name, count=heads.count
             ),
             tr("Leave the widths empty."),
@@ -113,7 +113,7 @@ def decode_heads(run: DecodingRun) -> Iterator[Event]:
 
 
 def decode_tree(run: DecodingRun) -> Iterator[Event]:
-    """Trees of one draft model, or several models' trees merged."""
+    """Draft trees with one draft model, or merge the trees of several."""
     samples = _uses_sampling(run)
     draws = _draws_children(run, samples)
     widths = parse_widths(run.request.options.get("widths"))
@@ -126,7 +126,7 @@ def decode_tree(run: DecodingRun) -> Iterator[Event]:
 
 
 def parse_widths(value: object) -> tuple[int, ...]:
-    """Widths from a list or from text as "1 1 3 1 1"; empty when unset. Raises ParameterError."""
+    """Parse widths from a list or from text such as "1 1 3 1 1"; empty when unset. Raises ParameterError."""
     if value is None or value == "":
         return ()
     words = value.translate(_SEPARATORS).split() if isinstance(value, str) else value
@@ -140,8 +140,8 @@ def parse_widths(value: object) -> tuple[int, ...]:
         nodes += level
     if not widths or min(widths) < 1 or nodes > 256:
         raise ParameterError(
-            tr("The widths are {value!r}.").format(value=value),
-            tr("Give one whole number from 1 for every depth, as in “1 1 3 1 1”, for a tree of at most 256 tokens."),
+            tr("The widths {value!r} are invalid.").format(value=value),
+            tr("Use one whole number of at least 1 per depth, such as “1 1 3 1 1”, for a tree of at most 256 tokens."),
             "widths",
         )
     return widths
@@ -178,7 +178,7 @@ def _cost(run: DecodingRun, target: TargetModel) -> VerifyCost:
 
 
 def _draft_cost(run: DecodingRun, drafters: Sequence[Drafter]) -> float:
-    """What a draft pass should cost ÷ a pass of the target, by their weights; those on the disk weigh more."""
+    """Return the estimated cost of a draft pass ÷ a target pass, by parameter counts; parameters on disk count more."""
     shelf, weighs = run.model.disk_offload, float(run.model.parameters)
     if shelf is not None:
         weighs += (_DISK_SLOWDOWN - 1) * weighs * shelf.bytes / (shelf.bytes + shelf.kept_bytes)
@@ -193,7 +193,7 @@ def _schedule(
     length: int | None,
     draft_cost: float | None,
 ) -> DraftLengthSchedule:
-    """Made after the prompt was read: `auto` measures the target's passes behind it."""
+    """Build the schedule after prefill, because `auto` then measures target passes."""
     memory, name = run.model.remembered, _schedule_name(run)
     cost = _cost(run, target)
     if shape.widths and name in ("auto", "constant"):
@@ -203,13 +203,14 @@ def _schedule(
         return ConstantLength(first)
     if name == "auto":
         return AutoLength(cost, memory, f"experience/{key}", draft_cost, run.model.disk_offload is not None)
-    # Lengths decide which die falls on which token: with dice, what earlier runs learnt would change a seed's text.
+    # Lengths decide which random number is used for which token: with sampling, remembered lengths would change a
+    # seed's text.
     recalls = name == "heuristic" and not (run.request.steady or shape.is_sampled)
     return HeuristicLength(first, memory if recalls else None, f"draft_length/{key}")
 
 
 def _schedule_name(run: DecodingRun) -> str:
-    """The option; else what the request's own configuration says; else auto."""
+    """Return the schedule's name: the option, else the request's own configuration, else auto."""
     request = run.request
     named = request.options.get("schedule") or request.asked("num_assistant_tokens_schedule")
     if named:
@@ -227,30 +228,35 @@ def _threshold(run: DecodingRun) -> float:
 
 
 def _uses_sampling(run: DecodingRun) -> bool:
-    """Whether the verifier throws dice. Raises ParameterError for a verifier that would not be lossless."""
+    """Return whether the verifier samples. Raises ParameterError for a verifier that would not be lossless."""
     named, samples = run.request.options.get("verifier") or "auto", bool(run.config.do_sample)
     if named == "greedy" and samples:
         raise ParameterError(
-            tr("The greedy verifier follows the target's first choice, and sampling is on."),
-            tr("Switch sampling off, or leave the verifier on auto."),
+            tr("The greedy verifier does not work with sampling."),
+            tr("Turn sampling off, or set the verifier to auto."),
             "verifier",
         )
     if named == "sampling" and not samples:
         raise ParameterError(
-            tr("The sampling verifier throws dice, and sampling is off."),
-            tr("Switch sampling on, or leave the verifier on auto."),
+            tr("The sampling verifier needs sampling, which is off."),
+            tr("Turn sampling on, or set the verifier to auto."),
             "verifier",
         )
     return samples
 
 
 def _draws_children(run: DecodingRun, samples: bool) -> bool:
-    """Whether children are drawn. Raises ParameterError for top-k children under dice: that is not lossless."""
+    """Return whether children are sampled. Raises ParameterError for top-k children with sampling, which is not
+    lossless.
+    """
     named = run.request.options.get("children") or "auto"
     if named == "likeliest" and samples:
         raise ParameterError(
-            tr("The likeliest tokens as children with a sampling verifier would change the distribution of the text."),
-            tr("Leave the children on auto (drawn while sampling), or switch sampling off."),
+            tr(
+                "Choosing the likeliest tokens as children with a sampling verifier would change the "
+                "distribution of the text."
+            ),
+            tr("Set the children to auto (drawn while sampling), or turn sampling off."),
             "children",
         )
     return samples or named == "drawn"
@@ -260,9 +266,16 @@ def _model_drafter(run: DecodingRun, model: LoadedModel, number: int) -> Drafter
     reader: PassReader = build_small_draft_model(model) or _tensor_passes(run, model)
     if not has_same_tokens(run.model, model):
         return RetokenizingDrafter(
-            model.name, reader, _model_vocabulary(model), _model_vocabulary(run.model), number, run.is_cancelled, model.context,
-            model.device, model.parameters,
-        )  # fmt: skip
+            model.name,
+            reader,
+            _model_vocabulary(model),
+            _model_vocabulary(run.model),
+            number,
+            run.is_cancelled,
+            model.context,
+            model.device,
+            model.parameters,
+        )
     stages = [stage for stage in run.pipeline.stages if stage.processor.drafts]
     return ModelDrafter(
         model.name, reader, NodePipeline(stages), run.generator, number, run.is_cancelled, run.model.vocabulary,
@@ -271,7 +284,7 @@ def _model_drafter(run: DecodingRun, model: LoadedModel, number: int) -> Drafter
 
 
 def _model_vocabulary(model: LoadedModel) -> ModelVocabulary:
-    """How a model writes: its tokenizer, and what it ends with."""
+    """Return a model's tokenizer and end tokens."""
     named = model.generation_config.eos_token_id
     ends = [named] if isinstance(named, int) else [] if named is None else list(named)
     ids = min(model.vocabulary, model.readable_ids)

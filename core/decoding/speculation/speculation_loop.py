@@ -1,4 +1,4 @@
-"""The one frame of speculation: draft a tree, score it in one target pass, keep a path, go on from there."""
+"""The speculative decoding loop: draft a tree, score it in one target pass, accept a path, and continue."""
 
 from __future__ import annotations
 
@@ -35,20 +35,21 @@ from core.decoding.token_loop import StepEventWriter
 from core.events import CostCurve, Event, Method, Origin
 
 _PAUSE_PLAN = RoundPlan(0)
-"""Of a round in which nobody is asked."""
+"""Plan of a round without drafting."""
 _TIMING_INTERVAL = 5
-"""Of plain steps every so many is priced: asking a thread for its own time is a call of the system. It is an odd
-number, for every second step writes two tokens."""
+"""Time only every Nth plain step, because reading a thread's CPU time is a system call. N is odd because every second
+step emits two tokens.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class SpeculationShape:
-    """What every round has in common."""
+    """Settings shared by all rounds."""
 
     is_sampled: bool
-    """The verifier throws dice; else it follows the target's first choice."""
+    """Whether the verifier samples; else it follows the target's argmax."""
     draws_children: bool
-    """Children are drawn from the drafter's distribution; else its likeliest tokens are taken."""
+    """Whether children are sampled from the drafter's distribution; else its most likely tokens are taken."""
     widths: tuple[int, ...] = ()
     allows_leaves: bool = False
     threshold: float = 0.0
@@ -56,22 +57,22 @@ class SpeculationShape:
 
 @dataclass(frozen=True, slots=True)
 class _RoundDraft:
-    """A round's proposals; none: a plain step."""
+    """A round's proposals; without any, a plain step follows."""
 
     group: DrafterGroup
     plan: RoundPlan
     branches: list[Branch]
     without_proposal: list[int]
-    """Who was asked before and had no guess."""
+    """Drafters that were tried before and proposed nothing."""
 
     @property
     def was_attempted(self) -> bool:
-        """Whether anybody was: in a pause nobody is."""
+        """Whether any drafter was tried; none is during a pause."""
         return bool(self.branches or self.without_proposal)
 
 
 class Speculation:
-    """A run with drafters. Its caches hold exactly the text (less its last token) whenever the caller has control."""
+    """A run with drafters. Its caches contain exactly the text (without its last token) whenever it yields."""
 
     def __init__(
         self,
@@ -81,7 +82,7 @@ class Speculation:
         make_selector: Callable[[], DrafterSelector],
         shape: SpeculationShape,
     ) -> None:
-        """`make_selector` is called when the prompt has been read: who drafts in a round, and how long."""
+        """Prepare the run; `make_selector` is called after prefill and returns the drafter selector."""
         self.run, self.target, self.drafters, self.shape = run, target, drafters, shape
         self._make_selector = make_selector
         self.text = SpeculationText(run.start_ids, run.device)
@@ -91,14 +92,14 @@ class Speculation:
             (drafter for drafter in drafters if isinstance(drafter, ExtraRowsDrafter)), None
         )
         self._plain_steps = 0
-        """Plain steps so far."""
+        """Number of plain steps so far."""
         self._acceptance_rng = AcceptanceRng(run.generator)
         self._clock = pricing_clock(run.device)
         self._method: Method = "sampled" if shape.is_sampled else "greedy"
         self._writer = StepEventWriter(run, [self.sequence], target.headings, self._method, target.pipeline.observers)
 
     def decode(self) -> Iterator[Event]:
-        """All events between the prompt's pass and the end of the text."""
+        """Yield all events from prefill to the end of the text."""
         run = self.run
         watched = self.target.passes.hidden_states is not None
         output, prefilled = run.prefill(hidden=watched, whole=watched)
@@ -113,7 +114,7 @@ class Speculation:
                 yield from self._plain_steps_of_pause(selector, rest) if rest else self._round(selector)
             yield from self._writer.flush()
         except Exception:
-            yield from self._writer.flush()  # the text so far is shown, whatever went wrong
+            yield from self._writer.flush()  # the text so far is shown after any error
             raise
         finally:
             self._finish_caches()
@@ -122,7 +123,7 @@ class Speculation:
         yield from run.finish([self.sequence])
 
     def _finish_caches(self) -> None:
-        """Leave caches that hold the text alone, also when the run ended in the middle of a round."""
+        """Cut the caches to the text, even if the run ended in the middle of a round."""
         length = max(len(self.run.start_ids) + len(self.sequence.ids) - 1, 0)
         self.target.crop(length)
         for drafter in self.drafters:
@@ -170,14 +171,14 @@ class Speculation:
         return Stopwatch(self._clock, self.run.model.disk_offload is not None)
 
     def _plain_steps_of_pause(self, selector: DrafterSelector, steps: int) -> Iterator[Event]:
-        """Plain steps in which nobody is asked: what greedy decoding does, and nothing besides."""
+        """Decode plain steps without drafting, exactly as greedy decoding does."""
         for _ in range(steps):
             yield from self._plain_step(selector)
             if self.sequence.stop or self.run.is_cancelled():
                 return
 
     def _plain_step(self, selector: DrafterSelector) -> Iterable[Event]:
-        """One token as plain decoding writes it."""
+        """Decode one token without drafting."""
         watch = self._start_stopwatch() if self._plain_steps % _TIMING_INTERVAL == 0 else None
         self._plain_steps += 1
         begun = time.perf_counter()
@@ -194,26 +195,26 @@ class Speculation:
         return events
 
     def _step_with_extra_rows(self, selector: DrafterSelector, rider: ExtraRowsDrafter) -> Iterator[Event]:
-        """One token; a rider looks ahead in its pass."""
+        """Decode one token with a lookahead branch in the same pass."""
         watch = self._start_stopwatch()
         scores = self._score_with_extra_rows(rider)
         token = self._choose_token(scores)
         watch.lap()
         watch.finish()
-        # A window that brought no draft has cost its rows all the same.
+        # Rows of a window cost time even if they bring no draft.
         tree, nothing = merge_branches(self.text.ids[-1], [Branch()]), VerifiedPath([], -1, True)
         selector.update(selector.ranked_groups()[0], RoundResult(tree, nothing, 0, 0.0, watch.lap_cost(0)))
         self.totals.verify_seconds += watch.seconds[0]
         return self._write_plain(scores, token)
 
     def _score_with_extra_rows(self, rider: ExtraRowsDrafter) -> list[torch.Tensor]:
-        """Scores behind the text, each [1, V], from a pass in which the rider's rows were read too."""
+        """Return the scores after the text, each [1, V], from a pass that includes the lookahead rows."""
         scores = self.target.score_tree(self.text, merge_branches(self.text.ids[-1], [Branch()]), rider)
         self.target.commit([])
         return scores
 
     def _write_plain(self, scores: list[torch.Tensor], chosen: torch.Tensor) -> Iterator[Event]:
-        """Append one token [1]; quick steps are read in pairs."""
+        """Append one token [1]; the statistics of fast steps are computed in pairs."""
         step = len(self.sequence.ids)
         if is_cache_measured(step):
             cache_operations.compact(self.run.forward.cache)
@@ -221,7 +222,7 @@ class Speculation:
         self.text.extend(self.sequence.ids[step:], chosen)
 
     def _choose_token(self, scores: list[torch.Tensor]) -> torch.Tensor:
-        """A token [1] from scores [1, V]."""
+        """Choose a token [1] from scores [1, V]."""
         self.run.check_scores(scores[-1], scores[0], len(self.sequence.ids), scores)
         if self.shape.is_sampled:
             return draw_samples(torch.softmax(scores[-1], -1), 1, self.run.generator)[0]
@@ -242,7 +243,7 @@ class Speculation:
         )  # fmt: skip
 
     def _draft(self, selector: DrafterSelector) -> _RoundDraft | None:
-        """What the first group proposes that has a guess; None when the run was cancelled meanwhile."""
+        """Return the proposals of the first group that has any; None if the run was cancelled meanwhile."""
         silent: list[int] = []
         for group in selector.ranked_groups():
             plan, branches = self._plan(group), []
@@ -259,7 +260,7 @@ class Speculation:
     def _verify(self, tree: DraftTree, scores: torch.Tensor) -> VerifiedPath:
         if not self.shape.is_sampled:
             return verify_greedy(tree, scores.argmax(-1).tolist())
-        # A node whose every token is banned has no distribution; reaching it is an error that `_write_path` reports.
+        # A node whose tokens are all banned has no distribution; `_write_path` reports an error if it is reached.
         p = torch.softmax(scores, -1).nan_to_num(1.0 / scores.shape[-1])
         return verify_sampled(tree, p, self._acceptance_rng, self.run.generator)
 
@@ -270,7 +271,7 @@ class Speculation:
             drafter.commit(accepted)
 
     def _write_path(self, found: RoundOutcome, scores: list[torch.Tensor]) -> list[Event]:
-        """Write the accepted tokens and the target's own behind them."""
+        """Emit the accepted tokens and the target's own token after them."""
         tree, verdict = found.tree, found.verified
         tokens = [*(tree.ids[node] for node in verdict.path), verdict.extra_token]
         rows = [0, *verdict.path]
@@ -292,7 +293,7 @@ class Speculation:
         return self._write(told, chosen, [*drafted, last])
 
     def _write(self, readings: list[StepStats], chosen: torch.Tensor, origins: list[Origin]) -> list[Event]:
-        """Append tokens [n] until the text ends, as they were read."""
+        """Append tokens [n] until the text ends."""
         run, events = self.run, list[Event]()
         step = len(self.sequence.ids)
         if any(map(is_cache_measured, range(step, step + len(origins)))):
@@ -307,7 +308,7 @@ class Speculation:
 
 
 def _branch_depth(branch: Branch) -> int:
-    """Draft passes a branch took: its depth."""
+    """Return the number of draft passes of a branch: its depth."""
     depths = [0]
     for parent in branch.parents:
         depths.append(depths[parent] + 1)

@@ -1,4 +1,4 @@
-"""The target during speculation: scores of all nodes of a round, from one pass."""
+"""The target model during speculation: scores all nodes of a round in one pass."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from resources.language import tr
 
 
 def _check_parallel_stages(run: DecodingRun) -> None:
-    """Raises ParameterError for a stage that must see each token drawn before it judges the next."""
+    """Raise ParameterError for a stage that must see each drawn token before processing the next."""
     for stage in run.pipeline.stages:
         if stage.processor.in_turn:
             title = tr(stage.processor.parameter.title) if stage.processor.parameter else stage.name
-            cause = tr("{setting} follows every token drawn, and drafted tokens are judged several at once.")
-            remedy = tr("Switch {setting} off, or choose a strategy without drafts.")
+            cause = tr("{setting} needs tokens one by one, but drafted tokens are verified several at once.")
+            remedy = tr("Turn {setting} off, or choose a strategy without drafts.")
             raise ParameterError(cause.format(setting=title), remedy.format(setting=title), stage.name)
 
 
 class TargetModel:
-    """The run's model with its cache, which is rolled back after every round, and its funnel.
+    """The run's model with its cache, which is rolled back after every round, and its processor pipeline.
 
-    Guidance (CFG) needs a second reading of every node without the prompt; it keeps a cache of its own in step.
+    Guidance (CFG) needs a second pass over every node without the prompt; it has its own cache.
     """
 
     def __init__(self, run: DecodingRun) -> None:
@@ -43,19 +43,19 @@ class TargetModel:
         self._guidance = _GuidancePass(run) if guides else None
 
     def score_prompt(self, output: ForwardOutput, text: SpeculationText) -> list[torch.Tensor]:
-        """Scores behind the prompt: raw and after every stage, each [1, V]."""
+        """Return the scores after the prompt: raw and after every stage, each [1, V]."""
         cache_operations.show_text_only(self._run.forward.cache, True)
         self.passes.length = len(text)
         if self.passes.hidden_states is not None:
             self.passes.hidden_states.add_text(
                 last_hidden_states(output)[:, -len(text) :]
-            )  # less what stands for pictures
+            )  # without the positions of images
         raw = self._run.replace_invalid(output.last)
         scores = [raw] if self._guidance is None else [raw, self._guidance.first(raw, text)]
         return [*scores, *self.pipeline.trace([text.tensor], scores[-1])[1:]]
 
     def score_step(self, text: SpeculationText) -> list[torch.Tensor]:
-        """Read the text's last token for good; scores behind it, each [1, V]."""
+        """Read the text's last token permanently; return the scores after it, each [1, V]."""
         ids = text.last
         raw = self._run.replace_invalid(self.passes.read_text(ids))
         scores = [raw] if self._guidance is None else [raw, self._guidance.step(raw, ids)]
@@ -66,7 +66,7 @@ class TargetModel:
     def score_tree(
         self, text: SpeculationText, tree: DraftTree, extra_rows_drafter: ExtraRowsDrafter | None = None
     ) -> list[torch.Tensor]:
-        """Scores behind every node, each [N, V]; a rider's rows ride along and are told their choices."""
+        """Return the scores after every node, each [N, V]; the rows of a lookahead branch share the pass."""
         ids = torch.tensor([tree.ids], device=self._run.device)
         raw = (
             self.passes.read_nodes(ids, tree.depths, tree.ancestor_mask())
@@ -78,7 +78,7 @@ class TargetModel:
         return [*scores, *self.pipeline.trace_tree(text.tensor, tree, scores[-1])[1:]]
 
     def _score_with_rows(self, rider: ExtraRowsDrafter, text: SpeculationText, tree: DraftTree) -> torch.Tensor:
-        """One pass over tree and riders; the tree's logits [N, V]."""
+        """Run one pass over tree and lookahead rows; return the tree's logits [N, V]."""
         riders, nodes = rider.extra_rows(text), len(tree)
         ids = torch.tensor([[*tree.ids, *riders.ids]], device=self._run.device)
         sees = np.zeros((ids.shape[1], ids.shape[1]), dtype=np.bool_)
@@ -89,13 +89,13 @@ class TargetModel:
         return logits[:nodes]
 
     def commit(self, path: list[int]) -> None:
-        """Keep root and accepted path."""
+        """Keep the root and the accepted path."""
         self.passes.commit([0, *path])
         if self._guidance:
             self._guidance.passes.commit([0, *path])
 
     def crop(self, length: int) -> None:
-        """Cut the cache to the first `length` tokens of the text and leave it as any other run would."""
+        """Cut the cache to the first `length` tokens of the text and restore its normal state."""
         surplus = self.passes.length - length
         self.passes.crop(length)
         cache_operations.show_text_only(self._run.forward.cache, False)
@@ -104,7 +104,7 @@ class TargetModel:
 
 
 class _GuidancePass:
-    """The reading without the prompt (or with a negative one) that guidance steers away from."""
+    """The guidance pass without the prompt (or with a negative one)."""
 
     def __init__(self, run: DecodingRun) -> None:
         self._negative = run.context.negative_ids
@@ -112,15 +112,15 @@ class _GuidancePass:
         self.passes = TreePasses(Forward(run.model, draft_cache(run.model)))
 
     def first(self, raw: torch.Tensor, text: SpeculationText) -> torch.Tensor:
-        """Guided scores behind the prompt, [1, V]."""
+        """Return guided scores after the prompt, [1, V]."""
         return self.step(raw, text.tensor[:, -1:] if self._negative is None else self._negative[:1])
 
     def step(self, raw: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
-        """Guided scores behind text tokens [1, n], [1, V]."""
+        """Return guided scores after text tokens [1, n], [1, V]."""
         return self._steer(raw, self.passes.read_text(ids))
 
     def nodes(self, raw: torch.Tensor, ids: torch.Tensor, tree: DraftTree) -> torch.Tensor:
-        """Guided scores behind every node, [N, V]."""
+        """Return guided scores after every node, [N, V]."""
         return self._steer(raw, self.passes.read_nodes(ids, tree.depths, tree.ancestor_mask()))
 
     def _steer(self, raw: torch.Tensor, away: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""The token tree of a round: nodes in depth-first order, who may see whom, and several drafts merged into one."""
+"""The token tree of a round: nodes in depth-first order, ancestor masks, and merging of drafts."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ DraftTrial = tuple[int, int]
 
 @dataclass(slots=True)
 class Branch:
-    """What one drafter proposes. Nodes count from 1 and follow their parents; 0 is the last token of the text."""
+    """One drafter's proposal. Nodes count from 1 and follow their parents; 0 is the last token of the text."""
 
     ids: list[int] = field(default_factory=list)
     parents: list[int] = field(default_factory=list)
     probabilities: list[float] = field(default_factory=list)
     """The drafter's processed probability of each node given its parent."""
     trials: list[int] = field(default_factory=list)
-    """Nodes in the order in which they were drawn; a token drawn twice at one parent is one node and two trials."""
+    """Nodes in drawing order; a token drawn twice at one parent is one node and two trials."""
     q: dict[int, torch.Tensor | None] = field(default_factory=dict)
     """Parent → the distribution [V] its children were drawn from (sampling); None for a point mass."""
 
     confidences: list[float] = field(default_factory=list)
-    """How sure a drafter without probabilities is of each node; empty: as its probabilities say."""
+    """Confidence per node of a drafter without probabilities; empty: use its probabilities."""
 
     def add(self, parent: int, token: int, probability: float) -> int:
-        """A new node and its first trial; its number."""
+        """Add a node and its first trial; return its index."""
         self.ids.append(token)
         self.parents.append(parent)
         self.probabilities.append(probability)
@@ -46,7 +46,7 @@ class Branch:
         return len(self.ids)
 
     def draw(self, parent: int, tokens: Sequence[int], probabilities: Sequence[float]) -> list[int]:
-        """Children in the order in which they were drawn; a token drawn again is a second trial of the same node."""
+        """Add children in drawing order; a token drawn again is a second trial of the same node."""
         nodes: dict[int, int] = {}
         for token, probability in zip(tokens, probabilities, strict=True):
             if token in nodes:
@@ -57,13 +57,13 @@ class Branch:
 
     @property
     def is_chain(self) -> bool:
-        """One child each, drawn once."""
+        """Whether each node has one child, drawn once."""
         count = len(self.ids)
         return len(self.trials) == count and self.parents == list(range(count))
 
     @staticmethod
     def chain(ids: list[int], probabilities: list[float], q: Sequence[torch.Tensor | None] = ()) -> Branch:
-        """One token after another."""
+        """Build a chain of tokens."""
         count = len(ids)
         return Branch(
             ids, list(range(count)), probabilities, list(range(1, count + 1)), dict(enumerate(q)) if q else {}
@@ -72,7 +72,7 @@ class Branch:
 
 @dataclass
 class DraftTree:
-    """The merged proposal in depth-first order. Index 0 of every list is the root, the last token of the text."""
+    """The merged proposals in depth-first order. Index 0 of every list is the root, the last token of the text."""
 
     ids: list[int]
     parents: list[int]
@@ -81,18 +81,18 @@ class DraftTree:
     drafters: list[int]
     probabilities: list[float]
     trials: dict[int, list[DraftTrial]]
-    """Parent → what was proposed behind it, in drawing order, drafter by drafter."""
+    """Parent → proposals after it, in drawing order, drafter by drafter."""
     q: dict[tuple[int, int], torch.Tensor | None]
     """(parent, drafter) → the distribution its children were drawn from."""
     confidences: list[float] = field(default_factory=list)
-    """As `probabilities`, where the drafter has nothing else to say of its certainty."""
+    """Confidence per node; equals `probabilities` unless the drafter sets it."""
 
     def __len__(self) -> int:
         return len(self.ids)
 
     @property
     def drafted(self) -> int:
-        """Nodes without the root."""
+        """Number of nodes without the root."""
         return len(self.ids) - 1
 
     @cached_property
@@ -106,15 +106,15 @@ class DraftTree:
 
     @cached_property
     def is_chain(self) -> bool:
-        """No node has two children."""
+        """Whether no node has two children."""
         return all(parent == node - 1 for node, parent in enumerate(self.parents))
 
     def ancestor_mask(self) -> npt.NDArray[np.bool_]:
-        """[N, N]: row i marks node i and its ancestors."""
+        """Return [N, N]: row i marks node i and its ancestors."""
         return build_ancestor_mask(self.parents)
 
     def path(self, node: int) -> list[int]:
-        """Token ids from below the root down to `node`."""
+        """Return the token ids from below the root down to `node`."""
         ids: list[int] = []
         while node > 0:
             ids.append(self.ids[node])
@@ -123,7 +123,7 @@ class DraftTree:
 
 
 def build_ancestor_mask(parents: Sequence[int]) -> npt.NDArray[np.bool_]:
-    """[N, N]: row i marks i and its ancestors, for nodes that follow their parents (-1: none)."""
+    """Return [N, N]: row i marks i and its ancestors, for nodes that follow their parents (-1: none)."""
     sees = np.eye(len(parents), dtype=np.bool_)
     for node, parent in enumerate(parents):
         if parent >= 0:
@@ -132,9 +132,9 @@ def build_ancestor_mask(parents: Sequence[int]) -> npt.NDArray[np.bool_]:
 
 
 def merge_branches(root: int, branches: Sequence[Branch], drafters: Sequence[int] = ()) -> DraftTree:
-    """All drafters' proposals as one prefix tree: equal tokens behind equal paths are one node.
+    """Merge all drafters' proposals into one prefix tree: equal tokens after equal paths are one node.
 
-    `drafters`: whose they are, by number; without it they are numbered from 0.
+    `drafters`: the drafters' indices; without it they are numbered from 0.
     """
     drafters = drafters or range(len(branches))
     if len(branches) == 1 and branches[0].is_chain:
@@ -176,7 +176,7 @@ def _chain_tree(root: int, branch: Branch, drafter: int) -> DraftTree:
 
 
 class _TreeBuilder:
-    """Nodes as they are entered; 0 is the root."""
+    """Builds a merged tree; node 0 is the root."""
 
     def __init__(self, root: int) -> None:
         self.ids, self.parents, self.depths, self.drafters, self.probabilities = [root], [-1], [0], [0], [1.0]
@@ -184,7 +184,7 @@ class _TreeBuilder:
         self._children: list[dict[int, int]] = [{}]
 
     def insert(self, branch: Branch, drafter: int) -> list[int]:
-        """Enter a branch; where each of its nodes (and the root, first) now is."""
+        """Insert a branch; return the indices of its nodes, the root first."""
         places = [0]
         sure = branch.confidences or branch.probabilities
         for token, parent, *shares in zip(branch.ids, branch.parents, branch.probabilities, sure, strict=True):
@@ -206,7 +206,7 @@ class _TreeBuilder:
         return place
 
     def depth_first(self) -> list[int]:
-        """Nodes in preorder, children in the order they came."""
+        """Return nodes in preorder, children in insertion order."""
         order, stack = [], [0]
         while stack:
             node = stack.pop()
@@ -216,7 +216,7 @@ class _TreeBuilder:
 
 
 class NodePipeline:
-    """Stages of a funnel, applied to many nodes."""
+    """Stages of a pipeline, applied to many nodes."""
 
     def __init__(self, stages: Iterable[ActiveStage]) -> None:
         self.stages = list(stages)
@@ -225,16 +225,16 @@ class NodePipeline:
         self._observers: list[StageObserver | None] = []
 
     def process_rows(self, prefixes: list[torch.Tensor], raw: torch.Tensor) -> torch.Tensor:
-        """Final scores [n, V]; `prefixes`: ids [1, T_i] of every row (one for all when no stage reads them)."""
+        """Return final scores [n, V]; `prefixes`: ids [1, T_i] of every row (one for all if no stage reads them)."""
         return self.trace(prefixes, raw)[-1]
 
     def trace_tree(self, text: torch.Tensor, tree: DraftTree, raw: torch.Tensor) -> list[torch.Tensor]:
-        """Scores before the first stage and after each, all [N, V]; `text` [1, T] ends with the root."""
+        """Return the scores before the first stage and after each, all [N, V]; `text` [1, T] ends with the root."""
         prefixes = node_prefixes(text, tree) if self.needs_prefix else [text]
         return self.trace(prefixes, raw)
 
     def trace(self, prefixes: list[torch.Tensor], raw: torch.Tensor) -> list[torch.Tensor]:
-        """The scores before the first stage and after each, all [n, V]."""
+        """Return the scores before the first stage and after each, all [n, V]."""
         scores, self._observers = [raw], []
         for stage in self.stages:
             after, witness = _apply_stage(stage, prefixes, scores[-1])
@@ -243,7 +243,7 @@ class NodePipeline:
         return scores
 
     def observers(self) -> list[StageObserver | None]:
-        """Of the last `trace`, one a stage; they go by the rows of its scores."""
+        """Return one observer per stage for the last `trace`, indexed by its rows."""
         return self._observers
 
 
@@ -260,7 +260,7 @@ def _apply_stage(
 
 
 def _combine_observers(witnesses: Sequence[StageObserver | None]) -> StageObserver | None:
-    """One for all rows, each of which was a step of its own."""
+    """Combine one observer per row into one observer."""
     if not any(witnesses):
         return None
 
@@ -272,7 +272,7 @@ def _combine_observers(witnesses: Sequence[StageObserver | None]) -> StageObserv
 
 
 def node_prefixes(text: torch.Tensor, tree: DraftTree) -> list[torch.Tensor]:
-    """Text and path of every node, ids [1, T + depth]."""
+    """Return the prefix of every node: text and path, ids [1, T + depth]."""
     found = [text]
     for node in range(1, len(tree)):
         token = torch.tensor([[tree.ids[node]]], device=text.device)

@@ -1,4 +1,4 @@
-"""Passes of one model over the text and over drafted nodes behind it, whose rows can be taken back."""
+"""Passes of one model over the text and over drafted nodes after it, which can be rolled back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from core.models.loaded_model import LoadedModel
 
 
 class TargetHiddenStates:
-    """The state [D] behind every token that the target has read for good; those taken are forgotten."""
+    """Hidden states [D] of the settled tokens that the target has read; states are dropped once taken."""
 
     def __init__(self) -> None:
         self._states: torch.Tensor | None = None
@@ -29,21 +29,21 @@ class TargetHiddenStates:
         self._nodes: torch.Tensor | None = None
 
     def add_text(self, states: torch.Tensor) -> None:
-        """Of text tokens [1, n, D] read at the end."""
+        """Append states [1, n, D] of text tokens."""
         self._states = states if self._states is None else torch.cat([self._states, states], 1)
 
     def add_nodes(self, states: torch.Tensor) -> None:
-        """Of drafted nodes [1, n, D] behind the text, of which `commit` will keep some."""
+        """Append states [1, n, D] of drafted nodes, some of which `commit` will keep."""
         self._nodes = states if self._nodes is None else torch.cat([self._nodes, states], 1)
 
     def commit(self, rows: Sequence[int]) -> None:
-        """These nodes, in this order, are text now."""
+        """Move the states of these nodes, in this order, to the text."""
         if self._nodes is not None and rows:
             self.add_text(self._nodes[:, list(rows)])
         self._nodes = None
 
     def take(self, begin: int, end: int) -> torch.Tensor:
-        """States [1, end − begin, D] of the text's tokens; nobody asks for what lies before them again."""
+        """Return states [1, end − begin, D] of text tokens and drop the earlier ones."""
         assert self._states is not None
         found = self._states[:, begin - self._offset : end - self._offset]
         self._states, self._offset = self._states[:, end - self._offset :], end
@@ -51,15 +51,15 @@ class TargetHiddenStates:
 
 
 _EXTRA_CAPACITY = 32
-"""Rows that a memory has room for besides: drafts come and go in it, and the text need not be moved for every one."""
+"""Extra rows of cache capacity for drafts, so that the text need not be moved for each one."""
 
 
 class TreePasses:
-    """One model's memory: `length` tokens of the text are settled, `extra` rows of nodes stand behind them.
+    """One model's cache: `length` settled text tokens, followed by `extra` rows of nodes.
 
-    Several tokens at once get a 4-D additive float mask [1, 1, n, length + extra + n] made from who sees whom, and
-    positions length + depth; layers with a window get the window in their mask too. Models that place tokens by their
-    order alone take chains only.
+    Several tokens at once get a 4-D additive float mask [1, 1, n, length + extra + n] built from visibility, and
+    positions length + depth; windowed layers get the window in their mask too. Models that derive positions from token
+    order support chains only.
     """
 
     def __init__(self, forward: Forward, length: int = 0) -> None:
@@ -68,12 +68,12 @@ class TreePasses:
         self.length = length
         self.extra = 0
         self.hidden_states: TargetHiddenStates | None = None
-        """Told the hidden states of what is read, where a drafter reads them."""
+        """Receives the hidden states of all tokens read, for drafters that use them."""
         self._is_sequential = not supports_trees(forward.model)
         self._positions = TreePositions(forward.model)
 
     def read_text(self, ids: torch.Tensor) -> torch.Tensor:
-        """Read text tokens [1, n] for good; logits [1, V] behind the last one."""
+        """Read text tokens [1, n] permanently; return logits [1, V] after the last one."""
         count = ids.shape[1]
         more: TokenPositions = {}
         if self.length and count > 1 and not self._is_sequential:
@@ -85,9 +85,9 @@ class TreePasses:
         return output.last
 
     def read_nodes(self, ids: torch.Tensor, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> torch.Tensor:
-        """Read nodes [1, n] behind the settled text; logits [n, V] behind each.
+        """Read nodes [1, n] after the settled text; return logits [n, V] after each.
 
-        `depths`: 0 for the token right behind the text; `sees` [n, extra + n]: rows each node may look at.
+        `depths`: 0 for the token directly after the text; `sees` [n, extra + n]: rows each node may attend to.
         """
         count = ids.shape[1]
         if self._is_sequential:
@@ -103,7 +103,7 @@ class TreePasses:
         return output.logits[0]
 
     def _read(self, ids: torch.Tensor, keep: int, more: TokenPositions) -> ForwardOutput:
-        """With what the head reads, where somebody is told."""
+        """Run a pass, with the head's input if hidden states are collected."""
         return (
             self.forward(ids, keep=keep, **more)
             if self.hidden_states is None
@@ -111,7 +111,7 @@ class TreePasses:
         )
 
     def commit(self, rows: Sequence[int]) -> None:
-        """Make these node rows, in this order, part of the text and forget the others."""
+        """Move these node rows, in this order, to the text and drop the others."""
         if self.extra:
             cache_operations.keep_rows(self.forward.cache, self.forward.offset + self.length, rows)
         self.length += len(rows)
@@ -120,14 +120,14 @@ class TreePasses:
             self.hidden_states.commit(rows)
 
     def crop(self, length: int) -> None:
-        """Forget all nodes and every text token behind the first `length`, giving their memory back."""
+        """Drop all nodes and every text token after the first `length`, and free their memory."""
         cache_operations.crop(self.forward.cache, self.forward.offset + length)
         cache_operations.compact(self.forward.cache)
         self.length, self.extra = min(self.length, length), 0
 
 
 def last_hidden_states(output: ForwardOutput) -> torch.Tensor:
-    """What the output head has read, [1, n, D]."""
+    """Return the input of the output head, [1, n, D]."""
     assert output.hidden is not None
     return output.hidden[-1]
 
@@ -135,19 +135,20 @@ def last_hidden_states(output: ForwardOutput) -> torch.Tensor:
 SIZES = (1, 2, 4, 8, 16, 32)
 _SWEEP_COUNT = 5
 _MAX_SECONDS = 0.25
-"""Seconds a measurement may take; larger sizes are then extrapolated."""
+"""Maximum seconds of a measurement; larger sizes are then extrapolated."""
 
 
 def pricing_clock(device: torch.device) -> Callable[[], float]:
-    """The clock that prices passes: on a processor this thread's own time where the system keeps it finely, so that
-    other programs do not count; else the wall's."""
+    """Return the clock for pass costs: on the CPU the thread's own time where the system measures it finely, so that
+    other programs do not count; else wall-clock time.
+    """
     own = device.type == "cpu" and sys.platform in ("linux", "darwin")
     return time.thread_time if own else time.perf_counter
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyCost:
-    """Seconds of one pass over so many tokens."""
+    """Seconds of one pass by number of tokens."""
 
     sizes: tuple[int, ...]
     seconds: tuple[float, ...]
@@ -158,7 +159,7 @@ class VerifyCost:
         return self.seconds[0]
 
     def ratio(self, count: float) -> float:
-        """Time of a pass over `count` tokens ÷ over one; linear between what was measured and beyond it."""
+        """Return the time of a pass over `count` tokens ÷ over one; linear interpolation and extrapolation."""
         if count <= 1 or len(self.sizes) == 1:
             return 1.0
         high = min(bisect_left(self.sizes, count), len(self.sizes) - 1)
@@ -168,8 +169,9 @@ class VerifyCost:
 
     @property
     def rounded(self) -> VerifyCost:
-        """The curve in eighths of its first pass, which another measurement on the same machine hardly changes; no
-        further token is free."""
+        """The curve in eighths of its first value, so that a repeated measurement hardly changes it; every further
+        token costs something.
+        """
         eighths = [
             max(round(8 * value / self.single_pass_seconds), 8 + place) for place, value in enumerate(self.seconds)
         ]
@@ -184,22 +186,22 @@ class VerifyCost:
 
 
 TYPICAL_COST = VerifyCost(SIZES, (1.0, 1.125, 1.25, 1.5, 2.0, 3.0))
-"""About what a small model's passes cost on a processor; stands in where nothing may be measured."""
+"""Typical costs of a small model on a CPU; used where nothing may be measured."""
 
 
 def cost_key() -> str:
-    """Where `LoadedModel.remembered` keeps the curve; another number of threads is another machine."""
+    """Return the key in `LoadedModel.remembered`; it includes the number of threads."""
     return f"verify_cost/{torch.get_num_threads()}"
 
 
 def remembered_cost(model: LoadedModel) -> VerifyCost | None:
-    """The curve, if it has been measured."""
+    """Return the curve if it has been measured."""
     found: VerifyCost | None = model.remembered.get(cost_key())
     return found
 
 
 def verify_cost(passes: TreePasses, token: int) -> VerifyCost:
-    """The curve of the model behind `passes`: remembered, or measured now behind the text it has read."""
+    """Return the curve of the model of `passes`: remembered, or measured after the text it has read."""
     model = passes.forward.model
     known = remembered_cost(model)
     if known is None:
@@ -208,11 +210,14 @@ def verify_cost(passes: TreePasses, token: int) -> VerifyCost:
 
 
 def _measure_cost(passes: TreePasses, token: int) -> VerifyCost:
-    """Sweeps over the sizes, the best time of each counts; the memory is left as it was. Of a model whose layers are
-    on the disk reading is timed once, for it takes as long whatever the size, and the sweeps do without it."""
+    """Measure the sizes in several sweeps and keep the best times; the cache is left unchanged.
+
+    For disk-offloaded layers, loading is timed once, because it takes the same time for any size, and the sweeps skip
+    it.
+    """
     counted, shelf = passes.forward.passes, passes.forward.model.disk_offload
     spent = shelf.read_seconds if shelf is not None else 0.0
-    _time_pass(passes, token, 1)  # the first pass pays for setting up
+    _time_pass(passes, token, 1)  # warm up
     if shelf is None:
         best, reading = _measure_sizes(passes, token), 0.0
     else:
@@ -224,7 +229,7 @@ def _measure_cost(passes: TreePasses, token: int) -> VerifyCost:
 
 
 def _measure_sizes(passes: TreePasses, token: int) -> dict[int, float]:
-    """Seconds of computing, by size."""
+    """Return the compute seconds by size."""
     begun = time.perf_counter()
     best: dict[int, float] = {}
     for _ in range(_SWEEP_COUNT):
@@ -236,7 +241,7 @@ def _measure_sizes(passes: TreePasses, token: int) -> dict[int, float]:
 
 
 def _sizes_in_context(passes: TreePasses) -> list[int]:
-    """Sizes that the model's positions have room for."""
+    """Return the sizes that fit the model's context."""
     context = passes.forward.model.context
     room = max(SIZES) if context is None else context - passes.length
     return [size for size in SIZES if size <= max(room, 1)]

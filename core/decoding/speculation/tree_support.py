@@ -1,7 +1,7 @@
-"""Whether a model reads drafts rightly, chains and trees, tried on the model itself once and remembered.
+"""Detect whether a model scores drafts correctly, chains and trees, by a test on the model itself, once.
 
-Tried is what speculation does with it: several tokens behind a text in one pass, some of them taken back, and the next
-one read. All of it has to score as token by token. The text is longer than any window, as far as that is cheap.
+The test does what speculation does: read several tokens after a text in one pass, remove some of them, and read the
+next one. All scores must equal those of single steps. The text is longer than any window, as far as that is cheap.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from core.system.device_memory import is_out_of_memory
 
 
 class TreePositions:
-    """Makes a model's position_ids and its 4-D additive float mask; layers with a window get the window in their mask
-    too."""
+    """Builds a model's position_ids and its 4-D additive float mask; windowed layers get the window in their mask too."""
 
     def __init__(self, model: LoadedModel) -> None:
         config = model.config
@@ -33,8 +32,11 @@ class TreePositions:
         self._lowest = torch.finfo(self._dtype).min
 
     def build(self, length: int, depths: Sequence[int], sees: npt.NDArray[np.bool_], offset: int = 0) -> TokenPositions:
-        """position_ids and attention_mask [1, 1, n, offset + length + rows] for nodes at `depths` behind `length`
-        tokens, that see [n, rows]; `offset` places of the cache stand before the text."""
+        """Return position_ids and attention_mask [1, 1, n, offset + length + rows] for nodes.
+
+        The nodes are at `depths` after `length` tokens and see [n, rows]; `offset` cache positions come before the
+        text.
+        """
         position = torch.tensor([depths], device=self._device) + length
         return {"position_ids": position, "attention_mask": self._mask(offset + length, depths, sees)}
 
@@ -49,12 +51,14 @@ class TreePositions:
         return {kind: self._additive(near if kind == "sliding_attention" else blocked) for kind in self._layer_types}
 
     def _window_mask(self, length: int, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """What lies a window or more behind. A node's own row and those it sees stand in order of depth, so the depth
-        of a seen row is its place among them."""
+        """Return the rows that are a window or more away.
+
+        A node's own row and those it sees are ordered by depth, so the depth of a seen row is its rank among them.
+        """
         assert self.window is not None
         own = np.asarray(depths)[:, None]
         seen_depth = sees.cumsum(1) - 1
-        first = own - (sees.sum(1, keepdims=True) - 1)  # depth of the first row that a node sees behind the text
+        first = own - (sees.sum(1, keepdims=True) - 1)  # depth of the first row after the text that a node sees
         behind = own - (first + seen_depth) >= self.window
         text = np.arange(length)[None] <= length + own - self.window
         return np.concatenate([text, behind & sees], axis=1)
@@ -65,12 +69,12 @@ class TreePositions:
 
 
 def causal_visibility(count: int) -> npt.NDArray[np.bool_]:
-    """[n, n]: everyone sees themselves and those before."""
+    """Return a causal mask [n, n]: each row sees itself and those before it."""
     return np.tri(count, dtype=np.bool_)
 
 
 def sliding_window(config: object) -> int | None:
-    """Tokens a windowed layer looks at, the present one included; None when every layer sees everything."""
+    """Return the window size in tokens, including the current one; None when every layer sees everything."""
     window = getattr(config, "sliding_window", None)
     if not window or getattr(config, "use_sliding_window", True) is False:
         return None
@@ -79,15 +83,15 @@ def sliding_window(config: object) -> int | None:
 
 
 _TESTED_ARCHITECTURES = frozenset({"gemma2", "gemma3_text", "gpt2", "llama", "mistral", "qwen3"})
-"""Architectures whose trees the tests compare with plain passes."""
+"""Architectures for which the test suite compares trees with plain passes."""
 _NODES, _PARENTS, _DEPTHS = (4, 5, 6, 4), (-1, 0, 0, 2), (0, 1, 1, 2)
 
 
 def supports_trees(model: LoadedModel) -> bool:
-    """Whether siblings can stand at one position under a mask of one's own; where not, only chains are exact.
+    """Return whether siblings can share a position under an explicit mask; if not, only chains are exact.
 
-    Encoder–decoders place tokens by their order. Architectures the tests do not cover are asked for the scores of a
-    small tree, which have to be those of its paths.
+    Encoder–decoders derive positions from token order. Architectures outside the test suite are tested with a small
+    tree, whose scores must equal those of its paths.
     """
     if model.is_encoder_decoder:
         return False
@@ -95,12 +99,14 @@ def supports_trees(model: LoadedModel) -> bool:
 
 
 def supports_drafts(model: LoadedModel) -> bool:
-    """Whether several tokens read at once behind a text, and cut again, are as good as tokens read one by one."""
+    """Return whether several tokens after a text can be read at once and removed again, with the scores of single
+    steps.
+    """
     return model.model.config.model_type in PROVEN_ARCHITECTURES or _tested_once(model, "reads_drafts", _test_chains)
 
 
 def _tested_once(model: LoadedModel, name: str, agrees: Callable[[LoadedModel], bool]) -> bool:
-    """The trial's outcome; what cannot be tried for want of weights is taken on trust, what raises does not agree."""
+    """Return the result of the test: True for a model without weights (meta device), False if the test raises."""
     if next(model.model.parameters()).is_meta:
         return True
     if name not in model.remembered:
@@ -115,7 +121,7 @@ def _tested_once(model: LoadedModel, name: str, agrees: Callable[[LoadedModel], 
 
 @torch.inference_mode()
 def _test_trees(model: LoadedModel) -> bool:
-    """A pass over a tree against its paths."""
+    """Compare a pass over a tree with its paths."""
     text = _forward_after_text(model)
     expected = torch.cat([_step_logits(text.fork(), _path(node))[:, -1:] for node in range(len(_NODES))], dim=1)
     more = TreePositions(model).build(len(probe_text(model)), _DEPTHS, build_ancestor_mask(_PARENTS))
@@ -124,7 +130,7 @@ def _test_trees(model: LoadedModel) -> bool:
 
 @torch.inference_mode()
 def _test_chains(model: LoadedModel) -> bool:
-    """A pass over a chain against its tokens one by one; then all but its first token is taken back and read anew."""
+    """Compare a pass over a chain with single steps; then remove all but its first token and read them again."""
     text = _forward_after_text(model)
     expected = _step_logits(text.fork(), _NODES)
     if not are_close(model, text(_row(model, _NODES), keep=0).logits, expected):
@@ -135,7 +141,7 @@ def _test_chains(model: LoadedModel) -> bool:
 
 
 def _forward_after_text(model: LoadedModel) -> Forward:
-    """A model that has read the trial's text into a cache from which everything can be taken back."""
+    """Return a pass after the test text, with a cache from which everything can be removed."""
     forward, ids = Forward(model, draft_cache(model)), _row(model, probe_text(model))
     if model.is_encoder_decoder:
         forward.set_encoder_states(dummy_encoder_outputs(model.model, ids))
@@ -144,12 +150,12 @@ def _forward_after_text(model: LoadedModel) -> Forward:
 
 
 def _step_logits(forward: Forward, ids: Sequence[int]) -> torch.Tensor:
-    """Logits behind each token, [1, n, V]."""
+    """Return the logits after each token, [1, n, V]."""
     return torch.cat([forward(_row(forward.model, [token])).logits for token in ids], dim=1)
 
 
 def _path(node: int) -> list[int]:
-    """Tokens from the root to a node."""
+    """Return the tokens from the root to a node."""
     return [*(_path(_PARENTS[node]) if _PARENTS[node] >= 0 else ()), _NODES[node]]
 
 

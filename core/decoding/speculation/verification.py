@@ -1,8 +1,8 @@
-"""Which drafted tokens become text: pure functions on a tree and on the target's scores of its nodes.
+"""Verification of drafted tokens: pure functions on a tree and the target's scores of its nodes.
 
-Greedy walk: the output is token for token that of greedy decoding. Rejection sampling on a chain (Leviathan et al.
-2023; Chen et al. 2023) and multi-step speculative sampling on a tree (Miao et al. 2024, SpecInfer): the output is
-distributed exactly as sampling from the target, for children that were drawn from the drafters' distributions.
+Greedy verification: the output equals that of greedy decoding token for token. Rejection sampling on a chain (Leviathan
+et al. 2023; Chen et al. 2023) and multi-step speculative sampling on a tree (Miao et al. 2024, SpecInfer): the output
+is distributed exactly as sampling from the target, for children that were drawn from the drafters' distributions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from core.decoding.tensor_utils import draw_samples
 
 @dataclass(frozen=True, slots=True)
 class NodeDecision:
-    """One throw: accepted when `die` < `ratio` = min(1, p/q)."""
+    """One acceptance test: accepted when `die` < `ratio` = min(1, p/q)."""
 
     ratio: float
     die: float
@@ -26,17 +26,17 @@ class NodeDecision:
 
 @dataclass(slots=True)
 class VerifiedPath:
-    """The accepted nodes in order and the target's own token behind them."""
+    """The accepted nodes in order and the target's own token after them."""
 
     path: list[int]
     extra_token: int
     is_bonus: bool
-    """Nothing on the way was refused: the path ends at a leaf."""
+    """Whether nothing on the path was rejected: it ends at a leaf."""
     decisions: dict[int, NodeDecision] = field(default_factory=dict)
 
 
 def verify_greedy(tree: DraftTree, choices: Sequence[int]) -> VerifiedPath:
-    """Follow the child that equals the target's choice. `choices`: argmax of the target behind every node, [N]."""
+    """Follow the child that equals the target's choice. `choices`: the target's argmax after every node, [N]."""
     path: list[int] = []
     node, children = 0, tree.children
     while True:
@@ -49,7 +49,7 @@ def verify_greedy(tree: DraftTree, choices: Sequence[int]) -> VerifiedPath:
 
 
 class AcceptanceRng:
-    """Numbers uniform in [0, 1) from the run's generator, fetched by the handful."""
+    """Uniform numbers in [0, 1) from the run's generator, generated in batches."""
 
     def __init__(self, generator: torch.Generator, batch: int = 64) -> None:
         self._generator, self._batch = generator, batch
@@ -63,7 +63,7 @@ class AcceptanceRng:
         return next(self._numbers)
 
     def shuffle(self, trials: Sequence[DraftTrial]) -> list[DraftTrial]:
-        """A random order (Fisher–Yates)."""
+        """Return a random order (Fisher–Yates)."""
         order = list(trials)
         for last in range(len(order) - 1, 0, -1):
             other = int(self() * (last + 1))
@@ -72,9 +72,9 @@ class AcceptanceRng:
 
 
 def verify_sampled(tree: DraftTree, p: torch.Tensor, rng: AcceptanceRng, generator: torch.Generator) -> VerifiedPath:
-    """Multi-step speculative sampling; on a chain this is rejection sampling.
+    """Verify a tree by multi-step speculative sampling; on a chain this is rejection sampling.
 
-    `p`: the target's processed distribution behind every node, [N, V]. At a node the proposals are tried in random
+    `p`: the target's processed distribution after every node, [N, V]. At a node the proposals are tried in random
     order: v drawn by drafter s is accepted if die < p(v) / q_s(v), else p becomes norm(max(0, p − q_s)).
     """
     parents = torch.tensor(tree.parents[1:], device=p.device)
@@ -100,7 +100,7 @@ def _try_children(
     decisions: dict[int, NodeDecision],
     rng: AcceptanceRng,
 ) -> tuple[int | None, torch.Tensor]:
-    """The accepted child, or None and what is left of p [V] (not normalised)."""
+    """Return the accepted child, or None and the rest of p [V] (not normalized)."""
     trials = tree.trials.get(node, [])
     left, untouched = p, True
     for child, drafter in rng.shuffle(trials) if len(trials) > 1 else trials:
@@ -117,7 +117,7 @@ def _try_children(
 
 
 def _residual(p: torch.Tensor, q: torch.Tensor | None, token: int) -> torch.Tensor:
-    """norm(max(0, p − q)); q None is the point mass on `token`. Where rounding leaves nothing, p itself."""
+    """Return norm(max(0, p − q)); q None is the point mass on `token`. If rounding leaves nothing, return p."""
     if q is None:
         left = p.clone()
         left[token] = 0.0

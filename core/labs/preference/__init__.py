@@ -1,10 +1,10 @@
-"""The preference lab: from rankings to a reward model to a model that was tuned by it (InstructGPT), small and whole.
+"""The preference lab: from rankings to a reward model to a model tuned with it (InstructGPT), small but complete.
 
     core.labs.preference.pairs(["best", ["as good", "as this"], "worst"])
     for event in core.labs.preference.train_reward(folder=…): ...
     for event in core.labs.preference.ppo(reward=…, folder=…): ...
 
-Importing it imports no torch: the trainings do when they begin.
+Importing this package imports no torch; the trainings import it when they begin.
 """
 
 from __future__ import annotations

@@ -26,33 +26,33 @@ if TYPE_CHECKING:
     from core.models.loaded_model import LoadedModel
 
 MIN_TEMPERATURE, MAX_TEMPERATURE = 0.01, 100.0
-"""Temperatures: below, scores divided by it are no numbers any more."""
+"""Range of temperatures; dividing logits by smaller ones gives no finite numbers."""
 
 
 class SampledCompletions(NamedTuple):
-    """Texts that were written behind prompts: prompt to the left, answer to the right of one column for all."""
+    """Texts sampled after prompts: prompts are left-padded, so that all answers start at the same column."""
 
     ids: torch.Tensor
     """[B, P + T]"""
     mask: torch.Tensor
-    """[B, P + T]: 1 where a token of prompt or answer stands, the end token included."""
+    """[B, P + T]: 1 for tokens of the prompt or the answer, including the end token."""
     start: int
     """P: the first column of the answers."""
     ended: torch.Tensor
-    """[B]: whether the model ended the text itself."""
+    """[B]: whether the text ended with an end token."""
 
     @property
     def answer_mask(self) -> torch.Tensor:
-        """[B, T]: where a token was drawn."""
+        """[B, T]: where a token was sampled."""
         return self.mask[:, self.start :].bool()
 
     @property
     def lengths(self) -> torch.Tensor:
-        """[B]: tokens drawn, the end token included."""
+        """[B]: number of sampled tokens, including the end token."""
         return self.answer_mask.sum(1)
 
     def token_ids(self, row: int) -> tuple[list[int], list[int]]:
-        """Prompt and answer of one row; the end token belongs to neither."""
+        """Return the ids of the prompt and the answer of one row, both without the end token."""
         before = self.ids[row, : self.start][self.mask[row, : self.start].bool()].tolist()
         after = self.ids[row, self.start :][self.answer_mask[row]].tolist()
         return before, after[:-1] if self.ended[row] else after
@@ -68,7 +68,7 @@ def sample_batch(
     cancel: threading.Event,
     temperature: float = 1.0,
 ) -> SampledCompletions | None:
-    """A text behind each prompt, by plain sampling; None when it was cancelled before all had ended."""
+    """Sample a text after each prompt; return None if cancelled before all have ended."""
     batch = pad_texts(prompts, left=True)
     cache, ids, mask = DynamicCache(), batch.ids, batch.mask
     alive = torch.ones(len(ids), dtype=torch.bool)
@@ -94,7 +94,7 @@ def sample_batch(
 
 
 def answer_logits(network: Any, sampled: SampledCompletions, row_indices: torch.Tensor | None = None) -> torch.Tensor:
-    """[B, T, V]: the scores from which each token of the answers was drawn, of all rows or of these."""
+    """Return the logits [B, T, V] from which the answers' tokens were sampled, for all rows or those given."""
     chosen = slice(None) if row_indices is None else row_indices
     ids, mask = sampled.ids[chosen], sampled.mask[chosen]
     places = (mask.cumsum(1) - 1).clamp(min=0)
@@ -116,8 +116,10 @@ def completions(
     seed: int = 0,
     cancel: threading.Event | None = None,
 ) -> list[str]:
-    """So many different completions of `prompt` by plain sampling, fewer where the model is sure of what it writes;
-    none when it was cancelled. Raises ParameterError, PreferenceError, ModelError."""
+    """Return up to `count` distinct completions of `prompt` by plain sampling; fewer if the model is very certain.
+
+    Returns none if cancelled. Raises ParameterError, PreferenceError, ModelError.
+    """
     cancel = cancel_event_or_new(cancel)
     check_text("prompt", prompt)
     count, longest, temperature, seed = to_plain_value((count, longest, temperature, seed))
@@ -141,7 +143,7 @@ MAX_COUNT = 1_000_000
 
 
 def kl_bound(n: int) -> float:
-    """ln n − (n − 1)/n nats. Raises ParameterError."""
+    """Return ln n − (n − 1)/n nats. Raises ParameterError."""
     n = to_plain_value(n)
     check_integer("n", n, 1, MAX_COUNT)
     return math.log(n) - (n - 1) / n
@@ -158,7 +160,7 @@ def best_of(
     seed: int = 0,
     cancel: threading.Event | None = None,
 ) -> Iterator[BestOf]:
-    """What the best of n texts is worth behind `prompt`, for each n of `counts`, told by `texts` that are drawn once.
+    """Measure the best of n texts after `prompt` for each n of `counts`, estimated from `texts` samples drawn once.
 
     Raises ParameterError, PreferenceError, ModelError.
     """
@@ -185,8 +187,8 @@ def best_of(
 
 
 def checked_counts(counts: Iterable[int]) -> list[int]:
-    """How many texts each choice is made from. Raises ParameterError."""
-    check_iterable("counts", counts, tr("Give a list of whole numbers."))
+    """Return the checked numbers of texts to choose from. Raises ParameterError."""
+    check_iterable("counts", counts, tr("Pass a list of whole numbers."))
     found: list[int] = to_plain_value(list(counts))
     for n in found:
         check_integer("counts", n, 1, MAX_COUNT)
@@ -194,7 +196,7 @@ def checked_counts(counts: Iterable[int]) -> list[int]:
 
 
 def _group_texts(rewards: Sequence[float], written: Sequence[tuple[int, ...]]) -> list[tuple[float, float]]:
-    """(reward, share) of each different text, the worst first."""
+    """Return (reward, fraction) of each distinct text, the worst first."""
     count: dict[tuple[float, tuple[int, ...]], int] = {}
     for one in zip(rewards, written, strict=True):
         count[one] = count.get(one, 0) + 1
@@ -202,8 +204,9 @@ def _group_texts(rewards: Sequence[float], written: Sequence[tuple[int, ...]]) -
 
 
 def expected_best(groups: Sequence[tuple[float, float]], n: int) -> tuple[float, float, float]:
-    """(mean reward, bound, divergence in nats) of the best of n drawn from texts with these rewards and shares, the
-    worst first: each is the best with probability F^n − F_before^n."""
+    """Return (mean reward, bound, divergence in nats) of the best of n samples from texts with these rewards and
+    fractions, the worst first: each is the best with probability F^n − F_before^n.
+    """
     reward = nats = below = 0.0
     for worth, share in groups:
         upto = min(1.0, below + share)

@@ -1,4 +1,5 @@
-"""Read and write datasets for fine-tuning and rankings as JSON lines, in the formats of TRL, ShareGPT, Alpaca, OpenAI and
+"""Read and write datasets for fine-tuning and rankings as JSON lines, in the formats of TRL, ShareGPT, Alpaca, OpenAI
+and
 UltraFeedback."""
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from resources.language import tr
 
 _ROLES = {"human": "user", "gpt": "assistant", "chatgpt": "assistant", "bing": "assistant", "bard": "assistant",
           "model": "assistant", "bot": "assistant"}  # fmt: skip
-"""ShareGPT's names of who speaks."""
+"""ShareGPT's names of roles."""
 _SCORES = ("overall_score", "fine-grained_score", "score", "rating")
 
 
@@ -36,7 +37,7 @@ def is_ranking(values: Mapping[str, object]) -> bool:
 
 
 def normalize_example(values: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the line with the names of this program: `messages`, or `prompt` and `completion`."""
+    """Return the line with this program's keys: `messages`, or `prompt` and `completion`."""
     if isinstance(turns := values.get("conversations"), list):
         return {"messages": [_normalize_turn(one) for one in turns]}
     if isinstance(turns := values.get("messages"), list):
@@ -102,38 +103,41 @@ def _score(answer: Mapping[str, object]) -> float:
 
 
 BUNDLED_RANKINGS = Path(__file__).resolve().parents[3] / "resources" / "preference" / "rankings.jsonl"
-"""Endings of stories, ranked by `rule`; made by packaging/preference/rankings.py."""
+"""Story endings ranked by `rank_by_rule`; made by packaging/preference/rankings.py."""
 MAX_FILE_BYTES = 64 * 2**20
 T = TypeVar("T")
 
 
 def bundled_rankings() -> list[Ranking]:
-    """The rankings that ship with the program."""
+    """Read the rankings that ship with the program."""
     return read_rankings(BUNDLED_RANKINGS)
 
 
 class WrongDatasetError(PreferenceError):
-    """A line of a file that belongs to another training."""
+    """A line of a file that is meant for another kind of training."""
 
 
 def read_rankings(path: str | Path) -> list[Ranking]:
-    """Every ranking of a JSONL file, pairs as rankings of two. Raises ParameterError, PreferenceError that names the
-    line."""
+    """Read the rankings of a JSONL file; pairs become rankings of two. Raises ParameterError, or PreferenceError naming
+    the line.
+    """
     check_path("path", path)
     found = read_json_lines(Path(path), _parse_ranking, _format_remedy())
     if not found:
-        raise PreferenceError(tr("{file} holds no ranking.").format(file=Path(path).name), _format_remedy())
+        raise PreferenceError(tr("{file} contains no rankings.").format(file=Path(path).name), _format_remedy())
     return found
 
 
 def write_rankings(path: str | Path, rankings: Iterable[Ranking]) -> None:
-    """A line for each ranking, whole. Raises ParameterError, FileNotWrittenError."""
+    """Write one line for each ranking. Raises ParameterError, FileNotWrittenError."""
     check_path("path", path)
     _write_json_lines(Path(path), map(asdict, lab_object_list("rankings", rankings, Ranking)))
 
 
 def write_pairs(path: str | Path, rankings: Iterable[Ranking]) -> int:
-    """A line for each pair, as TRL reads them; how many there are. Raises ParameterError, FileNotWrittenError."""
+    """Write one line for each pair in TRL's format, and return the number of pairs. Raises ParameterError,
+    FileNotWrittenError.
+    """
     check_path("path", path)
     found: list[Pair] = [pair for ranking in lab_object_list("rankings", rankings, Ranking) for pair in pairs(ranking)]
     _write_json_lines(Path(path), (pair._asdict() for pair in found))
@@ -143,17 +147,19 @@ def write_pairs(path: str | Path, rankings: Iterable[Ranking]) -> int:
 def _parse_ranking(values: dict[str, object]) -> Ranking:
     if is_example(values):
         raise WrongDatasetError(
-            tr("It is an example for fine-tuning, not a ranking."),
-            tr("Open the file where a model learns from examples, or give “prompt”, “chosen” and “rejected”."),
+            tr("This is an example for fine-tuning, not a ranking."),
+            tr("Use the file for fine-tuning instead, or provide “prompt”, “chosen” and “rejected”."),
         )
     return parse_ranking(normalize_ranking(values))
 
 
 def read_json_lines(path: Path, read: Callable[[dict[str, object]], T], remedy: str) -> list[T]:
-    """What `read` makes of the object on each line, or in a JSON list. `remedy`: what the file should hold. Raises
-    PreferenceError that names the file and the line."""
+    """Parse the object on each line, or each item of a JSON list, with `read`.
+
+    `remedy` describes the expected content. Raises PreferenceError naming the file and the line.
+    """
     try:
-        if path.exists() and not path.is_file():  # a pipe would wait for ever, a device would never end
+        if path.exists() and not path.is_file():  # a pipe would block forever, a device might never end
             raise PreferenceError(
                 tr("{file} is a folder, a pipe or a device, not a file.").format(file=path.name), remedy
             )
@@ -162,7 +168,7 @@ def read_json_lines(path: Path, read: Callable[[dict[str, object]], T], remedy: 
                 tr("{file} is larger than {most} MB.").format(file=path.name, most=MAX_FILE_BYTES // 2**20), remedy
             )
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, ValueError) as error:  # no UTF-8, or what no path can hold
+    except (OSError, ValueError) as error:  # invalid UTF-8, or an invalid path
         raise PreferenceError(
             tr("{file} cannot be read: {error}.").format(file=path.name, error=error), remedy
         ) from error
@@ -172,7 +178,7 @@ def read_json_lines(path: Path, read: Callable[[dict[str, object]], T], remedy: 
             lines = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise PreferenceError(
-                tr("{file} is no JSON: {error}.").format(file=path.name, error=error), remedy
+                tr("{file} is not valid JSON: {error}.").format(file=path.name, error=error), remedy
             ) from error
     return [
         _read_line(path, number, line, read, remedy)
@@ -185,10 +191,10 @@ def _read_line(path: Path, number: int, line: object, read: Callable[[dict[str, 
     try:
         values = json.loads(line) if isinstance(line, str) else line
         if not isinstance(values, dict):
-            raise PreferenceError(tr("It is no JSON object."))
+            raise PreferenceError(tr("It is not a JSON object."))
         return read(values)
     except (ValueError, RecursionError) as error:
-        cause = tr("It is no JSON: {error}.").format(error=error)
+        cause = tr("It is not valid JSON: {error}.").format(error=error)
     except PreferenceError as error:
         cause = error.cause
         if isinstance(error, WrongDatasetError):
@@ -203,10 +209,10 @@ def _format_remedy() -> str:
 
 
 def _write_json_lines(path: Path, rows: Iterable[dict[str, object]]) -> None:
-    """All or nothing: the file takes its place once it is whole. Raises FileNotWrittenError."""
+    """Write the file atomically. Raises FileNotWrittenError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as part, part.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    except (OSError, ValueError) as error:  # what no path can hold is a ValueError
+    except (OSError, ValueError) as error:  # an invalid path raises ValueError
         raise not_written_error(path, error) from error

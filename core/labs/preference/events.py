@@ -1,4 +1,4 @@
-"""What a training of the preference lab tells while it goes on: plain values, one small class for each thing."""
+"""Events of the preference lab's trainings: plain values, one small class for each kind."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ Stage = Literal["sft", "reward", "ppo"]
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A training begins, or goes on behind `step` where it was killed or stopped."""
+    """A training starts, or resumes after `step`."""
 
     stage: Stage
     model: str
     step: int
     total: int
     examples: int
-    """Texts, rankings or prompts that it learns from."""
+    """Texts, rankings or prompts used for training."""
     held_out: int
-    """Those that it is only measured on."""
+    """Those used only for evaluation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +29,19 @@ class RewardStep:
     step: int
     total: int
     loss: float
-    """Nats a pair: −log σ(r_chosen − r_rejected), the mean over the pairs of the step's rankings."""
+    """Nats per pair: −log σ(r_chosen − r_rejected), the mean over the pairs of the step's rankings."""
     pairs: int
 
 
 @dataclass(frozen=True, slots=True)
 class RewardChecked:
-    """A reward model held against rankings that it does not learn from."""
+    """Evaluation of a reward model on held-out rankings."""
 
     step: int
     total: int
     loss: float
     accuracy: float
-    """Share of the held-out pairs whose chosen one it scores higher."""
+    """Fraction of held-out pairs whose chosen text has the higher score."""
     pairs: int
 
 
@@ -52,48 +52,48 @@ class SftStep:
     step: int
     total: int
     loss: float
-    """Nats a token of the answers."""
+    """Nats per token of the answers."""
     tokens: int
 
 
 @dataclass(frozen=True, slots=True)
 class SftChecked:
-    """The model held against texts that it does not learn from."""
+    """Evaluation of the model on held-out texts."""
 
     step: int
     total: int
     loss: float
-    """Nats a token of the answers."""
+    """Nats per token of the answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class PpoStep:
-    """One round of PPO: texts written, rewarded, and learned from. Means over the round's texts."""
+    """One round of PPO: sample texts, score them, and train on them. Values are means over the round's texts."""
 
     step: int
     total: int
     reward: float
-    """Of the reward model, as it gives it."""
+    """Raw score of the reward model."""
     gain: float
-    """How far that lies above the model it began from, in standard deviations of that one's rewards."""
+    """Increase over the initial model, in standard deviations of that model's rewards."""
     kl: float
-    """Nats a text: KL(π ‖ π_SFT), summed exactly over the vocabulary at each token that was written."""
+    """Nats per text: KL(π ‖ π_SFT), summed exactly over the vocabulary at each sampled token."""
     entropy: float
-    """Nats a token."""
+    """Nats per token."""
     loss: float
-    """The clipped policy loss, before the update's first and after its last pass averaged."""
+    """Clipped policy loss, averaged over all updates of the round."""
     value_loss: float
     clipped: float
-    """Share of tokens whose ratio was cut."""
+    """Fraction of tokens whose ratio was clipped."""
     length: float
-    """Tokens a text."""
+    """Tokens per text."""
     text: str
     """The first text of the round."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One prompt that it did not learn from, told before and after with the same random numbers."""
+    """One held-out prompt, completed before and after the training with the same random numbers."""
 
     prompt: str
     before: str
@@ -104,36 +104,36 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class PpoChecked:
-    """Both models held against each other on prompts that PPO has not seen."""
+    """Comparison of both models on held-out prompts."""
 
     step: int
     reward_before: float
     reward_after: float
     deviation: float
-    """Standard deviation of the rewards before."""
+    """Standard deviation of the rewards before the training."""
     kl: float
-    """Nats a text."""
+    """Nats per text."""
     texts: int
 
     @property
     def gain(self) -> float:
-        """How far the reward rose, in standard deviations."""
+        """Increase of the reward, in standard deviations."""
         return (self.reward_after - self.reward_before) / self.deviation
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The training is done, and what came of it lies in `folder`."""
+    """The training is done and its result is saved in `folder`."""
 
     stage: Stage
     folder: str
     seconds: float
-    """Of computing, those before a kill included."""
+    """Computing time, including earlier interrupted attempts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """It was stopped; begun again with the same settings it goes on behind `step`."""
+    """The training was stopped; with the same settings it resumes after `step`."""
 
     stage: Stage
     step: int
@@ -142,14 +142,14 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class BestOf:
-    """Best of n: the mean reward of the best of n texts, and how far that is from the model at most, and measured."""
+    """Best of n: the mean reward of the best of n texts, and its divergence from the model, bounded and measured."""
 
     n: int
     reward: float
     bound: float
     """ln n − (n − 1)/n nats."""
     kl: float
-    """Measured: what choosing moves the chance of each rank, in nats; at most `bound`."""
+    """Measured divergence of the chosen texts from the model, in nats; at most `bound`."""
     texts: int
 
 

@@ -1,4 +1,4 @@
-"""Supervised fine-tuning: the likeliest continuation becomes the one that was written (InstructGPT, step 1)."""
+"""Supervised fine-tuning: train the model on given answers (InstructGPT, step 1)."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ BUNDLED_CHATS = BUNDLED_RANKINGS.with_name("chats.jsonl")
 EXAMPLES_PER_STEP = 8
 HELD_OUT_INTERVAL = 5
 LEARNING_RATE = 1e-3
-"""Learning rate of the tiny bundled models; `default_learning_rate` lowers it for larger ones."""
+"""Learning rate for the tiny bundled models; `default_learning_rate` lowers it for larger ones."""
 
 
 class Example(NamedTuple):
-    """What is asked, and the answer to be learned: a text and what goes on behind it, or turns of a chat."""
+    """A prompt and the answer to learn: a text and its continuation, or the turns of a chat."""
 
     prompt: str | tuple[ChatTurn, ...]
     completion: str
 
 
 class _TokenizedExample(NamedTuple):
-    """An example as tokens; the first `prompt_length` of them are given."""
+    """An example as token ids; the first `prompt_length` of them are the prompt."""
 
     ids: list[int]
     prompt_length: int
@@ -73,12 +73,11 @@ def sft(
     rate: float | None = None,
     cancel: threading.Event | None = None,
 ) -> Iterator[LabEvent]:
-    """Fine-tune a copy of `model` on examples (the bundled chats, a JSONL, or these) and keep it in `folder`.
+    """Fine-tune a copy of `model` on examples (the bundled chats, a JSONL file, or these) and save it in `folder`.
 
-    Events: Begun, SftChecked before the first step, SftStep for each, SftChecked, Kept; or Stopped. One example in five
-    is held out. `rate`: the learning rate; unless given, one for the size of the model. Begun again with the same
-    settings it goes on where it was killed or stopped. Raises ParameterError, PreferenceError, ModelError,
-    FileNotWrittenError.
+    Yields Begun, SftChecked before the first step, SftStep for each step, SftChecked, Kept; or Stopped. One example in
+    five is held out. `rate`: the learning rate (default: chosen by model size). Called again with the same settings, it
+    resumes. Raises ParameterError, PreferenceError, ModelError, FileNotWrittenError.
     """
     cancel = cancel_event_or_new(cancel)
     steps, seed, rate = to_plain_value((steps, seed, rate))
@@ -98,39 +97,39 @@ def _load_examples(examples: Sequence[Example] | str | Path) -> list[Example]:
         return read_examples(examples)
     found = lab_object_list("examples", examples, Example)
     if not found:
-        raise argument_error("examples", examples, tr("Give at least one."))
+        raise argument_error("examples", examples, tr("Pass at least one."))
     for one in found:
         _validate_example(one)
     return found
 
 
 def _validate_example(example: Example) -> None:
-    """Raises ParameterError."""
+    """Raise ParameterError if the example is invalid."""
     asked = example.prompt
     is_chat = isinstance(asked, (list, tuple)) and all(map(_is_turn, asked))
     if not (isinstance(asked, str) or is_chat) or not asked:
-        raise argument_error("prompt", asked, tr("Give a text, or a list of turns with “role” and “content”."))
+        raise argument_error("prompt", asked, tr("Pass a text, or a list of turns with “role” and “content”."))
     for text in [asked] if isinstance(asked, str) else [turn["content"] for turn in asked]:
         check_text("prompt", text)
     check_text("completion", example.completion)
     if not example.completion:
-        raise argument_error("completion", example.completion, tr("Give a text."))
+        raise argument_error("completion", example.completion, tr("Pass a text."))
 
 
 def read_examples(path: str | Path) -> list[Example]:
-    """Every example of a JSONL file. Raises ParameterError, PreferenceError that names the line."""
+    """Read the examples of a JSONL file. Raises ParameterError, or PreferenceError naming the line."""
     check_path("path", path)
     found = read_json_lines(Path(path), _parse_example, _format_remedy())
     if not found:
-        raise PreferenceError(tr("{file} holds no example.").format(file=Path(path).name), _format_remedy())
+        raise PreferenceError(tr("{file} contains no examples.").format(file=Path(path).name), _format_remedy())
     return found
 
 
 def _parse_example(line_values: Mapping[str, object]) -> Example:
     if is_ranking(line_values):
         raise WrongDatasetError(
-            tr("It is a ranking of answers, not an example for fine-tuning."),
-            tr("Open the file where a reward model is trained, or give “prompt” and “completion”."),
+            tr("This is a ranking of answers, not an example for fine-tuning."),
+            tr("Use the file for a reward model instead, or provide “prompt” and “completion”."),
         )
     values = normalize_example(line_values)
     if "messages" in values:
@@ -138,17 +137,17 @@ def _parse_example(line_values: Mapping[str, object]) -> Example:
         return Example(tuple(turns), last["content"])
     prompt, completion = values.get("prompt"), values.get("completion")
     if not (isinstance(prompt, str) and isinstance(completion, str) and prompt and completion):
-        raise PreferenceError(tr("Its “prompt” and its “completion” must be texts."), _format_remedy())
+        raise PreferenceError(tr("“prompt” and “completion” must be texts."), _format_remedy())
     return Example(prompt, completion)
 
 
 def _parse_turns(messages: object) -> list[ChatTurn]:
-    """At least two, the last one the assistant's. Raises PreferenceError."""
+    """Return at least two turns that end with the assistant's. Raises PreferenceError."""
     given = messages if isinstance(messages, list) else []
     turns = [ChatTurn(role=one["role"], content=one["content"]) for one in given if _is_turn(one)]
     if len(turns) < len(given) or len(turns) < 2 or turns[-1]["role"] != "assistant":
         raise PreferenceError(
-            tr("Its “messages” must be turns with “role” and “content”, the last one the assistant's."),
+            tr("“messages” must be turns with “role” and “content”, ending with the assistant's."),
             _format_remedy(),
         )
     return turns
@@ -166,7 +165,7 @@ def _format_remedy() -> str:
 
 
 class _SftTraining:
-    """One fine-tuning."""
+    """One supervised fine-tuning run."""
 
     def __init__(
         self,
@@ -194,7 +193,7 @@ class _SftTraining:
         self._training = TrainingLoop("sft", steps, checkpoint, cancel)
 
     def run(self) -> Iterator[LabEvent]:
-        """All of it."""
+        """Run the training."""
         training = self._training
         training.resume()
         yield Begun(
@@ -227,7 +226,7 @@ class _SftTraining:
 
 
 def _summed_loss(network: Any, examples: Sequence[_TokenizedExample]) -> tuple[torch.Tensor, int]:
-    """The summed loss of the answers' tokens in nats, and how many there are."""
+    """Return the summed loss of the answers' tokens in nats, and their number."""
     batch = pad_texts([one.ids for one in examples])
     logits = network(input_ids=batch.ids, attention_mask=batch.mask, use_cache=False).logits[:, :-1].float()
     places = torch.arange(1, batch.ids.shape[1])

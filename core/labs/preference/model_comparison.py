@@ -1,4 +1,4 @@
-"""Two models on the same prompts with the same random numbers: what a training has changed."""
+"""Compare two models on the same prompts with the same random numbers, to show the effect of a training."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ from core.models.loaded_model import LoadedModel
 
 
 class RewardBaseline(NamedTuple):
-    """The rewards of the model that PPO begins from."""
+    """Mean and deviation of the initial model's rewards."""
 
     mean: float
     deviation: float
 
     @classmethod
     def of(cls, scores: torch.Tensor) -> RewardBaseline:
-        """From rewards [B]."""
+        """Compute the baseline of rewards [B]."""
         return cls(scores.mean().item(), max(scores.std(unbiased=False).item(), 1e-3))
 
     def normalize(self, reward: float) -> float:
-        """How far a reward lies above the mean, in standard deviations."""
+        """Return the reward in standard deviations above the mean."""
         return (reward - self.mean) / self.deviation
 
     def normalize_all(self, rewards: torch.Tensor) -> torch.Tensor:
-        """The same of many."""
+        """Return rewards [B] in standard deviations above the mean."""
         return (rewards - self.mean) / self.deviation
 
 
 class RewardScorer:
-    """Reads drawn texts by a reward model; the end token is not read, which the rankings do not have either."""
+    """Scores sampled texts with a reward model, without their end token, which the rankings lack too."""
 
     def __init__(self, source: LoadedModel, judge: RewardModel) -> None:
         self._judge, self._end_ids = judge, end_token_ids(source)
 
     @torch.no_grad()
     def scores(self, sampled: SampledCompletions) -> torch.Tensor:
-        """[B]: the reward of each text."""
+        """Return the reward [B] of each text."""
         texts = [sampled.token_ids(row) for row in range(len(sampled.ids))]
         return torch.tensor(self._judge.score([[*before, *after] for before, after in texts]))
 
     @torch.no_grad()
     def scores_and_states(self, sampled: SampledCompletions) -> tuple[torch.Tensor, torch.Tensor]:
-        """Rewards [B], and the states [B, T, D] in front of each token of the answers."""
+        """Return rewards [B], and the states [B, T, D] before each token of the answers."""
         texts = [sampled.token_ids(row) for row in range(len(sampled.ids))]
         batch = pad_texts([[*before, *after] for before, after in texts])
         states = self._judge.hidden(batch)
@@ -74,7 +74,7 @@ def evaluate_ppo(
     step: int,
     cancel: threading.Event,
 ) -> PpoChecked | None:
-    """Rewards of both and the KL divergence between them, over so many texts; None when it was cancelled."""
+    """Return both models' rewards and their KL divergence over that number of texts; None if cancelled."""
     old: list[float] = []
     new: list[float] = []
     nats: list[float] = []
@@ -100,7 +100,7 @@ def compare_texts(
     seed: int,
     cancel: threading.Event,
 ) -> Iterator[Compared]:
-    """The texts of both behind each prompt."""
+    """Yield the texts of both models after each prompt."""
     one = _sample_prompts(before, before.model, prompts, max_tokens, seed, cancel)
     other = _sample_prompts(before, after.model, prompts, max_tokens, seed, cancel)
     if one is None or other is None:
@@ -113,7 +113,7 @@ def compare_texts(
 
 @torch.no_grad()
 def kl_divergence(policy: torch.nn.Module, reference: torch.nn.Module, sampled: SampledCompletions) -> torch.Tensor:
-    """[B]: KL(policy ‖ reference) of each text in nats, summed exactly over the vocabulary at each token written."""
+    """Return KL(policy ‖ reference) of each text [B] in nats, summed exactly over the vocabulary at each sampled token."""
     now = answer_logits(policy, sampled).log_softmax(-1)
     before = answer_logits(reference, sampled).log_softmax(-1)
     nats: torch.Tensor = ((now.exp() * (now - before)).sum(-1) * sampled.answer_mask).sum(1)

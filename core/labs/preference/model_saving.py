@@ -13,21 +13,24 @@ from core.labs.preference.events import PpoChecked, RewardChecked, SftChecked
 from core.models.loaded_model import LoadedModel
 
 CONFIG_NAME = "config.json"
-"""What says that there is a model: it is moved to its place last."""
+"""The file that marks a folder as a model; it is moved last."""
 
 
 class Savable(Protocol):
-    """A network or a tokenizer, as transformers has them."""
+    """A network or tokenizer with transformers' `save_pretrained`."""
 
     def save_pretrained(self, folder: Path, /) -> object: ...
 
 
 def save_model(network: Savable, tokenizer: Savable, folder: Path, card: str) -> None:
-    """Config, weights as safetensors, tokenizer, card: written beside, and moved into `folder` once they are whole, so
-    that a full disk leaves no half of a model. Raises OSError, SafetensorError."""
-    logging.disable_progress_bar()  # it would write to a terminal that a window need not have
+    """Save config, safetensors weights, tokenizer and model card.
+
+    Everything is written to a temporary folder and then moved into `folder`, so that a full disk leaves no partial
+    model. Raises OSError, SafetensorError.
+    """
+    logging.disable_progress_bar()  # it would write to a terminal, which a windowed program may not have
     temporary = folder / ".part"
-    shutil.rmtree(temporary, ignore_errors=True)  # of a program that was killed
+    shutil.rmtree(temporary, ignore_errors=True)  # left over from a killed process
     try:
         temporary.mkdir(parents=True)
         network.save_pretrained(temporary)
@@ -40,7 +43,7 @@ def save_model(network: Savable, tokenizer: Savable, folder: Path, card: str) ->
 
 
 def _move_into_place(path: Path, target: Path) -> None:
-    if target.is_dir():  # a tokenizer may keep its templates in one
+    if target.is_dir():  # some tokenizers save their templates in a folder
         shutil.rmtree(target)
     os.replace(path, target)
 
@@ -51,7 +54,7 @@ _CARD_TEMPLATE = "# {title}\n\n{about}\n\n| | |\n| --- | --- |\n"
 def reward_card(
     source: LoadedModel, checked: RewardChecked, rankings: int, steps: int, seed: int, seconds: float
 ) -> str:
-    """Of a reward model."""
+    """Return the model card of a reward model."""
     about = (
         f"A reward model made from {source.name} in Decodescope's preference lab: its head gives one number, read at "
         "the last token, larger for the completion that is preferred. It writes no text."
@@ -69,7 +72,7 @@ def reward_card(
 def ppo_card(
     source: LoadedModel, checked: PpoChecked, beta: float, steps: int, seed: int, seconds: float
 ) -> str:  # fmt: skip
-    """Of a model tuned by PPO."""
+    """Return the model card of a model tuned by PPO."""
     about = (
         f"{source.name}, tuned by PPO in Decodescope's preference lab to be rewarded by a reward model, with a penalty "
         f"of β = {beta:g} on the KL divergence from what it was."
@@ -85,7 +88,7 @@ def ppo_card(
 
 
 def sft_card(source: LoadedModel, checked: SftChecked, examples: int, seed: int, seconds: float) -> str:
-    """Of a model that was fine-tuned on examples."""
+    """Return the model card of a fine-tuned model."""
     about = f"{source.name}, fine-tuned on examples in Decodescope's preference lab."
     rows = {
         "Made from": source.name,

@@ -1,8 +1,8 @@
-"""PPO on a reward model's scores, with a penalty on the KL divergence from the model it begins from.
+"""PPO on a reward model's scores, with a penalty on the KL divergence from the initial model.
 
 Schulman et al., "Proximal policy optimization algorithms" (2017), equation 7; InstructGPT, equation 2 without the
-pretraining mix. The values are read by a line from the states of the reward model, which stand still: InstructGPT
-begins its value function from the reward model too, and a small one needs no more.
+pretraining mix. A linear layer reads the values from the frozen reward model's states: InstructGPT also initializes its
+value function from the reward model, and a small model needs no more.
 """
 
 from __future__ import annotations
@@ -49,14 +49,15 @@ from core.models.loaded_model import LoadedModel
 from resources.language import tr
 
 GAE_LAMBDA = 0.95
-"""λ of Schulman et al., "High-dimensional continuous control using generalized advantage estimation" (2016). Nothing is
-discounted: γ = 1."""
+"""λ of Schulman et al., "High-dimensional continuous control using generalized advantage estimation" (2016). There is
+no discounting: γ = 1.
+"""
 
 
 def token_rewards(
     scores: torch.Tensor, log_ratio: torch.Tensor, mask: torch.Tensor, beta: float
 ) -> torch.Tensor:  # fmt: skip
-    """[B, T]: −β · log(π / π_SFT) at each token that was written, and the text's score [B] at its last."""
+    """Return rewards [B, T]: −β · log(π / π_SFT) at each sampled token, plus the text's score [B] at its last token."""
     spread = -beta * log_ratio * mask
     last = (mask.sum(1) - 1).clamp(min=0)
     spread[torch.arange(len(spread)), last] += scores
@@ -66,9 +67,9 @@ def token_rewards(
 def generalized_advantages(
     rewards: torch.Tensor, values: torch.Tensor, mask: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
-    """Advantages and returns, both [B, T], of rewards and values [B, T]; 0 where nothing was written.
+    """Return advantages and returns, both [B, T], from rewards and values [B, T]; 0 outside the mask.
 
-    A_t = Σ_k λ^k δ_(t+k) with δ_t = r_t + V_(t+1) − V_t; the value behind the last token is 0.
+    A_t = Σ_k λ^k δ_(t+k) with δ_t = r_t + V_(t+1) − V_t; the value after the last token is 0.
     """
     values = values * mask
     running = torch.zeros(len(rewards))
@@ -82,41 +83,41 @@ def generalized_advantages(
 
 
 def whiten(values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """The same with mean 0 and deviation 1 over what was written."""
+    """Normalize the values to mean 0 and standard deviation 1 over the mask."""
     among = values[mask]
     return (values - among.mean()) / (among.std(unbiased=False) + 1e-6) * mask
 
 
 HELD_OUT_INTERVAL = 5
 LEARNING_RATE = 1e-4
-"""Learning rate of the tiny bundled models."""
+"""Learning rate for the tiny bundled models."""
 PASSES, MINIBATCHES = 2, 2
 MAX_BETA = 1_000_000
-"""Of the KL penalty's weights."""
+"""Maximum weight of the KL penalty."""
 
 
 @dataclass(frozen=True, slots=True)
 class PpoSettings:
-    """What decides a training by PPO."""
+    """Settings that determine a PPO training."""
 
     beta: float = 0.1
-    """Weight of the KL penalty: standard deviations of the reward that a nat costs."""
+    """Weight of the KL penalty: standard deviations of reward per nat."""
     steps: int = 16
     texts: int = 24
-    """Written in each step."""
+    """Number of texts sampled in each step."""
     longest: int = 90
-    """Tokens of a text at most."""
+    """Maximum tokens of a text."""
     rate: float | None = None
-    """Learning rate; unless given, one for the size of the model."""
+    """Learning rate; by default chosen by model size."""
     clip: float = 0.2
     seed: int = 0
     compared: int = 6
-    """Texts that are shown before and after."""
+    """Number of texts shown before and after."""
     checked: int = 48
-    """Texts by which both models are held against each other in the end."""
+    """Number of texts for the final comparison of both models."""
 
     def check(self) -> None:
-        """Raises ParameterError."""
+        """Raise ParameterError if a setting is invalid."""
         check_number("beta", self.beta, 0, MAX_BETA)
         check_training(self.steps, self.seed, LEARNING_RATE if self.rate is None else self.rate)
         for name, count in (("texts", self.texts), ("compared", self.compared), ("checked", self.checked)):
@@ -134,12 +135,11 @@ def ppo(
     settings: PpoSettings | None = None,
     cancel: threading.Event | None = None,
 ) -> Iterator[LabEvent]:
-    """Tune a copy of `model` to be rewarded by `reward` (a model or its folder) and keep it in `folder`.
+    """Tune a copy of `model` to maximize `reward` (a reward model or its folder) and save it in `folder`.
 
-    Events: Begun, PpoStep for each round, then PpoChecked, Compared for each text shown, Kept; or Stopped. One prompt
-    in five is held out for what is told in the end. Prompts: those of the bundled rankings unless given. Begun again
-    with the same settings it goes on where it was killed or stopped. Raises ParameterError, PreferenceError,
-    ModelError, FileNotWrittenError.
+    Yields Begun, PpoStep for each round, then PpoChecked, Compared for each text shown, Kept; or Stopped. One prompt in
+    five is held out for the final comparison. Prompts default to those of the bundled rankings. Called again with the
+    same settings, it resumes. Raises ParameterError, PreferenceError, ModelError, FileNotWrittenError.
     """
     cancel = cancel_event_or_new(cancel)
     chosen = PpoSettings() if settings is None else settings
@@ -155,7 +155,7 @@ def ppo(
 
 def _load_judge(reward: RewardModel | str | Path | None) -> RewardModel:
     if reward is not None:
-        check_kind("reward", reward, (RewardModel, str, PathLike), tr("Give a reward model, or its folder."))
+        check_kind("reward", reward, (RewardModel, str, PathLike), tr("Pass a reward model or its folder."))
     return reward if isinstance(reward, RewardModel) else load_reward_model(lab_folder(reward, "reward"))
 
 
@@ -164,12 +164,12 @@ def _load_prompts(prompts: Sequence[str] | None) -> list[str]:
         return [one.prompt for one in bundled_rankings()]
     found = checked_texts("prompts", prompts)
     if not found:
-        raise argument_error("prompts", prompts, tr("Give at least one."))
+        raise argument_error("prompts", prompts, tr("Pass at least one."))
     return found
 
 
 class _PolicyAndValue(torch.nn.Module):
-    """What PPO changes: the policy, and the line that reads values."""
+    """The trained modules: the policy, and the linear layer that predicts values."""
 
     def __init__(self, network: Any, width: int) -> None:
         super().__init__()
@@ -180,19 +180,19 @@ class _PolicyAndValue(torch.nn.Module):
 
 
 class PpoBatch(NamedTuple):
-    """A round's texts with all that does not change while they are learned from; [B, T] where nothing else is said."""
+    """A round's sampled texts and everything that stays constant while training on them; [B, T] unless noted otherwise."""
 
     sampled: SampledCompletions
     old_log_probs: torch.Tensor
-    """Log-probability of each token as it was drawn."""
+    """Log probability of each token when it was sampled."""
     states: torch.Tensor
-    """[B, T, D]: the reward model's, before each token."""
+    """[B, T, D]: the reward model's states before each token."""
     advantage: torch.Tensor
     returns: torch.Tensor
 
 
 class _PpoTraining:
-    """One training by PPO."""
+    """One PPO training run."""
 
     def __init__(
         self,
@@ -230,7 +230,7 @@ class _PpoTraining:
         self._baseline = RewardBaseline(0.0, 1.0)
 
     def run(self) -> Iterator[LabEvent]:
-        """All of it."""
+        """Run the training."""
         training = self._training
         training.resume()
         yield Begun("ppo", self._source.name, training.step, training.total, len(self._prompts), len(self._held_out))
@@ -245,7 +245,7 @@ class _PpoTraining:
             yield from self._finish()
 
     def _measure_baseline(self) -> None:
-        """Mean and deviation of the rewards before, which make the unit of all that is told."""
+        """Measure mean and deviation of the initial model's rewards, which are the unit of all reported rewards."""
         found = self._sample(self._source.model, -1)
         if found is not None:
             self._training.figures = RewardBaseline.of(self._scorer.scores(found))._asdict()
@@ -267,7 +267,7 @@ class _PpoTraining:
         yield self._step_event(step, drawn, stats, losses)
 
     def _evaluate_batch(self, sampled: SampledCompletions) -> tuple[PpoBatch, dict[str, float]]:
-        """What the texts are worth, token by token, and the round's figures."""
+        """Return the batch with its advantages, and the round's statistics."""
         written = sampled.answer_mask
         now = answer_logits(self._trained.policy, sampled).log_softmax(-1)
         before = answer_logits(self._source.model, sampled).log_softmax(-1)
@@ -286,7 +286,7 @@ class _PpoTraining:
         return PpoBatch(sampled, log_now, states, whiten(advantage, written), returns), stats
 
     def _train_pass(self, batch: PpoBatch, step: int) -> Iterator[tuple[float, float, float]]:
-        """One pass over the round's texts: (policy loss, value loss, share that was cut) of each part."""
+        """Train on the round's texts once, and yield (policy loss, value loss, clipped fraction) of each minibatch."""
         size = len(batch.old_log_probs)
         generator = torch.Generator().manual_seed(self._settings.seed + step)
         for part in torch.randperm(size, generator=generator).chunk(MINIBATCHES):
@@ -318,7 +318,7 @@ class _PpoTraining:
         )  # fmt: skip
 
     def _finish(self) -> Iterator[LabEvent]:
-        """Both models held against each other on prompts not seen, and the tuned one saved."""
+        """Compare both models on held-out prompts and save the tuned one."""
         training, settings = self._training, self._settings
         tuned = LoadedModel(self._trained.policy, self._source.tokenizer, self._folder.name)
         checked = evaluate_ppo(self._source, tuned, self._scorer, self._held_out, settings.checked, settings.longest,
@@ -327,8 +327,15 @@ class _PpoTraining:
             yield Stopped("ppo", training.step, training.total)
             return
         yield checked
-        yield from compare_texts(self._source, tuned, self._scorer, self._held_out[: settings.compared], settings.longest,
-                            settings.seed, self._cancel)  # fmt: skip
+        yield from compare_texts(
+            self._source,
+            tuned,
+            self._scorer,
+            self._held_out[: settings.compared],
+            settings.longest,
+            settings.seed,
+            self._cancel,
+        )
         card = ppo_card(self._source, checked, settings.beta, training.total, settings.seed, training.seconds)
         save_model(tuned.model, tuned.tokenizer, self._folder, card)
         training.checkpoint.delete()
@@ -336,5 +343,5 @@ class _PpoTraining:
 
 
 def reward_model_digest(judge: RewardModel) -> str:
-    """What tells one reward model from another."""
+    """Return a digest that identifies a reward model."""
     return digest([judge.classifier.score.weight.detach().flatten().tolist()])

@@ -13,13 +13,13 @@ from core.errors import PreferenceError
 from resources.language import tr
 
 MAX_RANK = 10**9
-"""The greatest number of a rank."""
+"""Maximum rank."""
 Groups = Sequence[str | Sequence[str]]
-"""Completions, the best first; those that tie stand together in a sequence of their own."""
+"""Completions, the best first; tied ones form a sequence of their own."""
 
 
 class Pair(NamedTuple):
-    """Of two completions of a prompt, the one that is preferred, and the other; TRL's names."""
+    """The preferred and the rejected one of two completions of a prompt; field names as in TRL."""
 
     prompt: str
     chosen: str
@@ -28,7 +28,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Completions of one prompt and the rank of each: 1 is the best, equal ranks are ties."""
+    """Completions of one prompt and their ranks: 1 is the best, equal ranks are ties."""
 
     prompt: str
     completions: tuple[str, ...]
@@ -36,25 +36,25 @@ class Ranking:
 
     def __post_init__(self) -> None:
         check_text("prompt", self.prompt)
-        check_kind("completions", self.completions, tuple, tr("Give a tuple of texts."))
+        check_kind("completions", self.completions, tuple, tr("Pass a tuple of texts."))
         checked_texts("completions", self.completions)
-        check_kind("ranks", self.ranks, tuple, tr("Give a tuple of whole numbers."))
+        check_kind("ranks", self.ranks, tuple, tr("Pass a tuple of whole numbers."))
         for rank in self.ranks:
             check_integer("ranks", rank, -MAX_RANK, MAX_RANK)
         if len(self.completions) != len(self.ranks):
             raise _invalid_ranking(
-                tr("There are {texts} completions and {ranks} ranks.").format(
+                tr("There are {texts} completions but {ranks} ranks.").format(
                     texts=len(self.completions), ranks=len(self.ranks)
                 )
             )
         if len(self.completions) < 2:
-            raise _invalid_ranking(tr("A ranking needs two completions or more."))
+            raise _invalid_ranking(tr("A ranking needs at least two completions."))
         if len(set(self.completions)) < len(self.completions):
-            raise _invalid_ranking(tr("The same completion stands in it twice."))
+            raise _invalid_ranking(tr("The same completion occurs twice."))
 
     @property
     def groups(self) -> tuple[tuple[str, ...], ...]:
-        """The completions, the best first; those that tie stand together."""
+        """The completions grouped by rank, the best first."""
         by_rank: dict[int, list[str]] = {}
         for text, rank in zip(self.completions, self.ranks, strict=True):
             by_rank.setdefault(rank, []).append(text)
@@ -62,22 +62,22 @@ class Ranking:
 
 
 def ranked(groups: Groups, prompt: str = "") -> Ranking:
-    """The ranking of completions given the best first, ties together. Raises ParameterError, PreferenceError."""
+    """Return the ranking of completions given best first, with ties grouped. Raises ParameterError, PreferenceError."""
     given = groups if isinstance(groups, (list, tuple)) else ()
     tied = [tuple(group) if isinstance(group, (list, tuple)) else (group,) for group in given]
     texts = tuple(text for group in tied for text in group)
     if not all(isinstance(text, str) for text in texts):
-        raise _invalid_ranking(tr("Its prompt and its completions must be texts."))
+        raise _invalid_ranking(tr("The prompt and the completions must be texts."))
     ranks = tuple(rank for rank, group in enumerate(tied, 1) for _ in group)
     return Ranking(prompt, texts, ranks)
 
 
 def pairs(ranking: Ranking | Mapping[str, object] | Groups) -> list[Pair]:
-    """The pairs that a ranking of K completions stands for: C(K, 2) less those that tie, the best completion's first.
+    """Return the pairs implied by a ranking of K completions: C(K, 2) without ties, those of the best completion first.
 
-    `ranking`: a `Ranking`; a mapping with its three fields, as its JSONL has them; or the completions alone, the best
-    first, those that tie in a list of their own: `["best", ["as good", "as this"], "worst"]`.
-    Raises PreferenceError where a completion stands in it twice, or there are fewer than two.
+    `ranking`: a `Ranking`; a mapping with its three fields, as in JSONL files; or the completions alone, the best
+    first, with ties in a list of their own: `["best", ["as good", "as this"], "worst"]`. Raises PreferenceError for
+    repeated completions or fewer than two.
     """
     known = ranking if isinstance(ranking, Ranking) else _as_ranking(ranking)
     order = sorted(zip(known.ranks, known.completions, strict=True), key=lambda place: place[0])
@@ -93,41 +93,43 @@ def _as_ranking(ranking: Mapping[str, object] | Groups) -> Ranking:
 
 
 def parse_ranking(values: Mapping[str, object]) -> Ranking:
-    """A ranking of `{"prompt", "completions", "ranks"}`, or of one pair as TRL has it, `{"prompt", "chosen",
-    "rejected"}`. Raises PreferenceError."""
+    """Return the ranking of `{"prompt", "completions", "ranks"}`, or of a TRL pair `{"prompt", "chosen", "rejected"}`.
+
+    Raises PreferenceError.
+    """
     prompt = values.get("prompt", "")
     is_pair = "chosen" in values or "rejected" in values
     ranks: tuple[object, ...] = (1, 2) if is_pair else _sequence(values, "ranks")
     texts = (values.get("chosen"), values.get("rejected")) if is_pair else _sequence(values, "completions")
     if not (isinstance(prompt, str) and all(isinstance(text, str) and text for text in texts)):
-        raise _invalid_ranking(tr("Its prompt and its completions must be texts."))
+        raise _invalid_ranking(tr("The prompt and the completions must be texts."))
     if not all(isinstance(rank, int) and not isinstance(rank, bool) for rank in ranks):
-        raise _invalid_ranking(tr("Its ranks must be whole numbers."))
+        raise _invalid_ranking(tr("The ranks must be whole numbers."))
     return Ranking(prompt, tuple(map(str, texts)), tuple(int(str(rank)) for rank in ranks))
 
 
 def _sequence(values: Mapping[str, object], name: str) -> tuple[object, ...]:
     found = values.get(name)
     if not isinstance(found, (list, tuple)):
-        raise _invalid_ranking(tr("It has neither “chosen” and “rejected” nor “completions” and “ranks”."))
+        raise _invalid_ranking(tr("“chosen” and “rejected”, or “completions” and “ranks”, are missing."))
     return tuple(found)
 
 
 def _invalid_ranking(cause: str) -> PreferenceError:
-    return PreferenceError(cause, tr("Give each ranking at least two different completions, each with its rank."))
+    return PreferenceError(cause, tr("Each ranking needs at least two different completions, each with a rank."))
 
 
 KIND_POINTS = 2
 REPEATED_NGRAM = 4
 _INTRODUCED_NAME = re.compile(r"\b(?:named|called) ([A-Z][a-z]+)")
 _NAME_IN_SENTENCE = re.compile(r"(?<=[a-z,] )([A-Z][a-z]+)")
-"""A capital within a sentence: a name."""
+"""A capitalized word within a sentence, taken as a name."""
 _SAME_NAME_TWICE = re.compile(r"\b([A-Z][a-z]+) and \1\b")
 _WORD = re.compile(r"[A-Za-z]+")
 
 
 class Verdict(NamedTuple):
-    """What the rule says of one ending."""
+    """The rule's result for one ending."""
 
     kind: bool
     names_kept: bool
@@ -135,19 +137,19 @@ class Verdict(NamedTuple):
 
     @property
     def points(self) -> int:
-        """0 to 4; more is better."""
+        """Points from 0 to 4; more is better."""
         return KIND_POINTS * self.kind + self.names_kept + self.no_repetition
 
 
 def judge(prompt: str, completion: str) -> Verdict:
-    """What the rule says of `completion` behind `prompt`. Raises ParameterError."""
+    """Apply the rule to `completion` after `prompt`. Raises ParameterError."""
     check_text("prompt", prompt)
     check_text("completion", completion)
     return Verdict(_is_kind(completion), _keeps_names(prompt, completion), not _has_repetition(completion))
 
 
 def rank_by_rule(prompt: str, completions: Sequence[str]) -> Ranking:
-    """The completions with their ranks: equal points are a tie. Raises ParameterError, PreferenceError."""
+    """Rank the completions by points; equal points are ties. Raises ParameterError, PreferenceError."""
     check_text("prompt", prompt)
     completions = checked_texts("completions", completions)
     points = [judge(prompt, text).points for text in completions]

@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from core.labs.preference.rankings import Ranking
 
 BATCH_SIZE = 16
-"""Texts that are scored at once."""
+"""Texts scored per batch."""
 
 
 class _Classifier(Protocol):
-    """What is used of transformers' sequence classifiers."""
+    """The part of transformers' sequence classifiers that is used here."""
 
     score: torch.nn.Linear
     base_model: torch.nn.Module
@@ -59,32 +59,32 @@ class _Classifier(Protocol):
 
 @dataclass(eq=False)
 class RewardModel:
-    """The network, and the tokenizer of the model it was made from."""
+    """The classifier network, and the language model it was made from."""
 
     network: torch.nn.Module
     source: LoadedModel
-    """The model whose tokenizer and limits it has."""
+    """The model whose tokenizer and context length it uses."""
 
     @property
     def classifier(self) -> _Classifier:
-        """The network by what transformers calls its parts."""
+        """The network typed as a transformers sequence classifier."""
         return cast("_Classifier", self.network)
 
     def hidden(self, batch: PaddedTexts) -> torch.Tensor:
-        """[B, L, D]: the states that its head reads."""
+        """Return the states [B, L, D] that the head reads."""
         out = self.classifier.base_model(input_ids=batch.ids, attention_mask=batch.mask, use_cache=False)
         states: torch.Tensor = out.last_hidden_state
         return states
 
     def rewards(self, batch: PaddedTexts) -> torch.Tensor:
-        """[B]: the reward of each text, read at its last token."""
+        """Return the reward [B] of each text, read at its last token."""
         states = self.hidden(batch)[torch.arange(len(batch.ids)), batch.last]
         return self._read(states)
 
     def shared_rewards(self, prompt: Sequence[int], completions: Sequence[Sequence[int]]) -> torch.Tensor:
-        """[K]: the rewards of several completions of one prompt, which is read once; the same as `rewards`.
+        """Return the rewards [K] of several completions of one prompt, which is read once; the result equals `rewards`.
 
-        Two to three times as quick where prompts are longer than completions; gradients flow through the cache.
+        Two to three times as fast for prompts longer than the completions; gradients flow through the cache.
         """
         if self.source.is_recurrent or not all(completions):
             return self.rewards(pad_texts([[*prompt, *text] for text in completions]))
@@ -104,7 +104,7 @@ class RewardModel:
 
     @torch.no_grad()
     def score(self, texts: Sequence[Sequence[int]]) -> list[float]:
-        """The reward of each text of token ids."""
+        """Return the reward of each text of token ids."""
         found: list[float] = []
         for first in range(0, len(texts), BATCH_SIZE):
             found += self.rewards(pad_texts(texts[first : first + BATCH_SIZE])).tolist()
@@ -112,15 +112,17 @@ class RewardModel:
 
 
 def new_reward_model(source: LoadedModel, seed: int = 0) -> RewardModel:
-    """The body of `source` with a new head, drawn by `seed`. Raises PreferenceError where transformers has none."""
+    """Build a reward model from the body of `source` and a new head with random weights from `seed`. Raises
+    PreferenceError if transformers has no classifier of this architecture.
+    """
     config = copy.deepcopy(source.model.config)
     config.num_labels, config.pad_token_id = 1, config.pad_token_id if config.pad_token_id is not None else 0
     try:
         network: Any = AutoModelForSequenceClassification.from_config(config)
     except ValueError as error:
         raise PreferenceError(
-            tr("transformers has no reward model of the kind of {model}.").format(model=source.name),
-            tr("Choose a decoder such as the bundled storyteller."),
+            tr("transformers has no reward model for the architecture of {model}.").format(model=source.name),
+            tr("Choose a decoder-only model such as the bundled storyteller."),
         ) from error
     network.base_model.load_state_dict(source.model.base_model.state_dict())
     width = network.score.weight.shape[1]
@@ -131,7 +133,7 @@ def new_reward_model(source: LoadedModel, seed: int = 0) -> RewardModel:
 
 
 def load_reward_model(folder: str | Path) -> RewardModel:
-    """The reward model that lies there. Raises ParameterError, PreferenceError."""
+    """Load the reward model in that folder. Raises ParameterError, PreferenceError."""
     check_folder("folder", folder)
     path = Path(folder)
     try:
@@ -141,8 +143,8 @@ def load_reward_model(folder: str | Path) -> RewardModel:
         tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         raise PreferenceError(
-            tr("{folder} holds no reward model that can be read.").format(folder=path.name),
-            tr("Train one first."),
+            tr("{folder} contains no readable reward model.").format(folder=path.name),
+            tr("Train a reward model first."),
             str(error),
         ) from error
     return RewardModel(network.eval(), LoadedModel(network, tokenizer, path.name, path))
@@ -150,14 +152,16 @@ def load_reward_model(folder: str | Path) -> RewardModel:
 
 @dataclass(frozen=True, slots=True)
 class TokenReward:
-    """What a reward model thinks of a text up to and with one token."""
+    """The reward of a text up to and including one token."""
 
     text: str
     reward: float
 
 
 def score_tokens(model: RewardModel, prompt: str, completion: str) -> list[TokenReward]:
-    """The reward after each token of the completion; the last is the text's. Raises ParameterError, PreferenceError."""
+    """Return the reward after each token of the completion; the last is the text's. Raises ParameterError,
+    PreferenceError.
+    """
     check_lab_object("model", model, RewardModel)
     check_text("prompt", prompt)
     check_text("completion", completion)
@@ -170,7 +174,7 @@ def score_tokens(model: RewardModel, prompt: str, completion: str) -> list[Token
 
 
 def rank_completions(model: RewardModel, prompt: str, completions: Sequence[str]) -> Ranking:
-    """The completions with the ranks that the model gives them. Raises ParameterError, PreferenceError."""
+    """Rank the completions by the model's rewards. Raises ParameterError, PreferenceError."""
     from core.labs.preference.rankings import Ranking
 
     check_lab_object("model", model, RewardModel)
@@ -182,15 +186,15 @@ def rank_completions(model: RewardModel, prompt: str, completions: Sequence[str]
 
 
 HELD_OUT_INTERVAL = 5
-"""One ranking in that many is only measured on."""
+"""One in this many rankings is held out."""
 RANKINGS_PER_STEP = 2
 LEARNING_RATE = 2e-4
 MAX_EVALUATIONS = 6
-"""How often the held-out pairs are scored in a training, at most."""
+"""Maximum number of evaluations during a training."""
 
 
 class TokenizedRanking(NamedTuple):
-    """A ranking as tokens, and its pairs as places among its completions."""
+    """A tokenized ranking; its pairs are indices of its completions."""
 
     prompt: list[int]
     texts: tuple[list[int], ...]
@@ -210,12 +214,11 @@ def train_reward(
     rate: float | None = None,
     cancel: threading.Event | None = None,
 ) -> Iterator[LabEvent]:
-    """Train a reward model from `model` on rankings (the bundled ones, a JSONL, or these) and keep it in `folder`.
+    """Train a reward model from `model` on rankings (the bundled ones, a JSONL file, or these) and save it in `folder`.
 
-    Events: Begun, RewardStep for each update, RewardChecked now and then, Kept or Stopped at the end. One ranking in
-    five is held out. Begun again with the same settings it goes on where it was killed or stopped.
-    `steps`: once through the rankings unless given. Raises ParameterError, PreferenceError, ModelError,
-    FileNotWrittenError.
+    Yields Begun, RewardStep for each update, RewardChecked now and then, and Kept or Stopped at the end. One ranking in
+    five is held out. `steps`: one pass over the rankings by default. Called again with the same settings, it resumes.
+    Raises ParameterError, PreferenceError, ModelError, FileNotWrittenError.
     """
     cancel = cancel_event_or_new(cancel)
     steps, seed, rate = to_plain_value((steps, seed, rate))
@@ -236,19 +239,19 @@ def _load_rankings(rankings: Sequence[Ranking] | str | Path | None) -> list[Rank
 
 
 def split_held_out(rankings: Sequence[Ranking]) -> tuple[list[Ranking], list[Ranking]]:
-    """Those to learn from, and those held out; with fewer than five all are learned from and measured on."""
+    """Split into training and held-out rankings; fewer than five are used for both."""
     held = [one for place, one in enumerate(rankings) if place % HELD_OUT_INTERVAL == HELD_OUT_INTERVAL - 1]
     learned = [one for place, one in enumerate(rankings) if place % HELD_OUT_INTERVAL != HELD_OUT_INTERVAL - 1]
     return learned, held or learned
 
 
 def pairwise_loss(better: torch.Tensor, worse: torch.Tensor) -> torch.Tensor:
-    """−mean log σ(r_better − r_worse) of rewards [pairs]."""
+    """Return −mean log σ(r_better − r_worse) of rewards [pairs]."""
     return -functional.logsigmoid(better - worse).mean()
 
 
 class _RewardTraining:
-    """One training of a reward model."""
+    """One reward model training run."""
 
     def __init__(
         self,
@@ -275,7 +278,7 @@ class _RewardTraining:
         self._seed = seed
 
     def run(self) -> Iterator[LabEvent]:
-        """All of it."""
+        """Run the training."""
         training = self._training
         training.resume()
         yield Begun(
@@ -296,7 +299,7 @@ class _RewardTraining:
             yield self._evaluate(step + 1)
 
     def _step_rankings(self, step: int) -> list[TokenizedRanking]:
-        """The step's rankings: every one comes once before any comes again."""
+        """Return the step's rankings: each is used once before any is used again."""
         each = min(RANKINGS_PER_STEP, len(self._train_rankings))
         begun, place = divmod(step * each, len(self._train_rankings))
         order = [
@@ -329,13 +332,13 @@ def _shuffled_order(seed: int, round_: int, count: int) -> list[int]:
 
 
 def _tokenize_rankings(source: LoadedModel, rankings: Sequence[Ranking]) -> list[TokenizedRanking]:
-    """Rankings as tokens; those in which all tie teach nothing."""
+    """Tokenize the rankings; those with only ties are dropped."""
     told = (_tokenize_ranking(source, one) for one in rankings)
     found = [one for one in told if len(one.better)]
     if not found:
         raise PreferenceError(
-            tr("There is no pair in these rankings: all their completions tie."),
-            tr("Put at least two completions of a prompt in order."),
+            tr("These rankings contain no pair, because all completions tie."),
+            tr("Rank at least two completions of a prompt differently."),
         )
     return found
 
@@ -352,6 +355,6 @@ def _tokenize_ranking(source: LoadedModel, ranking: Ranking) -> TokenizedRanking
 
 
 def _rewards(model: RewardModel, one: TokenizedRanking) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rewards [pairs] of the better and the worse; each text is read once, in however many pairs it stands."""
+    """Return the rewards [pairs] of the better and the worse completions; each text is read once."""
     rewards = model.shared_rewards(one.prompt, one.texts)
     return rewards[one.better], rewards[one.worse]

@@ -1,4 +1,4 @@
-"""Prompts and completions as tokens, side by side in one tensor."""
+"""Tokenize prompts and completions, and pad them into one tensor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from core.models.loaded_model import LoadedModel
 from resources.language import tr
 
 PADDING = 0
-"""Stands behind (or before) a text and is read by nobody: any token would do."""
+"""Padding token; masked, so any id would do."""
 
 
 class ChatTurn(TypedDict):
@@ -23,48 +23,48 @@ class ChatTurn(TypedDict):
 
 
 class PaddedTexts(NamedTuple):
-    """Texts filled up to the same length."""
+    """Texts padded to the same length."""
 
     ids: torch.Tensor
     """[B, L]"""
     mask: torch.Tensor
-    """[B, L], 1 where a token of the text stands."""
+    """[B, L]: 1 for tokens of the text."""
 
     @property
     def last(self) -> torch.Tensor:
-        """[B]: the place of each text's last token."""
+        """[B]: index of each text's last token."""
         return self.mask.shape[1] - 1 - self.mask.flip(1).argmax(1)
 
 
 def prompt_ids(model: LoadedModel, prompt: str) -> list[int]:
-    """The tokens of a prompt, with what the tokenizer puts before a text. Raises PreferenceError for one too long."""
+    """Tokenize a prompt, including the tokenizer's start tokens. Raises PreferenceError if it is too long."""
     ids = list(_tokenizer(model).encode(prompt))
     return _checked_length(model, ids)
 
 
 def text_ids(model: LoadedModel, prompt: str, completion: str) -> list[int]:
-    """The tokens of a prompt and of what is written behind it."""
+    """Tokenize a prompt and its continuation. Raises PreferenceError if they are too long."""
     more = _tokenizer(model).encode(completion, add_special_tokens=False)
     return _checked_length(model, [*_tokenizer(model).encode(prompt), *more])
 
 
 def chat_ids(model: LoadedModel, turns: Sequence[ChatTurn], *, with_answer: bool = False) -> list[int]:
-    """The tokens of a chat by the tokenizer's template, up to the answer that is wanted, or `with_answer` with it.
+    """Tokenize a chat with the tokenizer's template, up to the answer, or including it if `with_answer`.
 
     Raises PreferenceError for a model without a template.
     """
     tokenizer = _tokenizer(model)
     if tokenizer.chat_template is None:
         raise PreferenceError(
-            tr("{model} has no chat template, so turns cannot be made tokens.").format(model=model.name),
-            tr("Give examples with “prompt” and “completion”, or choose a chat model."),
+            tr("{model} has no chat template, so it cannot tokenize chat turns.").format(model=model.name),
+            tr("Use examples with “prompt” and “completion”, or choose a chat model."),
         )
     text = tokenizer.apply_chat_template(list(turns), tokenize=False, add_generation_prompt=not with_answer)
     return _checked_length(model, list(tokenizer.encode(text, add_special_tokens=False)))
 
 
 def pad_texts(texts: Sequence[Sequence[int]], *, left: bool = False) -> PaddedTexts:
-    """The texts filled up behind, or with `left` before."""
+    """Pad the texts on the right, or on the left with `left`."""
     longest = max(len(text) for text in texts)
     ids = torch.full((len(texts), longest), PADDING)
     mask = torch.zeros(len(texts), longest, dtype=torch.long)
@@ -75,7 +75,7 @@ def pad_texts(texts: Sequence[Sequence[int]], *, left: bool = False) -> PaddedTe
 
 
 def end_token_ids(model: LoadedModel) -> frozenset[int]:
-    """The tokens that end a text of this model."""
+    """Return the end token ids of the model."""
     found = model.generation_config.eos_token_id
     return frozenset(found if isinstance(found, list) else [] if found is None else [found])
 
@@ -83,8 +83,8 @@ def end_token_ids(model: LoadedModel) -> frozenset[int]:
 def _tokenizer(model: LoadedModel) -> Any:
     if model.tokenizer is None or model.is_encoder_decoder:
         raise PreferenceError(
-            tr("{model} does not continue a text.").format(model=model.name),
-            tr("Choose a model that writes on from a prompt and has a tokenizer."),
+            tr("{model} cannot continue a text.").format(model=model.name),
+            tr("Choose a decoder-only model with a tokenizer."),
         )
     return model.tokenizer
 
@@ -92,9 +92,9 @@ def _tokenizer(model: LoadedModel) -> Any:
 def _checked_length(model: LoadedModel, ids: list[int]) -> list[int]:
     if model.context is not None and len(ids) > model.context:
         raise PreferenceError(
-            tr("A text has {tokens:,} tokens; {model} reads {most:,} at most.").format(
+            tr("A text has {tokens:,} tokens, but {model} reads at most {most:,}.").format(
                 tokens=len(ids), model=model.name, most=model.context
             ),
-            tr("Shorten its prompt or its completions."),
+            tr("Shorten the prompt or the completions."),
         )
     return ids

@@ -29,24 +29,24 @@ from resources.language import tr
 CHECKPOINT_NAME = "training.safetensors"
 Tensors = dict[str, torch.Tensor]
 _READ_ERRORS = (OSError, SafetensorError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
-"""What reading a file raises that is not there, or is not what was written."""
+"""Exceptions raised when reading a file that is missing or invalid."""
 
 
 class TrainingProgress(NamedTuple):
-    """How far a training has come."""
+    """The progress of a training."""
 
     step: int
     seconds: float
-    """Of computing so far."""
+    """Computing time so far."""
     figures: dict[str, float]
-    """What the training wants to know again."""
+    """Values that the training restores."""
 
 
 class Checkpoint:
-    """What is needed to go on: the weights that are trained, and their optimizer. Random numbers need no state: each
-    step draws its own from seed and number.
+    """The state needed to resume: the trained weights and their optimizer.
 
-    `plan`: everything that decides what the training does. A file of another plan is not gone on with.
+    Random numbers need no state, because each step derives its own from the seed and its number. `plan`: everything
+    that determines the training; a file with another plan is not resumed.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Checkpoint:
         self._module, self._optimizer = module, optimizer
 
     def save(self, progress: TrainingProgress) -> None:
-        """Write it whole."""
+        """Write the checkpoint atomically."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         weights: Tensors = dict(self._module.named_parameters())
         tensors = {f"weight.{name}": value for name, value in weights.items()}
@@ -72,7 +72,7 @@ class Checkpoint:
             save_file({name: value.detach().contiguous() for name, value in tensors.items()}, part, about)
 
     def restore(self) -> TrainingProgress:
-        """Go on from the file where it is there, whole, and of the same plan; else nothing, from the beginning."""
+        """Restore from the file if it exists, is intact and has the same plan; otherwise start from the beginning."""
         try:
             progress, tensors = self._read()
             self._load_state(tensors)
@@ -81,14 +81,14 @@ class Checkpoint:
         return progress
 
     def delete(self) -> None:
-        """The training is done."""
+        """Delete the file after the training is done."""
         self._path.unlink(missing_ok=True)
 
     def _read(self) -> tuple[TrainingProgress, Tensors]:
         with safe_open(self._path, "pt") as file:
             about = file.metadata() or {}
             if about.get("plan") != self._plan:
-                raise ValueError(self._path)  # another training's
+                raise ValueError(self._path)  # belongs to another training
             tensors = {name: file.get_tensor(name) for name in file.keys()}
         if about.get("check", _checksum(about["progress"])) != _checksum(about["progress"]):
             raise ValueError(self._path)
@@ -101,7 +101,7 @@ class Checkpoint:
         }
 
     def _load_state(self, tensors: Tensors) -> None:
-        """All of them, or none. Raises what `_READ_ERRORS` names."""
+        """Load all tensors or none. Raises the errors in `_READ_ERRORS`."""
         weights = {name.removeprefix("weight."): value for name, value in tensors.items() if name.startswith("weight.")}
         if _shapes(weights) != _shapes(dict(self._module.named_parameters())):
             raise ValueError(self._path)
@@ -124,21 +124,21 @@ def _shapes(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Size]:
 
 
 SAVE_INTERVAL_SECONDS = 10.0
-"""Seconds between two states on the disk, at least."""
+"""Minimum time between two checkpoints, in seconds."""
 SMALL_MODEL_PARAMETERS = 10_000_000
-"""Parameters of a model that learns well at the highest rate."""
+"""Number of parameters up to which the full learning rate is suitable."""
 MIN_LEARNING_RATE = 1e-5
 WARMUP_FRACTION = 0.1
-"""Share of the steps in which the rate grows to its whole."""
+"""Fraction of the steps used for warm-up."""
 
 
 class TrainingInterrupted(Exception):
-    """A step was left half-way because it is to stop: what it has changed counts for nothing."""
+    """A step was interrupted; its changes are discarded."""
 
 
 @dataclass
 class TrainingLoop:
-    """One training under way: its state on the disk, its clock, and whether it is to stop."""
+    """A training in progress: checkpoint, elapsed time and cancellation."""
 
     stage: Stage
     total: int
@@ -149,11 +149,11 @@ class TrainingLoop:
     figures: dict[str, float] = field(default_factory=dict)
 
     def resume(self) -> None:
-        """Go on behind the steps that lie on the disk."""
+        """Resume after the steps in the checkpoint."""
         self.step, self.seconds, self.figures = self.checkpoint.restore()
 
     def steps(self, update: Callable[[int], Iterator[LabEvent]]) -> Iterator[LabEvent]:
-        """The events of every update that is left; the state is saved now and then, and when it is stopped or left."""
+        """Yield the events of the remaining updates; save a checkpoint from time to time and when interrupted."""
         saved, saved_at, is_whole = self.step, self.seconds, True
         try:
             while self.step < self.total and not self.cancel.is_set():
@@ -179,7 +179,7 @@ class TrainingLoop:
 
     @property
     def is_done(self) -> bool:
-        """Whether no step is left."""
+        """Whether all steps are done."""
         return self.step >= self.total
 
     def _save(self) -> None:
@@ -187,27 +187,30 @@ class TrainingLoop:
 
 
 def learning_rate_at(step: int, total: int, peak: float) -> float:
-    """The learning rate of a step: a short warm-up, then a straight line to zero."""
+    """Return the learning rate of a step: a short warm-up, then a linear decay to zero."""
     warm = max(1, round(total * WARMUP_FRACTION))
     return peak * min((step + 1) / warm, (total - step) / max(1, total - warm + 1))
 
 
 def default_learning_rate(model: LoadedModel, rate: float) -> float:
-    """Return a learning rate for the size of a model. `rate` is right for a model of up to 10 million parameters; a
-    larger one takes less, 2e-5 instead of 1e-3 at 135 million."""
+    """Return a learning rate for the size of the model.
+
+    `rate` suits models of up to 10 million parameters; larger ones get less, such as 2e-5 instead of 1e-3 at 135
+    million.
+    """
     size = max(1, sum(parameter.numel() for parameter in model.model.parameters()))
     lowered = rate * (SMALL_MODEL_PARAMETERS / size) ** 1.5
     return rate if size <= SMALL_MODEL_PARAMETERS else float(f"{max(MIN_LEARNING_RATE, lowered):.1g}")
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Every group of the optimizer at that rate."""
+    """Set the learning rate of every parameter group."""
     for group in optimizer.param_groups:
         group["lr"] = rate
 
 
 def optimizer_step(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
-    """One update along the gradients of `loss`, those of each group cut to a length of 1."""
+    """Take one optimizer step along the gradients of `loss`, clipped to norm 1 for each group."""
     optimizer.zero_grad()
     torch.autograd.backward(loss)
     for group in optimizer.param_groups:
@@ -216,32 +219,35 @@ def optimizer_step(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None
 
 
 def load_source(model: LoadedModel | str) -> LoadedModel:
-    """A model as it is, or the one of that name. Raises ParameterError, ModelError."""
-    check_kind("model", model, (LoadedModel, str, PathLike), tr("Give a loaded model, or the name of one."))
+    """Return the model, or load the one with that name. Raises ParameterError, ModelError."""
+    check_kind("model", model, (LoadedModel, str, PathLike), tr("Pass a loaded model or the name of a model."))
     return model if isinstance(model, LoadedModel) else load(model, device="cpu", dtype="float32")
 
 
 @contextmanager
 def training_context(model: LoadedModel) -> Iterator[None]:
-    """With gradients, and whatever fails told as an error with cause and remedy: of the system and of safetensors, that
-    something was not written, for nothing else is asked of them here."""
+    """Enable gradients, and translate exceptions into errors with cause and remedy.
+
+    Errors of the system and of safetensors mean that something could not be written, because nothing else is read or
+    written here.
+    """
     with translate_errors(model), torch.inference_mode(False), torch.enable_grad():
         try:
             yield
         except (OSError, SafetensorError) as error:
-            raise not_written_error(tr("The training"), error) from error
+            raise not_written_error(tr("The training result"), error) from error
 
 
 DIGEST_LENGTH = 16
 
 
 def digest(values: Sequence[object]) -> str:
-    """Of plain values, by what they print."""
+    """Return a digest of plain values, from their representation."""
     return hashlib.sha256(repr(list(values)).encode()).hexdigest()[:DIGEST_LENGTH]
 
 
 def weights_digest(model: LoadedModel) -> str:
-    """Of a model, by its name and one row of each of its matrices."""
+    """Return a digest of a model, from its name and the first numbers of each tensor."""
     seen = hashlib.sha256(model.name.encode())
     for value in model.model.state_dict().values():
         seen.update(value.reshape(-1)[:64].detach().float().numpy().tobytes())

@@ -1,7 +1,5 @@
-"""Processes that labs start on this machine, and that never outlive whoever started them.
+"""Processes that labs start on this machine; none of them outlives its parent.
 
-`starting` starts, hears and ends them; `serving` is what runs in each; `lines` is what they say to each other;
-`machine` is what they take of this machine. None of these imports torch.
-
-In a process: they meet by `together`, share a model by `tensor_parallel`, and `held` counts bytes.
+`lab_processes` starts, monitors and ends them, runs their jobs and encodes their messages, without torch. `distributed`
+connects them in a process group, shares a model among them, and counts the bytes of their shards.
 """

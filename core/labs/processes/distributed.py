@@ -14,30 +14,30 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 COLLECTIVE_TIMEOUT = timedelta(seconds=60)
-"""How long a collective waits for a process that does not come."""
+"""Timeout of a collective operation."""
 
 
 def join_process_group(rank: int, processes: int, port: int, backend: str = "gloo") -> None:
-    """Meet the others at that port of this machine. Raises RuntimeError where one does not come in time."""
+    """Join the other processes at that port of this machine. Raises RuntimeError if one does not join in time."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(processes))
     dist.init_process_group(backend, rank=rank, world_size=processes, timeout=COLLECTIVE_TIMEOUT)
 
 
 def local_bytes(tensors: Iterable[torch.Tensor | None]) -> int:
-    """Bytes of these tensors on this device: of a divided one, its share."""
+    """Return the bytes of these tensors on this device; of a sharded tensor, those of its local shard."""
     return sum(here.numel() * here.element_size() for here in map(local_shard, tensors) if here is not None)
 
 
 def local_shard(tensor: torch.Tensor | None) -> torch.Tensor | None:
-    """What this device has of it."""
+    """Return the part of the tensor on this device."""
     from torch.distributed.tensor import DTensor
 
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
 def load_tensor_parallel(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
-    """This process's part of the model."""
+    """Load this process's part of the model."""
     network: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
         folder, tp_plan="auto", dtype=dtype, local_files_only=True
     )
@@ -45,7 +45,7 @@ def load_tensor_parallel(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
 
 
 def generate_greedily(network: Any, prompt: Tensor, tokens: int) -> list[int]:
-    """The greedy continuation of ids [1, length]: so many, whatever ends a text. A whole model's too."""
+    """Return the greedy continuation of ids [1, length] with exactly `tokens` tokens, from a sharded or full model."""
     with torch.inference_mode():
         found = network.generate(
             prompt, attention_mask=torch.ones_like(prompt), do_sample=False, use_cache=True,

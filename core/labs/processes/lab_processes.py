@@ -1,4 +1,6 @@
-"""Start, monitor and end the processes of a lab, run their jobs, and exchange JSON messages with them. Imports no torch."""
+"""Start, monitor and end the processes of a lab, run their jobs, and exchange JSON messages with them. Imports no
+torch.
+"""
 
 from __future__ import annotations
 
@@ -27,18 +29,18 @@ class _JsonLine(msgspec.Struct, frozen=True):
 
 
 class JsonLines(Generic[M]):
-    """Messages of these classes, msgspec's structs or dataclasses, as lines and back."""
+    """Encodes messages of these classes (msgspec structs or dataclasses) as lines, and decodes them."""
 
     def __init__(self, *kinds: type[Any]) -> None:
         self._kinds = {kind.__name__: kind for kind in kinds}
 
     def encode(self, message: M) -> bytes:
-        """One line."""
+        """Return the message as one line."""
         value = msgspec.Raw(msgspec.json.encode(message))
         return msgspec.json.encode(_JsonLine(type(message).__name__, value)) + b"\n"
 
     def decode(self, line: bytes) -> M | None:
-        """None for a line that is no message: a process was ended in the middle of it."""
+        """Return the message, or None if the line is not one, as when a process was ended while writing it."""
         try:
             found = msgspec.json.decode(line, type=_JsonLine)
             kind = self._kinds.get(found.kind)
@@ -48,21 +50,21 @@ class JsonLines(Generic[M]):
 
 
 _MAX_STDERR_LINES = 40
-"""Of what a process writes to stderr."""
+"""Lines of a process's stderr that are kept."""
 
 
 class ProcessMessage(NamedTuple, Generic[M]):
-    """What a process said; None when it has said all: it has ended."""
+    """A message of a process, or None after it has ended."""
 
     rank: int
     message: M | None
 
 
 class LabProcesses(Generic[M]):
-    """A process for each job. Ends them, whatever happens, when the `with` is left."""
+    """Runs one process per job, and ends them all when the `with` block is left."""
 
     def __init__(self, module: str, jobs: Sequence[msgspec.Struct], lines: JsonLines[M]) -> None:
-        """`module` is run with each job, as JSON, as its argument, and `serving` in it; it speaks in `lines`."""
+        """Run `module` with each job as its JSON argument; `run_job` runs in it and writes messages as `lines`."""
         self._module, self._jobs, self._lines = module, jobs, lines
         self._running: list[subprocess.Popen[bytes]] = []
         self._messages: Queue[ProcessMessage[M]] = Queue()
@@ -83,22 +85,22 @@ class LabProcesses(Generic[M]):
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """Of the processes, by rank."""
+        """Process ids, by rank."""
         return tuple(process.pid for process in self._running)
 
     def next_message(self, timeout: float) -> ProcessMessage[M] | None:
-        """What any of them says next; None where none does in that time."""
+        """Return the next message of any process, or None after the timeout."""
         try:
             return self._messages.get(timeout=timeout)
         except Empty:
             return None
 
     def exit_code(self, rank: int) -> int:
-        """How a process that has said all has ended; negative: by that signal."""
+        """Return the exit code of an ended process; negative for a signal."""
         return self._running[rank].wait()
 
     def stderr_tail(self, rank: int) -> str:
-        """The last of what it wrote for programmers."""
+        """Return the last lines the process wrote to stderr."""
         return "\n".join(self._stderr_lines[rank][-_MAX_STDERR_LINES:])
 
     def _start(self, rank: int, job: msgspec.Struct) -> None:
@@ -139,7 +141,7 @@ class LabProcesses(Generic[M]):
 
 
 def _process_environment() -> dict[str, str]:
-    """One thread each, nothing asked of the network, and this very core."""
+    """Return the environment of a process: one thread, no network access, and this copy of the program."""
     here = str(Path(__file__).parents[3])
     others = os.environ.get("PYTHONPATH", "")
     return {
@@ -152,18 +154,18 @@ def _process_environment() -> dict[str, str]:
 
 
 RUNTIME_BYTES = 450_000_000
-"""Bytes that a process takes before it holds a model: Python, torch, transformers."""
+"""Bytes that a process needs before it loads a model: Python, torch, transformers."""
 
 
 def free_port(port: int) -> int:
-    """A port of this machine that nobody listens on; 0 for any. Raises ScaleError where it is taken."""
+    """Return a free port of this machine; 0 requests any. Raises ScaleError if it is in use."""
     with socket.socket() as tried:
         try:
             tried.bind(("127.0.0.1", port))
         except OSError as error:
             raise ScaleError(
-                tr("Port {port} of this machine is taken: {reason}.").format(port=port, reason=error.strerror),
-                tr("Choose another, or 0 for any that is free."),
+                tr("Port {port} of this machine is in use: {reason}.").format(port=port, reason=error.strerror),
+                tr("Choose another port, or 0 for any free one."),
             ) from error
         found: int = tried.getsockname()[1]
         return found
@@ -173,8 +175,11 @@ J = TypeVar("J")
 
 
 def run_job(kind: type[J], lines: JsonLines[M], work: Callable[[J, Callable[[M], None]], int]) -> NoReturn:
-    """Do the job of this process's command line, a line of `kind`; `work` is handed what tells a message at once, and
-    gives back the exit code. The process ends with that, or when whoever started it does."""
+    """Run the job on this process's command line, a JSON value of `kind`.
+
+    `work` receives a function that sends a message, and returns the exit code. The process exits with that code, or
+    when its parent ends.
+    """
     _exit_with_parent()
     stream = _take_stdout()
 
@@ -185,22 +190,22 @@ def run_job(kind: type[J], lines: JsonLines[M], work: Callable[[J, Callable[[M],
     with escape_streams():
         code = work(msgspec.json.decode(sys.argv[1], type=kind), tell)
     sys.stderr.flush()
-    os._exit(code)  # threads of the backend are left as they are: nothing is lost with them
+    os._exit(code)  # exit without waiting for the backend's threads: they hold nothing to save
 
 
 def _exit_with_parent() -> None:
-    """From here on this process ends when the other side does, however that came about."""
+    """Exit this process when its parent ends, for whatever reason."""
     threading.Thread(target=_exit_when_stdin_closes, daemon=True).start()
 
 
 def _take_stdout() -> BinaryIO:
-    """Where messages go; from here on nothing else does: whatever else is printed goes to stderr."""
+    """Reserve stdout for messages, and redirect everything else that is printed to stderr."""
     stream = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return stream
 
 
 def _exit_when_stdin_closes() -> None:
-    """Nothing is ever written to it."""
+    """Exit when stdin closes; nothing is ever written to it."""
     sys.stdin.buffer.read()
     os._exit(2)

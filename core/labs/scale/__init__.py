@@ -1,9 +1,9 @@
-"""The Scale lab: how a model that is too large for one device is trained by several.
+"""The Scale lab: how a model that is too large for one device is trained on several.
 
     core.labs.scale.plan(7_500_000_000, 64, "zero1").total        # bytes per device
     core.labs.scale.schedule(stages=4, micro_batches=8)           # who computes what, and when
 
-Importing this imports no torch.
+Importing this package imports no torch.
 """
 
 from __future__ import annotations

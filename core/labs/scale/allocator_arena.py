@@ -1,5 +1,7 @@
-"""Where blocks of memory come to lie: as an allocator puts them that takes the first gap, or with what stays long kept
-apart from what is soon given back (ZeRO-R's M_D, Rajbhandari et al. 2020, section 6.3)."""
+"""Placement of memory blocks: first fit, or with long-lived blocks separated from short-lived ones.
+
+The latter is ZeRO-R's M_D (Rajbhandari et al. 2020, section 6.3).
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,14 @@ from core.checks.arguments import check_bool, check_integer, check_text
 from core.labs.arguments import lab_object_list
 
 MAX_BYTES = 10**18
-"""Bytes of a block, and moments."""
+"""Maximum bytes of a block, and maximum time."""
 LONG_LIVED_KINDS = ("checkpoint", "gradient")
-"""Kinds of blocks that stay long: from a layer's forward to its backward, and from there to the update."""
+"""Kinds of long-lived blocks: from a layer's forward to its backward, and from its backward to the update."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Bytes that are held from one moment to another; `kind` is checkpoint, gradient, buffer or other."""
+    """Bytes held from one moment to another; `kind` is checkpoint, gradient, buffer or other."""
 
     start: int
     stop: int
@@ -27,7 +29,7 @@ class Block:
     kind: str = "other"
 
     def check(self) -> None:
-        """Raises ParameterError."""
+        """Raise ParameterError if a field is invalid."""
         for name, value in (("start", self.start), ("stop", self.stop), ("bytes", self.bytes)):
             check_integer(name, value, 0, MAX_BYTES)
         check_text("kind", self.kind)
@@ -35,7 +37,7 @@ class Block:
 
 @dataclass(frozen=True)
 class PlacedBlock:
-    """A block and its first byte."""
+    """A block and its offset in bytes."""
 
     block: Block
     offset: int
@@ -43,8 +45,9 @@ class PlacedBlock:
 
 @dataclass(frozen=True)
 class Arena:
-    """Blocks in their places. `live`: bytes held at most; `top`: how much memory that takes, `gaps`: the bytes between
-    blocks when they are most; `most`: bytes of each kind at most."""
+    """Placed blocks. `live`: maximum bytes held; `top`: memory this takes; `gaps`: maximum bytes between blocks;
+    `most`: maximum bytes of each kind.
+    """
 
     placed: tuple[PlacedBlock, ...]
     live: int
@@ -59,8 +62,10 @@ class Arena:
 
 
 def arena(blocks: Iterable[Block], apart: bool = False) -> Arena:
-    """Place them in their order. `apart`: what stays has memory of its own below, taken beforehand, and is laid one
-    behind the other there. Raises ParameterError."""
+    """Place the blocks in order. With `apart`, long-lived blocks get contiguous memory of their own at the bottom.
+
+    Raises ParameterError.
+    """
     blocks = lab_object_list("blocks", blocks, Block)
     check_bool("apart", apart)
     for block in blocks:
@@ -88,7 +93,7 @@ def _end_offset(placed: PlacedBlock) -> int:
 
 
 def _place_contiguously(blocks: Iterable[Block]) -> tuple[list[PlacedBlock], int]:
-    """One behind the other, and the room they take; checkpoints begin at the bottom."""
+    """Place the long-lived blocks contiguously, checkpoints first, and return the room they take."""
     placed, end = [], 0
     for kind in LONG_LIVED_KINDS:
         for block in (block for block in blocks if block.kind == kind):
@@ -98,7 +103,7 @@ def _place_contiguously(blocks: Iterable[Block]) -> tuple[list[PlacedBlock], int
 
 
 def _place_first_fit(blocks: Iterable[Block], floor: int) -> list[PlacedBlock]:
-    """Each in the first gap that is large enough."""
+    """Place each block in the first gap that is large enough."""
     placed: list[PlacedBlock] = []
     held: list[tuple[int, int, int]] = []
     for block in sorted(blocks, key=lambda block: block.start):
@@ -114,7 +119,7 @@ def _place_first_fit(blocks: Iterable[Block], floor: int) -> list[PlacedBlock]:
 
 
 def _live_blocks(placed: Sequence[PlacedBlock]) -> Iterable[list[PlacedBlock]]:
-    """What is held whenever something has come."""
+    """Yield the blocks held after each allocation."""
     held: list[PlacedBlock] = []
     for each in sorted(placed, key=lambda each: each.block.start):
         held = [other for other in held if other.block.stop > each.block.start]

@@ -15,16 +15,16 @@ from resources.language import tr
 
 MAX_DEVICES = 1_000_000
 MAX_TEXTS = 1_000_000
-"""At once, and micro-batches."""
+"""Maximum batch size and micro-batches."""
 MAX_TOKENS = 100_000_000
 MAX_BYTES = 10**18
-"""Of a device, or a second."""
+"""Maximum memory of a device, and maximum bytes per second."""
 PURPOSES = ("train", "write")
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Devices alike. Bytes, and bytes a second: between devices of one machine, and from machine to machine."""
+    """Identical devices. Speeds are in bytes per second, between devices of one machine and between machines."""
 
     devices: int = 8
     memory: float = 80e9
@@ -33,7 +33,7 @@ class Cluster:
     between: float = 25e9
 
     def check(self) -> None:
-        """Raises ParameterError."""
+        """Raise ParameterError if a field is invalid."""
         check_integer("devices", self.devices, 1, MAX_DEVICES)
         check_integer("per_machine", self.per_machine, 1, MAX_DEVICES)
         for name, value in (("memory", self.memory), ("within", self.within), ("between", self.between)):
@@ -42,15 +42,17 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Layout:
-    """How work is divided: into `tensor` parts of every matrix, `pipeline` stages of layers; what is left of the
-    devices repeats that with other texts (data parallel), its states divided by `scheme`."""
+    """The division of work: `tensor` parts of every matrix and `pipeline` stages of layers.
+
+    The remaining devices repeat that with other texts (data parallelism), with states divided by `scheme`.
+    """
 
     scheme: str = "ddp"
     tensor: int = 1
     pipeline: int = 1
 
     def check(self) -> None:
-        """Raises ParameterError."""
+        """Raise ParameterError if a field is invalid."""
         check_one_of("scheme", self.scheme, SCHEMES)
         check_integer("tensor", self.tensor, 1, MAX_DEVICES)
         check_integer("pipeline", self.pipeline, 1, MAX_DEVICES)
@@ -58,8 +60,11 @@ class Layout:
 
 @dataclass(frozen=True)
 class Training:
-    """One step: `micro_batches` after another of `batch` texts, `length` tokens each. `recompute` keeps a layer's input
-    alone and computes the rest again on the way back. With purpose "write", text is written instead."""
+    """One step: `micro_batches` of `batch` texts with `length` tokens each.
+
+    `recompute` keeps only a layer's input and recomputes the rest in the backward pass. With purpose "write", text is
+    generated instead.
+    """
 
     batch: int = 1
     length: int = 2_048
@@ -70,7 +75,7 @@ class Training:
     purpose: str = "train"
 
     def check(self) -> None:
-        """Raises ParameterError."""
+        """Raise ParameterError if a field is invalid."""
         check_integer("batch", self.batch, 1, MAX_TEXTS)
         check_integer("length", self.length, 1, MAX_TOKENS)
         check_integer("micro_batches", self.micro_batches, 1, MAX_TEXTS)
@@ -82,7 +87,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes that a device sends in one step, by what for; and the seconds that takes at the cluster's speeds."""
+    """Bytes that a device sends in one step, by purpose, and the seconds this takes at the cluster's speeds."""
 
     data: int
     tensor: int
@@ -91,13 +96,15 @@ class Traffic:
 
     @property
     def total(self) -> int:
-        """Bytes altogether."""
+        """Total bytes."""
         return self.data + self.tensor + self.pipeline
 
 
 @dataclass(frozen=True)
 class Reckoning:
-    """What is to be expected: memory of a device of every stage, traffic of the busiest, idle share; does it fit."""
+    """Estimate for a setup: memory of a device of each stage, traffic of the busiest device, idle fraction, and whether
+    it fits.
+    """
 
     stages: tuple[Parts, ...]
     data: int
@@ -108,24 +115,23 @@ class Reckoning:
 
     @property
     def fullest(self) -> Parts:
-        """Of the device that holds most."""
+        """Memory of the device that holds most."""
         return max(self.stages, key=lambda parts: parts.total)
 
     @property
     def fits(self) -> bool:
-        """Whether every device has room."""
+        """Whether every device has enough memory."""
         return self.fullest.total <= self.memory
 
 
 def reckon(shape: Shape, cluster: Cluster, layout: Layout, training: Training) -> Reckoning:
-    """What that model needs there. Raises ParameterError for what cannot be, and where the division does not come out
-    even."""
+    """Estimate what the model needs in this setup. Raises ParameterError for invalid or uneven divisions."""
     check_setup(shape, cluster, layout, training)
     return estimate_checked(shape, cluster, layout, training)
 
 
 def check_setup(shape: Shape, cluster: Cluster, layout: Layout, training: Training) -> None:
-    """Raises ParameterError."""
+    """Raise ParameterError for invalid arguments."""
     check_lab_object("shape", shape, Shape)
     check_lab_object("cluster", cluster, Cluster)
     check_lab_object("layout", layout, Layout)
@@ -135,7 +141,7 @@ def check_setup(shape: Shape, cluster: Cluster, layout: Layout, training: Traini
 
 
 def estimate_checked(shape: Shape, cluster: Cluster, layout: Layout, training: Training) -> Reckoning:
-    """`reckon`, of what has been checked."""
+    """Return the estimate for arguments that are already checked."""
     data = data_parallel_size(shape, cluster, layout)
     stages = tuple(_stage_memory(shape, layout, training, data, stage) for stage in range(layout.pipeline))
     is_steady = training.kind == "pipedream" or training.purpose == "write"
@@ -144,27 +150,27 @@ def estimate_checked(shape: Shape, cluster: Cluster, layout: Layout, training: T
 
 
 def data_parallel_size(shape: Shape, cluster: Cluster, layout: Layout) -> int:
-    """How often the whole model is there. Raises ParameterError."""
+    """Return the number of copies of the model. Raises ParameterError."""
     one = layout.tensor * layout.pipeline
     if one < 1 or cluster.devices % one:
         raise ParameterError(
             tr("{devices:,} devices cannot be divided into groups of {tensor} × {pipeline}.").format(
                 devices=cluster.devices, tensor=layout.tensor, pipeline=layout.pipeline
             ),
-            tr("Choose a number of devices that tensor × pipeline divides."),
+            tr("Choose a number of devices that is a multiple of tensor × pipeline."),
         )
     if shape.heads % layout.tensor or layout.pipeline > shape.layers:
         raise ParameterError(
-            tr("A model of {layers} layers with {heads} heads cannot be divided so.").format(
+            tr("A model with {layers} layers and {heads} heads cannot be divided this way.").format(
                 layers=shape.layers, heads=shape.heads
             ),
-            tr("Tensor parts have to divide the heads; there are at most as many stages as layers."),
+            tr("The tensor parts must divide the number of heads, and there can be at most as many stages as layers."),
         )
     return cluster.devices // one
 
 
 def _stage_memory(shape: Shape, layout: Layout, training: Training, data: int, stage: int) -> Parts:
-    """Bytes on a device of one stage."""
+    """Return the bytes on a device of one stage."""
     size = PRECISIONS[training.precision]
     held = -(-shape.stage_parameters(stage, layout.pipeline) // layout.tensor)
     layers = shape.stage_layers(stage, layout.pipeline)
@@ -180,9 +186,12 @@ def _stage_memory(shape: Shape, layout: Layout, training: Training, data: int, s
 
 
 def _activation_bytes(shape: Shape, layout: Layout, training: Training, stage: int, layers: int) -> int:
-    """Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer Models", equations 1 and 2:
-    s·b·h·(10 + 24/t + 5·a·s/(h·t)) bytes a layer in 16 bits, twice that in 32; with recomputation 2·s·b·h of each layer
-    and one whole layer."""
+    """Return the bytes of activations.
+
+    Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer Models", equations 1 and 2:
+    s·b·h·(10 + 24/t + 5·a·s/(h·t)) bytes per layer in 16 bits, twice that in 32; with recomputation 2·s·b·h for each
+    layer plus one full layer.
+    """
     one = training.length * training.batch * shape.width
     scores = 5 * shape.heads * training.length / shape.width
     layer = one * (10 + (24 + scores) / layout.tensor)
@@ -193,15 +202,18 @@ def _activation_bytes(shape: Shape, layout: Layout, training: Training, stage: i
 
 
 def _buffer_bytes(shape: Shape, layout: Layout, training: Training, held: int, stage: int) -> int:
-    """A layer that stage 3 has gathered; PipeDream's older versions of the weights."""
+    """Return the bytes of a layer gathered by ZeRO stage 3, and of PipeDream's older weight versions."""
     gathered = max(shape.layer_parameters, shape.table_parameters) // layout.tensor if layout.scheme == "zero3" else 0
     older = layout.pipeline - stage - 1 if training.kind == "pipedream" else 0
     return (gathered + older * held) * PRECISIONS[training.precision].parameter
 
 
 def _step_traffic(shape: Shape, cluster: Cluster, layout: Layout, training: Training, data: int) -> Traffic:
-    """Data parallel: ZeRO's counts. Tensor parallel: two all-reduces forward and two backward a layer (two more where
-    layers are computed again), each of b·s·h elements sent twice around a ring. Pipeline: b·s·h on and back."""
+    """Return the traffic of the busiest device in one step.
+
+    Data parallelism: ZeRO's counts. Tensor parallelism: two all-reduces forward and two backward per layer (two more
+    with recomputation), each sending b·s·h elements twice around a ring. Pipeline: b·s·h forward and back.
+    """
     size = PRECISIONS[training.precision].parameter
     trains = training.purpose == "train"
     stage = -(-max(shape.stage_parameters(n, layout.pipeline) for n in range(layout.pipeline)) // layout.tensor)
@@ -220,8 +232,11 @@ Setting = tuple[Cluster, Layout, Training]
 
 @dataclass(frozen=True)
 class Remedy:
-    """One change after which it fits: which lever (`scheme`, `recompute`, `tensor`, `pipeline`, `devices`), its new
-    value in words of the settings, and what a device then holds at most."""
+    """One change after which the model fits.
+
+    `lever` is the setting (`scheme`, `recompute`, `tensor`, `pipeline`, `devices`), `value` its new value as text, and
+    `bytes` the most that a device then holds.
+    """
 
     lever: str
     value: str
@@ -232,8 +247,11 @@ class Remedy:
 
 
 def remedies(shape: Shape, cluster: Cluster, layout: Layout, training: Training) -> tuple[Remedy, ...]:
-    """For each lever that is enough by itself, its least change; for none, the combination that takes the fewest
-    devices, with everything divided and layers computed again. Empty where it fits already. Raises ParameterError."""
+    """Return the smallest sufficient change of each setting that suffices alone.
+
+    If none does, return the combination with the fewest devices, with everything divided and recomputation. Empty if
+    the model already fits. Raises ParameterError.
+    """
     check_setup(shape, cluster, layout, training)
     here = _estimate(shape, (cluster, layout, training))
     if here is not None and here.fits:
@@ -255,7 +273,7 @@ def _first_that_fits(shape: Shape, tries: Iterator[Candidate]) -> Remedy | None:
 
 
 def _estimate(shape: Shape, setting: Setting) -> Reckoning | None:
-    """None where the division does not come out even."""
+    """Return the estimate, or None for an uneven division."""
     try:
         return estimate_checked(shape, *setting)
     except ParameterError:
@@ -273,7 +291,7 @@ def _recompute_candidates(cluster: Cluster, layout: Layout, training: Training) 
 
 
 def _tensor_candidates(cluster: Cluster, layout: Layout, training: Training) -> Iterator[Candidate]:
-    """Within a machine: what tensor parallel sends is too much for the way between machines."""
+    """Yield tensor sizes within one machine, because links between machines are too slow for tensor parallelism."""
     for tensor in _doublings(layout.tensor, cluster.per_machine):
         yield "tensor", str(tensor), (cluster, replace(layout, tensor=tensor), training)
 

@@ -1,4 +1,4 @@
-"""A model's shape by its config.json alone: how many parameters it has, and where."""
+"""The shape of a model from its config.json alone: how many parameters it has, and where."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ MAX_SIZE = 100_000_000
 
 @dataclass(frozen=True)
 class Shape:
-    """A decoder of equal layers. `gated`: three matrices in a layer's second half instead of two; `biased`: vectors
-    beside matrices and norms; `positions`: learned ones."""
+    """A decoder of equal layers.
+
+    `gated`: three MLP matrices per layer instead of two; `biased`: bias vectors in linear layers and norms;
+    `positions`: number of learned positions.
+    """
 
     name: str
     layers: int
@@ -32,7 +35,7 @@ class Shape:
     tied: bool = True
 
     def check(self) -> None:
-        """Raises ParameterError."""
+        """Raise ParameterError if a field is invalid."""
         check_text("name", self.name)
         check_integer("layers", self.layers, 1, MAX_LAYERS)
         check_integer("positions", self.positions, 0, MAX_SIZE)
@@ -45,7 +48,7 @@ class Shape:
 
     @property
     def layer_parameters(self) -> int:
-        """Of one layer: attention, second half, two norms."""
+        """Parameters of one layer: attention, MLP, two norms."""
         query, key = self.heads * self.head_width, self.kv_heads * self.head_width
         matrices = self.width * (2 * query + 2 * key) + self.width * self.inner * (3 if self.gated else 2)
         vectors = query + 2 * key + self.width + self.inner + self.width + 2 * self.width if self.biased else 0
@@ -53,22 +56,22 @@ class Shape:
 
     @property
     def table_parameters(self) -> int:
-        """Of the table that tokens are looked up in."""
+        """Parameters of the embedding table."""
         return self.vocabulary * self.width
 
     @property
     def parameters(self) -> int:
-        """All of them, each once."""
+        """Total parameters, with shared ones counted once."""
         norm = self.width * (2 if self.biased else 1)
         tables = self.table_parameters * (1 if self.tied else 2) + self.positions * self.width
         return self.layers * self.layer_parameters + tables + norm
 
     def stage_layers(self, stage: int, stages: int) -> int:
-        """Layers of one of `stages`, as even as can be, the first ones with one more."""
+        """Return the number of layers of a stage, divided evenly; the first stages get the remainder."""
         return self.layers // stages + (stage < self.layers % stages)
 
     def stage_parameters(self, stage: int, stages: int) -> int:
-        """Parameters of one of `stages`; a tied table stands in the first and, as a copy, in the last."""
+        """Return the parameters of a stage; a tied embedding is in the first and, as a copy, in the last."""
         held = self.stage_layers(stage, stages) * self.layer_parameters
         if stage == 0:
             held += self.table_parameters + self.positions * self.width
@@ -88,22 +91,22 @@ _CONFIG_KEYS = {
     "vocabulary": ("vocab_size",),
 }
 _GPT2_FAMILY = ("gpt2", "gpt_bigcode", "opt", "biogpt", "xglm", "openai-gpt")
-"""Kinds of models with learned positions, two matrices, and biases."""
+"""Model types with learned positions, two MLP matrices, and biases."""
 
 
 def shape_of(config: Mapping[str, object], name: str = "") -> Shape:
-    """The shape that a config.json describes, read as of a Llama, or of a GPT-2 where it is of that family.
+    """Read the shape from a config.json, as of a Llama, or of a GPT-2 for models of that family.
 
-    Raises ParameterError where layers, width, heads or vocabulary are missing.
+    Raises ParameterError if layers, width, heads or vocabulary are missing.
     """
-    check_kind("config", config, Mapping, tr("Give what a config.json holds."))
+    check_kind("config", config, Mapping, tr("Pass the content of a config.json."))
     check_text("name", name)
     inner = config.get("text_config")
     text = inner if isinstance(inner, Mapping) else config
     size = {field: _first_size(text, names) for field, names in _CONFIG_KEYS.items()}
     missing = [_CONFIG_KEYS[field][0] for field in ("layers", "width", "heads", "vocabulary") if not size[field]]
     if missing:
-        raise ParameterError(tr("The config does not say {names}.").format(names=", ".join(missing)))
+        raise ParameterError(tr("The config lacks {names}.").format(names=", ".join(missing)))
     kind = str(text.get("model_type", ""))
     old = kind in _GPT2_FAMILY
     return Shape(
@@ -116,13 +119,13 @@ def shape_of(config: Mapping[str, object], name: str = "") -> Shape:
 
 
 def _first_size(config: Mapping[str, object], names: tuple[str, ...]) -> int:
-    """The first of these that is a size; 0 when none is."""
+    """Return the first of these keys that is a positive size, or 0."""
     found = (config.get(name) for name in names)
     return next((value for value in found if type(value) is int and value > 0), 0)
 
 
 def _gpt_shape(name: str, layers: int, width: int, heads: int) -> Shape:
-    """One of the GPT shapes of Megatron-LM's second paper: 51,200 tokens, 2,048 positions."""
+    """Return one of the GPT shapes of Megatron-LM's second paper: 51,200 tokens, 2,048 positions."""
     return Shape(name, layers, width, heads, heads, width // heads, 4 * width, 51_200, 2_048, gated=False, biased=True)
 
 

@@ -1,4 +1,4 @@
-"""Pipelines: which device computes which micro-batch when, and by which version of its weights.
+"""Pipeline schedules: which device computes which micro-batch when, and with which version of its weights.
 
 GPipe (Huang et al. 2019), 1F1B with a flush (Narayanan et al. 2021), PipeDream (Narayanan et al. 2019).
 """
@@ -14,22 +14,23 @@ from core.labs.arguments import lab_object_list, positive_integer
 from resources.language import tr
 
 MAX_BOXES = 100_000
-"""Stages times micro-batches of one schedule."""
+"""Maximum of stages times micro-batches."""
 MAX_TIME = 10**12
-"""Units of time."""
+"""Maximum time, in units."""
 SCHEDULE_KINDS = ("gpipe", "1f1b", "pipedream")
 WEIGHT_POLICIES = ("stashed", "synced", "latest")
-"""PipeDream's backward: by the weights of its forward; by those of the first stage's forward, at every stage; by
-whatever stands there now."""
+"""Weights of PipeDream's backward pass: those of its forward pass; those of the first stage's forward pass, at every
+stage; or the newest.
+"""
 FORWARD, BACKWARD, UPDATE, SEND, WAIT = "forward", "backward", "update", "send", "wait"
 
 
 @dataclass(frozen=True)
 class Box:
-    """What one device does from `start` to `stop`, in units of time; devices and micro-batches count from 0.
+    """The work of one device from `start` to `stop`, in units of time; devices and micro-batches count from 0.
 
-    `kind` is forward, backward, update or send, and, where it was measured, wait; `version` is how often the weights
-    that it uses (or makes) had been updated.
+    `kind` is forward, backward, update or send, and in measurements also wait; `version` is the number of updates of
+    the weights that it uses (or makes).
     """
 
     device: int
@@ -40,7 +41,7 @@ class Box:
     version: int
 
     def check(self) -> None:
-        """Raises ParameterError."""
+        """Raise ParameterError if a field is invalid."""
         check_integer("device", self.device, 0, MAX_BOXES)
         check_number("start", self.start, 0, MAX_TIME)
         check_number("stop", self.stop, 0, MAX_TIME)
@@ -51,9 +52,9 @@ def schedule(
     stages: int, micro_batches: int, kind: str = "gpipe", *, forward: float = 1, backward: float = 2,
     update: float = 0, hop: float = 0, weights: str = "stashed",
 ) -> tuple[Box, ...]:  # fmt: skip
-    """Every box of a batch, by start and device. `hop` is the time from one device to the next.
+    """Return the boxes of one batch, sorted by start and device. `hop` is the transfer time between devices.
 
-    GPipe and 1F1B update once, behind the last backward; PipeDream after every backward. Raises ParameterError.
+    GPipe and 1F1B update once, after the last backward; PipeDream after every backward. Raises ParameterError.
     """
     _check_arguments(stages, micro_batches, kind, weights)
     for name, time in (("forward", forward), ("backward", backward), ("update", update), ("hop", hop)):
@@ -66,8 +67,11 @@ def schedule(
 
 
 def idle_share(boxes: Sequence[Box], since: float = 0, until: float | None = None) -> float:
-    """The share of all devices' time between two moments in which nothing is computed; sending is not computing.
-    Raises ParameterError."""
+    """Return the fraction of all devices' time between two moments without computation; sending does not count as
+    computing.
+
+    Raises ParameterError.
+    """
     boxes = lab_object_list("boxes", boxes, Box)
     for box in boxes:
         box.check()
@@ -82,8 +86,11 @@ def idle_share(boxes: Sequence[Box], since: float = 0, until: float | None = Non
 
 
 def max_versions(stages: int, micro_batches: int, weights: str = "stashed") -> tuple[int, ...]:
-    """How many versions of its weights each of PipeDream's stages holds at most, the newest among them: as many as
-    micro-batches are under way, fewer where a batch is too short for that. With vertical sync all as the first."""
+    """Return the maximum number of weight versions that each PipeDream stage holds, including the newest.
+
+    It is the number of micro-batches in flight, less for short batches. With vertical sync all stages hold as many as
+    the first.
+    """
     if weights == "latest":
         return (1,) * stages
     ahead = [min(stages - (0 if weights == "synced" else stage), micro_batches) for stage in range(stages)]
@@ -95,7 +102,7 @@ Task = tuple[str, int]
 
 
 def _task_order(kind: str, depth: int, count: int) -> list[Task]:
-    """What a device does in which order; `depth` stages end with the last, its own included."""
+    """Return a device's tasks in order; `depth` is the number of stages from this one to the last."""
     ahead = count if kind == "gpipe" else min(depth, count)
     order = [(FORWARD, number) for number in range(ahead)]
     for number in range(count):
@@ -108,7 +115,7 @@ def _task_order(kind: str, depth: int, count: int) -> list[Task]:
 
 
 class _Scheduler:
-    """When each task can begin: its device is free, and what it needs has come."""
+    """Computes the start of each task: when its device is free and its input has arrived."""
 
     def __init__(self, stages: int, lasts: dict[str, float], hop: float) -> None:
         self._stages, self._durations, self._hop = stages, lasts, hop
@@ -116,7 +123,7 @@ class _Scheduler:
         self._free = [0.0] * stages
 
     def boxes(self, orders: Sequence[Sequence[Task]]) -> Iterator[Box]:
-        """Tasks as they can be begun, each device in its own order; none of these orders waits for itself."""
+        """Yield the boxes of the tasks, each device's in its own order; these orders have no deadlock."""
         waiting = [list(reversed(order)) for order in orders]
         while any(waiting):
             for device, tasks in enumerate(waiting):
@@ -124,7 +131,7 @@ class _Scheduler:
                     yield from self._start_task(device, tasks.pop(), ready)
 
     def _ready_time(self, device: int, task: Task) -> float | None:
-        """When what it needs is there; None while that is unknown."""
+        """Return when the task's input is available; None while unknown."""
         kind, number = task
         if kind == UPDATE or (kind == FORWARD and device == 0):
             return 0.0
@@ -144,7 +151,9 @@ class _Scheduler:
 
 
 def _with_versions(boxes: Iterable[Box], weights: str) -> Iterator[Box]:
-    """Each box with the version it uses. Boxes of a device come in its order, and the first device's forward first."""
+    """Yield each box with the weight version it uses. Boxes arrive in each device's order, the first device's forward
+    first.
+    """
     updates: dict[int, int] = {}
     used: dict[tuple[int, int], int] = {}
     for box in boxes:
@@ -164,7 +173,7 @@ def _check_arguments(stages: int, micro_batches: int, kind: str, weights: str) -
         check_text(name, value)
         if value not in known:
             raise ParameterError(
-                tr("There is no schedule {name!r}.").format(name=value),
+                tr("Unknown schedule {name!r}.").format(name=value),
                 tr("Choose one of {names}.").format(names=", ".join(known)),
                 name,
             )
@@ -173,8 +182,8 @@ def _check_arguments(stages: int, micro_batches: int, kind: str, weights: str) -
     check_number("micro_batches", micro_batches, 1, MAX_TIME)
     if boxes > MAX_BOXES:
         raise ParameterError(
-            tr("{boxes:,} boxes are more than can be drawn.").format(boxes=boxes),
-            tr("Stages times micro-batches may be {most:,} at most.").format(most=MAX_BOXES),
+            tr("{boxes:,} boxes are too many to draw.").format(boxes=boxes),
+            tr("Stages times micro-batches must be at most {most:,}.").format(most=MAX_BOXES),
             "micro_batches",
         )
 
@@ -184,24 +193,28 @@ MOST_MICRO_BATCHES = 16
 
 @dataclass(frozen=True)
 class Options:
-    """`recompute`: GPipe and 1F1B keep a stage's input alone and compute the rest again on the way back. `weights`:
-    by which PipeDream goes back (one of `timetable.WEIGHTS`)."""
+    """Options of a pipeline run.
+
+    `recompute`: GPipe and 1F1B keep only a stage's input and recompute the rest in the backward pass. `weights`: the
+    weights of PipeDream's backward pass (one of `pipeline_schedule.WEIGHT_POLICIES`).
+    """
 
     micro_batches: int = 4
     recompute: bool = False
     weights: str = "stashed"
 
     def check(self) -> None:
-        """Raises ParameterError."""
+        """Raise ParameterError if a field is invalid."""
         if positive_integer("micro_batches", self.micro_batches) > MOST_MICRO_BATCHES:
             raise ParameterError(
-                tr("At most {most} micro-batches are run.").format(most=MOST_MICRO_BATCHES), parameter="micro_batches"
+                tr("At most {most} micro-batches are supported.").format(most=MOST_MICRO_BATCHES),
+                parameter="micro_batches",
             )
         check_bool("recompute", self.recompute)
         check_text("weights", self.weights)
         if self.weights not in WEIGHT_POLICIES:
             raise ParameterError(
-                tr("There are no weights {name!r} to go back by.").format(name=self.weights),
+                tr("{name!r} is not a choice of weights for the backward pass.").format(name=self.weights),
                 tr("Choose one of {names}.").format(names=", ".join(WEIGHT_POLICIES)),
                 "weights",
             )

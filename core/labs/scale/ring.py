@@ -15,13 +15,13 @@ from resources.language import mark, tr
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather")
 FLOAT_BYTES = 4
 MAX_DEVICES = 64
-"""Devices: what is held is told after every step, which grows with their third power."""
+"""Maximum number of devices; the state after every step grows with its third power."""
 Values = tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """What a device holds of one part of the tensor; `summed` are the devices whose numbers are in it."""
+    """A device's numbers of one part of the tensor; `summed` lists the devices whose numbers are included."""
 
     values: Values
     summed: tuple[int, ...]
@@ -29,7 +29,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Hand:
-    """One part on its way: `adds` where the receiver sums, else it keeps what came."""
+    """The transfer of one part; with `adds` the receiver sums it, otherwise it stores it."""
 
     device: int
     to: int
@@ -39,7 +39,9 @@ class Hand:
 
 @dataclass(frozen=True)
 class RingStep:
-    """After a step: who sent what, what each device holds now (by part; None: nothing), bytes each has sent so far."""
+    """The state after a step: transfers, the parts each device holds (None for nothing), and the bytes each has sent so
+    far.
+    """
 
     hands: tuple[Hand, ...]
     holds: tuple[tuple[Chunk | None, ...], ...]
@@ -47,8 +49,11 @@ class RingStep:
 
 
 def ring(kind: str, tensors: Sequence[Sequence[float]]) -> tuple[RingStep, ...]:
-    """The beginning, then every step. A tensor a device, of equal lengths; it is cut into as many parts as there are
-    devices. To be gathered, each device has its own part alone. Raises ParameterError."""
+    """Return the initial state and every step.
+
+    `tensors` has one tensor per device, of equal lengths, each divided into one part per device. For an all-gather,
+    each device starts with its own part alone. Raises ParameterError.
+    """
     _check_arguments(kind, tensors)
     count = len(tensors)
     holds = [[_initial_chunk(kind, tensors, device, part) for part in range(count)] for device in range(count)]
@@ -66,8 +71,9 @@ def ring(kind: str, tensors: Sequence[Sequence[float]]) -> tuple[RingStep, ...]:
 
 
 def _rounds(kind: str, count: int) -> Iterator[tuple[Hand, ...]]:
-    """Who sends which part, step by step: part c is summed on its way from device c + 1 round to c, which then has all
-    of it, and handed on from there."""
+    """Yield the transfers step by step: part c is summed on its way from device c + 1 around to c, then passed on from
+    there.
+    """
     for adds in {"all_reduce": (True, False), "reduce_scatter": (True,), "all_gather": (False,)}[kind]:
         for step in range(count - 1):
             yield tuple(
@@ -95,11 +101,11 @@ def _check_arguments(kind: str, tensors: Sequence[Sequence[float]]) -> None:
     check_text("kind", kind)
     if kind not in COLLECTIVES:
         raise ParameterError(
-            tr("There is no collective {name!r}.").format(name=kind),
+            tr("Unknown collective {name!r}.").format(name=kind),
             tr("Choose one of {names}.").format(names=", ".join(COLLECTIVES)),
             "kind",
         )
-    remedy = tr("Give a list of lists of numbers, one for each device, {most} at most.").format(most=MAX_DEVICES)
+    remedy = tr("Pass a list of lists of numbers, one for each device, at most {most}.").format(most=MAX_DEVICES)
     check_kind("tensors", tensors, (list, tuple), remedy)
     for tensor in tensors:
         check_kind("tensors", tensor, (list, tuple), remedy)
@@ -107,10 +113,10 @@ def _check_arguments(kind: str, tensors: Sequence[Sequence[float]]) -> None:
             check_number("tensors", number)
     if len(tensors) > MAX_DEVICES:
         raise ParameterError(
-            tr("{count:,} devices are more than can be told.").format(count=len(tensors)), remedy, "tensors"
+            tr("{count:,} devices are too many to show.").format(count=len(tensors)), remedy, "tensors"
         )
     if not tensors or len({len(tensor) for tensor in tensors}) != 1:
-        raise ParameterError(tr("Each device needs a tensor, all of one length."), parameter="tensors")
+        raise ParameterError(tr("Each device needs a tensor of the same length."), parameter="tensors")
 
 
 MAX_BYTES = 10**18
@@ -121,35 +127,42 @@ RING_TITLES = {
 }
 _COLLECTIVE_SAYINGS = {
     "all_reduce": Saying(
-        mark("Everybody's numbers are added up, and everybody gets the sums; each has sent {sent} so far."),
-        mark("All-reduce: a reduce-scatter, then an all-gather. Each device has sent {sent}; {whole} is a tensor."),
-        mark("All-reduce of S = {whole} on N = {count}: 2·(N − 1)/N·S sent by each in 2·(N − 1) steps; so far {sent}."),
+        mark("All devices' numbers are added up, and every device gets the sums; each has sent {sent} so far."),
+        mark("All-reduce: a reduce-scatter, then an all-gather. Each device has sent {sent}; a tensor has {whole}."),
+        mark("All-reduce of S = {whole} on N = {count}: each sends 2·(N − 1)/N·S in 2·(N − 1) steps; so far {sent}."),
     ),
     "reduce_scatter": Saying(
-        mark("Everybody's numbers are added up, and each gets the sums of one part; each has sent {sent} so far."),
-        mark("Reduce-scatter: device c ends with the sums of part c. Each has sent {sent}; {whole} is a tensor."),
-        mark("Reduce-scatter of S = {whole} on N = {count}: (N − 1)/N·S sent by each in N − 1 steps; so far {sent}."),
+        mark(
+            "All devices' numbers are added up, and each device gets the sums of one part; each has sent {sent} so far."
+        ),
+        mark("Reduce-scatter: device c gets the sums of part c. Each device has sent {sent}; a tensor has {whole}."),
+        mark("Reduce-scatter of S = {whole} on N = {count}: each sends (N − 1)/N·S in N − 1 steps; so far {sent}."),
     ),
     "all_gather": Saying(
-        mark("Each has one part of the numbers, and everybody gets all of them; each has sent {sent} so far."),
-        mark("All-gather: the parts are handed round until all have all. Each has sent {sent}; {whole} is a tensor."),
-        mark("All-gather of S = {whole} on N = {count}: (N − 1)/N·S sent by each in N − 1 steps; so far {sent}."),
+        mark(
+            "Each device has one part of the numbers, and every device gets all of them; each has sent {sent} so far."
+        ),
+        mark(
+            "All-gather: the parts are passed around until every device has all. Each has sent {sent}; a "
+            "tensor has {whole}."
+        ),
+        mark("All-gather of S = {whole} on N = {count}: each sends (N − 1)/N·S in N − 1 steps; so far {sent}."),
     ),
 }
 _ADDS = Saying(
-    mark("Device {device} hands part {part} to device {to}, which adds its own."),
+    mark("Device {device} passes part {part} to device {to}, which adds its own."),
     mark("Device {device} sends part {part} to device {to}, which adds it to its own."),
-    mark("{device} → {to}: part {part}, summed."),
+    mark("{device} → {to}: part {part}, added."),
 )
 _KEEPS = Saying(
-    mark("Device {device} hands part {part} to device {to}, which keeps it."),
-    mark("Device {device} sends part {part} to device {to}, which keeps it."),
-    mark("{device} → {to}: part {part}, kept."),
+    mark("Device {device} passes part {part} to device {to}, which stores it."),
+    mark("Device {device} sends part {part} to device {to}, which stores it."),
+    mark("{device} → {to}: part {part}, stored."),
 )
 
 
 def explain_ring(kind: str, step: RingStep, whole: int) -> Sentence:
-    """What the collective is for and what it has sent by then; `whole` is a tensor's bytes. Raises ParameterError."""
+    """Explain the collective and its traffic so far; `whole` is a tensor's bytes. Raises ParameterError."""
     check_one_of("kind", kind, _COLLECTIVE_SAYINGS)
     check_lab_object("step", step, RingStep)
     check_integer("whole", whole, 0, MAX_BYTES)
@@ -157,7 +170,7 @@ def explain_ring(kind: str, step: RingStep, whole: int) -> Sentence:
 
 
 def explain_hand(hand: Hand) -> Sentence:
-    """One part on its way; devices and parts are counted from 1. Raises ParameterError."""
+    """Explain one transfer; devices and parts are counted from 1. Raises ParameterError."""
     check_lab_object("hand", hand, Hand)
     return (_ADDS if hand.adds else _KEEPS).say(
         device=str(hand.device + 1), to=str(hand.to + 1), part=str(hand.chunk + 1)

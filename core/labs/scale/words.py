@@ -1,4 +1,4 @@
-"""What the Scale lab's figures mean, in words of three depths."""
+"""Explain the Scale lab's estimates at three levels of detail."""
 
 from __future__ import annotations
 
@@ -22,52 +22,56 @@ from core.labs.scale.zero_states import PRECISIONS
 from resources.language import mark, tr
 
 _FITS = Saying(
-    mark("It fits: the fullest device has to remember {total}, and has room for {memory}."),
-    mark("It fits: the fullest device holds {total} of its {memory}."),
+    mark("It fits: the fullest device needs {total} of memory and has {memory}."),
+    mark("It fits: the fullest device uses {total} of its {memory}."),
     mark("It fits: states {states} + activations {activations} + buffers and cache {others} = {total} ≤ {memory}."),
 )
 _DOES_NOT_FIT = Saying(
-    mark("It does not fit: the fullest device would have to remember {total}, and has room for {memory}."),
-    mark("It does not fit: the fullest device would hold {total}, and has {memory}."),
-    mark("Too much: states {states} + activations {activations} + buffers and cache {others} = {total} > {memory}."),
+    mark("It does not fit: the fullest device needs {total} of memory, but has only {memory}."),
+    mark("It does not fit: the fullest device needs {total}, but has {memory}."),
+    mark(
+        "Does not fit: states {states} + activations {activations} + buffers and cache {others} = {total} > {memory}."
+    ),
 )
 _SCHEME_SAYINGS = {
     "ddp": Saying(
-        mark("Every copy of the model keeps everything for itself, so more copies do not make room."),
-        mark("Without ZeRO, each of the {data} copies keeps all parameters, gradients and optimizer state."),
+        mark("Every copy of the model stores everything, so more copies do not free memory."),
+        mark("Without ZeRO, each of the {data} copies stores all parameters, gradients and optimizer states."),
         mark("DDP: ({parameter} + {gradient} + {optimizer})·Φ bytes on each of N = {data} devices."),
     ),
     "zero1": Saying(
-        mark("What only the learning needs is kept once and shared out among the {data} copies."),
-        mark("ZeRO stage 1: the optimizer state is divided among the {data} copies."),
+        mark("The data needed only for learning is stored once, divided among the {data} copies."),
+        mark("ZeRO stage 1: the optimizer states are divided among the {data} copies."),
         mark("ZeRO P_os: ({parameter} + {gradient})·Φ + {optimizer}·Φ/N bytes, N = {data}."),
     ),
     "zero2": Saying(
-        mark("What only the learning needs is shared out among the {data} copies, and so are the corrections."),
-        mark("ZeRO stage 2: optimizer state and gradients are divided among the {data} copies."),
+        mark("The data needed only for learning is divided among the {data} copies, and so are the corrections."),
+        mark("ZeRO stage 2: optimizer states and gradients are divided among the {data} copies."),
         mark("ZeRO P_os+g: {parameter}·Φ + ({gradient} + {optimizer})·Φ/N bytes, N = {data}."),
     ),
     "zero3": Saying(
-        mark("Everything is shared out among the {data} copies; each borrows the rest for a moment when it needs it."),
-        mark("ZeRO stage 3: parameters too are divided among the {data} copies, and gathered layer by layer."),
+        mark("Everything is divided among the {data} copies; each fetches the rest briefly when needed."),
+        mark("ZeRO stage 3: parameters are divided among the {data} copies too, and gathered layer by layer."),
         mark("ZeRO P_os+g+p: ({parameter} + {gradient} + {optimizer})·Φ/N bytes, N = {data}; 3·Φ sent instead of 2·Φ."),
     ),
 }
 _INFERENCE = Saying(
-    mark("Only the model and what it remembers of the text are kept: nothing is learned."),
-    mark("Writing text needs the parameters and the key–value cache alone."),
+    mark("Only the model and its memory of the text are stored, because nothing is learned."),
+    mark("Generating text needs only the parameters and the KV cache."),
     mark("Inference: {parameter}·Φ bytes and 2·layers·kv_heads·head_width·length·batch·{parameter} of cache."),
 )
 _TRAFFIC = Saying(
     mark("In each step a device sends {sent} to others, which takes about {time}."),
-    mark("A device sends {sent} a step ({data} data, {tensor} tensor, {pipeline} pipeline parallel), in {time}."),
-    mark("Traffic a step and device: {data} (data) + {tensor} (tensor) + {pipeline} (pipeline) = {sent}; {time}."),
+    mark("A device sends {sent} per step ({data} data, {tensor} tensor, {pipeline} pipeline parallel) in {time}."),
+    mark("Traffic per step and device: {data} (data) + {tensor} (tensor) + {pipeline} (pipeline) = {sent}; {time}."),
 )
 
 
 def explain_reckoning(found: Reckoning, layout: Layout, training: Training) -> Sentence:
-    """Whether it fits, how the states are divided, what is sent, and how much of a pipeline's time is idle. Raises
-    ParameterError."""
+    """Explain whether it fits, how the states are divided, the traffic, and the idle time of a pipeline.
+
+    Raises ParameterError.
+    """
     check_lab_object("found", found, Reckoning)
     check_lab_object("layout", layout, Layout)
     check_lab_object("training", training, Training)
@@ -103,17 +107,17 @@ def _explain_traffic(estimate: Reckoning) -> Sentence:
 
 _REMEDIES = {
     "scheme": mark("{value}: {bytes}"),
-    "recompute": mark("Compute activations again: {bytes}"),
+    "recompute": mark("Recompute activations: {bytes}"),
     "tensor": mark("{value} tensor parts: {bytes}"),
     "pipeline": mark("{value} pipeline stages: {bytes}"),
     "devices": mark("{value} devices: {bytes}"),
-    "all": mark("ZeRO-3, {tensor} tensor parts, activations computed again, {devices} devices: {bytes}"),
+    "all": mark("ZeRO-3, {tensor} tensor parts, recomputed activations, {devices} devices: {bytes}"),
 }
 SCHEME_TITLES = {
     "ddp": mark("No ZeRO (DDP)"),
-    "zero1": mark("ZeRO-1: optimizer state"),
-    "zero2": mark("ZeRO-2: gradients too"),
-    "zero3": mark("ZeRO-3: parameters too"),
+    "zero1": mark("ZeRO-1: optimizer states"),
+    "zero2": mark("ZeRO-2: + gradients"),
+    "zero3": mark("ZeRO-3: + parameters"),
 }
 RUN_TITLES = SCHEME_TITLES | {
     "tensor": mark("Tensor parallel"),
@@ -123,14 +127,14 @@ RUN_TITLES = SCHEME_TITLES | {
 }
 KIND_TITLES = {"gpipe": mark("GPipe"), "1f1b": mark("1F1B"), "pipedream": mark("PipeDream")}
 WEIGHTS_TITLES = {
-    "stashed": mark("Its forward's: stashing"),
-    "synced": mark("The first's: vertical sync"),
-    "latest": mark("The latest: neither"),
+    "stashed": mark("Of the forward: stashing"),
+    "synced": mark("Of the first stage: sync"),
+    "latest": mark("Latest: neither"),
 }
 PART_TITLES = {
     "parameters": mark("parameters"),
     "gradients": mark("gradients"),
-    "optimizer": mark("optimizer state"),
+    "optimizer": mark("optimizer states"),
     "activations": mark("activations"),
     "buffers": mark("buffers"),
     "cache": mark("cache"),
@@ -138,7 +142,7 @@ PART_TITLES = {
 
 
 def explain_remedy(remedy: Remedy) -> str:
-    """A change that is enough, and what the fullest device then holds. Raises ParameterError."""
+    """Describe a sufficient change, and the bytes on the fullest device. Raises ParameterError."""
     check_lab_object("remedy", remedy, Remedy)
     value = tr(SCHEME_TITLES[remedy.value]) if remedy.lever == "scheme" else remedy.value
     return tr(_REMEDIES[remedy.lever]).format(
@@ -147,25 +151,27 @@ def explain_remedy(remedy: Remedy) -> str:
 
 
 _IDLE = Saying(
-    mark("While the devices hand the work along, {share} of their time is spent waiting."),
-    mark("{share} of the devices' time is idle: the pipeline fills and drains once a batch."),
-    mark("Idle share: (K − 1)/(M + K − 1) = {one}/{all} = {share}, K = {stages} stages, M = {count} micro-batches."),
+    mark("While the devices pass the work along, they spend {share} of their time waiting."),
+    mark("The devices are idle {share} of the time, because the pipeline fills and drains once per batch."),
+    mark("Idle fraction: (K − 1)/(M + K − 1) = {one}/{all} = {share}, K = {stages} stages, M = {count} micro-batches."),
 )
 _STEADY = Saying(
-    mark("The devices wait {share} of the time, at the beginning and the end; in between none waits."),
-    mark("{share} idle over what is shown, all of it while the pipeline fills and drains; none once it is steady."),
-    mark("Idle share {share}, 0 when steady: no flush, an update a micro-batch, up to K = {stages} versions."),
+    mark("The devices wait {share} of the time, only at the beginning and the end."),
+    mark("{share} idle in the time shown, only while the pipeline fills and drains; none in the steady state."),
+    mark("Idle fraction {share}, 0 when steady: no flush, one update per micro-batch, up to K = {stages} versions."),
 )
 _WITH_SENDING = Saying(
-    mark("While the devices hand the work along, {share} of their time is spent waiting."),
-    mark("{share} of the devices' time is idle: sending takes time too, and nothing is computed meanwhile."),
-    mark("Idle share {share}, measured over the schedule: with the time of sending, the formula is only its least."),
+    mark("While the devices pass the work along, they spend {share} of their time waiting."),
+    mark("The devices are idle {share} of the time, because sending takes time too and nothing is computed meanwhile."),
+    mark("Idle fraction {share}, measured over the schedule; with sending time, the formula is only a lower bound."),
 )
 
 
 def explain_idle(kind: str, stages: int, count: int, share: float, sends_at_once: bool = True) -> Sentence:
-    """How much waiting a schedule has, and why; the formulas hold where sending takes no time. Raises
-    ParameterError."""
+    """Explain how much idle time a schedule has, and why; the formulas assume that sending is instantaneous.
+
+    Raises ParameterError.
+    """
     check_one_of("kind", kind, SCHEDULE_KINDS)
     check_integer("stages", stages, 1, MAX_BOXES)
     check_integer("count", count, 1, MAX_BOXES)
@@ -178,46 +184,48 @@ def explain_idle(kind: str, stages: int, count: int, share: float, sends_at_once
 
 _BOXES = {
     FORWARD: Saying(
-        mark("Device {device} works on part {number} of the texts, as it is after learning {version} times."),
-        mark("Device {device} computes micro-batch {number} forward, by version {version} of its weights."),
+        mark("Device {device} reads part {number} of the texts, after learning {version} times."),
+        mark("Device {device} computes micro-batch {number} forward, with version {version} of its weights."),
         mark("F{number} on stage {device}: t = {start} … {stop}, w^({version})."),
     ),
     BACKWARD: Saying(
-        mark("Device {device} goes back over part {number} to correct it, as it is after learning {version} times."),
-        mark("Device {device} computes micro-batch {number} backward, by version {version} of its weights."),
+        mark("Device {device} works out the corrections for part {number}, as after learning {version} times."),
+        mark("Device {device} computes micro-batch {number} backward, with version {version} of its weights."),
         mark("B{number} on stage {device}: t = {start} … {stop}, ∇f at w^({version})."),
     ),
     UPDATE: Saying(
-        mark("Device {device} learns; that makes {version} times."),
-        mark("Device {device} updates its weights: version {version} from here on."),
+        mark("Device {device} has now learned {version} times."),
+        mark("Device {device} updates its weights to version {version}."),
         mark("Update on stage {device} at t = {stop}: w^({version})."),
     ),
     SEND: Saying(
-        mark("Device {device} hands part {number} to its neighbour."),
+        mark("Device {device} passes part {number} to its neighbour."),
         mark("Device {device} sends micro-batch {number} to its neighbour."),
-        mark("Send of micro-batch {number} from stage {device}: t = {start} … {stop}."),
+        mark("Stage {device} sends micro-batch {number}: t = {start} … {stop}."),
     ),
     WAIT: Saying(
         mark("Device {device} waits for part {number}."),
-        mark("Device {device} waits for micro-batch {number} to come from its neighbour."),
+        mark("Device {device} waits for micro-batch {number} from its neighbour."),
         mark("Stage {device} waits for micro-batch {number}: t = {start} … {stop}."),
     ),
 }
 _WAITS = Saying(
     mark("Device {device} waits."),
-    mark("Device {device} is idle: what it needs next has not come."),
+    mark("Device {device} is idle, because its next input has not arrived."),
     mark("Stage {device}: idle at t = {time}."),
 )
 _DONE = Saying(
-    mark("Device {device} has done its part."),
-    mark("Device {device} is done with the batch."),
-    mark("Stage {device}: nothing left at t = {time}."),
+    mark("Device {device} has finished its part."),
+    mark("Device {device} has finished the batch."),
+    mark("Stage {device}: finished at t = {time}."),
 )
 
 
 def explain_box(box: Box) -> Sentence:
-    """What a device does, by which weights. Devices and micro-batches are counted from 1, as the papers do. Raises
-    ParameterError."""
+    """Explain a box: the work of the device and its weight version.
+
+    Devices and micro-batches are counted from 1, as in the papers. Raises ParameterError.
+    """
     check_lab_object("box", box, Box)
     check_one_of("kind", box.kind, _BOXES)
     return _BOXES[box.kind].say(
@@ -230,7 +238,7 @@ def explain_box(box: Box) -> Sentence:
 
 
 def explain_waiting(device: int, time: float, is_done: bool = False) -> Sentence:
-    """A device that has nothing to do: yet, or any more. Raises ParameterError."""
+    """Explain an idle device, which is waiting or done. Raises ParameterError."""
     check_integer("device", device, 0, MAX_BOXES)
     check_number("time", time, 0, MAX_TIME)
     check_bool("is_done", is_done)

@@ -1,4 +1,4 @@
-"""ZeRO's table: what a model's states take on each device, and what is sent.
+"""ZeRO's table: the bytes of a model's states on each device, and the traffic.
 
 Rajbhandari et al. 2020, "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", sections 3, 5 and 7.
 """
@@ -17,25 +17,25 @@ from resources.language import tr
 
 @dataclass(frozen=True)
 class Parts(Mapping[str, int]):
-    """Bytes on one device by part; a mapping from each part's name to its bytes."""
+    """Bytes on one device by part; also a mapping from each part's name to its bytes."""
 
     parameters: int = 0
     gradients: int = 0
     optimizer: int = 0
     activations: int = 0
     buffers: int = 0
-    """What is held for a while beside the rest: a gathered layer, versions of the weights that are kept."""
+    """Temporary memory: a gathered layer, or stored versions of the weights."""
     cache: int = 0
-    """Keys and values, where text is written and nothing is trained."""
+    """Keys and values, when generating text instead of training."""
 
     @property
     def total(self) -> int:
-        """Bytes altogether."""
+        """Total bytes."""
         return sum(self.values())
 
     @property
     def states(self) -> int:
-        """What ZeRO divides: parameters, gradients, optimizer state."""
+        """The bytes that ZeRO divides: parameters, gradients, optimizer states."""
         return self.parameters + self.gradients + self.optimizer
 
     def __getitem__(self, name: str) -> int:
@@ -55,11 +55,11 @@ PART_NAMES = tuple(field.name for field in fields(Parts))
 
 
 SCHEMES = ("ddp", "zero1", "zero2", "zero3")
-"""What is divided among the devices: nothing; optimizer state; gradients too; parameters too."""
+"""What each scheme divides among the devices: nothing; optimizer states; gradients too; parameters too."""
 
 
 class Precision(NamedTuple):
-    """Bytes for each parameter."""
+    """Bytes per parameter."""
 
     parameter: int
     gradient: int
@@ -67,13 +67,15 @@ class Precision(NamedTuple):
 
 
 PRECISIONS = {"mixed": Precision(2, 2, 12), "float32": Precision(4, 4, 8)}
-"""With Adam. Mixed keeps the float32 weights, momentum and variance as the optimizer's; float32 the latter two."""
+"""Bytes with Adam. The optimizer states of mixed precision include float32 weights; those of float32 are momentum and
+variance only.
+"""
 
 
 def plan(parameters: int | float, devices: int, scheme: str = "ddp", precision: str = "mixed") -> Parts:
-    """Bytes of a model's states on the fullest of `devices`, by part.
+    """Return the bytes of a model's states on the fullest of `devices`, by part.
 
-    Raises ParameterError for what is no scheme, no precision or no positive number.
+    Raises ParameterError for an unknown scheme or precision or a number that is not positive.
     """
     count, size = checked_parameters(parameters, devices, scheme), _precision(precision)
     share = -(-count // devices)
@@ -86,18 +88,21 @@ def plan(parameters: int | float, devices: int, scheme: str = "ddp", precision: 
 
 
 def traffic(parameters: int | float, devices: int, scheme: str = "ddp") -> int:
-    """Elements that each device sends in a step, as the paper counts them: an all-reduce is a reduce-scatter and an
-    all-gather, Φ each; stage 3 gathers the parameters once more. 0 for one device. Raises ParameterError."""
+    """Return the elements that each device sends in a step, by the paper's count; 0 for one device.
+
+    An all-reduce is a reduce-scatter and an all-gather, Φ each; stage 3 gathers the parameters once more. Raises
+    ParameterError.
+    """
     count = checked_parameters(parameters, devices, scheme)
     return 0 if devices == 1 else count * (3 if scheme == "zero3" else 2)
 
 
 def checked_parameters(parameters: int | float, devices: int, scheme: str) -> int:
-    """The count as a whole number. Raises ParameterError."""
+    """Return the parameter count as a whole number. Raises ParameterError."""
     check_text("scheme", scheme)
     if scheme not in SCHEMES:
         raise ParameterError(
-            tr("There is no scheme {name!r}.").format(name=scheme),
+            tr("Unknown scheme {name!r}.").format(name=scheme),
             tr("Choose one of {names}.").format(names=", ".join(SCHEMES)),
             "scheme",
         )
@@ -109,7 +114,7 @@ def _precision(name: str) -> Precision:
     check_text("precision", name)
     if name not in PRECISIONS:
         raise ParameterError(
-            tr("There is no precision {name!r}.").format(name=name),
+            tr("Unknown precision {name!r}.").format(name=name),
             tr("Choose one of {names}.").format(names=", ".join(PRECISIONS)),
             "precision",
         )

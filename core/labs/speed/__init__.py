@@ -1,8 +1,8 @@
-"""The Speed view's measurement: the ways to lower latency, on a model of one's own, beside what memory allows.
+"""The speed lab: measure techniques that lower latency on a model of your choice, compared with the memory limit.
 
     for event in core.labs.speed.measuring(core.labs.speed.Asked("storyteller"), cancel): ...
 
-Importing this imports no torch; the measuring runs in a process of its own.
+Importing this package imports no torch; the measurement runs in a process of its own.
 """
 
 from __future__ import annotations

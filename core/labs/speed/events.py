@@ -14,7 +14,7 @@ from resources.language import tr
 
 Way = Literal["batch", "weights", "drafts", "compiled", "offload", "parallel"]
 WAYS: tuple[Way, ...] = ("batch", "weights", "drafts", "offload", "parallel", "compiled")
-"""In the order they are measured: what can take long comes last."""
+"""In the order they are measured; those that can take long come last."""
 PROMPT = (
     "Once upon a time, there was a little girl named Lily. She loved to play outside. "
     "One day, Lily went to the park with her mom."
@@ -22,32 +22,32 @@ PROMPT = (
 
 MAX_THREADS = 1_024
 MAX_SECONDS = 3_600
-"""Seconds of one repeat."""
+"""Maximum seconds of one repeat."""
 MAX_REPEATS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is to be measured, and on which model; loaded as the same arguments of `core.load` say."""
+    """The settings of a measurement: model, techniques and repeats. Loading arguments are those of `core.load`."""
 
     model: str
     draft: str = ""
-    """A model that drafts; empty: one of this disk with the same tokenizer, where there is one."""
+    """Draft model; empty for one on this disk with the same tokenizer, if any."""
     device: str = "auto"
     dtype: str = "auto"
     weights: str = "auto"
     threads: int = 0
-    """CPU threads; 0 leaves the choice to the program."""
+    """CPU threads; 0 for automatic."""
     allow_pickle: bool = False
     allow_remote_code: bool = False
     prompt: str = PROMPT
     ways: tuple[Way, ...] = WAYS
     seconds: float = 0.4
-    """How long one repeat of a row takes, more or less."""
+    """Approximate time of one repeat of a row, in seconds."""
     repeats: int = 3
 
     def check(self) -> None:
-        """Raises ParameterError; whether there are such models and kinds of weights is said by what loads them."""
+        """Raise ParameterError if a field is invalid. Unknown models and weights are reported when they are loaded."""
         texts = {"model": self.model, "draft": self.draft, "device": self.device, "dtype": self.dtype,
                  "weights": self.weights, "prompt": self.prompt}  # fmt: skip
         for name, text in texts.items():
@@ -55,7 +55,7 @@ class Asked:
         check_bool("allow_pickle", self.allow_pickle)
         check_bool("allow_remote_code", self.allow_remote_code)
         check_integer("threads", self.threads, 0, MAX_THREADS)
-        check_kind("ways", self.ways, (list, tuple), tr("Give a list of names."))
+        check_kind("ways", self.ways, (list, tuple), tr("Pass a list of names."))
         for way in self.ways:
             check_one_of("ways", way, WAYS)
         check_number("seconds", self.seconds, 0, MAX_SECONDS)
@@ -64,7 +64,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One thing that is measured: `batch 8`, `weights int8`."""
+    """One measured variant, such as `batch 8` or `weights int8`."""
 
     way: Way
     name: str
@@ -72,79 +72,81 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """All rows there are, in the order they are measured."""
+    """All rows, in the order they are measured."""
 
     rows: tuple[Row, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What everything is held against: the model as it is kept, and how quick this machine's memory is."""
+    """The reference of all rows: the model as it is stored, and this machine's memory bandwidth."""
 
     model: str
     device: str
     weights: str
-    """What they are kept as: float32, int8 …"""
+    """Format of the weights: float32, int8 …"""
     weight_bytes: int
     bandwidth: float
-    """Bytes a second of a block as large as the weights, read again and again."""
+    """Bytes per second for repeated reads of a block as large as the weights."""
     threads: int
     tokens: int
-    """Each text gets."""
+    """Tokens per text."""
     draft: str = ""
-    """The model that drafts; empty for none."""
+    """The draft model; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A row is being measured from here on."""
+    """The measurement of a row starts."""
 
     row: Row
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What came of a row."""
+    """The result of a row."""
 
     row: Row
     speeds: tuple[float, ...]
-    """Tokens a second of each repeat, all texts together."""
+    """Tokens per second of each repeat, all texts together."""
     bytes: int
-    """In memory: weights and cache; of several processes, the fullest one's weights."""
+    """Bytes in memory: weights and cache; for several processes, the weights of the fullest one."""
     limit: float
-    """Tokens a second if reading the weights once for each pass were all the work."""
+    """Tokens per second if each pass only had to read the weights once."""
     texts: int = 1
     same: bool | None = None
-    """Whether it wrote what the plain way writes; None where it need not."""
+    """Whether the text equals the baseline's; None where it may differ."""
     per_pass: float | None = None
-    """Tokens of one pass of the model, where drafts are checked."""
+    """Tokens per pass of the model, for speculative decoding."""
     foretold: float | None = None
-    """Tokens a second that were said beforehand."""
+    """Predicted tokens per second."""
     base: float = 0.0
-    """Tokens a second of what it is held against; 0 for the row that others are held against."""
+    """Tokens per second of the reference; 0 if this row is the reference of others."""
     against: tuple[float, ...] = ()
-    """Of each repeat of what it is held against, where those were taken between its own: what disturbs one disturbs the
-    other. Empty where the first row of its way stands for them."""
+    """Tokens per second of each interleaved repeat of the reference, so that disturbances affect both.
+
+    Empty if the first row of the technique is the reference.
+    """
 
     @property
     def speed(self) -> float:
-        """The median, all texts together."""
+        """Median tokens per second, all texts together."""
         return median(self.speeds)
 
     @property
     def each(self) -> float:
-        """The median, of one text."""
+        """Median tokens per second of one text."""
         return self.speed / self.texts
 
     @property
     def ratio(self) -> float:
-        """How many times as quick as what it is held against."""
+        """Speed relative to the reference."""
         return self.speed / self.base if self.base else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A row that cannot be measured here, and why, in a sentence."""
+    """A row that cannot be measured here, with the reason as a sentence."""
 
     row: Row
     reason: str
@@ -152,7 +154,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Everything has been measured."""
+    """The measurement is complete."""
 
     seconds: float
 
@@ -162,14 +164,14 @@ EVENTS: tuple[type[Event], ...] = (Planned, Ground, Begun, Measured, LeftOut, Do
 
 
 class SpeedJob(msgspec.Struct, frozen=True):
-    """What the process is asked, and the language it gives reasons in."""
+    """The settings of the measurement, and the language of its messages."""
 
     settings: Asked
     language: str
 
 
 class MeasurementFailed(msgspec.Struct, frozen=True):
-    """It could not go on: a DecodescopeError's words."""
+    """The measurement failed, with the texts of a DecodescopeError."""
 
     cause: str
     remedy: str

@@ -1,4 +1,4 @@
-"""What the measurement's figures mean, in words of three depths: each way one sentence that is true of its rows."""
+"""Explain the measurements at three levels of detail: one sentence per technique that is true of its rows."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from core.labs.speed.events import Ground, Measured, Row, Way
 from resources.language import mark, tr
 
 _MIN_TOKENS_PER_PASS = 1.05
-"""Tokens a pass, from which on guessing ahead may be said to help."""
+"""Tokens per pass above which drafts are said to help."""
 TITLES: dict[Way, str] = {
     "batch": mark("Several texts at once"),
-    "weights": mark("Weights of fewer bits"),
-    "drafts": mark("Guessing ahead"),
-    "offload": mark("Weights read from the disk"),
+    "weights": mark("Fewer bits per weight"),
+    "drafts": mark("Speculative decoding"),
+    "offload": mark("Weights on disk"),
     "parallel": mark("Several processes"),
     "compiled": mark("Compiled steps"),
 }
 _ROW_TITLES: dict[Row, str] = {
-    Row("drafts", "plain"): mark("One by one"),
+    Row("drafts", "plain"): mark("No drafts"),
     Row("drafts", "assisted"): mark("Draft model"),
     Row("drafts", "token_tree"): mark("Token tree"),
     Row("drafts", "prompt_lookup"): mark("Prompt lookup"),
     Row("drafts", "early_exit"): mark("Early exit"),
     Row("offload", "memory"): mark("In memory"),
-    Row("offload", "disk"): mark("From the disk"),
-    Row("offload", "drafted"): mark("Disk and drafts"),
+    Row("offload", "disk"): mark("From disk"),
+    Row("offload", "drafted"): mark("Disk with drafts"),
     Row("compiled", "dynamic"): mark("Dynamic cache"),
     Row("compiled", "static"): mark("Static cache"),
     Row("compiled", "compiled"): mark("Static, compiled"),
@@ -37,7 +37,7 @@ _ROW_TITLES: dict[Row, str] = {
 
 
 def row_title(row: Row) -> str:
-    """What a row is called below its bar: `8`, `int8`, `Early exit`. Raises ParameterError."""
+    """Return the label below a row's bar: `8`, `int8`, `Early exit`. Raises ParameterError."""
     check_lab_object("row", row, Row)
     check_text("way", row.way)
     check_text("name", row.name)
@@ -45,93 +45,95 @@ def row_title(row: Row) -> str:
 
 
 _GROUND = Saying(
-    mark("{model} has {bytes} to read for every word it writes, and this machine reads {bandwidth} in a second: one "
-         "text cannot come faster than {limit} words a second, however it is done word by word."),
-    mark("For each token {model} reads its {bytes} of weights, and this machine reads {bandwidth} a second: no more "
-         "than {limit} tokens/s, one at a time."),
-    mark("Limit = bandwidth ÷ bytes of weights = {bandwidth}/s ÷ {bytes} ({kind}, {threads} threads) = {limit} "
-         "tokens/s for each text of a pass."),
+    mark("{model} must read {bytes} for every word, and this machine reads {bandwidth} per second: word by "
+        "word, one text cannot exceed {limit} words per second."),
+    mark("For each token {model} reads its {bytes} of weights, and this machine reads {bandwidth} per "
+        "second: at most {limit} tokens/s, one at a time."),
+    mark("Limit = bandwidth ÷ weight bytes = {bandwidth}/s ÷ {bytes} ({kind}, {threads} threads) = {limit} "
+        "tokens/s for each text of a pass."),
 )  # fmt: skip
 _BATCH = Saying(
-    mark("With {texts} texts at once, {ratio} times as many words come in a second as with one, and each text gets "
-         "{share} of the speed it has alone."),
-    mark("Most came with {texts} texts at once: {speed} tokens/s in all, {ratio} × one text alone. Each text had "
-         "{each} tokens/s, {share} of its speed alone."),
-    mark("Throughput is highest at batch {texts}: {speed} tokens/s = {ratio} × batch 1; a text at {each} tokens/s "
-         "({share} of batch 1), in {bytes} of weights and cache."),
+    mark("With {texts} texts at once, {ratio} times as many words are written per second as with one, and "
+        "each text has {share} of its speed alone."),
+    mark("{texts} texts at once were fastest: {speed} tokens/s in total, {ratio} × one text. Each text had "
+        "{each} tokens/s, {share} of its speed alone."),
+    mark("Throughput is highest at batch {texts}: {speed} tokens/s = {ratio} × batch 1; {each} tokens/s per "
+        "text ({share} of batch 1), with {bytes} of weights and cache."),
 )  # fmt: skip
 _NO_BATCH = Saying(
-    mark("More texts at once brought nothing here: one alone is as quick as it gets."),
-    mark("More texts at once brought nothing here: one alone came quickest, at {speed} tokens/s."),
-    mark("No batch is clearly above batch 1, {speed} tokens/s."),
+    mark("Several texts at once are not faster here: a single one is as fast as it gets."),
+    mark("Several texts at once are not faster here: a single one was fastest, at {speed} tokens/s."),
+    mark("No batch is clearly faster than batch 1, {speed} tokens/s."),
 )
 _QUANTIZED = Saying(
-    mark("{best} is quickest, {ratio} times as quick as float32, and takes {share} of its memory."),
-    mark("{best} was quickest: {speed} tokens/s, {ratio} × float32, in {share} of its memory."),
-    mark("{best}: {speed} tokens/s = {ratio} × float32, {bytes} with its cache ({share} of float32)."),
+    mark("{best} is fastest, {ratio} times as fast as float32, and uses {share} of its memory."),
+    mark("{best} was fastest: {speed} tokens/s, {ratio} × float32, with {share} of its memory."),
+    mark("{best}: {speed} tokens/s = {ratio} × float32, {bytes} including its cache ({share} of float32)."),
 )
 _NOT_QUANTIZED = Saying(
-    mark("Fewer bits are not quicker here; {smallest} takes {share} of the memory, though."),
-    mark("Fewer bits brought no speed here: float32 had {speed} tokens/s. {smallest} takes {share} of its memory."),
-    mark("No kind is clearly above float32's {speed} tokens/s; {smallest} has {bytes}, {share} of float32."),
+    mark("Fewer bits are not faster here, but {smallest} uses only {share} of the memory."),
+    mark("Fewer bits are not faster here: float32 reached {speed} tokens/s. {smallest} uses {share} of its memory."),
+    mark("No format is clearly faster than float32's {speed} tokens/s; {smallest} uses {bytes}, {share} of float32."),
 )
 _DRAFTED = Saying(
-    mark("{best} is quickest: {ratio} times as quick, since one look of the model settles {passes} words."),
-    mark("{best} was quickest: {speed} tokens/s, {ratio} × one by one, at {passes} tokens for each pass of the model."),
-    mark("{best}: {speed} tokens/s = {ratio} × plain, {passes} tokens a target pass; the limit counts one a pass."),
+    mark("{best} is fastest: {ratio} times as fast, since one pass of the model yields {passes} words."),
+    mark("{best} was fastest: {speed} tokens/s, {ratio} × token by token, with {passes} tokens per pass of the model."),
+    mark(
+        "{best}: {speed} tokens/s = {ratio} × plain, {passes} tokens per target pass; the limit assumes one per pass."
+    ),
 )
 _NOT_DRAFTED = Saying(
-    mark("Guessing ahead is not worth its trouble here: the best of it, {best}, is {ratio} times as quick as none."),
-    mark("No guessing ahead paid for itself here: the best, {best}, reached {ratio} × one by one."),
-    mark("No drafter is clearly above plain: {best}, {ratio} ×, at {passes} tokens a target pass."),
+    mark("Guessing ahead does not pay off here: the best way, {best}, is {ratio} times as fast as none."),
+    mark("Speculative decoding did not pay off here: the best, {best}, reached {ratio} × token by token."),
+    mark("No drafter is clearly faster than plain: {best}, {ratio} ×, with {passes} tokens per target pass."),
 )
 _SAME_TEXT = Saying(
     mark("The words are the same in every case."),
-    mark("All of them wrote the same text."),
-    mark("Token ids equal those of the plain way in every row."),
+    mark("All wrote the same text."),
+    mark("Token ids equal the baseline's in every row."),
 )
 _DIFFERENT_TEXT = Saying(
-    mark("{names} came to other words: where two are nearly alike, rounding decides."),
-    mark("{names} wrote another text: near a tie, sums taken in another order decide."),
-    mark("Other token ids in {names}: sums in another order, which decide near a tie."),
+    mark("{names} wrote other words: if two are almost equally likely, rounding decides."),
+    mark("{names} wrote a different text: near ties are decided by the order of summation."),
+    mark("Different token ids in {names}: another order of summation decides near ties."),
 )
 _PARALLEL = Saying(
-    mark("Each of {count} processes keeps only {bytes}; they are {ratio} times as quick as one alone."),
-    mark("{count} processes keep {bytes} of the weights each, and together are {ratio} × as quick as one."),
+    mark("Each of {count} processes holds only {bytes}; together they are {ratio} times as fast as one."),
+    mark("{count} processes hold {bytes} of the weights each, and together are {ratio} × as fast as one."),
     mark("Tensor parallel over {count}: {bytes} of weights on the fullest rank, {speed} tokens/s = {ratio} × one."),
 )
 _COMMUNICATION = Saying(
-    mark("Talking to and waiting for each other costs them more than the smaller shares save."),
-    mark("Sending and waiting in every layer costs them more than the smaller products save."),
-    mark("Two all-reduces a layer, and waiting for them, cost more here than products of 1/N save."),
+    mark("Sending and waiting cost them more than the smaller parts save."),
+    mark("Sending and waiting in every layer cost more than the smaller products save."),
+    mark("Two all-reduces per layer, with waiting, cost more here than products of 1/N save."),
 )
 _COMPILED = Saying(
-    mark("Translated for this machine, a step is {ratio} times as quick."),
-    mark("The compiled step made {speed} tokens/s, {ratio} × the usual one."),
+    mark("Compiled for this machine, a step is {ratio} times as fast."),
+    mark("The compiled step reached {speed} tokens/s, {ratio} × the usual one."),
     mark("Static cache and compiled step: {speed} tokens/s = {ratio} × dynamic."),
 )
 _NOT_COMPILED = Saying(
-    mark("Translating the step for this machine brings nothing here: {ratio} times as quick."),
-    mark("The compiled step was not clearly quicker here: {speed} tokens/s, {ratio} × the usual one."),
-    mark("Static cache and compiled step: {speed} tokens/s = {ratio} × dynamic, within the spread or below it."),
+    mark("Compiling the step for this machine gains nothing here: {ratio} times as fast."),
+    mark("The compiled step was not clearly faster here: {speed} tokens/s, {ratio} × the usual one."),
+    mark("Static cache and compiled step: {speed} tokens/s = {ratio} × dynamic, within the variation or below."),
 )
 _ON_DISK = Saying(
-    mark("With {bytes} of it in memory and the rest read from the disk for every word, {speed} words come in a second; "
-         "{foretold} were foretold."),
-    mark("With {bytes} in memory and the rest read from the disk for each pass: {speed} tokens/s, where {foretold} "
-         "were foretold."),
-    mark("{bytes} of weights and cache in memory, the rest read for each pass: {speed} tokens/s; foretold were "
-         "{foretold} = 1 ÷ (bytes read ÷ the disk's speed + computing)."),
+    mark("With {bytes} in memory and the rest read from disk for every word, {speed} words are written per "
+        "second; {foretold} were predicted."),
+    mark("With {bytes} in memory and the rest read from disk for each pass: {speed} tokens/s, with "
+        "{foretold} predicted."),
+    mark("{bytes} of weights and cache in memory, the rest read for each pass: {speed} tokens/s; predicted "
+        "{foretold} = 1 ÷ (bytes read ÷ disk speed + computing)."),
 )  # fmt: skip
 _DISK_DRAFTED = Saying(
-    mark("Guessing ahead makes that {ratio} times as quick, since one reading settles {passes} words."),
-    mark("Drafts made that {ratio} × as quick, {speed} tokens/s: one reading settles {passes} tokens."),
-    mark("Drafted: {speed} tokens/s = {ratio} × undrafted, {passes} tokens a target pass."),
+    mark("Guessing ahead makes that {ratio} times as fast, since one read yields {passes} words."),
+    mark("Drafts made that {ratio} × as fast, {speed} tokens/s: one read yields {passes} tokens."),
+    mark("With drafts: {speed} tokens/s = {ratio} × without, {passes} tokens per target pass."),
 )
 _DISK_NOT_DRAFTED = Saying(
-    mark("Guessing ahead does not make that clearly quicker: {ratio} times."),
-    mark("Drafts did not make that clearly quicker: {ratio} ×."),
-    mark("Drafted: {ratio} × undrafted, within the spread or below it."),
+    mark("Guessing ahead does not make that clearly faster: {ratio} times."),
+    mark("Drafts did not make that clearly faster: {ratio} ×."),
+    mark("With drafts: {ratio} × without, within the variation or below."),
 )
 _NO_COMPARISON = Saying(
     mark("There is nothing to compare here."), mark("There is nothing to compare here."), mark("No rows to compare.")
@@ -139,7 +141,7 @@ _NO_COMPARISON = Saying(
 
 
 def explain_ground(ground: Ground) -> Sentence:
-    """The limit that everything stands beside. Raises ParameterError."""
+    """Explain the limit that all rows are compared with. Raises ParameterError."""
     check_lab_object("ground", ground, Ground)
     return _GROUND.say(
         model=ground.model,
@@ -152,7 +154,7 @@ def explain_ground(ground: Ground) -> Sentence:
 
 
 def explain_way(way: Way, found: Sequence[Measured]) -> Sentence:
-    """What the rows of a way show, the first of them being what the others are held against. Raises ParameterError."""
+    """Explain the rows of a technique; the first of them is the reference. Raises ParameterError."""
     check_one_of("way", way, _SENTENCES)
     found = lab_object_list("found", found, Measured)
     if len(found) < 2:
@@ -161,29 +163,29 @@ def explain_way(way: Way, found: Sequence[Measured]) -> Sentence:
 
 
 def speed_words(speed: float) -> SentenceNumber:
-    """`1,234`, `12.3`. Raises ParameterError."""
+    """Format a speed, such as `1,234` or `12.3`. Raises ParameterError."""
     check_number("speed", speed)
     return SentenceNumber(f"{speed:,.0f}" if speed >= 99.5 else f"{speed:.3g}")
 
 
 def times(ratio: float) -> SentenceNumber:
-    """`2.4`, `12`. Raises ParameterError."""
+    """Format a ratio, such as `2.4` or `12`. Raises ParameterError."""
     check_number("ratio", ratio)
     return SentenceNumber(f"{ratio:.0f}" if ratio >= 9.95 else f"{ratio:.2g}" if ratio < 1 else f"{ratio:.1f}")
 
 
 def is_clearly_faster(one: Measured, other: Measured) -> bool:
-    """Whether every repeat of one was quicker than every repeat of the other, taken between them where it was."""
+    """Return whether every repeat of one was faster than every repeat of its reference, interleaved if available."""
     return min(one.speeds) > max(one.against or other.speeds)
 
 
 def _drafts_accepted(one: Measured) -> bool:
-    """Whether guesses were right often enough for what was gained to be theirs."""
+    """Return whether enough drafts were accepted to explain a gain."""
     return (one.per_pass or 1.0) >= _MIN_TOKENS_PER_PASS
 
 
 def _ratio(one: Measured, base: Measured) -> float:
-    """To what was timed beside it, else to the first row."""
+    """Return the speed relative to the interleaved reference, or else to the first row."""
     return one.speed / (one.base or base.speed)
 
 

@@ -1,4 +1,4 @@
-"""The model that is measured, the model that drafts for it, and how one row is timed."""
+"""The measured model, its draft model, and the timing of one row."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from core.request import Request
 from resources.language import tr
 
 _MIN_BYTES, _MAX_BYTES = 2**20, 2**29
-"""Bytes of the block."""
+"""Minimum and maximum bytes of the block."""
 _REPEATS = 5
 
 
 def measure_bandwidth(size: int, device: torch.device) -> float:
-    """Bytes a second, the best of a few readings of a block of `size` bytes (of 512 MiB where it is larger).
+    """Return bytes per second, the best of several reads of a block of `size` bytes (at most 512 MiB).
 
-    A block that fits into the processor's own caches is read from there, as weights of that size are.
+    A block that fits into the processor's cache is read from there, as weights of that size are.
     """
     rows = max(1, min(max(size, _MIN_BYTES), _MAX_BYTES) // (4 * _WIDTH))
     block, row = torch.ones(rows, _WIDTH, device=device), torch.ones(_WIDTH, device=device)
@@ -45,7 +45,7 @@ _WIDTH = 1024
 
 
 def _time_read(block: torch.Tensor, row: torch.Tensor) -> float:
-    """One product, which reads every number once, as a layer's does."""
+    """Return the time of one product, which reads every number once, like a layer's."""
     _synchronize(block.device)
     began = time.perf_counter()
     torch.mv(block, row)
@@ -59,25 +59,25 @@ def _synchronize(device: torch.device) -> None:
 
 
 _MIN_TOKENS, _MAX_TOKENS = 8, 64
-"""Tokens of a repeat."""
+"""Minimum and maximum tokens of a repeat."""
 _WARMUP_TOKENS = 6
-"""Tokens of the run that tells how many fit into the time of a repeat, and of those that warm up."""
+"""Tokens of warm-up runs, and of the run that determines how many fit into a repeat."""
 _GREEDY = {"do_sample": False}
 
 
 class MeasurementCancelled(Exception):
-    """Somebody wants the measurement to end."""
+    """The measurement was cancelled."""
 
 
 class TimedRun(NamedTuple):
-    """What came of the repeats of one request."""
+    """The results of a request's repeats."""
 
     speeds: tuple[float, ...]
     last: Result
 
 
 class MeasuredModel:
-    """Loads what is asked for when a row first needs it, and times requests on it."""
+    """Loads the model when a row first needs it, and times requests on it."""
 
     def __init__(self, asked: Asked, cancel: threading.Event) -> None:
         self.settings, self._cancel = asked, cancel
@@ -85,19 +85,19 @@ class MeasuredModel:
         self._base: LoadedModel | None = None
         self._offloaded: LoadedModel | None = None
         self.sequences_by_row: dict[Row, tuple[int, ...]] = {}
-        """What rows of other engines wrote."""
+        """Sequences written by rows that use other engines."""
         self._bandwidths: dict[int, float] = {}
 
     @property
     def base(self) -> LoadedModel:
-        """The model as it was asked for. Raises DecodescopeError."""
+        """The model as specified. Raises DecodescopeError."""
         if self._base is None:
             self._base = self.load_as(self.settings.weights)
         return self._base
 
     @property
     def offloaded(self) -> LoadedModel:
-        """The model with as few of its layers in memory as it goes, the others on the disk. Raises DecodescopeError."""
+        """The model with as many layers as possible offloaded to disk. Raises DecodescopeError."""
         if self._offloaded is None:
             asked = self.settings
             wish = "auto" if asked.weights in PACKED else asked.weights
@@ -108,16 +108,16 @@ class MeasuredModel:
         return self._offloaded
 
     def release_offloaded(self) -> None:
-        """What rows of one way alone need is needed no more."""
+        """Release the offloaded model."""
         self._offloaded = None
 
     def load_as(self, weights: str) -> LoadedModel:
-        """The model with its weights kept so, where there is room for it. Raises DecodescopeError."""
+        """Load the model with these weights if memory allows. Raises DecodescopeError."""
         asked = self.settings
         needed, free = weight_bytes(self.entry, weights), free_memory()
         if not has_room(needed, free):
             raise OutOfMemoryError(
-                tr("Its weights take {needed}; {free} are free.").format(needed=size(needed), free=size(free))
+                tr("Its weights need {needed}, but only {free} are free.").format(needed=size(needed), free=size(free))
             )
         return load(
             asked.model, device=asked.device, dtype=asked.dtype, weights=weights, allow_pickle=asked.allow_pickle,
@@ -126,16 +126,16 @@ class MeasuredModel:
 
     @cached_property
     def entry(self) -> ModelEntry:
-        """What is known of the model without loading it."""
+        """Facts about the model that are available without loading it."""
         return catalog.describe(catalog.locate(self.settings.model), self.settings.model, "folder")
 
     @cached_property
     def draft(self) -> LoadedModel | None:
-        """The model that drafts; None where there is none. Raises DecodescopeError where the named one does not fit."""
+        """The draft model, or None. Raises DecodescopeError if the specified one does not fit."""
         return self.find_draft(self.base)
 
     def find_draft(self, model: LoadedModel) -> LoadedModel | None:
-        """The one that drafts for this one."""
+        """Return a draft model for this model."""
         if name := self.settings.draft:
             return load(name, device=self.settings.device)
         for name in _draft_candidates(self.entry):
@@ -145,7 +145,7 @@ class MeasuredModel:
         return None
 
     def bandwidth(self, model: LoadedModel) -> float:
-        """Bytes a second that a block as large as its weights is read with."""
+        """Return the bytes per second at which a block as large as the model's weights is read."""
         weighs = model.weight_bytes
         if weighs not in self._bandwidths:
             self._bandwidths[weighs] = measure_bandwidth(weighs, model.device)
@@ -153,7 +153,7 @@ class MeasuredModel:
 
     @cached_property
     def tokens(self) -> int:
-        """So many fit into the time of a repeat."""
+        """Number of tokens that fit into the time of a repeat."""
         tried = self.run_once(self.base, _WARMUP_TOKENS)
         speed = tried.metrics.decode_tokens_per_second or 1.0
         room = (self.base.context or _MAX_TOKENS * 4) - tried.metrics.prompt_tokens
@@ -161,13 +161,13 @@ class MeasuredModel:
 
     @property
     def baseline(self) -> TimedRun:
-        """One text, token by token: what most ways are held against."""
+        """Timing of one text, token by token: the reference of most techniques."""
         if self._baseline is None:
             self._baseline = self.time_request(self.base)
         return self._baseline
 
     def ground_events(self) -> Iterator[Ground]:
-        """What everything is held against; nothing where the model as it is asked for finds no room."""
+        """Yield the reference event; nothing if the model does not fit into memory."""
         try:
             base = self.base
         except OutOfMemoryError:
@@ -184,7 +184,7 @@ class MeasuredModel:
         warmup_tokens: int = _WARMUP_TOKENS,
         tokens: int | None = None,
     ) -> TimedRun:
-        """The repeats of a request, behind one of `warmup_tokens` tokens. Raises Stopped, DecodescopeError."""
+        """Time the repeats of a request after a warm-up. Raises MeasurementCancelled, DecodescopeError."""
         self.run_once(model, warmup_tokens, request)
         results = [self.run_once(model, tokens or self.tokens, request) for _ in range(self.settings.repeats)]
         return TimedRun(tuple(found.metrics.decode_tokens_per_second or 0.0 for found in results), results[-1])
@@ -192,9 +192,10 @@ class MeasuredModel:
     def time_against_baseline(
         self, request: Request, warmup_tokens: int = _WARMUP_TOKENS, model: LoadedModel | None = None
     ) -> tuple[TimedRun, tuple[float, ...]]:
-        """The repeats of a request, and those of the plain way on `base` between them: what disturbs one disturbs
-        the other.
-        Raises Stopped, DecodescopeError."""
+        """Time the repeats of a request interleaved with the baseline on `base`, so that disturbances affect both.
+
+        Raises MeasurementCancelled, DecodescopeError.
+        """
         model = model or self.base
         self.run_once(model, warmup_tokens, request)
         pairs = [
@@ -207,8 +208,9 @@ class MeasuredModel:
         return TimedRun(own, pairs[-1][1]), plain
 
     def run_once(self, model: LoadedModel, tokens: int, like: Request | None = None) -> Result:
-        """One run of so many tokens, no fewer; greedy, where `like` says nothing else. Raises Stopped,
-        DecodescopeError."""
+        """Run exactly this many tokens, greedily unless the request says otherwise. Raises MeasurementCancelled,
+        DecodescopeError.
+        """
         like = like or self.build_request()
         more = like.config if isinstance(like.config, Mapping) else {}
         config = {**_GREEDY, "max_new_tokens": tokens, "min_new_tokens": tokens, **more}
@@ -217,16 +219,16 @@ class MeasuredModel:
         return found
 
     def build_request(self, strategy: str | None = None, **config: object) -> Request:
-        """The prompt, by a strategy or with settings that differ from greedy decoding."""
+        """Return a request for the prompt with a strategy, or with settings that differ from greedy decoding."""
         return Request(self.settings.prompt, config=config, strategy=strategy, top_n=0, memory_fallback=False)
 
     def check_cancelled(self) -> None:
-        """Raises Stopped once somebody wants it to end."""
+        """Raise MeasurementCancelled if the measurement was cancelled."""
         if self._cancel.is_set():
             raise MeasurementCancelled
 
     def to_measured(self, row: Row, timed: TimedRun, model: LoadedModel, base: float = 0.0, texts: int = 1) -> Measured:
-        """Its figures, beside the limit of `texts` tokens for each reading of the weights."""
+        """Return the row's result, with the limit of `texts` tokens for each read of the weights."""
         metrics = timed.last.metrics
         return Measured(
             row,
@@ -240,7 +242,7 @@ class MeasuredModel:
 
 
 def _draft_candidates(entry: ModelEntry) -> list[str]:
-    """Models of this disk with the same tokenizer and at most a third of the weights, largest first."""
+    """Return models on this disk with the same tokenizer and at most a third of the weights, the largest first."""
     if not catalog.tokenizer_of(entry.path):
         return []
     found = [
@@ -252,7 +254,7 @@ def _draft_candidates(entry: ModelEntry) -> list[str]:
 
 
 def free_unused_memory() -> None:
-    """Give back what a model took, once nothing holds it any more."""
+    """Free the memory of models that are no longer referenced."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

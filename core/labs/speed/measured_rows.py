@@ -1,4 +1,4 @@
-"""Every row of every way, measured one behind another, whatever becomes of the others. Imports torch."""
+"""Measure every row of every technique, independently of failures of other rows. Imports torch."""
 
 from __future__ import annotations
 
@@ -33,13 +33,15 @@ _TECHNIQUES: dict[Way, _Technique] = {
 
 
 def plan_rows(asked: Asked) -> Planned:
-    """What there is to measure, in order."""
+    """Return all rows, in order."""
     return Planned(tuple(Row(way, name) for way in asked.ways if way in _TECHNIQUES for name in _TECHNIQUES[way].rows))
 
 
 def measure_rows(asked: Asked, cancel: threading.Event) -> Iterator[Event]:
-    """In this process. Ends without `Done` once `cancel` is set. Raises DecodescopeError where the model itself cannot
-    be found or read."""
+    """Measure in this process; ends without `Done` once `cancel` is set.
+
+    Raises DecodescopeError if the model itself cannot be found or read.
+    """
     began = time.perf_counter()
     subject, done = MeasuredModel(asked, cancel), dict[Row, Measured]()
     yield (plan := plan_rows(asked))
@@ -69,7 +71,7 @@ def _measure_row(subject: MeasuredModel, row: Row, done: Mapping[str, Measured])
         return LeftOut(row, error.cause)
     except MeasurementCancelled:
         raise
-    except Exception as error:  # what a library makes of a way that it cannot go with this model
+    except Exception as error:  # a library's own exception for an unsupported technique
         if is_out_of_memory(error):
-            return LeftOut(row, tr("Memory ended on the way."))
-        return LeftOut(row, tr("It ended with {error}.").format(error=f"{type(error).__name__}: {error}"[:300]))
+            return LeftOut(row, tr("Out of memory."))
+        return LeftOut(row, tr("It failed with {error}.").format(error=f"{type(error).__name__}: {error}"[:300]))

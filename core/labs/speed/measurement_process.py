@@ -1,4 +1,4 @@
-"""The measurement in a process of its own: it holds no memory of ours, and ends at once. Imports no torch."""
+"""Measure in a separate process, which uses none of this process's memory and can be stopped at once. Imports no torch."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _POLL_SECONDS = 0.1
 
 
 def measuring(asked: Asked, cancel: threading.Event | None = None) -> Iterator[Event]:
-    """Everything that is measured, as it is; ends without `Done` once `cancel` is set. No process outlives it.
+    """Yield the events of a measurement; ends without `Done` once `cancel` is set. No process outlives it.
 
-    A packed program, which cannot start another Python, measures in this process. Raises DecodescopeError.
+    A packaged program cannot start another Python and measures in this process. Raises DecodescopeError.
     """
     check_lab_object("asked", asked, Asked)
     asked = with_plain_fields(asked)
@@ -47,7 +47,7 @@ def measuring(asked: Asked, cancel: threading.Event | None = None) -> Iterator[E
 
 def _ended_error(ranks: LabProcesses[Event | MeasurementFailed]) -> ScaleError:
     return ScaleError(
-        tr("The measuring process ended with code {code}.").format(code=ranks.exit_code(0)),
-        tr("Nothing is left running. Close other programs if memory is short, and try it again."),
+        tr("The measuring process exited with code {code}.").format(code=ranks.exit_code(0)),
+        tr("Close other programs if memory is low, and try again."),
         ranks.stderr_tail(0),
     )

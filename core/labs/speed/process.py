@@ -1,4 +1,4 @@
-"""The process that measures: `python -m core.labs.speed.process JOB`. Ends when whoever started it does."""
+"""The measuring process: `python -m core.labs.speed.process JOB`. It ends when its parent ends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SMALL_MODEL_PARAMETERS, _MAX_THREADS = 30_000_000, 8
 
 
 def measurement_messages(job: SpeedJob) -> Iterator[Event | MeasurementFailed]:
-    """Everything that the measurement says, its failure included."""
+    """Yield all messages of the measurement, including its failure."""
     try:
         import torch
 
@@ -32,8 +32,10 @@ def measurement_messages(job: SpeedJob) -> Iterator[Event | MeasurementFailed]:
 
 
 def _default_threads(model: str) -> int:
-    """As many as a run in the window takes: one for a small model, whose steps are too short to share. Raises
-    ModelError."""
+    """Return the thread count of a run in the window: one for a small model, whose steps are too short to share.
+
+    Raises ModelError.
+    """
     from core.models import catalog
 
     parameters = catalog.describe(catalog.locate(model), model, "folder").parameters or 0

@@ -1,4 +1,4 @@
-"""What the processes of tensor parallelism are told and tell: one line of JSON each."""
+"""Messages of the tensor parallel processes: one line of JSON each."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from core.labs.processes.lab_processes import JsonLines
 
 
 class TensorParallelJob(msgspec.Struct, frozen=True):
-    """What one process is to do. Ranks count from 0."""
+    """The job of one process. Ranks count from 0."""
 
     folder: str
-    """Of the model."""
+    """Folder of the model."""
     dtype: str
     rank: int
     processes: int
@@ -22,7 +22,7 @@ class TensorParallelJob(msgspec.Struct, frozen=True):
 
 
 class TensorParallelResult(msgspec.Struct, frozen=True):
-    """What a process held, wrote and how quickly, in tokens a second of each repeat."""
+    """A process's result: bytes held, token ids, and tokens per second of each repeat."""
 
     bytes: int
     ids: list[int]
@@ -30,7 +30,7 @@ class TensorParallelResult(msgspec.Struct, frozen=True):
 
 
 class TensorParallelFailed(msgspec.Struct, frozen=True):
-    """A process could not go on."""
+    """A process failed."""
 
     words: str
 

@@ -1,4 +1,4 @@
-"""One process of tensor parallelism: `python -m core.labs.speed.tensor_rank SHARE`. The work is transformers' own."""
+"""One tensor parallel process: `python -m core.labs.speed.tensor_rank JOB`. transformers does the work."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from core.labs.speed.tensor_messages import (
 
 
 def generate_in_parallel(job: TensorParallelJob) -> TensorParallelResult:
-    """Join the others, keep a part of the model, and write the prompt's greedy continuation with them."""
+    """Join the other processes, load a part of the model, and generate the prompt's greedy continuation together."""
     import torch
     import torch.distributed as dist
 

@@ -1,1 +1,1 @@
-"""A model larger than the memory it may take: some of its layers stay on the disk, and are read for each pass."""
+"""Disk offload: some layers of a model larger than memory stay on disk and are read for each pass."""

@@ -1,1 +1,1 @@
-"""Heads that guess from a model's own hidden states: those in its checkpoint (MTP), and EAGLE's beside it."""
+"""Prediction heads that draft from a model's own hidden states: those in its checkpoint (MTP) and separate EAGLE heads."""

@@ -1,1 +1,1 @@
-"""Weights kept in eight or four bits: how they are packed, multiplied, and put where a module had its own."""
+"""Weights in 8 or 4 bits: packing, multiplication, and replacement of a module's layers."""

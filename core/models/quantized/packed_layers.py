@@ -1,4 +1,4 @@
-"""Modules that stand where a network had a linear layer or a table of embeddings."""
+"""Modules that replace a network's linear layers and embeddings."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from core.models.text import Network
 
 PORTION = 2**19
-"""Weights that are read and turned into eight bits at a time."""
+"""Number of weights read and quantized to 8 bits at a time."""
 
 
 class RowSource(Protocol):
-    """A matrix whose rows can be had in portions: a tensor, or what still lies in a file."""
+    """A matrix whose rows can be read in portions: a tensor, or data in a file."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -44,15 +44,16 @@ class RowSource(Protocol):
 
 
 class PackedModule(nn.Module):
-    """What is common: numbers without memory of their own under `weight`, and a seal that tells them from others.
+    """Base of packed modules: a placeholder parameter `weight` and a hash that identifies the packed numbers.
 
-    `weight` has the shape that the file has: without memory (on torch's meta device) until `pack`, and from then on a
-    single byte that is shown everywhere, so that whoever asks for shape, type or device gets the right answer.
+    `weight` has the shape in the file: on torch's meta device until `pack`, and afterwards a single expanded byte, so
+    that
+    its shape, dtype and device are right.
     """
 
     weight: nn.Parameter
     content_hash = ""
-    """Changes with every number; empty before there are any."""
+    """Hash of the packed numbers; empty before there are any."""
 
     def __init__(self, shape: tuple[int, int]) -> None:
         super().__init__()
@@ -60,19 +61,19 @@ class PackedModule(nn.Module):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the packed weights; before there are any, those that there will be."""
+        """Bytes of the packed weights; before `pack`, the bytes they will have."""
         raise NotImplementedError
 
     def pack(self, weights: RowSource) -> None:
-        """Pack what a file holds, of any float type; what was there is forgotten."""
+        """Pack the weights of a file, of any float dtype, and replace the previous ones."""
         raise NotImplementedError
 
     def set_quantized(self, numbers: torch.Tensor, scales: torch.Tensor) -> None:
-        """Pack what is in eight bits already: int8 [rows, width] and float32 [rows]."""
+        """Pack weights already in 8 bits: int8 [rows, width] and float32 [rows]."""
         raise NotImplementedError
 
     def finish(self, *tensors: torch.Tensor) -> None:
-        """Remember which numbers these are."""
+        """Store the hash of the numbers and replace `weight` by an expanded byte."""
         self.content_hash = hash_tensors(*tensors)
         nothing = torch.zeros(1, 1, dtype=torch.int8).expand(self.weight.shape)
         self.weight = nn.Parameter(nothing, requires_grad=False)
@@ -80,7 +81,7 @@ class PackedModule(nn.Module):
 
 
 class PackedLinear(PackedModule):
-    """y = x Wᵀ + b with W [outputs, inputs] in eight or four bits; x of any float type, which y gets too."""
+    """y = x Wᵀ + b with W [outputs, inputs] in 8 or 4 bits; x has any float dtype, and y the same."""
 
     bias: nn.Parameter | None
 
@@ -91,14 +92,14 @@ class PackedLinear(PackedModule):
         self.out_features, self.in_features = outputs, inputs
         self.bits = bits if fits_int4(outputs, inputs) else 8
         self.transposed = transposed
-        """The file holds Wᵀ (GPT-2's Conv1D)."""
+        """Whether the file contains Wᵀ (GPT-2's Conv1D)."""
         self.bias = bias
         self.int8_matrix: Int8Matrix | None = None
         self.int4_matrix: Int4Matrix | Int4RowMatrix | None = None
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the packed weights; before there are any, those that there will be."""
+        """Bytes of the packed weights; before `pack`, the bytes they will have."""
         matrix = self.int8_matrix or self.int4_matrix
         if matrix is not None:
             return matrix.nbytes
@@ -110,7 +111,9 @@ class PackedLinear(PackedModule):
         )
 
     def pack(self, weights: RowSource) -> None:
-        """Pack what a file holds, [outputs, inputs] or turned, of any float type; what was there is forgotten."""
+        """Pack the weights of a file, [outputs, inputs] or transposed, of any float dtype, and replace the previous
+        ones.
+        """
         if self.bits == 8 and not self.transposed:
             self.set_quantized(*quantize_matrix(weights))
             return
@@ -123,12 +126,12 @@ class PackedLinear(PackedModule):
             self.finish(*packed.tensors)
 
     def set_quantized(self, numbers: torch.Tensor, scales: torch.Tensor) -> None:
-        """Pack what is in eight bits already: int8 [outputs, inputs] and float32 [outputs]."""
+        """Pack weights already in 8 bits: int8 [outputs, inputs] and float32 [outputs]."""
         self.int8_matrix, self.int4_matrix = pack_int8(numbers, scales), None
         self.finish(numbers, scales)
 
     def forward(self, vectors: torch.Tensor) -> torch.Tensor:
-        """[.., outputs] of vectors [.., inputs]."""
+        """Return [.., outputs] of vectors [.., inputs]."""
         if self.int4_matrix is not None:
             product = self.int4_matrix.multiply(vectors.reshape(-1, self.in_features))
         elif self.int8_matrix is not None:
@@ -140,12 +143,12 @@ class PackedLinear(PackedModule):
         return product.view(*vectors.shape[:-1], self.out_features).to(vectors.dtype)
 
     def extra_repr(self) -> str:
-        """As torch shows a linear layer."""
+        """Describe the layer as torch does a linear layer."""
         return f"in_features={self.in_features}, out_features={self.out_features}, bits={self.bits}"
 
 
 class PackedEmbedding(PackedModule):
-    """Rows in eight bits, each with a scale of its own; given out in `dtype`, times `factor`."""
+    """Embedding rows in 8 bits, each with its own scale; returned in `dtype`, multiplied by `factor`."""
 
     def __init__(self, rows: int, width: int, dtype: torch.dtype, padding: int | None, factor: float) -> None:
         super().__init__((rows, width))
@@ -156,20 +159,20 @@ class PackedEmbedding(PackedModule):
 
     @property
     def nbytes(self) -> int:
-        """One byte a number, four a row."""
+        """Bytes: one per number, four per row."""
         return self.num_embeddings * (self.embedding_dim + 4)
 
     def pack(self, weights: RowSource) -> None:
-        """Keep [rows, width] of any float type."""
+        """Quantize and store [rows, width] of any float dtype."""
         self.set_quantized(*quantize_matrix(weights))
 
     def set_quantized(self, numbers: torch.Tensor, scales: torch.Tensor) -> None:
-        """Keep int8 [rows, width] and float32 [rows]."""
+        """Store int8 [rows, width] and float32 [rows]."""
         self.numbers, self.scales = numbers, scales
         self.finish(numbers, scales)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """[.., width] of ids [..]."""
+        """Return [.., width] of ids [..]."""
         if self.numbers is None or self.scales is None:
             return torch.empty(*ids.shape, self.embedding_dim, dtype=self.dtype, device=ids.device)
         rows = self.numbers[ids].float().mul_(self.scales[ids].unsqueeze(-1)).to(self.dtype)
@@ -177,7 +180,7 @@ class PackedEmbedding(PackedModule):
 
 
 def quantize_matrix(rows: RowSource) -> tuple[torch.Tensor, torch.Tensor]:
-    """int8 numbers and scales of a matrix [n, K], a portion at a time."""
+    """Quantize a matrix [n, K] to int8 numbers and scales, one portion at a time."""
     count, width = rows.shape
     numbers, scales = allocate_pages((count, width), torch.int8), torch.empty(count)
     step = max(1, PORTION // width)
@@ -188,7 +191,7 @@ def quantize_matrix(rows: RowSource) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def hash_tensors(*tensors: torch.Tensor) -> str:
-    """A hash that changes with every byte of these tensors."""
+    """Return a hash of all bytes of these tensors."""
     total = hashlib.blake2b(digest_size=32)
     for tensor in tensors:
         total.update(tensor.contiguous().view(torch.uint8).numpy().data)
@@ -196,14 +199,16 @@ def hash_tensors(*tensors: torch.Tensor) -> str:
 
 
 class PackedExperts(nn.Module):
-    """Stands where a module has a parameter [experts, outputs, inputs]; `bank[e]` is what `F.linear` takes for one."""
+    """Replaces a parameter [experts, outputs, inputs] of a module; indexing returns what `F.linear` accepts for one
+    expert.
+    """
 
     def __init__(self, experts: int, outputs: int, inputs: int, bits: int) -> None:
         super().__init__()
         self.experts = nn.ModuleList(PackedLinear(outputs, inputs, bits, None) for _ in range(experts))
 
     def pack(self, weights: torch.Tensor) -> None:
-        """Pack [experts, outputs, inputs]."""
+        """Pack weights [experts, outputs, inputs]."""
         for number, rows in enumerate(weights):
             self[number].layer.pack(rows)
 
@@ -214,7 +219,7 @@ class PackedExperts(nn.Module):
 
 
 class _ExpertWeights:
-    """One expert's weights, as `F.linear` takes them; nothing else can be done with them."""
+    """Weights of one expert; supported by `F.linear` only."""
 
     def __init__(self, layer: PackedLinear) -> None:
         self.layer = layer
@@ -224,20 +229,20 @@ class _ExpertWeights:
         cls, function: Callable[..., object], types: Sequence[type], args: tuple[object, ...] = (),
         kwargs: Mapping[str, object] | None = None,
     ) -> object:  # fmt: skip
-        """Every function of torch that meets one of these asks here instead."""
+        """Handle torch functions called with this object; only `F.linear` is supported."""
         if function is not F.linear or not isinstance(args[1], cls) or kwargs or len(args) > 2:
             return NotImplemented
         return args[1].layer(args[0])
 
 
 def count_weights(network: Network) -> int:
-    """Numbers, shared ones once: also an embedding that is kept again, packed, as the head."""
+    """Return the number of weights, counting tied ones once, also an embedding that is packed again as the output head."""
     shared = _duplicates(network)
     return sum(p.numel() for p in network.parameters()) - sum(module.weight.numel() for module in shared)
 
 
 def weight_bytes(network: Network) -> int:
-    """Bytes in memory; with a quantization of the folder's own, also the buffers that hold its codes and scales."""
+    """Return the bytes in memory; for quantized checkpoints, including the buffers with codes and scales."""
     packed = _packed_modules(network)
     placeholders = {id(module.weight) for module in packed}
     floats = (p for p in network.parameters() if id(p) not in placeholders)
@@ -258,18 +263,18 @@ def _stored_buffers(network: Network) -> list[torch.Tensor]:
 
 
 def packed_kind(network: nn.Module) -> str | None:
-    """int8 or int4, where its layers are packed."""
+    """Return int8 or int4 if the layers are packed, otherwise None."""
     bits = packed_bits(network.modules())
     return f"int{bits}" if bits else None
 
 
 def packed_bits(modules: Iterable[nn.Module]) -> int | None:
-    """Fewest bits of the packed layers among these; None where there are none."""
+    """Return the minimum bits of the packed layers among these modules; None without any."""
     return min((module.bits for module in modules if isinstance(module, PackedLinear)), default=None)
 
 
 def is_tied(network: Network) -> bool:
-    """Whether input and output share their weights."""
+    """Return whether input embedding and output head share their weights."""
     words = network.get_input_embeddings()
     head: nn.Module = network.get_output_embeddings()
     if isinstance(head, PackedModule):
@@ -278,7 +283,7 @@ def is_tied(network: Network) -> bool:
 
 
 def content_hashes(modules: Iterable[nn.Module]) -> str:
-    """What changes with every packed number."""
+    """Return a string that changes with every packed number."""
     return " ".join(module.content_hash for module in modules if isinstance(module, PackedModule))
 
 
@@ -287,7 +292,7 @@ def _packed_modules(network: nn.Module) -> list[PackedModule]:
 
 
 def _duplicates(network: Network) -> list[PackedModule]:
-    """Heads and tables beyond the first that hold the same numbers as a table does."""
+    """Return the packed heads and embeddings that duplicate the first embedding."""
     tables = [m for m in _packed_modules(network) if isinstance(m, PackedEmbedding)]
     head: nn.Module = network.get_output_embeddings()
     return [*tables[1:], *([head] if tables and isinstance(head, PackedModule) and is_tied(network) else [])]

@@ -1,4 +1,6 @@
-"""From a folder to a module with packed weights, layer by layer: floats and packed numbers never lie side by side."""
+"""Load a module with packed weights from its folder, layer by layer, so that the full float weights are never in
+memory.
+"""
 
 from __future__ import annotations
 
@@ -39,16 +41,16 @@ if TYPE_CHECKING:
 
 
 _EXPERT_NAMES = ("gate_up_proj", "up_proj", "down_proj")
-"""What transformers calls the tensors [experts, outputs, inputs] of a mixture's experts."""
+"""transformers' names of the tensors [experts, outputs, inputs] of a mixture's experts."""
 _MIN_FRACTION = 0.5
-"""Share of the weights that packing has to reach, to be worth its name."""
+"""Minimum fraction of the weights that must be packed."""
 
 
 def replace_layers(network: Network, kind: str) -> None:
-    """Replace linear layers, tables of words and experts of a network on torch's meta device.
+    """Replace the linear layers, embeddings and experts of a network on torch's meta device.
 
-    Norms, tables of positions, routers and convolutions stay as they are. Embedding and head have eight bits in any
-    case: every choice rests on them. Raises UnpackableError where that leaves most weights unpacked.
+    Norms, position embeddings, routers and convolutions are kept. Embedding and output head always use 8 bits, because
+    every choice depends on them. Raises UnpackableError if most weights remain unpacked.
     """
     before = sum(p.numel() for p in network.parameters())
     head, words = network.get_output_embeddings(), network.get_input_embeddings()
@@ -57,20 +59,20 @@ def replace_layers(network: Network, kind: str) -> None:
         if packed is not None:
             setattr(parent, name, packed)
     if any(expert_tensors(network)):
-        network.set_experts_implementation("eager")  # expert by expert: others want one tensor of them all
+        network.set_experts_implementation("eager")  # run expert by expert: other implementations need a single tensor
     reached = sum(m.weight.numel() for m in network.modules() if isinstance(m, PackedModule))
     reached += sum(bank.numel() for _, _, bank in expert_tensors(network))
     if reached < _MIN_FRACTION * before:
         raise UnpackableError(
-            tr("{model} keeps most of its weights in layers that cannot be kept in {kind}.").format(
+            tr("{model} has most of its weights in layers that do not support {kind}.").format(
                 model=type(network).__name__, kind=kind
             ),
-            tr("Choose bfloat16 or float32 weights for it."),
+            tr("Choose bfloat16 or float32 weights for this model."),
         )
 
 
 def expert_tensors(network: nn.Module) -> Iterator[tuple[nn.Module, str, nn.Parameter]]:
-    """Every bank of experts that is still one tensor: the module that holds it, its name there, the tensor."""
+    """Yield every tensor of experts that is not packed yet: its module, its name there, the tensor."""
     for module in network.modules():
         for name in _EXPERT_NAMES:
             tensor = module._parameters.get(name)
@@ -79,7 +81,7 @@ def expert_tensors(network: nn.Module) -> Iterator[tuple[nn.Module, str, nn.Para
 
 
 def replace_experts(module: nn.Module, name: str, bits: int) -> PackedExperts:
-    """A packed bank in the place of a module's tensor `name`, still empty."""
+    """Replace a module's tensor `name` with empty packed experts."""
     tensor = module._parameters.pop(name)
     assert tensor is not None
     experts, outputs, inputs = tensor.shape
@@ -89,7 +91,7 @@ def replace_experts(module: nn.Module, name: str, bits: int) -> PackedExperts:
 
 
 def _is_transposed(module: nn.Module) -> bool:
-    """Whether its experts are kept as [inputs, outputs], which is multiplied otherwise."""
+    """Return whether its experts are stored as [inputs, outputs], which are multiplied differently."""
     return bool(vars(module).get("is_transposed", False))
 
 
@@ -100,7 +102,7 @@ def _children(network: nn.Module) -> Iterator[tuple[nn.Module, str, nn.Module]]:
 
 
 def _packed_layer(child: nn.Module, bits: int) -> PackedModule | None:
-    """What stands for a module; None for one that stays."""
+    """Return the packed replacement of a module, or None to keep it."""
     if type(child) is nn.Linear:
         return PackedLinear(child.out_features, child.in_features, bits, child.bias)
     if type(child) is Conv1D:
@@ -110,7 +112,7 @@ def _packed_layer(child: nn.Module, bits: int) -> PackedModule | None:
 
 
 def _packed_embedding(child: nn.Module, words: nn.Module) -> PackedModule | None:
-    """What stands for a table of words; tables of positions are short, and read in ways of their own."""
+    """Return the packed replacement of a token embedding; position embeddings are short and read in different ways."""
     if not isinstance(child, nn.Embedding) or child.weight.shape != words.weight.shape:
         return None
     factor = _embedding_factor(child)
@@ -119,7 +121,7 @@ def _packed_embedding(child: nn.Module, words: nn.Module) -> PackedModule | None
 
 
 def _embedding_factor(table: nn.Embedding) -> float | None:
-    """What a table's rows are multiplied by (Gemma, BART); None for a table of a kind not known here."""
+    """Return the factor by which an embedding's rows are multiplied (Gemma, BART); None for an unknown class."""
     if type(table) is nn.Embedding:
         return 1.0
     factor = vars(table).get("scalar_embed_scale", vars(table).get("embed_scale"))
@@ -131,23 +133,23 @@ _METHOD = "decodescope"
 
 @register_quantization_config(_METHOD)
 class PackedConfig(QuantizationConfigMixin):
-    """Which kind is wanted; travels to the quantizer, and is taken off the model's configuration after loading."""
+    """Quantization config that passes the format to the quantizer; removed from the model's config after loading."""
 
     def __init__(self, kind: str) -> None:
-        self.quant_method = cast("QuantizationMethod", _METHOD)  # transformers lists its own methods only
+        self.quant_method = cast("QuantizationMethod", _METHOD)  # transformers' type lists only its own methods
         self.kind = kind
 
 
 @register_quantizer(_METHOD)
 class PackedQuantizer(HfQuantizer):
-    """Replaces layers before weights are read, and packs what is read for them."""
+    """Replaces layers before weights are read, and packs the weights that are read for them."""
 
     quantization_config: PackedConfig
 
     def __init__(self, quantization_config: PackedConfig, **more: object) -> None:
         super().__init__(quantization_config, **more)
         self._tied_names: dict[str, tuple[str, ...]] = {}
-        """Names of weights that share their numbers, by each of them."""
+        """Names of tied weights, by each of their names."""
         self._expert_tensors: dict[str, tuple[nn.Module, str]] = {}
 
     def _process_model_before_weight_loading(self, model: Network, **_: object) -> Network:
@@ -158,8 +160,10 @@ class PackedQuantizer(HfQuantizer):
         return model
 
     def _untie(self, model: Network) -> None:
-        """Take weights that are shared and packed out of transformers' hands, which would tie parameters; what is added
-        (BERT's and BLIP's shared bias) is not packed."""
+        """Remove tied packed weights from transformers' list, which would tie parameters. Added weights (the shared
+        bias of BERT
+        and BLIP) are not packed.
+        """
         tied: dict[str, str] = model.all_tied_weights_keys
         for target, source in list(tied.items()):
             if not target.endswith(".weight"):
@@ -172,7 +176,7 @@ class PackedQuantizer(HfQuantizer):
                 self._tied_names.update(dict.fromkeys(group, group))
 
     def param_needs_quantization(self, model: PreTrainedModel, param_name: str, **_: object) -> bool:
-        """Whether `pack` takes a weight."""
+        """Return whether `pack` handles a weight."""
         return (
             param_name in self._expert_tensors
             or param_name in self._tied_names
@@ -180,11 +184,11 @@ class PackedQuantizer(HfQuantizer):
         )
 
     def get_quantize_ops(self) -> ConversionOps:
-        """What is done with it."""
+        """Return the conversion operation for a weight."""
         return _PackOperation(self)
 
     def pack(self, model: Network, name: str, value: torch.Tensor | LazyWeights) -> dict[str, torch.Tensor]:
-        """Pack one weight into the modules that hold it; what transformers shall still set itself is given back."""
+        """Pack one weight into the modules that hold it; return the weights that transformers must set itself."""
         if name in self._expert_tensors:
             replace_experts(*self._expert_tensors[name], PACKED[self.quantization_config.kind]).pack(_read_fully(value))
             return {}
@@ -195,27 +199,27 @@ class PackedQuantizer(HfQuantizer):
         return {other: _read_fully(value) for other, module in owners if not isinstance(module, PackedModule)}
 
     def loaded_names(self, name: str) -> tuple[str, ...]:
-        """Everything that is there once `name` was read."""
+        """Return all names that are loaded once `name` was read."""
         return self._tied_names.get(name, (name,))
 
     @staticmethod
     def clean_up(model: Network) -> None:
-        """Take off what transformers wrote into a model and its configuration: it is as its folder says again."""
+        """Remove transformers' changes from a model and its config, so that they are as in its folder."""
         quantizer: Any = model.hf_quantizer
         quantizer.remove_quantization_config(model)
 
     def is_serializable(self) -> bool:
-        """Nothing is written in this form."""
+        """Return False: packed models are not saved."""
         return False
 
     @property
     def is_trainable(self) -> bool:
-        """Whole numbers have no gradients."""
+        """Return False: integers have no gradients."""
         return False
 
 
 class _PackOperation(ConversionOps):
-    """One weight on its way from the file into its module."""
+    """Conversion of one weight from the file into its module."""
 
     def __init__(self, quantizer: PackedQuantizer) -> None:
         self._quantizer = quantizer
@@ -223,7 +227,7 @@ class _PackOperation(ConversionOps):
     def convert(  # type: ignore[override]  # transformers takes single tensors too
         self, input_dict: Mapping[str, Any], source_patterns: list[str], target_patterns: list[str], **more: Any
     ) -> dict[str, torch.Tensor]:
-        """Called by transformers with {name: tensor or [tensor]}; gives back what it shall set itself."""
+        """Convert {name: tensor or [tensor]} for transformers; return the weights that it must set itself."""
         left: dict[str, torch.Tensor] = {}
         for name, value in input_dict.items():
             single = value[0] if isinstance(value, list) else value
@@ -233,7 +237,7 @@ class _PackOperation(ConversionOps):
 
 
 def pack_all(modules: Sequence[PackedModule], rows: Any) -> None:
-    """Pack the same rows into each of them; read once where all keep them in eight bits."""
+    """Pack the same rows into each module; read them once if there are several, which then all use 8 bits."""
     if len(modules) == 1:
         modules[0].pack(rows)
         return
@@ -254,9 +258,10 @@ LoadingReport = Mapping[str, Iterable[str | tuple[object, ...]]]
 
 
 def load_packed(plan: ModelPlan, outline: Network, weights: WeightFiles, kind: str) -> tuple[Network, LoadingReport]:
-    """The module on the CPU, computing in float32 around its packed layers, and transformers' report of the names.
+    """Load the module on the CPU, computing in float32 around its packed layers, with transformers' report of key
+    names.
 
-    Raises UnpackableError, and what transformers raises.
+    Raises UnpackableError and transformers' own exceptions.
     """
     check_not_quantized(plan)
     network, report = read_tensors(plan, outline, _tensors_to_read(outline, weights), torch.float32, PackedConfig(kind))
@@ -266,7 +271,7 @@ def load_packed(plan: ModelPlan, outline: Network, weights: WeightFiles, kind: s
 
 
 def outline_packed(plan: ModelPlan, outline: Network, kind: str) -> None:
-    """Make of a module without memory what `load_packed` would make of it. Raises UnpackableError."""
+    """Turn a module without memory into what `load_packed` would return. Raises UnpackableError."""
     check_not_quantized(plan)
     replace_layers(outline, kind)
     for module, name, _ in list(expert_tensors(outline)):
@@ -276,26 +281,26 @@ def outline_packed(plan: ModelPlan, outline: Network, kind: str) -> None:
 def load_converted(
     plan: ModelPlan, outline: Network, weights: WeightFiles, dtype: torch.dtype
 ) -> tuple[Network, LoadingReport]:
-    """The module in another float type than its files have, which would lie in memory beside it if they were mapped."""
+    """Load the module in another float dtype than its files have; memory-mapped files would take extra memory."""
     return read_tensors(plan, outline, dict(stored_tensors(weights, read_dtype=dtype)), dtype, None)
 
 
 def check_not_quantized(plan: ModelPlan) -> None:
-    """That a model's files hold plain floats. Raises UnpackableError."""
+    """Check that a model's files contain unquantized floats. Raises UnpackableError."""
     if is_already_quantized(plan):
         raise UnpackableError(
-            tr("{model} is quantized already, in a way of its own.").format(model=plan.path.name),
-            tr("Load it with its weights as they are, or choose the original model."),
+            tr("{model} is already quantized in its own format.").format(model=plan.path.name),
+            tr("Load it with its weights as stored, or choose the original model."),
         )
 
 
 def is_already_quantized(plan: ModelPlan) -> bool:
-    """Whether the configuration names a quantization."""
+    """Return whether the config names a quantization."""
     return vars(plan.config).get("quantization_config") is not None
 
 
 def _tensors_to_read(outline: Network, weights: WeightFiles) -> dict[str, object]:
-    """What there is to read, by name; tables of words, the largest of all, by portions."""
+    """Return the stored tensors by name; embeddings, the largest of all, are read in portions."""
     if weights.pickled:
         whole: dict[str, object] = {}
         for file in weights.files:
@@ -312,7 +317,7 @@ def _embedding_shape(outline: Network) -> tuple[int, ...]:
 def read_tensors(
     plan: ModelPlan, outline: Network, tensors: dict[str, object], dtype: torch.dtype, packing: PackedConfig | None
 ) -> tuple[Network, LoadingReport]:
-    """By transformers' own loader, which knows each family's names."""
+    """Read the tensors with transformers' loader, which handles the names of each model family."""
     more: dict[str, Any] = {"quantization_config": packing} if packing is not None else {}
     loaded: Any = type(outline).from_pretrained(
         None, config=plan.config, state_dict=tensors, dtype=dtype, output_loading_info=True,
@@ -324,7 +329,7 @@ def read_tensors(
 
 
 def _generation_config(plan: ModelPlan) -> GenerationConfig:
-    """The folder's own; else what its configuration says of it."""
+    """Return the folder's generation config, or the one derived from its config."""
     try:
         config: GenerationConfig = GenerationConfig.from_pretrained(plan.path, local_files_only=True)
     except OSError:
@@ -333,7 +338,7 @@ def _generation_config(plan: ModelPlan) -> GenerationConfig:
 
 
 def _check_runs(network: Network, kind: str) -> None:
-    """One pass over three tokens. Raises UnpackableError where the module reads its weights in a way that fails."""
+    """Run one pass over three tokens. Raises UnpackableError if the module cannot use its packed weights."""
     ids = torch.arange(1, 4)[None]
     given: dict[str, object] = {"input_ids": ids}
     try:
@@ -341,9 +346,9 @@ def _check_runs(network: Network, kind: str) -> None:
             if network.config.is_encoder_decoder:
                 given = {"decoder_input_ids": ids, "encoder_outputs": dummy_encoder_outputs(network, ids)}
             network(**given)
-    except Exception as error:  # each family's own code meets something that is no tensor of floats
+    except Exception as error:  # the family's own code requires a float tensor
         raise UnpackableError(
-            tr("{model} does not work with its layers kept in {kind}.").format(model=type(network).__name__, kind=kind),
-            tr("Choose bfloat16 or float32 weights for it."),
+            tr("{model} does not work with its layers in {kind}.").format(model=type(network).__name__, kind=kind),
+            tr("Choose bfloat16 or float32 weights for this model."),
             f"{type(error).__name__}: {error}",
         ) from error

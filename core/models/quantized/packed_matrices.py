@@ -1,11 +1,10 @@
-"""Matrices of eight-bit numbers, and their product with a text's vectors.
+"""8-bit matrices and their product with vectors.
 
 Each output row of a weight matrix is divided by its largest magnitude and rounded to −127 … 127 (absmax, symmetric, one
-scale a row: Dettmers et al. 2022, "LLM.int8()", https://arxiv.org/abs/2208.07339). The vectors are split into two such
-numbers each, a coarse one and what is left of it, so that they keep about fifteen bits; eight alone would lose much
-where single features are large, as that paper shows. Sums of products of eight-bit numbers are whole numbers below 2³¹
-and therefore exact: a row's result does not depend on the rows beside it, so that a draft checked at once gives what
-single steps give.
+scale per row: Dettmers et al. 2022, "LLM.int8()", https://arxiv.org/abs/2208.07339). Each vector is split into two
+8-bit vectors, a coarse one and the remainder, and so keeps about fifteen bits; eight bits alone lose much if single
+features are large, as the paper shows. Sums of products of 8-bit numbers are integers below 2³¹ and therefore exact: a
+result row does not depend on the other rows of the batch, so verifying a draft at once equals single steps.
 """
 
 from __future__ import annotations
@@ -22,21 +21,21 @@ from core.native.native_library import NativeLibrary
 
 _LEVELS = 127
 _FINE_LEVELS = 254
-"""Levels of the second number within one step of the first: it reaches half a step to either side."""
+"""Levels of the second number within one step of the first; it covers half a step on either side."""
 _TINY = 1e-30
 _EXACT_PRODUCTS = 1024
-"""Products of 127 and 127 whose sum is below 2²⁴, up to which float32 holds every whole number."""
+"""Number of products of 127 and 127 whose sum is below 2²⁴, up to which float32 represents every integer."""
 _FLOAT_PORTION = 2**17
-"""Weights that are turned into floats at a time: as many as stay in a cache."""
+"""Number of weights converted to floats at a time, so that they fit into the CPU cache."""
 _PROBE = 64
 _SHAPE = (512, 256)
-"""Outputs and inputs of a matrix whose products are timed."""
+"""Outputs and inputs of the benchmark matrix."""
 _MAX_SECONDS = 1e-3
-"""Seconds that it takes at most, far above what a kernel should: oneDNN's reference took 10 to 20 ms."""
+"""Time limit in seconds, far above that of a proper kernel: oneDNN's reference kernel took 10 to 20 ms."""
 
 
 def quantize_rows(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """int8 [n, K] and float32 scales [n] whose product is near `rows` [n, K]: by half a scale at most."""
+    """Return int8 [n, K] and float32 scales [n] whose product differs from `rows` [n, K] by half a scale at most."""
     shape = tuple(rows.shape)
     exact = allocate_pages(shape, torch.float32).copy_(rows)
     scales = torch.linalg.vector_norm(exact, torch.inf, -1).div_(_LEVELS).clamp_(min=_TINY)
@@ -44,7 +43,7 @@ def quantize_rows(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def split_vectors(vectors: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """int8 [2 · M, K], coarse numbers before fine ones, and float32 sizes [M, 1] of one coarse step, of [M, K]."""
+    """Return int8 [2 · M, K], coarse numbers before fine ones, and float32 coarse step sizes [M, 1], of vectors [M, K]."""
     steps = torch.linalg.vector_norm(vectors, torch.inf, -1, keepdim=True).div_(_LEVELS).clamp_(min=_TINY)
     fine = vectors / steps
     coarse = fine.round()
@@ -57,14 +56,14 @@ class Int8Matrix(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the packed numbers and of what is kept beside them."""
+        """Bytes of the packed numbers and their scales."""
 
     def multiply_split(self, halves: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
-        """float32 [M, N] of vectors that `split_vectors` gave."""
+        """Multiply vectors returned by `split_vectors`; return float32 [M, N]."""
 
 
 class BlockedInt8Matmul:
-    """Packed by oneDNN in blocks that suit this processor; products of whole numbers by its own kernels."""
+    """Matrix packed by oneDNN in blocks for this processor and multiplied by its integer kernels."""
 
     def __init__(self, numbers: torch.Tensor, scales: torch.Tensor) -> None:
         self.scales = scales
@@ -73,11 +72,11 @@ class BlockedInt8Matmul:
 
     @property
     def nbytes(self) -> int:
-        """One byte a weight, and a scale and a zero point of four for each row."""
+        """Bytes: one per weight, and a 4-byte scale and a 4-byte zero point per row."""
         return self._packed.numel() + 8 * len(self.scales)
 
     def multiply_split(self, halves: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
-        """float32 [M, N]."""
+        """Multiply vectors returned by `split_vectors`; return float32 [M, N]."""
         both = torch.ops.onednn.qlinear_pointwise(
             halves, 1.0, 0, self._packed, torch.ones_like(self.scales), self._zeros, None, 1.0, 0, torch.float32,
             "none", [], "",
@@ -85,7 +84,7 @@ class BlockedInt8Matmul:
         return _combine_halves(both, self.scales, steps)
 
     def columns(self, start: int, count: int, inputs: int) -> torch.Tensor:
-        """int8 [count, N]: the numbers themselves, of `count` of the `inputs` columns."""
+        """Return the numbers of `count` of the `inputs` columns, int8 [count, N]."""
         units = torch.zeros(count, inputs, dtype=torch.int8)
         units[range(count), range(start, start + count)] = 1
         exact: torch.Tensor = torch.ops.onednn.qlinear_pointwise(
@@ -96,30 +95,34 @@ class BlockedInt8Matmul:
 
 
 class FloatInt8Matmul:
-    """Whole numbers as they are, multiplied as floats a portion at a time. Slower; the same results."""
+    """Unpacked integers that are multiplied as floats, one portion at a time. Slower; same results."""
 
     def __init__(self, numbers: torch.Tensor, scales: torch.Tensor) -> None:
         self.numbers, self.scales = numbers, scales
 
     @property
     def nbytes(self) -> int:
-        """One byte a weight, and a scale of four for each row."""
+        """Bytes: one per weight, and a 4-byte scale per row."""
         return self.numbers.numel() + 4 * len(self.scales)
 
     def multiply_split(self, halves: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
-        """float32 [M, N]."""
+        """Multiply vectors returned by `split_vectors`; return float32 [M, N]."""
         return _combine_halves(_integer_products(halves, self.numbers), self.scales, steps)
 
 
 def _combine_halves(both: torch.Tensor, scales: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
-    """float32 [M, N] of whole sums [2 · M, N], those of coarse numbers before those of fine ones: rounded once before
-    they are scaled, as by the quick step."""
+    """Combine integer sums [2 · M, N], coarse before fine, into float32 [M, N]: rounded once before scaling, as in the
+    native
+    kernel.
+    """
     coarse, fine = both.double().chunk(2)
     return fine.add_(coarse, alpha=_FINE_LEVELS).float().mul_(scales).mul_(steps / _FINE_LEVELS)
 
 
 def _integer_products(vectors: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
-    """int32 [M, N] of int8 [M, K] and [N, K]: floats add up to `_EXACT_PRODUCTS` products of eight bits without rounding."""
+    """Return int32 products [M, N] of int8 [M, K] and [N, K]: floats add up to `_EXACT_PRODUCTS` products of 8-bit
+    numbers exactly.
+    """
     found = torch.empty(len(vectors), len(numbers), dtype=torch.int32)
     columns = [
         (first, vectors[:, first : first + _EXACT_PRODUCTS].float())
@@ -134,15 +137,18 @@ def _integer_products(vectors: torch.Tensor, numbers: torch.Tensor) -> torch.Ten
 
 
 def pack_int8(numbers: torch.Tensor, scales: torch.Tensor) -> Int8Matrix:
-    """The quickest there is on this machine for int8 [N, K] with a scale a row."""
+    """Return the fastest implementation on this computer for int8 [N, K] with one scale per row."""
     return BlockedInt8Matmul(numbers, scales) if has_fast_onednn() else FloatInt8Matmul(numbers, scales)
 
 
 @functools.cache
 def has_fast_onednn() -> bool:
-    """Whether oneDNN multiplies whole numbers here, exactly and in a kernel made for it: processors without
-    instructions for it (VNNI) add pairs of products in sixteen bits, which overflow; for others its build may have a
-    reference only, which takes one number at a time."""
+    """Return whether oneDNN multiplies integers exactly here, with an optimized kernel.
+
+    Processors without the instructions (VNNI) add pairs of products in 16 bits, which overflow; for others its build
+    may
+    include only a reference kernel, which handles one number at a time.
+    """
     if not torch._C._has_mkldnn or torch.backends.cpu.get_cpu_capability() in ("NO AVX", "DEFAULT"):
         return False
     most = torch.full((_PROBE, _PROBE), _LEVELS, dtype=torch.int8)
@@ -155,14 +161,14 @@ def has_fast_onednn() -> bool:
 
 
 def _has_reference_kernel() -> bool:
-    """Whether products in blocks are as slow as one number at a time."""
+    """Return whether blocked products are as slow as the reference kernel."""
     matrix = BlockedInt8Matmul(torch.ones(_SHAPE, dtype=torch.int8), torch.ones(_SHAPE[0]))
-    _seconds(matrix)  # makes the kernel
+    _seconds(matrix)  # creates the kernel
     return all(_seconds(matrix) > _MAX_SECONDS for _ in range(3))
 
 
 def _seconds(matrix: Int8Matrix) -> float:
-    """Of one product with two vectors."""
+    """Return the time of one product with two vectors in seconds."""
     halves, steps = torch.ones(4, _SHAPE[1], dtype=torch.int8), torch.ones(2, 1)
     begun = time.perf_counter()
     matrix.multiply_split(halves, steps)
@@ -170,14 +176,14 @@ def _seconds(matrix: Int8Matrix) -> float:
 
 
 def extra_bytes_per_row() -> int:
-    """Bytes that a packed matrix keeps for each of its rows."""
+    """Return the bytes that a packed matrix stores per row in addition to the weights."""
     return 8 if has_fast_onednn() else 4
 
 
 _MAX_ROWWISE = 32
-"""Vectors that are multiplied row by row in any case."""
+"""Maximum number of vectors that are always multiplied row by row."""
 _COLUMN_PORTION = 512
-"""Columns of a blocked matrix that are read at a time."""
+"""Number of columns of a blocked matrix read at a time."""
 
 
 class Int8RowMatrix:
@@ -186,22 +192,22 @@ class Int8RowMatrix:
     def __init__(self, numbers: torch.Tensor, scales: torch.Tensor, library: NativeLibrary) -> None:
         self._numbers, self._scales, self._library = numbers.contiguous(), scales, library
         self._sums = self._numbers.sum(1, dtype=torch.int32) * library.vector_offset if library.vector_offset else None
-        """What the shift of the kernel's vectors adds to their products."""
+        """Offsets that the kernel's shift of the vectors adds to their products."""
 
     @property
     def nbytes(self) -> int:
-        """One byte a weight, and for each row a scale of four, and a sum of four where the kernel wants one."""
+        """Bytes: one per weight, and per row a 4-byte scale and, if the kernel needs it, a 4-byte sum."""
         return self._numbers.numel() + (4 if self._sums is None else 8) * len(self._scales)
 
     def to_struct(self, bias: int | None) -> Any:
-        """As the quick step reads it; `bias`: an address, or None."""
+        """Return the struct for the native kernel; `bias`: an address, or None."""
         return native_library.MatrixStruct(
             native_library.WEIGHTS["int8"], *self._numbers.shape, self._numbers.data_ptr(), bias,
             self._scales.data_ptr(), None if self._sums is None else self._sums.data_ptr(),
         )  # fmt: skip
 
     def multiply_split(self, halves: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
-        """float32 [M, N]."""
+        """Multiply vectors returned by `split_vectors`; return float32 [M, N]."""
         rows = len(steps)
         if rows > _MAX_ROWWISE and has_fast_onednn():
             return BlockedInt8Matmul(self._numbers, self._scales).multiply_split(halves, steps)
@@ -214,7 +220,7 @@ class Int8RowMatrix:
 
 
 def to_int8_rows(matrix: Int8Matrix, inputs: int, library: NativeLibrary) -> Int8RowMatrix:
-    """The same numbers row behind row: what a blocked matrix gives for unit vectors is what it holds."""
+    """Convert a packed matrix to row-major order; the content of a blocked matrix is its product with unit vectors."""
     if isinstance(matrix, Int8RowMatrix):
         return matrix
     if isinstance(matrix, FloatInt8Matmul):
@@ -228,22 +234,22 @@ def to_int8_rows(matrix: Int8Matrix, inputs: int, library: NativeLibrary) -> Int
 
 
 GROUP = 32
-"""Weights that share a scale and an offset."""
+"""Number of weights that share a scale and an offset."""
 _BLOCK = 16
-"""The kernel takes whole blocks of so many outputs."""
+"""The kernel requires a multiple of this number of outputs."""
 PACKED_OUTPUTS = 64
-"""Outputs that are packed together; a portion that ends elsewhere would be packed otherwise."""
+"""Number of outputs packed together; a portion that is no multiple of it would be packed differently."""
 _PACK_PORTION = 2**18
-"""Weights that are packed at a time: while they are, each takes some forty bytes."""
+"""Number of weights packed at a time; meanwhile each takes some forty bytes."""
 
 
 def fits_int4(outputs: int, inputs: int) -> bool:
-    """Whether the kernel can multiply [outputs, inputs]; other matrices stay at eight bits."""
+    """Return whether the kernel can multiply a matrix [outputs, inputs]; other matrices stay in 8 bits."""
     return outputs % _BLOCK == 0 and inputs % GROUP == 0
 
 
 def quantize_groups(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """int32 [n, K] of 0 … 15, and bfloat16 [K / 32, n, 2] of scales and offsets, of `rows` [n, K]."""
+    """Return the int32 codes [n, K] of 0 … 15, and bfloat16 scales and offsets [K / 32, n, 2], of `rows` [n, K]."""
     groups = allocate_pages(tuple(rows.shape), torch.float32).copy_(rows).view(len(rows), -1, GROUP)
     low, high = groups.amin(-1, keepdim=True), groups.amax(-1, keepdim=True)
     scale = ((high - low) / 15).clamp_(min=1e-8).bfloat16().float()
@@ -254,23 +260,23 @@ def quantize_groups(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 class Int4Matrix:
-    """Packed weights [N, K]; N in whole blocks of 16, K in whole groups of 32."""
+    """Packed weights [N, K]; N is a multiple of 16, K of 32."""
 
     def __init__(self, packed: torch.Tensor, scales: torch.Tensor) -> None:
         self._packed, self._scales = packed, scales
 
     @property
     def tensors(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Numbers as the kernel wants them, and scales and offsets."""
+        """Codes in the kernel's layout, and scales and offsets."""
         return self._packed, self._scales
 
     @property
     def nbytes(self) -> int:
-        """Half a byte a weight, and four bytes for each group."""
+        """Bytes: half a byte per weight and four bytes per group."""
         return self._packed.nbytes + self._scales.nbytes
 
     def multiply(self, vectors: torch.Tensor) -> torch.Tensor:
-        """float32 [M, N] of [M, K]."""
+        """Multiply vectors [M, K]; return float32 [M, N]."""
         product: torch.Tensor = torch.ops.aten._weight_int4pack_mm_for_cpu(
             vectors.bfloat16(), self._packed, GROUP, self._scales
         )
@@ -278,7 +284,7 @@ class Int4Matrix:
 
 
 def pack_int4(rows: torch.Tensor) -> Int4Matrix:
-    """`rows` [N, K] of floats in four bits, a portion of them at a time: numbers before packing take 32 bits each."""
+    """Pack `rows` [N, K] of floats into 4 bits, in portions: codes take 32 bits each before packing."""
     outputs, inputs = rows.shape
     portion = max(PACKED_OUTPUTS, (_PACK_PORTION // inputs) // PACKED_OUTPUTS * PACKED_OUTPUTS)
     packed, beside = [], []
@@ -291,30 +297,30 @@ def pack_int4(rows: torch.Tensor) -> Int4Matrix:
 
 
 class Int4RowMatrix:
-    """Packed weights [N, K], as `core/native/source/fours.h` has them."""
+    """Packed weights [N, K] in the layout of `core/native/source/matmul_int4.h`."""
 
     def __init__(self, numbers: torch.Tensor, scales: torch.Tensor, library: NativeLibrary) -> None:
-        """uint8 [N, K / 2]; bfloat16 [N, 2, K / 32], a row's scales before its offsets."""
+        """Create it from uint8 codes [N, K / 2] and bfloat16 [N, 2, K / 32], a row's scales before its offsets."""
         self._numbers, self._scales, self._library = numbers, scales, library
 
     @property
     def nbytes(self) -> int:
-        """Half a byte a weight, and four bytes for each group."""
+        """Bytes: half a byte per weight and four bytes per group."""
         return self._numbers.nbytes + self._scales.nbytes
 
     def to_struct(self, bias: int | None) -> Any:
-        """As the quick step reads it; `bias`: an address, or None."""
+        """Return the struct for the native kernel; `bias`: an address, or None."""
         outputs, half = self._numbers.shape
         return native_library.MatrixStruct(
             native_library.WEIGHTS["int4"], outputs, 2 * half, self._numbers.data_ptr(), bias, self._scales.data_ptr()
         )
 
     def multiply(self, vectors: torch.Tensor) -> torch.Tensor:
-        """float32 [M, N] of [M, K]."""
+        """Multiply vectors [M, K]; return float32 [M, N]."""
         return self.multiply_split(*split_vectors(vectors.float()))
 
     def multiply_split(self, halves: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
-        """float32 [M, N] of vectors that `split_vectors` gave."""
+        """Multiply vectors returned by `split_vectors`; return float32 [M, N]."""
         halves, found = halves.contiguous(), torch.empty(len(steps), len(self._numbers))
         self._library.multiply(
             self.to_struct(None), halves.data_ptr(), steps.contiguous().data_ptr(), len(steps), found.data_ptr(),
@@ -324,7 +330,7 @@ class Int4RowMatrix:
 
 
 def to_int4_rows(matrix: Int4Matrix | Int4RowMatrix, library: NativeLibrary) -> Int4RowMatrix:
-    """The same numbers row behind row."""
+    """Convert a packed matrix to row-major order."""
     if isinstance(matrix, Int4RowMatrix):
         return matrix
     packed, beside = matrix.tensors
@@ -339,12 +345,12 @@ def to_int4_rows(matrix: Int4Matrix | Int4RowMatrix, library: NativeLibrary) -> 
 
 
 def _split_nibbles(packed: torch.Tensor) -> torch.Tensor:
-    """uint8 [2 · n]: the lower and the upper half of every byte."""
+    """Return uint8 [2 · n]: the lower and the upper half of every byte."""
     return torch.stack([packed & 15, packed >> 4], -1).flatten()
 
 
 def _pack_groups(numbers: torch.Tensor) -> torch.Tensor:
-    """uint8 [n, K / 2] of [n, K]: two groups in 32 bytes, one that is left over in 16."""
+    """Return uint8 [n, K / 2] of codes [n, K]: two groups in 32 bytes, a remaining one in 16."""
     paired = numbers.shape[1] // (2 * GROUP) * 2 * GROUP
     first, second = numbers[:, :paired].reshape(len(numbers), -1, 2, GROUP).unbind(2)
     rest = numbers[:, paired:]
@@ -354,8 +360,10 @@ def _pack_groups(numbers: torch.Tensor) -> torch.Tensor:
 
 @functools.lru_cache(maxsize=8)
 def _packed_positions(outputs: int, inputs: int) -> torch.Tensor:
-    """int64 [outputs, inputs]: where torch puts each number, which differs between processors: found by having it pack
-    each number's own place, a digit at a time."""
+    """Return int64 [outputs, inputs]: the position at which torch packs each code, which depends on the processor.
+
+    It is found by packing each position's own index, one hexadecimal digit at a time.
+    """
     own = torch.arange(outputs * inputs).view(outputs, inputs)
     found, factor = torch.zeros(outputs * inputs, dtype=torch.int64), 1
     while factor < own.numel():

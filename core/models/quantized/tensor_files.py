@@ -1,7 +1,7 @@
-"""Tensors of safetensors files, read when they are wanted and not mapped into memory.
+"""Tensors in safetensors files, read on demand without memory mapping.
 
-A mapped file counts as this process's memory once it was read, beside what was made of it; a plain read leaves only the
-portion in hand.
+A mapped file counts as memory of the process once it was read, in addition to what is made of it; plain reads keep only
+the current portion in memory.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from core.models.model_files import WeightFiles, read_header
 from resources.language import tr
 
 _MIN_BYTES = 2**16
-"""Bytes; whatever is smaller comes from the heap."""
+"""Size in bytes from which buffers get their own pages."""
 
 
 def allocate_pages(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-    """A tensor to be filled; its pages are given back to the system with it."""
+    """Return an uninitialized tensor whose pages are returned to the system when it is freed."""
     size = math.prod(shape) * dtype.itemsize
     if size < _MIN_BYTES:
         return torch.empty(shape, dtype=dtype)
@@ -32,7 +32,7 @@ def allocate_pages(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
 
 
 def _map_pages(size: int) -> mmap.mmap:
-    """Of this process alone, where the system tells them apart."""
+    """Map private anonymous memory, where the system distinguishes it."""
     private = getattr(mmap, "MAP_PRIVATE", None)
     return mmap.mmap(-1, size) if private is None else mmap.mmap(-1, size, private | mmap.MAP_ANONYMOUS)
 
@@ -45,8 +45,10 @@ _TYPES = {
 
 
 class FileTensor:
-    """One tensor of a file. `stored[...]` reads it whole, as transformers asks, and as `read_dtype` where it has floats of
-    another type; `stored[a:b]` its rows a to b, as they are."""
+    """One tensor of a file. `stored[...]` reads it fully, as transformers does, with floats converted to `read_dtype`;
+    `stored[a:b]`
+    reads rows a to b unconverted.
+    """
 
     def __init__(
         self, file: Path, start: int, shape: tuple[int, ...], dtype: torch.dtype, read_dtype: torch.dtype | None = None
@@ -57,7 +59,7 @@ class FileTensor:
 
     @property
     def nbytes(self) -> int:
-        """In its file."""
+        """Bytes in its file."""
         return math.prod(self.shape) * self.dtype.itemsize
 
     def __getitem__(self, rows: slice | EllipsisType) -> torch.Tensor:
@@ -69,7 +71,7 @@ class FileTensor:
         return self._read(first * width, (last - first, *self.shape[1:]))
 
     def _read(self, skipped: int, shape: tuple[int, ...]) -> torch.Tensor:
-        """The numbers behind the first `skipped`. Raises OSError where the file ends before."""
+        """Read the numbers after the first `skipped`. Raises OSError if the file is too short."""
         buffer = allocate_pages((math.prod(shape) * self.dtype.itemsize,), torch.uint8)
         self._fill(skipped, buffer)
         return buffer.view(self.dtype).view(shape)
@@ -82,7 +84,7 @@ class FileTensor:
 
 
 class LazyWeights:
-    """A stored matrix that is handed on unread, to be read by rows where it is packed."""
+    """A stored matrix that is passed on unread and read in row portions when it is packed."""
 
     def __init__(self, stored: FileTensor) -> None:
         self.stored = stored
@@ -91,12 +93,14 @@ class LazyWeights:
         return self
 
     def to(self, **_: object) -> LazyWeights:
-        """transformers' wish for a device and a type; both are up to whoever reads."""
+        """Ignore the device and dtype that transformers requests; the final reader decides."""
         return self
 
 
 def _read_full(stream: RawIOBase, view: memoryview) -> int:
-    """Read until `view` is full or the file ends; how many bytes that gave. One read ends at two gigabytes."""
+    """Read until `view` is full or the file ends; return the number of bytes. A single read is limited to two
+    gigabytes.
+    """
     done = 0
     while done < len(view) and (count := stream.readinto(view[done:])):
         done += count
@@ -104,7 +108,7 @@ def _read_full(stream: RawIOBase, view: memoryview) -> int:
 
 
 def read_into(stream: FileIO, start: int, buffers: Sequence[memoryview]) -> None:
-    """Read what lies on end in a file to several places. Raises OSError where the file ends before."""
+    """Read contiguous bytes of a file into several buffers. Raises OSError if the file is too short."""
     left = [buffer for buffer in buffers if len(buffer)]
     if hasattr(os, "preadv"):
         while left and (count := os.preadv(stream.fileno(), left, start)):
@@ -118,11 +122,11 @@ def read_into(stream: FileIO, start: int, buffers: Sequence[memoryview]) -> None
         while left and _read_full(stream, left[0]) == len(left[0]):
             left.pop(0)
     if left:
-        raise OSError(tr("it ended early"))
+        raise OSError(tr("the file is too short"))
 
 
 def _length_bytes(file: Path) -> bytes:
-    """The eight bytes that say how long the header is."""
+    """Return the eight bytes that contain the header's length."""
     with file.open("rb") as stream:
         return stream.read(8)
 
@@ -130,8 +134,10 @@ def _length_bytes(file: Path) -> bytes:
 def stored_tensors(
     weights: WeightFiles, by_rows: Collection[tuple[int, ...]] = (), read_dtype: torch.dtype | None = None
 ) -> dict[str, FileTensor | LazyWeights]:
-    """Every tensor of these files by its name, floats as `read_dtype` or as they are; matrices of the shapes `by_rows` are
-    handed on unread."""
+    """Return every tensor of these files by name, floats as `read_dtype` or as stored; matrices of the shapes `by_rows`
+    are
+    LazyWeights.
+    """
     found: dict[str, FileTensor | LazyWeights] = {}
     for file in weights.files:
         header = read_header(file) or {}
@@ -146,7 +152,7 @@ def stored_tensors(
 
 
 def is_conversion(weights: WeightFiles, dtype: torch.dtype) -> bool:
-    """Whether most numbers in these files are floats of another type than `dtype`."""
+    """Return whether most numbers in these files have another dtype than `dtype`."""
     if weights.pickled:
         return False
     other = same = 0

@@ -1,1 +1,1 @@
-"""Chat templates: programs of strangers, run in jinja's sandbox with limits on time and size."""
+"""Chat templates: untrusted programs, run in jinja's sandbox with limits on time and size."""

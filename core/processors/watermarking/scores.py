@@ -1,8 +1,7 @@
-"""What watermarks leave in a text: which tokens stand on the green list, what SynthID's g-values are; and both of them
-searched for in a text that is given.
+"""Watermark scores of tokens: membership in the green list, and SynthID's g-values; also for detection in given texts.
 
-transformers' own classes hash and draw; this only asks them about one token after the other. Green lists: Kirchenbauer
-et al. 2023 (arXiv 2301.10226); SynthID: Dathathri et al. 2024 (Nature 634, 818).
+transformers' own classes compute hashes and lists; this module calls them for one token at a time. Green lists:
+Kirchenbauer et al. 2023 (arXiv 2301.10226); SynthID: Dathathri et al. 2024 (Nature 634, 818).
 """
 
 from __future__ import annotations
@@ -17,17 +16,19 @@ from core.events import WatermarkSign
 
 
 class WatermarkScorer(Protocol):
-    """One kind of watermark, asked about one token of one text."""
+    """Scores single tokens for one kind of watermark."""
 
     width: int
-    """Tokens before one that decide what it shows."""
+    """Number of preceding tokens that determine a token's score."""
 
     def score_token(self, before: Sequence[int], token: int, repeated: bool) -> WatermarkSign:
-        """What `token` shows behind `before`, the text's own tokens; `repeated`: what decides has decided before."""
+        """Score `token` after the text's own tokens `before`; `repeated` is True if the same context has already been
+        scored.
+        """
 
 
 class GreenListScorer:
-    """Tokens on the green list, as `WatermarkDetector` counts them."""
+    """Membership in the green list, as counted by `WatermarkDetector`."""
 
     def __init__(self, processor: WatermarkLogitsProcessor, ratio: float) -> None:
         self.processor, self._ratio = processor, ratio
@@ -35,7 +36,7 @@ class GreenListScorer:
         self.width = processor.context_width - int(self._selfhash)
 
     def score_token(self, before: Sequence[int], token: int, repeated: bool) -> WatermarkSign:
-        """Green or not; not counted where the text has too few tokens before it."""
+        """Return green or not; not counted if too few tokens precede it."""
         deviation = (self._ratio * (1 - self._ratio)) ** 0.5
         if len(before) < self.width:
             return WatermarkSign(0.0, 0.0, self._ratio, deviation, counts=False)
@@ -46,7 +47,7 @@ class GreenListScorer:
 
 
 class SynthIdScorer:
-    """The mean of a token's g-values, and the mean weighted by depth."""
+    """Mean of a token's g-values, and their mean weighted by depth."""
 
     def __init__(self, processor: SynthIDTextWatermarkLogitsProcessor) -> None:
         self._processor = processor
@@ -56,7 +57,9 @@ class SynthIdScorer:
         self._weights, self._deviation = weights * depth / weights.sum(), (0.25 / depth) ** 0.5
 
     def score_token(self, before: Sequence[int], token: int, repeated: bool) -> WatermarkSign:
-        """Its share of ones; not counted behind too few tokens, nor where the same tokens have decided before."""
+        """Return the mean of its g-values; not counted after too few tokens, or if the same context has been scored
+        before.
+        """
         if len(before) < self.width:
             return WatermarkSign(0.0, 0.0, 0.5, self._deviation, counts=False)
         ngram = _to_long_tensor([*before[len(before) - self.width :], token], self._processor.device)
@@ -66,12 +69,12 @@ class SynthIdScorer:
 
 
 def _to_long_tensor(tokens: Sequence[int], device: torch.device) -> torch.LongTensor:
-    """As transformers' annotations want them."""
+    """Convert to the type in transformers' annotations."""
     return cast("torch.LongTensor", torch.tensor(tokens, device=device))
 
 
 class WatermarkTextScorer:
-    """One text as it is read, token by token."""
+    """Scores one text token by token."""
 
     def __init__(self, signs: WatermarkScorer) -> None:
         self._signs = signs
@@ -79,7 +82,7 @@ class WatermarkTextScorer:
         self._seen: set[tuple[int, ...]] = set()
 
     def score_next(self, token: int) -> WatermarkSign:
-        """What the text's next token shows."""
+        """Score the text's next token."""
         width = self._signs.width
         decides = tuple(self._ids[len(self._ids) - width :]) if len(self._ids) >= width else ()
         sign = self._signs.score_token(self._ids, token, decides in self._seen)

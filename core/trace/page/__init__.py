@@ -1,1 +1,1 @@
-"""A run as one HTML file that any browser opens, with nothing fetched from anywhere."""
+"""Export a run as one self-contained HTML file."""

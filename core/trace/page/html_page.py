@@ -1,4 +1,4 @@
-"""A run written as one HTML file."""
+"""Write a run as one HTML file."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ _CALLS = re.compile(rf"\b(?:tr|trAround)\({_TEXT}|\btrn\({_TEXT},{_TEXT}")
 _PLACES = re.compile(r"\{\{(.+?)\}\}")
 
 Message = str | tuple[str, str]
-"""A sentence, or its forms for one and for many."""
+"""A text, or its singular and plural."""
 
 
 def script_messages(script: str) -> Iterator[Message]:
-    """What a script says, in its order."""
+    """Yield the texts of a script in order."""
     for said in _CALLS.finditer(script):
         plain, one, many = (json.loads(text) if text else "" for text in said.groups())
         yield plain or (one, many)
 
 
 def skeleton_messages(skeleton: str) -> Iterator[Message]:
-    """What the skeleton says, in its order."""
+    """Yield the texts of the skeleton in order."""
     yield from _PLACES.findall(skeleton)
 
 
 def script_translations(script: str) -> dict[str, str]:
-    """What the script says it as; empty in English, which stands in it."""
+    """Return the translations of a script's texts; empty for English, which is in the script."""
     if current_language() == ENGLISH:
         return {}
     found = {}
@@ -56,7 +56,7 @@ def script_translations(script: str) -> dict[str, str]:
 
 
 def translate_skeleton(skeleton: str) -> str:
-    """The skeleton with its words said."""
+    """Translate the texts of the skeleton."""
     return _PLACES.sub(lambda place: html.escape(tr(place[1])), skeleton)
 
 
@@ -69,7 +69,7 @@ _ESCAPED = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 
 
 def render_document(run: PageValues) -> str:
-    """The whole page for what `collect` has gathered."""
+    """Return the complete page for data from `collect_page_data`."""
     style, script = _join_parts(_STYLES), _join_parts(_SCRIPTS)
     return Template(translate_skeleton(_read_part("page.html"))).substitute(
         language=current_language().replace("_", "-"),
@@ -83,13 +83,13 @@ def render_document(run: PageValues) -> str:
 
 
 def to_script_json(value: PageValues) -> str:
-    """JSON that can stand in a script element: no character of it can end that element, or begin another."""
+    """Return JSON for a script element, escaped so that it cannot end that element or start another."""
     written = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
 
 
 def _content_security_policy(style: str, script: str) -> str:
-    """A content security policy: this style, this script, and nothing else from anywhere."""
+    """Return a content security policy that allows only this style and this script."""
     own = f"style-src '{_digest(style)}'; script-src '{_digest(script)}'"
     return f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
 
@@ -99,7 +99,7 @@ def _digest(text: str) -> str:
 
 
 def _encodable(text: str) -> str:
-    """Half a pair of surrogates, which no file can hold, becomes a question mark."""
+    """Replace lone surrogates, which no file can contain, by question marks."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -110,15 +110,15 @@ def _read_part(name: str) -> str:
 
 @cache
 def _join_parts(names: tuple[str, ...]) -> str:
-    """The files in a row, between line breaks: the very text whose digest the policy names."""
+    """Join the files with line breaks: exactly the text whose digest the policy contains."""
     return "\n" + "\n".join(_read_part(name).strip() for name in names) + "\n"
 
 
 def page(events: Iterable[Event], path: str | Path, *, title: str = "") -> Path:
-    """Write the run as a page that needs nothing but itself; gives back where it lies.
+    """Write the run as a self-contained page and return its path.
 
-    `events` are what `core.stream` or `core.replay` yields, a run that broke off included. `title` heads the page; the
-    beginning of the prompt does where it is empty. Raises FileNotWrittenError where the file cannot be written.
+    `events` are those of `core.stream` or `core.replay`, also of an interrupted run. `title` is the page's heading; if
+    it is empty, the beginning of the prompt is used. Raises FileNotWrittenError if the file cannot be written.
     """
     check_path("path", path)
     text, target = page_text(events, title=title), Path(path)
@@ -126,17 +126,17 @@ def page(events: Iterable[Event], path: str | Path, *, title: str = "") -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(target) as part:
             part.write_text(text, encoding="utf-8", errors="replace", newline="\n")
-    except (OSError, ValueError) as error:  # what no path can hold is a ValueError
-        reason = (error.strerror if isinstance(error, OSError) else None) or tr("it cannot be written")
+    except (OSError, ValueError) as error:  # ValueError for invalid characters in the path
+        reason = (error.strerror if isinstance(error, OSError) else None) or tr("writing failed")
         raise FileNotWrittenError(
-            tr("{target} was not written: {reason}.").format(target=target, reason=reason),
-            tr("Choose a folder you may write to."),
+            tr("{target} could not be saved: {reason}.").format(target=target, reason=reason),
+            tr("Choose a folder with write permission."),
         ) from None
     return target
 
 
 def page_text(events: Iterable[Event], *, title: str = "") -> str:
-    """The page itself, as text in UTF-8."""
+    """Return the page as text in UTF-8."""
     check_events(events)
-    check_kind("title", title, str, tr("Give a text, or an empty one."))
+    check_kind("title", title, str, tr("Pass a text, which may be empty."))
     return render_document(collect_page_data(events, title))

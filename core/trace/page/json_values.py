@@ -1,4 +1,4 @@
-"""Values as a page has them: JSON, of no more digits than the model's own arithmetic has."""
+"""JSON values of a page, with no more digits than single precision."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from core.explain.words import label
 
 PageValues = dict[str, object]
 SentenceParts = list[str]
-"""A sentence: words, a figure, words, a figure …; what stands at odd places is a figure."""
+"""A sentence split at its numbers: items at odd indices are numbers."""
 
 _DIGITS = 7
-"""As exact as single precision."""
+"""Precision of single-precision floats."""
 
 
 def rounded_number(value: float | None) -> float | None:
-    """`value` with seven digits; None for what has no number, −∞ among it. A share below 1 never becomes 1."""
+    """Round to seven digits; None for values without a number, including −∞. A probability below 1 never becomes 1."""
     if value is None or not math.isfinite(value):
         return None
     rounded = float(f"{value:.{_DIGITS}g}")
@@ -23,7 +23,7 @@ def rounded_number(value: float | None) -> float | None:
 
 
 def sentence_parts(sentence: str, figures: tuple[tuple[int, int], ...]) -> SentenceParts:
-    """The sentence cut at its figures: places in a text are counted otherwise in a browser."""
+    """Split the sentence at its numbers: string offsets differ in a browser."""
     found, done = [], 0
     for start, stop in figures:
         found += [sentence[done:start], sentence[start:stop]]
@@ -32,7 +32,7 @@ def sentence_parts(sentence: str, figures: tuple[tuple[int, int], ...]) -> Sente
 
 
 class TokenTextTable:
-    """Gives every token's text a number; `labels` are the texts by that number, made to be read."""
+    """Assigns a number to every token text; `labels` are the readable texts by number."""
 
     def __init__(self) -> None:
         self.labels: list[str] = []

@@ -1,4 +1,4 @@
-"""The run gathered from its events, as the plain values that a page is made of."""
+"""Collect the events of a run into the plain values that a page is made of."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from resources.language import tr
 
 
 class StageTable:
-    """Heads of the funnel's stages, each once; a step then says which, and what they left over."""
+    """Table of stage headings, each stored once; a step refers to them by index."""
 
     def __init__(self) -> None:
         self.headings: list[list[str]] = []
@@ -50,7 +50,7 @@ class StageTable:
 def token_values(
     chosen: Sequence[TokenChosen], second: Mapping[int, TokenCompared], names: TokenTextTable, stages: StageTable
 ) -> list[PageValues]:
-    """All tokens of one text, with what a second model held of each, by step, where there is one."""
+    """Return the data of one text's tokens, with the comparison model's ratings by step, if any."""
     made = [_token_value(token, names, stages) for token in chosen]
     for token, plain in zip(chosen, made, strict=True):
         if token.step in second:
@@ -91,7 +91,7 @@ def _token_value(token: TokenChosen, names: TokenTextTable, stages: StageTable) 
 
 
 def _optional_values(token: TokenChosen) -> PageValues:
-    """What few tokens have; left out where it is as usual."""
+    """Return values that few tokens have; defaults are omitted."""
     found: PageValues = {}
     if token.final_rank is not None and token.final_rank != token.rank:
         found["finalRank"] = token.final_rank
@@ -111,7 +111,7 @@ def _optional_values(token: TokenChosen) -> PageValues:
 
 
 def _alternative_values(item: Alternative, names: TokenTextTable) -> list[object]:
-    """[id, word, by the model, after the settings, rank], and in contrastive search [penalty, score] behind them."""
+    """Return [id, word, raw probability, final probability, rank], and for contrastive search also [penalty, score]."""
     found: list[object] = [
         item.id,
         names(item.text, item.special),
@@ -133,21 +133,21 @@ _MAX_TITLE_LENGTH = 60
 
 @dataclass(slots=True)
 class _CollectedRun:
-    """The events of a run by their kinds."""
+    """The events of a run by class."""
 
     started: RunStarted | None = None
     finished: Finished | None = None
     ranking: BeamsRanked | None = None
     tokens: dict[int, list[TokenChosen]] = field(default_factory=dict)
     comparisons: dict[int, TokenCompared] = field(default_factory=dict)
-    """What a second model held of the tokens of the first text, by their steps."""
+    """Ratings of the first text's tokens by a comparison model, by step."""
     endings: dict[int, SequenceFinished] = field(default_factory=dict)
     steps: list[BeamStep] = field(default_factory=list)
     rounds: list[DraftRound] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
 
     def add(self, event: Event) -> None:
-        """Sort it in."""
+        """Add an event."""
         match event:
             case TokenChosen():
                 self.tokens.setdefault(event.sequence, []).append(event)
@@ -170,7 +170,7 @@ class _CollectedRun:
 
 
 def collect_page_data(events: Iterable[Event], title: str = "") -> PageValues:
-    """Everything the page shows, as values that JSON can hold."""
+    """Return everything the page shows, as JSON-compatible values."""
     seen, run = list(events), _CollectedRun()
     for event in seen:
         run.add(event)
@@ -199,19 +199,19 @@ def collect_page_data(events: Iterable[Event], title: str = "") -> PageValues:
 
 
 def _default_title(text: str) -> str:
-    """The first words of what was asked, or of what was written."""
+    """Return the first words of the prompt or of the text."""
     text = " ".join(text.split())
-    return cut_short(text, _MAX_TITLE_LENGTH + 1) or tr("A run")
+    return cut_short(text, _MAX_TITLE_LENGTH + 1) or tr("Run")
 
 
 def _prompt_token(token: PromptToken) -> list[object]:
-    """[text, id], and behind them the name of a control token."""
+    """Return [text, id], followed by the name if it is a control token."""
     name = control_name(token.text, token.special)
     return [visible(token.text), token.id, *([name] if name else [])]
 
 
 def _all_text_values(run: _CollectedRun, names: TokenTextTable, stages: StageTable) -> list[PageValues]:
-    """Every text that was written; a search writes its own by its nodes, and only their endings stand here."""
+    """Return every text; for beam search, which is shown by its nodes, only the endings."""
     count = max([run.started.sequences if run.started else 1, *(number + 1 for number in run.tokens)])
     return [_text_values(run, number, names, stages) for number in range(count)]
 
@@ -221,16 +221,16 @@ def _text_values(run: _CollectedRun, number: int, names: TokenTextTable, stages:
     return {
         "tokens": token_values(run.tokens.get(number, []), run.comparisons, names, stages),
         "tail": visible(ending.tail) if ending else "",
-        "ending": ending_brief(ending) if ending else tr("broken off"),
+        "ending": ending_brief(ending) if ending else tr("interrupted"),
     }
 
 
 def _plain_text(prompt: Sequence[PromptToken], run: _CollectedRun) -> str:
-    """Prompt and first text, for a browser that runs no scripts."""
+    """Return prompt and first text, for browsers without scripts."""
     written = run.finished.texts[0] if run.finished and run.finished.texts else ""
     return visible(_prompt_text(prompt) + (written or "".join(token.text for token in run.tokens.get(0, []))))
 
 
 def _prompt_text(prompt: Sequence[PromptToken]) -> str:
-    """Its text without control tokens."""
+    """Return the prompt's text without control tokens."""
     return "".join(token.text for token in prompt if not control_name(token.text, token.special))

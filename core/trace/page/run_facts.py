@@ -1,4 +1,4 @@
-"""What a page says of a run as a whole: what was asked for, and what it took."""
+"""Page data on the whole run: its settings and its metrics."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ FactRows = list[tuple[str, str]]
 
 
 def setting_rows(started: RunStarted | None) -> FactRows:
-    """What the run was made with, every value written out."""
+    """Return the run's settings, with formatted values."""
     if started is None:
         return []
-    second = [(tr("Second model"), started.second)] if started.second else []
+    second = [(tr("Comparison model"), started.second)] if started.second else []
     heads = [(tr("Model"), started.model), *second, (tr("Strategy"), strategy_title(started)),
              (tr("Device"), f"{started.device}, {started.engine or started.dtype}")]  # fmt: skip
     if started.strategy != SCORED:
@@ -30,7 +30,7 @@ def setting_rows(started: RunStarted | None) -> FactRows:
 
 
 def run_summary(started: RunStarted | None) -> list[str]:
-    """By what, in a line: model, strategy, and the cache and the seed of what is drawn."""
+    """Return a one-line summary: model, strategy, and the cache and seed unless a text was only scored."""
     if started is None:
         return []
     drawn = started.strategy != SCORED
@@ -40,29 +40,29 @@ def run_summary(started: RunStarted | None) -> list[str]:
 
 
 def metric_rows(finished: Finished | None, scored: Sequence[TokenChosen] = ()) -> FactRows:
-    """The run's figures; what it has no number for is left out. `scored`: the tokens of a text that was only scored."""
+    """Return the run's metrics, without unknown ones. `scored` are the tokens of a text that was only scored."""
     if finished is None:
         return []
     values = finished.metrics
     rows: list[tuple[str, str | None]] = [
-        (tr("Tokens read"), f"{values.prompt_tokens:,}" if values.prompt_tokens else None),
-        (tr("Tokens scored") if scored else tr("Tokens written"), f"{values.new_tokens:,}"),
+        (tr("Prompt tokens"), f"{values.prompt_tokens:,}" if values.prompt_tokens else None),
+        (tr("Tokens scored") if scored else tr("Generated tokens"), f"{values.new_tokens:,}"),
         *_score_rows(scored),
         (tr("Time"), duration(values.seconds)),
         (tr("First token after"), _format_if_known(duration, values.time_to_first_token)),
-        (trc("a rate", "Reading"), _format_if_known(rate, values.prefill_tokens_per_second)),
-        (trc("a rate", "Writing"), _format_if_known(rate, values.decode_tokens_per_second)),
-        (tr("Passes of the model"), f"{values.target_passes:,}" if values.target_passes else None),
+        (trc("a rate", "Prefill"), _format_if_known(rate, values.prefill_tokens_per_second)),
+        (trc("a rate", "Decoding"), _format_if_known(rate, values.decode_tokens_per_second)),
+        (tr("Forward passes"), f"{values.target_passes:,}" if values.target_passes else None),
         *_draft_rows(values),
-        (tr("Cache at the end"), _format_if_known(size, values.cache_bytes or None)),
-        (tr("Cache at most"), _format_if_known(size, values.cache_peak_bytes or None)),
-        (tr("Memory in all"), _format_if_known(size, values.peak_memory_bytes)),
+        (tr("Final cache size"), _format_if_known(size, values.cache_bytes or None)),
+        (tr("Peak cache size"), _format_if_known(size, values.cache_peak_bytes or None)),
+        (tr("Peak memory"), _format_if_known(size, values.peak_memory_bytes)),
     ]
     return [(name, value) for name, value in rows if value is not None]
 
 
 def _score_rows(scored: Sequence[TokenChosen]) -> list[tuple[str, str | None]]:
-    """How well the model foretells a text."""
+    """Return how well the model predicts a text."""
     if not scored:
         return []
     mean = sum(token.raw_log_probability for token in scored) / len(scored)
@@ -76,7 +76,7 @@ def _score_rows(scored: Sequence[TokenChosen]) -> list[tuple[str, str | None]]:
 def _draft_rows(told: Metrics) -> list[tuple[str, str | None]]:
     several = told.tokens_per_target_pass is not None and told.acceptance_rate is not None
     return [
-        (tr("Tokens a pass"), f"{told.tokens_per_target_pass:.2f}" if several else None),
+        (tr("Tokens per pass"), f"{told.tokens_per_target_pass:.2f}" if several else None),
         (tr("Drafts accepted"), _format_if_known(whole_percent, told.acceptance_rate)),
     ]
 
@@ -94,9 +94,10 @@ def _format_value(value: object) -> str:
 
 
 def memory_values(events: Iterable[Event]) -> PageValues | None:
-    """Points [tokens written, bytes, parts] and, of the plan, [tokens written, bytes]; None where nothing was measured.
+    """Return points [tokens written, bytes, parts] and, for the plan, [tokens written, bytes]; None without
+    measurements.
 
-    A measurement counts as many as the cache had read, or, where it does not keep count, as were written before it.
+    A measurement is placed at the number of tokens read by the cache or, if it does not count them, written before it.
     """
     points: list[tuple[int, CacheMeasured]] = []
     plan, written = None, 0
@@ -120,12 +121,12 @@ def memory_values(events: Iterable[Event]) -> PageValues | None:
 
 
 def _part_names(points: Iterable[CacheMeasured]) -> list[tuple[str, str]]:
-    """Every (place, part) that was ever measured."""
+    """Return every (place, part) that was measured."""
     return list(dict.fromkeys((place, part) for point in points for place, part, _ in point.parts))
 
 
 def _translated_parts(names: list[tuple[str, str]]) -> list[str]:
-    """`keys`; `keys (host)` where not all lie in one place."""
+    """Return translated names: `keys`, or `keys (host)` if the parts are in several places."""
     said, where = _part_and_place_names()
     parts, places = [said.get(part, part) for _, part in names], [where.get(place, place) for place, _ in names]
     if len(set(places)) < 2:
@@ -134,7 +135,7 @@ def _translated_parts(names: list[tuple[str, str]]) -> list[str]:
 
 
 def _part_and_place_names() -> tuple[dict[str, str], dict[str, str]]:
-    """What measurements call the parts of a cache and their places, in the language of now."""
+    """Return the translated names of cache parts and places, by their names in measurements."""
     parts = {
         "keys": trc("part of a cache", "keys"), "values": trc("part of a cache", "values"),
         "scales": trc("part of a cache", "scales"), "residual": trc("part of a cache", "residual"),
@@ -154,13 +155,15 @@ def _sizes(point: CacheMeasured, names: list[tuple[str, str]]) -> list[int]:
 
 
 def _unwritten_tokens(plan: CachePlan | None, points: list[tuple[int, CacheMeasured]]) -> int:
-    """Tokens read for none written; a draft that is being checked is read, and not yet written."""
+    """Return the number of tokens read but not written; drafts under verification are read and not yet written."""
     known = [point.tokens - x for x, point in points if x and _tokens_read(point)]
     return min(known, default=plan.start - 1 if plan else 0)
 
 
 def _points_by_tokens(points: list[tuple[int, CacheMeasured]], lead: int) -> list[tuple[int, CacheMeasured]]:
-    """By tokens written, of several at one place the last; the first token is written before more is read."""
+    """Sort measurements by tokens written, the last one for each position; the first token is written before more is
+    read.
+    """
     found = {max(x, _tokens_read(point) - lead): point for x, point in points}
     if min(found) == 1:
         found[0] = found[1]
@@ -168,12 +171,12 @@ def _points_by_tokens(points: list[tuple[int, CacheMeasured]], lead: int) -> lis
 
 
 def _tokens_read(point: CacheMeasured) -> int:
-    """Tokens it has read; 0 where it keeps no count of them, as what forgets does."""
+    """Return the number of tokens read; 0 if the cache does not count them because it drops tokens."""
     return 0 if point.held else point.tokens
 
 
 def _predicted_points(plan: CachePlan | None, lead: int, written: int) -> list[list[int]]:
-    """The plan by tokens written: the decoder reads a token one step after it was written."""
+    """Return the plan by tokens written: the decoder reads a token one step after it was written."""
     if plan is None:
         return []
     foretold = [(length - lead, size) for length, size in zip(plan.lengths, plan.predicted, strict=True)]

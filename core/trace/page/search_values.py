@@ -1,4 +1,4 @@
-"""A beam search as the page has it: every continuation that was considered, step by step, and the final ranking."""
+"""Page data of a beam search: every continuation considered, step by step, and the final ranking."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from core.trace.page.json_values import PageValues, TokenTextTable, rounded_numb
 
 
 def beam_values(steps: Sequence[BeamStep], ranking: BeamsRanked | None, names: TokenTextTable) -> PageValues | None:
-    """None where nothing was searched."""
+    """Return the data of a beam search; None without one."""
     if not steps:
         return None
     width = max(_kept_per_group(step) for step in steps)
@@ -26,7 +26,7 @@ def beam_values(steps: Sequence[BeamStep], ranking: BeamsRanked | None, names: T
 
 
 def _kept_per_group(step: BeamStep) -> int:
-    """How many stay: of a group, in diverse search."""
+    """Return how many continuations are kept per step (per group, in diverse search)."""
     kept = Counter(candidate.group for candidate in step.candidates if candidate.fate in ("kept", "early_stopped"))
     return max(kept.values(), default=0)
 
@@ -74,7 +74,7 @@ def _beam_hypothesis(item: Hypothesis) -> PageValues:
 
 
 def round_values(found: Sequence[DraftRound], names: TokenTextTable) -> list[PageValues]:
-    """One for each round, in order."""
+    """Return the data of each round, in order."""
     return [_draft_round(event, names) for event in found]
 
 

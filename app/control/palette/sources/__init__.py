@@ -1,4 +1,4 @@
-"""What the palette lists, a file for each kind. A module here that has a `SOURCE` is one."""
+"""Sources of palette entries, a file for each kind. Modules with a `SOURCE` are loaded automatically."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.control.palette.entry import PaletteSource
 
 @cache
 def sources() -> tuple[PaletteSource, ...]:
-    """All of them, in the order in which their entries are listed."""
+    """Return all sources in display order."""
     modules = (import_module(f"{__name__}.{info.name}") for info in iter_modules(__path__))
     found: list[PaletteSource] = [module.SOURCE for module in modules]
     return tuple(sorted(found, key=lambda source: source.order))

@@ -9,11 +9,11 @@ from app.panels.commands import COMMANDS, Command
 from resources.language import tr
 
 EXCLUDED = ("open_palette", "open_menu")
-"""What opens the palette; and a menu whose lines are listed as what can be done with what is picked."""
+"""The command that opens the palette, and a menu whose items are listed as entries themselves."""
 
 
 def entries(context: PaletteContext) -> Iterator[PaletteEntry]:
-    """Every action that is not left out."""
+    """Yield every action that is not excluded."""
     for command in COMMANDS:
         if command.name not in EXCLUDED:
             yield _entry(command, context)

@@ -1,4 +1,4 @@
-"""How the window looks: themes and text sizes."""
+"""Appearance: themes and text sizes."""
 
 from __future__ import annotations
 
@@ -11,27 +11,30 @@ from resources.language import mark, tr
 
 SIZES = (0.8, 1.0, 1.25, 1.5, 1.75, 2.0)
 _THEMES = {
-    "system": mark("Colours of the system"),
-    "light": mark("Light colours"),
-    "dark": mark("Dark colours"),
+    "system": mark("System theme"),
+    "light": mark("Light theme"),
+    "dark": mark("Dark theme"),
 }
 
 
 def entries(context: PaletteContext) -> Iterator[PaletteEntry]:
-    """Every theme; every size that one may want at once."""
+    """Yield every theme and the common text sizes."""
     for name in SCHEMES:
-        reason = tr("These are the colours now.") if name == context.appearance.theme else ""
+        reason = tr("This theme is already active.") if name == context.appearance.theme else ""
         yield PaletteEntry(
             f"theme.{name}", tr(_THEMES[name]), tr("Theme"), partial(context.appearance_control.set_theme, name),
             aliases=(_THEMES[name], f"{name} theme"), reason=reason,
         )  # fmt: skip
     for scale in SIZES:
-        reason = tr("The text has that size now.") if scale == context.appearance.font_scale else ""
+        reason = tr("The text already has this size.") if scale == context.appearance.font_scale else ""
         yield PaletteEntry(
-            f"size.{scale}", tr("Text at {percent} %").format(percent=round(100 * scale)), tr("Text size"),
-            partial(context.appearance_control.set_font_scale, scale), aliases=(f"text size font zoom {round(100 * scale)}%",),
+            f"size.{scale}",
+            tr("Text size {percent} %").format(percent=round(100 * scale)),
+            tr("Text size"),
+            partial(context.appearance_control.set_font_scale, scale),
+            aliases=(f"text size font zoom {round(100 * scale)}%",),
             reason=reason,
-        )  # fmt: skip
+        )
 
 
 SOURCE = PaletteSource(90, entries)

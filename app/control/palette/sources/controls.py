@@ -1,4 +1,4 @@
-"""Whatever can be pressed on the screen now: buttons of the views, of messages, of the history, by their names."""
+"""Visible buttons of views, messages and the history, by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from resources.language import tr
 
 
 def entries(context: PaletteContext) -> Iterator[PaletteEntry]:
-    """Buttons and lists to choose from, each name once; what has an entry of its own elsewhere is left out."""
+    """Yield visible buttons and drop-down lists, each name once, except those with an entry elsewhere."""
     listed = set(context.panel.prompt.chips)
     seen: set[str] = set()
     for widget in context.window.findChildren(QWidget):
@@ -31,12 +31,12 @@ def entries(context: PaletteContext) -> Iterator[PaletteEntry]:
         yield PaletteEntry(
             f"control.{widget.objectName() or name}", name, tr("Button"), partial(_press, widget),
             about=widget.accessibleDescription() or widget.toolTip(),
-            reason="" if widget.isEnabled() else widget.toolTip() or tr("There is nothing for it to do now."),
+            reason="" if widget.isEnabled() else widget.toolTip() or tr("Not available now."),
         )  # fmt: skip
 
 
 def _is_pressable(widget: QWidget) -> bool:
-    """Whether it is on the screen, and something to press."""
+    """Return whether a widget is visible and can be pressed."""
     if not isinstance(widget, QAbstractButton | QComboBox) or isinstance(widget, PickerCombo):
         return False
     return widget.isVisible() and not any(isinstance(above, ParameterRow) for above in _ancestors(widget))
@@ -50,14 +50,14 @@ def _ancestors(widget: QWidget) -> Iterator[QWidget]:
 
 
 def _press(widget: QWidget) -> None:
-    """As a click would, unless it has gone meanwhile."""
+    """Press a widget as a click would, if it still exists."""
     if not isValid(widget):
         return
     widget.setFocus(Qt.FocusReason.ShortcutFocusReason)
     if isinstance(widget, QComboBox):
         widget.showPopup()
     elif isinstance(widget, QToolButton | QPushButton) and widget.menu() is not None:
-        widget.menu().popup(widget.mapToGlobal(widget.rect().bottomLeft()))  # Qt's own would wait for its end
+        widget.menu().popup(widget.mapToGlobal(widget.rect().bottomLeft()))  # the menu must not block
     elif isinstance(widget, QAbstractButton):
         widget.click()
 

@@ -1,4 +1,4 @@
-"""Examples and presets: everything is set as they have it."""
+"""Examples and presets, which set everything."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from app.control.palette.entry import PaletteContext, PaletteEntry, PaletteSourc
 from resources.language import tr
 
 PENALTY = 120.0
-"""Examples have long titles with many words: a command that a typed word is a synonym of comes first."""
+"""Penalty: examples have long titles, so a command with a matching synonym comes first."""
 
 
 def entries(context: PaletteContext) -> Iterator[PaletteEntry]:
-    """The example prompts, then the presets, shipped and saved."""
+    """Yield the examples, then the presets, bundled and saved."""
     for example in context.panel.prompt.examples:
         yield PaletteEntry(
             f"example.{example.id}",

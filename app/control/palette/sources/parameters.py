@@ -1,4 +1,4 @@
-"""Settings: the cursor goes into the editor of one of the strategy and cache in use; rarer ones are unfolded."""
+"""Parameters: focus the editor of a parameter of the current strategy or cache and unfold it if needed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from resources.language import tr
 
 
 def entries(context: PaletteContext) -> Iterator[PaletteEntry]:
-    """Those that can be set now, the seed, and those that only other strategies have."""
+    """Yield the current parameters, the seed, and parameters of other strategies."""
     own: set[str] = set()
     for panel in (context.panel.parameters, context.panel.cache_parameters):
         for name, row in panel.rows.items():
@@ -52,7 +52,7 @@ def _seed(context: PaletteContext) -> PaletteEntry:
 
 
 def _other_parameters(context: PaletteContext, own: set[str]) -> Iterator[PaletteEntry]:
-    """A setting by the first strategy or cache that has it, which is to be chosen before."""
+    """Yield the parameters of other strategies and caches, with the first owner in the reason."""
     strategy_title = tr(context.chosen.strategy.strategy.title)
     cache_title = tr(caches.registry[context.chosen.cache.name].title)
     owners: list[tuple[str, Strategy | CacheBackend]] = [
@@ -64,7 +64,7 @@ def _other_parameters(context: PaletteContext, own: set[str]) -> Iterator[Palett
         for parameter in owner.parameters:
             if parameter.name not in seen:
                 seen.add(parameter.name)
-                reason = tr("{strategy} has no such setting; {other} has.")
+                reason = tr("{strategy} does not have this setting; {other} does.")
                 yield PaletteEntry(
                     f"setting.{parameter.name}",
                     tr(parameter.title),
@@ -76,7 +76,7 @@ def _other_parameters(context: PaletteContext, own: set[str]) -> Iterator[Palett
 
 
 def _do_nothing() -> None:
-    """Its reason says why."""
+    """Do nothing: the entry is unavailable."""
 
 
 SOURCE = PaletteSource(20, entries)

@@ -1,4 +1,4 @@
-"""What the menu of the picked token or node offers: to go on with something else, to copy."""
+"""Context menu of the selected token or node."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from resources.language import tr
 
 
 def entries(context: PaletteContext) -> Iterator[PaletteEntry]:
-    """Every line of the menu that the Menu key opens in the view in front."""
+    """Yield every item of the context menu of the front view."""
     view = context.centre.columns[0].current_view
     menu = view.selected_node_menu()
     if menu is None:
@@ -20,15 +20,15 @@ def entries(context: PaletteContext) -> Iterator[PaletteEntry]:
     for action in menu.actions():
         title = from_plain_text(action.text().partition("\t")[0].replace("&&", "&"))
         if title and not action.isSeparator():
-            reason = "" if action.isEnabled() else tr("There is nothing for it to do now.")
+            reason = "" if action.isEnabled() else tr("Not available now.")
             yield PaletteEntry(
-                f"picked.{title}", title, tr("Picked"), partial(_trigger, view, action.text()), reason=reason
+                f"picked.{title}", title, tr("Selected"), partial(_trigger, view, action.text()), reason=reason
             )
     menu.deleteLater()
 
 
 def _trigger(view: View, text: str) -> None:
-    """As a click on that line would."""
+    """Trigger the menu item of that text."""
     menu = view.selected_node_menu()
     if menu is not None:
         for action in menu.actions():

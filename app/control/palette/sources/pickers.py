@@ -1,4 +1,4 @@
-"""Strategies, caches, models and drafts: what the toolbar's pickers list is chosen there."""
+"""Strategies, caches, models and drafts of the toolbar's pickers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from resources.language import tr
 
 
 def entries(context: PaletteContext) -> Iterator[PaletteEntry]:
-    """Every line of every picker, those that are greyed too."""
+    """Yield every line of every picker, including unavailable ones."""
     toolbar, chosen = context.toolbar, context.chosen
     yield from _lines("strategy", tr("Strategy"), toolbar.strategy, strategies.registry, _choose_in(toolbar.strategy))
     yield from _lines("cache", tr("Cache"), toolbar.cache, caches.registry, _choose_in(toolbar.cache))
@@ -36,12 +36,12 @@ def _lines(
     choose: Callable[[str], object],
 ) -> Iterator[PaletteEntry]:
     for item in picker.items:
-        if item.data in NO_MODELS:  # a hint; and what gets a model is an action
+        if item.data in NO_MODELS:  # hints, and lines that are actions
             continue
         name = str(item.data)
         titles = (registry[name].title, *registry[name].aliases) if name in registry else ()
         is_chosen = picker.currentData() == name
-        reason = item.reason or (tr("This is the one in use.") if is_chosen else "")
+        reason = item.reason or (tr("Already selected.") if is_chosen else "")
         yield PaletteEntry(
             f"{kind}.{name}", item.title, kind_title, partial(choose, name), (*titles, name.replace("_", " ")),
             about=item.subtitle, reason=reason,

@@ -1,4 +1,4 @@
-"""Runs: the latest that are kept are shown again."""
+"""Runs: reopen one of the latest saved runs."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from app.control.palette.entry import PaletteContext, PaletteEntry, PaletteSourc
 from resources.language import tr
 
 MAX_RUNS = 24
-"""So many of the latest; the history itself finds the others."""
+"""Maximum number of runs; the history panel finds the others."""
 
 
 def entries(context: PaletteContext) -> Iterator[PaletteEntry]:
-    """What the history keeps, pinned ones first."""
+    """Yield saved runs, pinned ones first."""
     from app.panels.history import history_wording
     from app.storage.history.history_record import HistoryRecord
 
     nothing: list[HistoryRecord] = []
     shown = context.session.run.id if context.session.run is not None else ""
-    busy = tr("A run is under way.") if context.session.busy else ""
+    busy = tr("A run is in progress.") if context.session.busy else ""
     for record in context.history.query(lambda store: store.records(store.ids(max_count=MAX_RUNS)), nothing):
         yield PaletteEntry(
             f"run.{record.id}",
@@ -28,7 +28,7 @@ def entries(context: PaletteContext) -> Iterator[PaletteEntry]:
             tr("Run"),
             partial(context.history.show, record.id),
             about=f"{history_wording.time_text(record.made, time.time())} · {history_wording.summary_text(record)}",
-            reason=tr("This run is shown now.") if record.id == shown else busy,
+            reason=tr("This run is already shown.") if record.id == shown else busy,
         )
 
 

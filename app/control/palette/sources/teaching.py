@@ -1,4 +1,4 @@
-"""Tours, which are begun, and the field's terms, at which the glossary is opened."""
+"""Tours, and glossary terms."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from app.control.palette.entry import PaletteContext, PaletteEntry, PaletteSourc
 from resources.language import tr
 
 TOUR_PENALTY = 120.0
-"""As for the examples: a command that a typed word is a synonym of comes first."""
+"""As for examples, a command with a matching synonym comes first."""
 TERM_PENALTY = 250.0
-"""Who types the name of a command or setting wants that, rather than the glossary's entry on the word."""
+"""Penalty: commands and settings come before glossary terms of the same name."""
 
 
 def entries(context: PaletteContext) -> Iterator[PaletteEntry]:
-    """Every tour, then every term."""
+    """Yield every tour, then every term."""
     from app.state.tours.tour_file import load_tours
     from core import glossary
 
-    busy = tr("A run is under way.") if context.session.busy else ""
+    busy = tr("A run is in progress.") if context.session.busy else ""
     for tour in load_tours()[0]:
         yield PaletteEntry(
             f"tour.{tour.name}", tr(tour.title), tr("Tour"), partial(context.start_tour, tour.name),

@@ -1,4 +1,4 @@
-"""Views: one is brought to the front, and has the cursor."""
+"""Views: show and focus one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from resources.language import tr
 
 
 def entries(context: PaletteContext) -> Iterator[PaletteEntry]:
-    """All of them, those without a tab too."""
+    """Yield all views, including those without a tab."""
     offered = context.centre.columns[0].available_names
     for number, view in enumerate(VIEWS):
         yield PaletteEntry(
@@ -24,7 +24,7 @@ def entries(context: PaletteContext) -> Iterator[PaletteEntry]:
             partial(_show, context, view.name),
             aliases=(view.title, view.name),
             shortcut=f"Ctrl+{number + 1}" if number < MAX_VIEW_KEYS else "",
-            reason="" if view.name in offered else tr("It is there once a run has branched from another one."),
+            reason="" if view.name in offered else tr("Available once a run has a branch."),
         )
 
 

@@ -1,4 +1,4 @@
-"""What a measure is, and the table of all of them."""
+"""Measures of tours and the table of all of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from core import words
 
 Number = int | float
 MeasureValue = Number | str | None
-"""None: this run has no such figure."""
+"""None: the run lacks this number."""
 FORMATS: Mapping[str, Callable[[float], str]] = {
     "count": lambda value: f"{value:,.0f}",
     "place": lambda value: f"{value + 1:,.0f}",
@@ -21,7 +21,7 @@ FORMATS: Mapping[str, Callable[[float], str]] = {
     "bits": lambda value: words.decimal(value, 1),
     "bytes": words.size,
 }
-"""How each kind of number is written; a place is counted from 1."""
+"""Format of each kind of number; indices are shown counted from 1."""
 RELATIONS: Mapping[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
@@ -33,14 +33,14 @@ RELATIONS: Mapping[str, Callable[[float, float], bool]] = {
 
 
 class TourNumber(NamedTuple):
-    """A value and what kind of figure it is: one of `FORMATS`, or `token` for a token's own text."""
+    """A value and its kind: one of `FORMATS`, or `token` for the text of a token."""
 
     value: MeasureValue
     kind: str
 
     @property
     def text(self) -> str:
-        """As it stands in a sentence; empty where there is none."""
+        """The value as text for a sentence; empty if there is none."""
         if self.value is None:
             return ""
         if isinstance(self.value, str):
@@ -54,18 +54,18 @@ MEASURES: dict[str, TourMeasure] = {}
 
 @dataclass(frozen=True, slots=True)
 class TourMeasure:
-    """`compute(run, …)` gives the figure; `kind` says how it is written (`app.state.tours.measures.measure`)."""
+    """A measure: `compute(run, …)` computes the value; `kind` is its number format (`app.state.tours.tour_numbers`)."""
 
     compute: MeasureFunction
     kind: str
     run_count: int = 1
-    """How many runs it is taken of; they come first, what else it needs behind them."""
+    """Number of runs it needs; these are the first arguments, followed by any others."""
     may_be_missing: bool = False
-    """Whether there are runs that have no such figure."""
+    """Whether the value can be missing for some runs."""
 
 
 def measure(kind: str, runs: int = 1, may_be_missing: bool = False) -> Callable[[MeasureFunction], MeasureFunction]:
-    """Puts a function into the table, by its own name."""
+    """Register a function as a measure under its own name."""
 
     def put(take: MeasureFunction) -> MeasureFunction:
         MEASURES[take.__name__] = TourMeasure(take, kind, runs, may_be_missing)

@@ -1,4 +1,4 @@
-"""Figures of the key–value cache."""
+"""Measures of the KV cache."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ def _plan(run: Run) -> CachePlan | None:
 
 @measure("bytes", may_be_missing=True)
 def first_bytes(run: Run) -> MeasureValue:
-    """What the cache held when the prompt had been read."""
+    """Bytes in the cache after the prefill."""
     found = _measured(run)
     return found[0].bytes if found else None
 
 
 @measure("count", may_be_missing=True)
 def first_tokens(run: Run) -> MeasureValue:
-    """How many tokens that were."""
+    """Number of tokens in the cache after the prefill."""
     found = _measured(run)
     return found[0].tokens if found else None
 
 
 @measure("bytes", may_be_missing=True)
 def last_bytes(run: Run) -> MeasureValue:
-    """What it held at the end."""
+    """Bytes in the cache at the end."""
     found = _measured(run)
     return found[-1].bytes if found else None
 
 
 @measure("bytes", may_be_missing=True)
 def bytes_a_token(run: Run) -> MeasureValue:
-    """What one more token took, from the prompt to the end; none where the cache did not grow by what it read."""
+    """Bytes per additional token from prefill to end; None if the cache did not grow with the tokens it read."""
     found = _measured(run)
     grown = found[-1].tokens - found[0].tokens if found else 0
     return (found[-1].bytes - found[0].bytes) / grown if grown > 0 else None
@@ -46,7 +46,7 @@ def bytes_a_token(run: Run) -> MeasureValue:
 
 @measure("count")
 def grows_evenly(run: Run) -> MeasureValue:
-    """1 where the cache held the same number of bytes for each of its tokens all along, else 0."""
+    """1 if the cache used the same number of bytes per token throughout, else 0."""
     found = _measured(run)
     each = {event.bytes / event.tokens for event in found if event.tokens}
     return int(len(each) == 1 and each != {0.0} and found[-1].tokens > found[0].tokens)
@@ -54,14 +54,14 @@ def grows_evenly(run: Run) -> MeasureValue:
 
 @measure("count", may_be_missing=True)
 def tokens_held(run: Run) -> MeasureValue:
-    """How many tokens the cache held at the end."""
+    """Number of tokens in the cache at the end."""
     found = _measured(run)
     return found[-1].tokens if found else None
 
 
 @measure("count", may_be_missing=True)
 def tokens_read(run: Run) -> MeasureValue:
-    """How many tokens it had read by then, those it forgot among them."""
+    """Number of tokens read by the end, including evicted ones."""
     found = _measured(run)
     if not found:
         return None
@@ -70,7 +70,7 @@ def tokens_read(run: Run) -> MeasureValue:
 
 @measure("count", may_be_missing=True)
 def forgotten(run: Run) -> MeasureValue:
-    """How many tokens it had read and no longer held at the end."""
+    """Number of tokens read but evicted by the end."""
     found = _measured(run)
     if not found or not found[-1].held:
         return None
@@ -79,35 +79,35 @@ def forgotten(run: Run) -> MeasureValue:
 
 @measure("count", may_be_missing=True)
 def sinks(run: Run) -> MeasureValue:
-    """How many of the first tokens are never forgotten."""
+    """Number of sink tokens, which are never evicted."""
     plan = _plan(run)
     return plan.sinks if plan and plan.sinks else None
 
 
 @measure("count", may_be_missing=True)
 def window(run: Run) -> MeasureValue:
-    """How many tokens are seen at a time."""
+    """Size of the attention window in tokens."""
     plan = _plan(run)
     return plan.window if plan and plan.window else None
 
 
 @measure("count", may_be_missing=True)
 def bits(run: Run) -> MeasureValue:
-    """How many bits a number is kept in."""
+    """Bits per stored number."""
     plan = _plan(run)
     return plan.bits if plan and plan.bits else None
 
 
 @measure("share", may_be_missing=True)
 def rounding(run: Run) -> MeasureValue:
-    """How far the kept keys are from those that were reckoned."""
+    """Relative error of the stored keys."""
     errors = [event.error for event in _measured(run) if event.error is not None]
     return errors[-1] if errors else None
 
 
 @measure("count", runs=2)
 def same_start(one: Run, other: Run) -> MeasureValue:
-    """How many tokens both begin with alike."""
+    """Length of the common prefix in tokens."""
     pairs = zip(one.tokens, other.tokens, strict=False)
     least = min(len(one.tokens), len(other.tokens))
     return next((n for n, (a, b) in enumerate(pairs) if a.id != b.id), least)
@@ -115,13 +115,13 @@ def same_start(one: Run, other: Run) -> MeasureValue:
 
 @measure("place", runs=2, may_be_missing=True)
 def parting(one: Run, other: Run) -> MeasureValue:
-    """The first token at which the first run writes another than the second; none where both go the same way."""
+    """Index of the first token that differs between the runs; None if none does."""
     pairs = zip(one.tokens, other.tokens, strict=False)
     return next((n for n, (a, b) in enumerate(pairs) if a.id != b.id), None)
 
 
 @measure("share", runs=2, may_be_missing=True)
 def bytes_beside(one: Run, other: Run) -> MeasureValue:
-    """What the cache of the first held at the end, as a share of what that of the second did."""
+    """Cache size of the first run at the end, as a fraction of that of the second."""
     small, whole = last_bytes(one), last_bytes(other)
     return small / whole if isinstance(small, int) and isinstance(whole, int) and whole else None

@@ -1,1 +1,1 @@
-"""The preference lab's room: rankings, fine-tuning, reward model, PPO."""
+"""The preference lab: rankings, fine-tuning, reward model, PPO."""

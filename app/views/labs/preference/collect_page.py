@@ -1,4 +1,4 @@
-"""Completions that are dragged into an order; two that are as good as each other tie."""
+"""A list of completions ranked by dragging, with ties."""
 
 from __future__ import annotations
 
@@ -35,14 +35,16 @@ _TEXT_ROLE = Qt.ItemDataRole.UserRole + 1
 
 
 class OrderList(QListWidget):
-    """The best on top. `=` ties the current one with the one above; Alt+Up and Alt+Down move it. `changed`."""
+    """Best item on top. `=` ties the current item with the one above; Alt+Up and Alt+Down move it. `changed` is emitted
+    after each change.
+    """
 
     changed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("orderList")
-        self.setAccessibleName(tr("Completions, the best on top"))
+        self.setAccessibleName(tr("Completions, best on top"))
         self.setWordWrap(True)
         self.setSpacing(2)
         self.setDragDropMode(QAbstractItemView.DragDropMode.InternalMove)
@@ -51,7 +53,7 @@ class OrderList(QListWidget):
         self.model().rowsInserted.connect(self._update_ranks)
 
     def show_texts(self, texts: Sequence[str]) -> None:
-        """These, in no order yet."""
+        """Show these texts, in the given order."""
         self.clear()
         for text in texts:
             item = QListWidgetItem(text)
@@ -63,7 +65,7 @@ class OrderList(QListWidget):
 
     @property
     def groups(self) -> list[list[str]]:
-        """The completions, the best first; those that tie together."""
+        """The completions in groups, best first; tied ones share a group."""
         result: list[list[str]] = []
         for item in self._items():
             if result and item.data(_TIE_ROLE):
@@ -74,14 +76,14 @@ class OrderList(QListWidget):
 
     @Slot()
     def toggle_tie(self) -> None:
-        """The current one is as good as the one above, or no longer so."""
+        """Tie the current item with the one above, or undo the tie."""
         if self.currentRow() > 0:
             item = self.currentItem()
             item.setData(_TIE_ROLE, not item.data(_TIE_ROLE))
             self._update_ranks()
 
     def move_current(self, by: int) -> None:
-        """The current one up or down."""
+        """Move the current item up or down."""
         row = self.currentRow()
         if min(row, row + by) >= 0 and row + by < self.count():
             item = self.takeItem(row)
@@ -89,7 +91,7 @@ class OrderList(QListWidget):
             self.setCurrentRow(row + by)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """= and Alt+arrows."""
+        """Handle = and Alt+arrow keys."""
         step = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(Qt.Key(event.key()))
         if event.text() == "=":
             self.toggle_tie()
@@ -103,7 +105,7 @@ class OrderList(QListWidget):
 
     @Slot()
     def _update_ranks(self) -> None:
-        """Each says its rank; those that tie say the same one."""
+        """Show each item's rank; tied items share one."""
         rank = 0
         for place, item in enumerate(self._items()):
             if item.data(_TEXT_ROLE) is None:
@@ -118,7 +120,7 @@ Groups = list[list[str]]
 
 
 class CollectPage(LabPage):
-    """`saveWanted(prompt, [groups, …])`: these orders are to be kept; `exportWanted`: all kept ones as a file."""
+    """Signals: `saveWanted(prompt, [groups, …])` saves these rankings; `exportWanted` exports all saved ones to a file."""
 
     task = "draw"
     saveWanted = Signal(str, object)
@@ -126,12 +128,13 @@ class CollectPage(LabPage):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         about = tr(
-            "A person puts endings of one story in order, the best on top: by dragging, or by Alt and the arrow keys. "
-            "K of them stand for K·(K−1)/2 pairs of a better and a worse one; two that tie are no pair."
+            "A person ranks several endings of one story, best on top: drag them, or use Alt and the "
+            "arrow keys. K endings give K·(K−1)/2 pairs of a better and a worse one; a tie gives no "
+            "pair."
         )
         super().__init__(about, (), parent)
         self._prompt, self._seed = "", 0
-        self.start.setText(tr("Write endings"))
+        self.start.setText(tr("Generate endings"))
         self.prompt = ExactTextEdit(EXAMPLE_PROMPT.strip(), self)
         self.prompt.setAccessibleName(tr("The beginning of the story"))
         self.prompt.setTabChangesFocus(True)
@@ -139,7 +142,7 @@ class CollectPage(LabPage):
         self.count = SpinBox(self)
         self.count.setRange(MIN_COUNT, MAX_COUNT)
         self.count.setValue(DEFAULT_COUNT)
-        self.count.setAccessibleName(tr("Endings to be written"))
+        self.count.setAccessibleName(tr("Number of endings"))
         self.pairwise = QCheckBox(tr("Two at a time"), self)
         self.pairwise.toggled.connect(self._show_mode)
         self.order, self.duel = OrderList(self), PairwiseComparison(self)
@@ -147,8 +150,11 @@ class CollectPage(LabPage):
         self._pairwise_area = _in_scroll_area(self.duel)
         self.modes.addWidget(self.order)
         self.modes.addWidget(self._pairwise_area)
-        self.save_button, self.export = QPushButton(tr("Keep this order"), self), QPushButton(tr("Export pairs…"), self)
-        self.tie = QPushButton(tr("Ties with the one above (=)"), self)
+        self.save_button, self.export = (
+            QPushButton(tr("Save this ranking"), self),
+            QPushButton(tr("Export pairs…"), self),
+        )
+        self.tie = QPushButton(tr("Tie with the one above (=)"), self)
         self.tie.clicked.connect(self.order.toggle_tie)
         self.save_button.clicked.connect(self._on_keep)
         self.export.clicked.connect(self.exportWanted)
@@ -170,20 +176,20 @@ class CollectPage(LabPage):
         self.column.addLayout(row)
 
     def lab_request(self) -> LabRequest:
-        """So many endings of what stands there; other ones each time."""
+        """Return a request for new endings of the prompt, with another seed each time."""
         self._seed += 1
         return LabRequest(
             "draw", prompt=self.prompt.toPlainText().strip() + "\n", count=self.count.value(), seed=self._seed
         )
 
     def show_busy(self, is_running: bool, other_task: str) -> None:
-        """As every page, in its own words."""
+        """Update the button, with this page's own label."""
         super().show_busy(is_running, other_task)
         if not is_running:
-            self.start.setText(tr("Write endings"))
+            self.start.setText(tr("Generate endings"))
 
     def show_events(self, events: Sequence[object]) -> None:
-        """The endings that were written."""
+        """Show the generated endings."""
         super().show_events(events)
         for event in events:
             if isinstance(event, CompletionsToRank) and (event.completions or not self._prompt):
@@ -193,9 +199,9 @@ class CollectPage(LabPage):
         self._show_mode(self.pairwise.isChecked())
 
     def show_saved(self, rankings: int, pairs: int) -> None:
-        """How many are kept."""
+        """Show the number of saved rankings and pairs."""
         self.saved_count.setText(
-            tr("Rankings kept: {rankings} · pairs: {pairs}").format(rankings=rankings, pairs=pairs)
+            tr("Saved rankings: {rankings} · pairs: {pairs}").format(rankings=rankings, pairs=pairs)
         )
         self.export.setEnabled(pairs > 0)
 
@@ -219,7 +225,7 @@ class CollectPage(LabPage):
 
 
 def _in_scroll_area(duel: PairwiseComparison) -> QScrollArea:
-    """Long endings do not make the window larger."""
+    """Return a scroll area, so that long endings do not enlarge the window."""
     scroll = QScrollArea()
     scroll.setAccessibleName(tr("Two at a time"))
     scroll.setWidgetResizable(True)
@@ -230,7 +236,7 @@ def _in_scroll_area(duel: PairwiseComparison) -> QScrollArea:
 
 
 class PairwiseComparison(QFrame):
-    """Two endings beside each other: A, B or =. `answered([groups, …])` once every pair has its answer."""
+    """Two endings side by side, rated A, B or =. `answered([groups, …])` once all pairs are rated."""
 
     answered = Signal(object)
 
@@ -267,12 +273,12 @@ class PairwiseComparison(QFrame):
         column.addStretch(1)
 
     def show_texts(self, texts: Sequence[str]) -> None:
-        """Ask about every pair of these."""
+        """Start rating all pairs of these texts."""
         self._pending, self._answers = list(combinations(texts, 2)), []
         self._show()
 
     def answer(self, key: str) -> None:
-        """A, B or = for the pair that is shown."""
+        """Rate the shown pair: A, B or =."""
         if not self._pending:
             return
         one, other = self._pending.pop(0)

@@ -1,4 +1,4 @@
-"""A page of the lab: what the step does, what is set, Start that becomes Stop, curves, and what came of it."""
+"""Base of the lab's pages: description, settings, Start/Stop button, curves and result."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from resources.language import join_sentences, tr
 
 
 class LabPage(QFrame):
-    """`startWanted(LabWish)`, `stopWanted`. A page overrides `lab_request` and `figures`."""
+    """Signals: `startWanted(LabWish)`, `stopWanted`. Pages override `lab_request` and `figures`."""
 
     startWanted = Signal(object)
     stopWanted = Signal()
@@ -35,7 +35,7 @@ class LabPage(QFrame):
     def __init__(
         self, description: str, plots: Sequence[str], parent: QWidget | None = None, column_count: int = 2
     ) -> None:
-        """`plots`: the names of its curves, so many of them in a row."""
+        """Create the page; `plots` are the titles of its curves, `column_count` is the number of curves per row."""
         super().__init__(parent)
         self.setProperty("role", "panel")
         self._column_count = column_count
@@ -66,47 +66,47 @@ class LabPage(QFrame):
         self.column.addWidget(self.status)
         for place, (heading, plot) in enumerate(zip(self.headings, self.plots, strict=True)):
             heading.setProperty("role", "heading")
-            heading.hide()  # until there is a curve below it
+            heading.hide()  # hidden until its plot has a curve
             self.grid.addWidget(heading, place // self._column_count * 2, place % self._column_count)
             self.grid.addWidget(plot, place // self._column_count * 2 + 1, place % self._column_count)
         self.column.addLayout(self.grid, 1)
 
     def lab_request(self) -> LabRequest:
-        """What Start begins."""
+        """Return the request that Start sends."""
         return LabRequest(self.task)
 
     def use_file(self, path: str) -> None:
-        """Learn from that file; for a step that learns from files."""
+        """Use a data file; only for steps that train on files."""
 
     def figures(self, events: Sequence[object]) -> Sequence[PlotSpec]:
-        """The curves of what was told."""
+        """Return the curves of the events."""
         return ()
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes of the curves."""
+        """Apply colours and sizes to the curves."""
         for plot in self.plots:
             plot.set_theme(theme)
         for spin in self.findChildren(QAbstractSpinBox):
             spin.lineEdit().setTextMargins(theme.px(6), 0, 0, 0)
 
     def show_busy(self, is_running: bool, other_task: str) -> None:
-        """Whether this step is under way, or which other one is in its way."""
+        """Show whether this step is running, or which other one prevents it from starting."""
         self._is_busy = is_running
         self.start.setText(tr("Stop") if is_running else tr("Start"))
         self.start.setEnabled(is_running or not other_task)
         self.start.setToolTip(
-            tooltip(tr("First let {name} end.").format(name=other_task) if other_task and not is_running else "")
+            tooltip(tr("Wait until {name} ends.").format(name=other_task) if other_task and not is_running else "")
         )
 
     def show_events(self, events: Sequence[object]) -> None:
-        """What was told so far."""
+        """Show the events so far."""
         for heading, plot, figure in zip(self.headings, self.plots, self.figures(events), strict=False):
             heading.setVisible(not figure.is_empty)
             plot.show_figure(figure)
         self.status.setText(status_text(events))
 
     def show_error(self, error: ErrorReport) -> None:
-        """Why it ended."""
+        """Show why the step failed."""
         self.status.setText(join_sentences(error.cause, error.remedy))
 
     @Slot()
@@ -120,23 +120,21 @@ class LabPage(QFrame):
 
 
 def status_text(events: Sequence[object]) -> str:
-    """How far it is, or what came of it, in a sentence."""
+    """Return the progress or the result in a sentence."""
     p, last = labs.preference, events[-1] if events else None
     checked = next(
         (one for one in reversed(events) if isinstance(one, (p.RewardChecked, p.SftChecked, p.PpoChecked))), None
     )
     if isinstance(last, p.Kept):
-        return join_sentences(
-            _result(checked), tr("It took {seconds:.0f} s of computing.").format(seconds=last.seconds)
-        )
+        return join_sentences(_result(checked), tr("Computation time: {seconds:.0f} s.").format(seconds=last.seconds))
     if isinstance(last, p.Stopped):
-        return tr("Stopped after step {step} of {total}. Start goes on from there.").format(
+        return tr("Stopped after step {step} of {total}. Press Start to continue.").format(
             step=last.step, total=last.total
         )
     if isinstance(last, p.Begun):
         if last.step:
-            return tr("Going on behind step {step} of {total}.").format(step=last.step, total=last.total)
-        return tr("{examples} to learn from, {held} held out.").format(examples=last.examples, held=last.held_out)
+            return tr("Continuing after step {step} of {total}.").format(step=last.step, total=last.total)
+        return tr("{examples} training examples, {held} held out.").format(examples=last.examples, held=last.held_out)
     if isinstance(last, (p.RewardStep, p.RewardChecked, p.SftStep, p.SftChecked, p.PpoStep)):
         return tr("Step {step} of {total}").format(step=last.step, total=last.total)
     return _result(checked)
@@ -145,13 +143,14 @@ def status_text(events: Sequence[object]) -> str:
 def _result(checked: object) -> str:
     p = labs.preference
     if isinstance(checked, p.RewardChecked):
-        return tr("It puts {share} of {pairs} held-out pairs in the right order.").format(
+        return tr("It ranks {share} of {pairs} held-out pairs correctly.").format(
             share=words.percent(checked.accuracy), pairs=checked.pairs
         )
     if isinstance(checked, p.SftChecked):
-        return tr("A held-out answer costs {loss:.3f} nats a token now.").format(loss=checked.loss)
+        return tr("Held-out loss: {loss:.3f} nats per token.").format(loss=checked.loss)
     if isinstance(checked, p.PpoChecked):
         return tr(
-            "On held-out prompts the reward rose by {gain:.2f} standard deviations, at {kl:.1f} nats of KL a text."
+            "On held-out prompts the reward increased by {gain:.2f} standard deviations, with a KL of "
+            "{kl:.1f} nats per text."
         ).format(gain=checked.gain, kl=checked.kl)
     return ""

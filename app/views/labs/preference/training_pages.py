@@ -1,4 +1,4 @@
-"""A text whose tokens are coloured by the reward up to each of them."""
+"""A text whose tokens are coloured by the change of the reward."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from resources.language import tr
 
 
 class RewardColoredText(RichLabel):
-    """Blue where the reward has risen, orange where it has fallen; what it is in the end stands behind."""
+    """Blue where the reward rises, orange where it falls; the final reward follows the text."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("", parent)
@@ -43,12 +43,12 @@ class RewardColoredText(RichLabel):
         self._theme, self._tokens = theme_for("light"), tuple[tuple[str, float], ...]()
 
     def set_theme(self, theme: Theme) -> None:
-        """Other colours."""
+        """Apply colours."""
         self._theme = theme
         self._update_text()
 
     def show_tokens(self, tokens: Sequence[tuple[str, float]]) -> None:
-        """(text, reward after it) of each token."""
+        """Show tokens, each with the reward after it."""
         self._tokens = tuple(tokens)
         self._update_text()
 
@@ -72,18 +72,19 @@ class RewardColoredText(RichLabel):
 
 
 class PpoPage(LabPage):
-    """`useWanted`: the tuned model is to be chosen in the window."""
+    """Signal: `useWanted` selects the tuned model in the main window."""
 
     task = "ppo"
     useWanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         about = tr(
-            "The model writes, the reward model scores, and what scored well becomes likelier. β holds it near what it "
-            "was: with β = 0 nothing does, and sentences may fall apart while the score stays high."
+            "The model writes, the reward model scores, and texts with high scores become likelier. β "
+            "keeps the model close to its start: with β = 0 sentences may fall apart while the score "
+            "stays high."
         )
-        plots = (tr("Reward, standard deviations above the start"), tr("KL from the start, nats a text"),
-                 tr("Entropy, nats a token"), tr("Loss of the values"))  # fmt: skip
+        plots = (tr("Reward, standard deviations above the start"), tr("KL from the start, nats per text"),
+                 tr("Entropy, nats per token"), tr("Value loss"))  # fmt: skip
         super().__init__(about, plots, parent)
         self.beta = DoubleSpinBox(self)
         self.beta.setRange(0.0, 5.0)
@@ -93,8 +94,8 @@ class PpoPage(LabPage):
         label = PlainLabel("β", self)
         label.setBuddy(self.beta)
         add_glossary_tooltip(self.beta, "kl_penalty")
-        self.from_tuned = QCheckBox(tr("Begin from the fine-tuned model"), self)
-        self.use = QPushButton(tr("Write with it"), self)
+        self.from_tuned = QCheckBox(tr("Start from the fine-tuned model"), self)
+        self.use = QPushButton(tr("Use this model"), self)
         self.use.clicked.connect(self.useWanted)
         for part in (label, self.beta, self.from_tuned, self.use):
             self.controls.addWidget(part)
@@ -102,29 +103,29 @@ class PpoPage(LabPage):
         self.column.addWidget(self.texts, 1)
 
     def lab_request(self) -> LabRequest:
-        """With what is set."""
+        """Return a request with the chosen settings."""
         return LabRequest(
             "ppo", beta=self.beta.value(), tuned=self.from_tuned.isChecked() and self.from_tuned.isEnabled()
         )
 
     def figures(self, events: Sequence[object]) -> Sequence[PlotSpec]:
-        """Four curves."""
+        """Return the four curves."""
         return ppo_plots(events)
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours of the texts too."""
+        """Apply colours and sizes, also to the texts."""
         super().set_theme(theme)
         self.texts.set_theme(theme)
 
     def show_events(self, events: Sequence[object]) -> None:
-        """Curves, and the texts of both in the end."""
+        """Show the curves, and at the end the texts of both models."""
         super().show_events(events)
         self.texts.show_texts(
             [one for one in events if isinstance(one, labs.preference.Compared)], _latest_text(events)
         )
 
     def set_available(self, sft: bool, reward: bool, ppo: bool, is_idle: bool) -> None:
-        """What there is to begin from, and whether there is a tuned model."""
+        """Enable the controls by the models that exist."""
         self.from_tuned.setEnabled(sft and is_idle)
         self.use.setEnabled(ppo and is_idle)
         self.start.setEnabled(self.start.isEnabled() and reward)
@@ -136,12 +137,12 @@ class PpoPage(LabPage):
 
 
 def _latest_text(events: Sequence[object]) -> str:
-    """The text that was written in the last round."""
+    """Return the text generated in the latest round."""
     return next((one.text for one in reversed(events) if isinstance(one, labs.preference.PpoStep)), "")
 
 
 class BeforeAfterTexts(QScrollArea):
-    """Prompts that were not learned from, told by both models; words that changed stand out in the second."""
+    """Held-out prompts continued by both models; changed words are highlighted in the second text."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -160,12 +161,12 @@ class BeforeAfterTexts(QScrollArea):
         self.setWidget(self._content)
 
     def set_theme(self, theme: Theme) -> None:
-        """Other colours."""
+        """Apply colours."""
         self._theme = theme
         self._rebuild()
 
     def show_texts(self, compared: list[labs.preference.Compared], live: str) -> None:
-        """These; until they are there, what was written last."""
+        """Show these texts, or the latest generated text until they exist."""
         if (compared, live) != (self._shown, self._live):
             self._shown, self._live = compared, live
             self._rebuild()
@@ -173,10 +174,10 @@ class BeforeAfterTexts(QScrollArea):
     def _rebuild(self) -> None:
         while (item := self._column.takeAt(0)) is not None:
             if (widget := item.widget()) is not None:
-                widget.hide()  # else it is seen below the next one until it is gone
+                widget.hide()  # otherwise it stays visible until it is deleted
                 widget.deleteLater()
         if not self._shown and self._live:
-            self._column.addWidget(self._label(html.escape(self._live), tr("Written in this round")))
+            self._column.addWidget(self._label(html.escape(self._live), tr("Generated in this round")))
         for one in self._shown:
             self._column.addWidget(self._row(one))
         self._column.addStretch(1)
@@ -219,20 +220,20 @@ EXAMPLE_ENDING = (
 
 
 class TrainingDataChoice(ComboBox):
-    """What a training learns from; its last line asks for a file."""
+    """Choice of the training data; the last entry opens a file dialog."""
 
     def __init__(self, choices: Sequence[tuple[str, str]], parent: QWidget) -> None:
         super().__init__(parent)
         for value, title in choices:
             self.addItem(title, value)
-        self.addItem(tr("A JSONL file…"), _FROM_FILE)
-        self.setAccessibleName(tr("What it learns from"))
+        self.addItem(tr("JSONL file…"), _FROM_FILE)
+        self.setAccessibleName(tr("Training data"))
         self._last = 0
         self.activated.connect(self._on_activated)
 
     @property
     def value(self) -> str:
-        """`BUNDLED`, `USER_RANKINGS`, or a path."""
+        """The chosen data: `BUNDLED`, `MINE`, or a path."""
         return str(self.currentData())
 
     @Slot(int)
@@ -241,66 +242,64 @@ class TrainingDataChoice(ComboBox):
             self._last = place
             return
         self.setCurrentIndex(self._last)
-        open_file_dialog(self, tr("Learn from a JSONL file"), tr("JSON lines (*.jsonl)"), self.use_file)
+        open_file_dialog(self, tr("Choose a JSONL training file"), tr("JSON lines (*.jsonl)"), self.use_file)
 
     @Slot(str)
     def use_file(self, path: str) -> None:
-        """Offer a file and choose it."""
+        """Add a file to the choices and select it."""
         self._last = self.count() - 1
         self.insertItem(self._last, Path(path).name, path)
         self.setCurrentIndex(self._last)
 
 
 class SftPage(LabPage):
-    """Supervised fine-tuning."""
+    """The page for supervised fine-tuning."""
 
     task = "sft"
 
     def __init__(self, parent: QWidget | None = None) -> None:
         about = tr(
-            "People write answers; the model learns to write the same. The bundled chats end every answer with a "
-            "thank-you, which storyteller has never written: after a minute it thanks for most questions it has not "
-            "seen."
+            "People write answers, and the model learns to write similar ones. The bundled chats end "
+            "every answer with a thank-you, which storyteller has never written. After a minute of "
+            "training it also thanks for most questions it has not seen."
         )
-        super().__init__(about, (tr("Loss, nats a token (○ held out)"),), parent)
-        self.data = TrainingDataChoice(((BUNDLED, tr("The bundled chats")),), self)
+        super().__init__(about, (tr("Loss, nats per token (○ held-out)"),), parent)
+        self.data = TrainingDataChoice(((BUNDLED, tr("Bundled chats")),), self)
         self.controls.addWidget(self.data)
 
     def use_file(self, path: str) -> None:
-        """Learn from that file."""
+        """Use that data file."""
         self.data.use_file(path)
 
     def lab_request(self) -> LabRequest:
-        """From what is chosen."""
+        """Return a request with the chosen data."""
         return LabRequest("sft", data=self.data.value)
 
     def figures(self, events: Sequence[object]) -> Sequence[PlotSpec]:
-        """Loss."""
+        """Return the loss curve."""
         return (sft_plot(events),)
 
 
 class RewardPage(LabPage):
-    """The reward model: trained, then asked about texts. `queryWanted(LabWish)`."""
+    """The page of the reward model: train it, then score texts with it. Signal: `queryWanted(LabWish)`."""
 
     task = "reward"
     queryWanted = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         about = tr(
-            "A copy of storyteller gets a new head that gives one number: larger for the ending that is preferred. It "
-            "learns from pairs of a better and a worse one."
+            "A copy of storyteller gets a new output head that returns a single number: higher for the "
+            "preferred ending. It is trained on pairs of a better and a worse ending."
         )
         plots = (
-            tr("Loss, nats a pair (○ held out)"), tr("Held-out pairs in the right order"), tr("Best of n: KL, nats")
+            tr("Loss, nats per pair (○ held-out)"), tr("Held-out pairs ranked correctly"), tr("Best of n: KL, nats")
         )  # fmt: skip
         super().__init__(about, plots, parent, column_count=3)
         self._theme = theme_for("light")
-        self.data = TrainingDataChoice(
-            ((BUNDLED, tr("The bundled rankings")), (USER_RANKINGS, tr("My rankings"))), self
-        )
+        self.data = TrainingDataChoice(((BUNDLED, tr("Bundled rankings")), (USER_RANKINGS, tr("My rankings"))), self)
         self.controls.addWidget(self.data)
         self.text = QLineEdit(EXAMPLE_ENDING, self)
-        self.text.setAccessibleName(tr("An ending to be scored"))
+        self.text.setAccessibleName(tr("Ending to score"))
         self.score, self.best = QPushButton(tr("Score it"), self), QPushButton(tr("Best of n"), self)
         add_glossary_tooltip(self.best, "best_of_n")
         self.scored, self.mean_rewards = RewardColoredText(self), PlainLabel("", self)
@@ -316,24 +315,24 @@ class RewardPage(LabPage):
             self.column.insertWidget(place, label)
 
     def use_file(self, path: str) -> None:
-        """Learn from that file."""
+        """Use that data file."""
         self.data.use_file(path)
 
     def lab_request(self) -> LabRequest:
-        """From what is chosen."""
+        """Return a request with the chosen data."""
         return LabRequest("reward", data=self.data.value)
 
     def figures(self, events: Sequence[object]) -> Sequence[PlotSpec]:
-        """Loss and accuracy."""
+        """Return the curves of loss and accuracy, and of best-of-n."""
         return reward_plots(events)
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours of the scored text too."""
+        """Apply colours and sizes, also to the scored text."""
         super().set_theme(theme)
         self.scored.set_theme(theme)
 
     def set_trained(self, is_trained: bool, is_idle: bool) -> None:
-        """Whether there is a model to be asked, and nothing under way."""
+        """Enable the scoring buttons if a trained model exists and no task is running."""
         for button in (self.score, self.best):
             button.setEnabled(is_trained and is_idle)
             button.setToolTip("" if is_trained else tr("Train a reward model first."))
@@ -341,7 +340,7 @@ class RewardPage(LabPage):
             self.mean_rewards.setText("" if is_trained else tr("Train a reward model first."))
 
     def show_answer(self, events: Sequence[object]) -> None:
-        """What came of a question."""
+        """Show the result of scoring or of best-of-n."""
         for event in events:
             if isinstance(event, ScoredTokens):
                 self.scored.show_tokens(event.tokens)

@@ -1,4 +1,4 @@
-"""What the trainings tell, as curves."""
+"""The training events as curves."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ Points = tuple[tuple[float, float], ...]
 
 
 def format_nats(value: float) -> str:
-    """`1.25 nats`."""
+    """Format nats: `1.25 nats`."""
     return tr("{value:.3g} nats").format(value=value)
 
 
 def format_deviations(value: float) -> str:
-    """`+1.25 SD`."""
+    """Format standard deviations: `+1.25 SD`."""
     return tr("{value:+.2f} SD").format(value=value)
 
 
 def training_curve(
     name: str, colour: str, points: Points, format_value: Callable[[float], str], total: int, dots: Points = ()
 ) -> PlotSpec:
-    """One line over the steps of a training, and single values beside it."""
+    """Return one line over the training steps, with optional single values as dots."""
     if not points and not dots:
         return PlotSpec()
     lines = (PlotLine(name, colour, points),) if points else ()
-    more = (PlotDots(tr("held out"), "finished", dots),) if dots else ()
+    more = (PlotDots(tr("held-out"), "finished", dots),) if dots else ()
     return PlotSpec(
         PlotAxis(tr("steps"), integers_only=True),
         PlotAxis(format_value=format_value),
@@ -39,7 +39,7 @@ def training_curve(
 
 
 def sft_plot(events: Sequence[object]) -> PlotSpec:
-    """Loss, and that on what is held out."""
+    """Return the training and held-out loss."""
     steps = [one for one in events if isinstance(one, labs.preference.SftStep)]
     checks = [one for one in events if isinstance(one, labs.preference.SftChecked)]
     total = max((one.total for one in checks), default=0)
@@ -50,7 +50,7 @@ def sft_plot(events: Sequence[object]) -> PlotSpec:
 
 
 def reward_plots(events: Sequence[object]) -> tuple[PlotSpec, PlotSpec]:
-    """Loss with that on what is held out, and the held-out pairs put in the right order."""
+    """Return the training and held-out loss, and the accuracy on held-out pairs."""
     steps = [one for one in events if isinstance(one, labs.preference.RewardStep)]
     checks = [one for one in events if isinstance(one, labs.preference.RewardChecked)]
     total = max((one.total for one in steps), default=0)
@@ -59,11 +59,11 @@ def reward_plots(events: Sequence[object]) -> tuple[PlotSpec, PlotSpec]:
     loss = training_curve(
         tr("loss"), "accent", losses, format_nats, total, tuple((float(one.step), one.loss) for one in checks)
     )
-    return loss, training_curve(tr("right"), "finished", accuracies, words.whole_percent, total)
+    return loss, training_curve(tr("accuracy"), "finished", accuracies, words.whole_percent, total)
 
 
 def ppo_plots(events: Sequence[object]) -> tuple[PlotSpec, PlotSpec, PlotSpec, PlotSpec]:
-    """Reward, KL, entropy, loss."""
+    """Return the curves of reward, KL, entropy and value loss."""
     steps = [one for one in events if isinstance(one, labs.preference.PpoStep)]
     total = max((one.total for one in steps), default=0)
 
@@ -81,7 +81,7 @@ def ppo_plots(events: Sequence[object]) -> tuple[PlotSpec, PlotSpec, PlotSpec, P
 
 
 def best_of_plot(events: Sequence[object]) -> PlotSpec:
-    """How far best of n leads away: measured, and at most."""
+    """Return the KL of best-of-n, measured and as its upper bound."""
     results = [one for one in events if isinstance(one, labs.preference.BestOf)]
     if not results:
         return PlotSpec()

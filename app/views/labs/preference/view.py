@@ -1,4 +1,4 @@
-"""The preference lab: from rankings to a reward model to a model that was tuned by it."""
+"""The preference lab: from rankings to a reward model, and to a model tuned with it."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from resources.language import mark, tr
 
 COLLECT: Task = "draw"
 PAGES: tuple[tuple[Task, str], ...] = (STAGES[0], (COLLECT, mark("Rankings")), *STAGES[1:])
-"""Between fine-tuning and the reward model stands what that one learns from."""
+"""The rankings, from which the reward model is trained, come between fine-tuning and the reward model."""
 _TERMS: dict[Task, str] = {COLLECT: "preference_pair", "reward": "reward_model", "ppo": "ppo"}
 
 
 class TaskStrip(QWidget):
-    """`chosen(task)`: that page is to be seen."""
+    """Signal: `chosen(task)` requests that page."""
 
     chosen = Signal(str)
 
@@ -66,17 +66,17 @@ class TaskStrip(QWidget):
         return label
 
     def set_current(self, task: Task) -> None:
-        """That page is seen."""
+        """Mark that page as current."""
         self.buttons[task].setChecked(True)
 
     def show_progress(self, done: Set[Task], busy: Task | None) -> None:
-        """Which steps something came of, and which is under way."""
+        """Mark the finished steps and the running one."""
         for number, (task, title) in enumerate(PAGES):
             name, button = tr(title), self.buttons[task]
             is_done = task in done
             sign = "● " if is_done else "… " if task == busy else ""
             button.setText(f"{sign}{name}")
-            state = tr("done") if is_done else tr("under way") if task == busy else tr("not done yet")
+            state = tr("done") if is_done else tr("running") if task == busy else tr("not done yet")
             button.setAccessibleName(
                 tr("Step {number}: {name}, {state}").format(number=number + 1, name=name, state=state)
             )
@@ -84,11 +84,11 @@ class TaskStrip(QWidget):
 
 
 _REWARD_QUERIES: tuple[Task, ...] = ("tokens", "best_of")
-"""Work whose answer stands on the reward model's page."""
+"""Tasks whose result is shown on the reward model's page."""
 
 
 class PreferenceView(QFrame):
-    """`startWanted(LabWish)` and `stopWanted`; what else is asked for, the pages say."""
+    """Signals: `startWanted(LabWish)` and `stopWanted`; the pages emit the others."""
 
     startWanted = Signal(object)
     stopWanted = Signal()
@@ -118,17 +118,17 @@ class PreferenceView(QFrame):
 
     @Slot(str)
     def show_page(self, task: Task) -> None:
-        """Bring that step's page to the front."""
+        """Show that step's page."""
         self.strip.set_current(task)
         self.pages.setCurrentWidget(self.page_of[task])
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes."""
+        """Apply colours and sizes."""
         for page in self.page_of.values():
             page.set_theme(theme)
 
     def show_state(self, done: Set[Task], busy: Task | None) -> None:
-        """Which steps something came of, and what is under way."""
+        """Show which steps are finished, and which task is running."""
         names = {task: tr(title) for task, title in PAGES}
         other = names.get(busy, self.query_name(busy)) if busy is not None else ""
         self.strip.show_progress(done, busy)
@@ -138,16 +138,16 @@ class PreferenceView(QFrame):
         self.ppo.set_available("sft" in done, "reward" in done or busy == "ppo", "ppo" in done, busy is None)
 
     def query_name(self, busy: Task) -> str:
-        """What the work without a page of its own is called."""
-        return tr("the scoring") if busy in _REWARD_QUERIES else ""
+        """Return the name of a task without its own page."""
+        return tr("scoring") if busy in _REWARD_QUERIES else ""
 
     def show_events(self, task: Task, events: Sequence[object]) -> None:
-        """What that work has told so far."""
+        """Show the events of a task so far."""
         if task in _REWARD_QUERIES:
             self.reward.show_answer(events)
         else:
             self.page_of[task].show_events(events)
 
     def show_error(self, task: Task, error: ErrorReport) -> None:
-        """Why it ended."""
+        """Show why a task failed."""
         self.page_of["reward" if task in _REWARD_QUERIES else task].show_error(error)

@@ -1,1 +1,1 @@
-"""The Scale lab: what a large model takes on each of many devices, and who computes what when."""
+"""The scale lab: memory per device, parallelism and pipeline schedules of a large model."""

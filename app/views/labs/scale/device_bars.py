@@ -1,4 +1,4 @@
-"""What the colours of a device's memory mean; goes on in another line where it is narrow."""
+"""Legend of the memory parts; wraps in a narrow view."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ PART_COLORS = {
     "cache": "pruned",
 }
 CAPACITY, EXPECTED = "room", "expected"
-"""Strokes across the bars: where a device's memory ends, and what was reckoned."""
+"""Strokes across the bars: the device's capacity, and the predicted total."""
 
 
 class _LegendEntry(QWidget):
-    """A swatch and a word."""
+    """A colour swatch with its label."""
 
     def __init__(self, part: str, parent: QWidget) -> None:
         super().__init__(parent)
@@ -57,12 +57,12 @@ class _LegendEntry(QWidget):
 
     @property
     def _text(self) -> str:
-        strokes = {CAPACITY: tr("memory that each has"), EXPECTED: tr("reckoned")}
+        strokes = {CAPACITY: tr("memory per device"), EXPECTED: tr("predicted")}
         return strokes.get(self.part) or tr(scale.words.PART_TITLES[self.part])
 
 
 class PartLegend(FlowRow):
-    """The parts that are there, each in its colour, and the strokes across them."""
+    """The present parts in their colours, and the strokes."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, 14)
@@ -71,35 +71,35 @@ class PartLegend(FlowRow):
             self.flow.addWidget(name)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         for name in self._names.values():
             name.theme = theme
             name.updateGeometry()
             name.update()
 
     def show_parts(self, parts: Sequence[str]) -> None:
-        """Name these alone."""
+        """Show only these parts."""
         for part, name in self._names.items():
             name.setVisible(part in parts)
         self.setVisible(bool(parts))
 
 
 ROW_HEIGHT, LABEL_WIDTH, FIGURE_WIDTH = 34, 104, 78
-"""Pixels at 100 %: height of a row, width of what is left and right of its bar."""
+"""Pixels at 100 %: height of a row, widths to the left and right of its bar."""
 _ALIGN_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 class DeviceBar(NamedTuple):
-    """One row: what it is called and what it holds; `outline` is drawn around it, for what was expected."""
+    """One row: label, memory by part, and the expected total."""
 
     label: str
     parts: scale.Parts
     expected: int = 0
-    """Bytes that were reckoned with; 0 where nothing was."""
+    """Predicted bytes, marked by a dashed stroke; 0 for none."""
 
 
 class DeviceBars(QWidget, AccessibleWidget):
-    """The longest of bars and room fills the width."""
+    """Memory bars of the devices; the longest bar or the capacity fills the width."""
 
     accessible_role = Role.List
 
@@ -114,38 +114,38 @@ class DeviceBars(QWidget, AccessibleWidget):
 
     @property
     def rows(self) -> Sequence[DeviceBar]:
-        """What is drawn."""
+        """The drawn rows."""
         return self._rows
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         self._theme = theme
         self.updateGeometry()
         self.update()
 
     def show_rows(self, rows: Sequence[DeviceBar], capacity: float = 0.0) -> None:
-        """Draw these; `capacity` is each device's memory, 0 where that is not asked."""
+        """Show these rows; `capacity` is each device's capacity, 0 for none."""
         self._rows, self._capacity = rows, capacity
         self.setAccessibleDescription(" ".join(map(_row_sentence, rows)))
         self.updateGeometry()
         self.update()
 
     def accessible_parts(self) -> list[AccessiblePart]:
-        """A device after the other."""
+        """Return one part per device."""
         return [
             AccessiblePart(_row_sentence(row), partial(self._row_rect, number)) for number, row in enumerate(self._rows)
         ]
 
     def sizeHint(self) -> QSize:
-        """A line for each."""
+        """Return a height of one line per row."""
         return QSize(self._theme.px(420), self._theme.px(ROW_HEIGHT * len(self._rows)))
 
     def minimumSizeHint(self) -> QSize:
-        """It can be narrow."""
+        """Return the minimum size."""
         return QSize(self._theme.px(200), self.sizeHint().height())
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """The bars in sight."""
+        """Paint the visible bars."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         for number, row in enumerate(self._rows):
@@ -153,7 +153,7 @@ class DeviceBars(QWidget, AccessibleWidget):
                 self._paint_row(painter, row, QRectF(self._row_rect(number)))
 
     def event(self, event: QEvent) -> bool:
-        """A tip says what a device holds."""
+        """Show a tooltip with a device's memory."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             found = (row for number, row in enumerate(self._rows) if self._row_rect(number).contains(event.pos()))
             show_tooltip(event.globalPos(), next(map(_row_sentence, found), ""), self)
@@ -166,7 +166,7 @@ class DeviceBars(QWidget, AccessibleWidget):
 
     @property
     def parts(self) -> list[str]:
-        """Parts that any of them has."""
+        """Names of the parts present in any row."""
         return [name for name in PART_COLORS if any(row.parts[name] for row in self._rows)]
 
     def _paint_row(self, painter: QPainter, row: DeviceBar, cell: QRectF) -> None:
@@ -205,7 +205,7 @@ class DeviceBars(QWidget, AccessibleWidget):
             self._stroke(painter, track, track.left() + track.width() * row.expected / full_scale, Qt.PenStyle.DashLine)
 
     def _paint_name(self, painter: QPainter, name: str, box: QRectF, capacity_x: float) -> None:
-        """A second cue beside the colour, where there is space for it on one side of the stroke at `capacity_x`."""
+        """Write the part's name into its box, beside the capacity stroke at `capacity_x`: a second cue besides colour."""
         if self._capacity and box.left() < capacity_x < box.right():
             left, right = QRectF(box), QRectF(box)
             left.setRight(capacity_x)
@@ -223,7 +223,7 @@ class DeviceBars(QWidget, AccessibleWidget):
 
 
 def _row_sentence(row: DeviceBar) -> str:
-    """A row in words."""
+    """Return a row in words."""
     parts = ", ".join(
         f"{tr(scale.words.PART_TITLES[name])} {scale.decimal(count)}" for name, count in row.parts.items() if count
     )

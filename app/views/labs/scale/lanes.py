@@ -1,4 +1,4 @@
-"""A lane for every device: what it computes when, micro-batches numbered as in the papers' figures."""
+"""A lane for every device: its computation over time, micro-batches numbered as in the papers' figures."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from core.labs import scale
 from resources.language import tr
 
 LANE_HEIGHT, UNIT_WIDTH, NAME_WIDTH, HEAD_HEIGHT = 44, 20, 78, 26
-"""Pixels at 100 %: height of a lane, the least width of a unit of time, the names' width, the head's height."""
+"""Pixels at 100 %: height of a lane, minimum width of a time unit, width of the names, height of the head."""
 LANE_COLORS = {"forward": "kept", "backward": "finished", "update": "accent", "send": "best", "wait": "refused"}
 THIN_KINDS = ("update", "send", "wait")
-"""A moment, or a way: no computing."""
+"""Kinds drawn as thin strips, because they are not computation."""
 
 
 class ScheduleLanes(QWidget, AccessibleWidget):
-    """What comes after the cursor is faint. `picked(time)` where somebody clicks."""
+    """The schedule of all devices; boxes after the cursor are faint. `picked(time)` on a click."""
 
     picked = Signal(float)
     accessible_role = Role.List
@@ -33,7 +33,7 @@ class ScheduleLanes(QWidget, AccessibleWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("scaleLanes")
-        self.setAccessibleName(tr("What each device computes, over time"))
+        self.setAccessibleName(tr("Computation of each device over time"))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._theme = theme_for("light")
         self._boxes: Sequence[scale.Box] = ()
@@ -43,14 +43,16 @@ class ScheduleLanes(QWidget, AccessibleWidget):
         self._min_width = 0
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         self._theme = theme
         self.updateGeometry()
         self.update()
 
     def show_boxes(self, boxes: Sequence[scale.Box], min_end: float = 0.0, min_width: int = 0) -> None:
-        """Draw another schedule: as far as `min_end` where it ends before, at least so `min_width` (pixels at 100 %) where its
-        times are no small whole numbers."""
+        """Show a schedule, at least up to the time `min_end` and at least `min_width` pixels (at 100 %) if the times
+        are not small
+        integers.
+        """
         self._boxes, self._min_width = boxes, min_width
         self._devices = max((box.device for box in boxes), default=0) + 1
         self._end = max([min_end, *(box.stop for box in boxes)]) or 1.0
@@ -59,12 +61,12 @@ class ScheduleLanes(QWidget, AccessibleWidget):
         self.update()
 
     def set_cursor(self, time: float) -> None:
-        """Show what has begun by then."""
+        """Move the time cursor."""
         self.time = time
         self.update()
 
     def accessible_parts(self) -> list[AccessiblePart]:
-        """A box after the other, by time."""
+        """Return one part per box, in order of time."""
         return [
             AccessiblePart(
                 scale.words.explain_box(box),
@@ -75,23 +77,23 @@ class ScheduleLanes(QWidget, AccessibleWidget):
         ]
 
     def sizeHint(self) -> QSize:
-        """Room for numbers in the narrowest box."""
+        """Return a size in which the narrowest box fits its number."""
         px = self._theme.px
         wide = px(self._min_width) if self._min_width else round(self._end * px(UNIT_WIDTH))
         return QSize(px(NAME_WIDTH) + wide + px(8), self._height)
 
     def minimumSizeHint(self) -> QSize:
-        """All of it: it is scrolled."""
+        """Return the full size: the widget is scrolled."""
         return self.sizeHint()
 
     @Slot(int)
     def set_left(self, left: int) -> None:
-        """The first pixel in sight: names stay there when the rest is scrolled."""
+        """Set the first visible pixel, where the names stay during scrolling."""
         self._left = left
         self.update()
 
     def x_of(self, time: float) -> int:
-        """Pixels from the left."""
+        """Return the x coordinate of a time."""
         return round(self._x(time))
 
     @property
@@ -109,12 +111,12 @@ class ScheduleLanes(QWidget, AccessibleWidget):
         px = self._theme.px
         top = px(HEAD_HEIGHT) + box.device * px(LANE_HEIGHT)
         left, width = self._x(box.start), (box.stop - box.start) * self._unit
-        if box.kind in THIN_KINDS:  # at the foot of the lane
+        if box.kind in THIN_KINDS:  # at the bottom of the lane
             return QRectF(left, top + px(LANE_HEIGHT - 9), max(px(3), width), px(6))
         return QRectF(left + 1, top + px(3), width - 2, px(LANE_HEIGHT - 14))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Names, boxes in sight, the cursor."""
+        """Paint the names, the visible boxes, and the cursor."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._paint_tracks(painter)
@@ -158,7 +160,7 @@ class ScheduleLanes(QWidget, AccessibleWidget):
         self._paint_numbers(painter, box, rect, opacity)
 
     def _paint_numbers(self, painter: QPainter, box: scale.Box, rect: QRectF, opacity: float) -> None:
-        """The micro-batch, counted from 1, and the weights' version where there is more than one."""
+        """Paint the micro-batch number (from 1), and the weight version if there is more than one."""
         theme, number = self._theme, str(box.micro_batch + 1)
         painter.setPen(theme.color("text", max(opacity, 0.6)))
         painter.setFont(theme.font(12, 600, tabular=True))
@@ -185,7 +187,7 @@ class ScheduleLanes(QWidget, AccessibleWidget):
             x += width + theme.px(33)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Go to the moment that is clicked at."""
+        """Go to the clicked time."""
         time = (event.position().x() - self._theme.px(NAME_WIDTH)) / self._unit
         self.picked.emit(min(max(time, 0.0), self._end))
 
@@ -202,11 +204,11 @@ def _box_rect(rect: Callable[[scale.Box], QRectF], box: scale.Box) -> QRect:
 
 
 LANES_WIDTH = 480
-"""Pixels at 100 % of both."""
+"""Minimum width of both, in pixels at 100 %."""
 
 
 class ScheduleComparison(QWidget):
-    """A click on either says what each device did then."""
+    """Two schedules; a click on either describes what each device did at that time."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -226,7 +228,7 @@ class ScheduleComparison(QWidget):
             shown.setAccessibleName(words)
             shown.picked.connect(self.set_time)
         self._scroll = horizontal_scroll_area(lanes)
-        self._scroll.setAccessibleName(tr("What each device computes, over time"))
+        self._scroll.setAccessibleName(tr("Computation of each device over time"))
         for shown in (self.expected, self.measured):
             self._scroll.horizontalScrollBar().valueChanged.connect(shown.set_left)
         whole = QVBoxLayout(self)
@@ -235,13 +237,13 @@ class ScheduleComparison(QWidget):
         whole.addWidget(self.moment)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         self.expected.set_theme(theme)
         self.measured.set_theme(theme)
         self._update_height()
 
     def show_measured(self, found: scale.Measured | None) -> None:
-        """Draw what was measured; nothing where no times were."""
+        """Show the measurement; hide the widget if it has no times."""
         self._boxes = found.boxes if found is not None else ()
         self.setVisible(bool(self._boxes))
         if found is None or not self._boxes:
@@ -254,7 +256,7 @@ class ScheduleComparison(QWidget):
 
     @Slot(float)
     def set_time(self, time: float) -> None:
-        """The moment that is spoken of, in milliseconds."""
+        """Set the described time, in milliseconds."""
         self._time = time
         self.expected.set_cursor(time)
         self.measured.set_cursor(time)
@@ -262,7 +264,7 @@ class ScheduleComparison(QWidget):
 
     @Slot()
     def words_changed(self) -> None:
-        """Say it again."""
+        """Rebuild the description."""
         devices = sorted({box.device for box in self._boxes})
         self.moment.setText("\n".join(self._device_sentence(device) for device in devices))
 

@@ -1,4 +1,4 @@
-"""Which model on which devices: what each of them holds, whether it fits, what would make it fit."""
+"""The page for memory planning: the memory of each device for a model and cluster, whether it fits, and remedies."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from resources.language import join_sentences, mark, tr
 
 _DEGREES = (1, 2, 4, 8, 16, 32, 64)
 _PRECISIONS = {"mixed": mark("Mixed: 16 bits, Adam in 32"), "float32": mark("float32 throughout")}
-_PURPOSES = {"train": mark("Train it"), "write": mark("Let it write")}
+_PURPOSES = {"train": mark("Training"), "write": mark("Inference")}
 _SCHEME_SHORT_TITLES = {"ddp": "DDP", "zero1": "ZeRO-1", "zero2": "ZeRO-2", "zero3": "ZeRO-3"}
 _BILLION = 1e9
 
 
 class ScaleMemoryPage(ScalePage):
-    """Settings to the left; the sentence, the bars and the remedies follow them at once."""
+    """Settings on the left; the sentence, the bars and the remedies follow every change."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(tr("Model and devices"), parent)
@@ -41,7 +41,7 @@ class ScaleMemoryPage(ScalePage):
         self.body.addWidget(self.legend)
         self.body.addWidget(self.bars)
         self.body.addWidget(self.remedies)
-        self._schemes_heading = PlainLabel(tr("The same under each scheme").upper(), self)
+        self._schemes_heading = PlainLabel(tr("The same training with each scheme").upper(), self)
         self._schemes_heading.setProperty("role", "heading")
         self.schemes = DeviceBars(self)
         self.schemes.setObjectName("scaleSchemes")
@@ -56,7 +56,7 @@ class ScaleMemoryPage(ScalePage):
         self.refresh()
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         super().set_theme(theme)
         self.bars.set_theme(theme)
         self.schemes.set_theme(theme)
@@ -68,7 +68,7 @@ class ScaleMemoryPage(ScalePage):
 
     @property
     def cluster(self) -> scale.Cluster:
-        """The devices that are set."""
+        """The configured devices."""
         number = self.form.number_value
         return scale.Cluster(
             number("devices"), number("memory") * _BILLION, number("machine"),
@@ -77,7 +77,7 @@ class ScaleMemoryPage(ScalePage):
 
     @property
     def parallel_layout(self) -> scale.Layout:
-        """How the model is divided."""
+        """The configured parallelism."""
         return scale.Layout(
             self.form.choice_value("scheme"),
             int(self.form.choice_value("tensor")),
@@ -86,16 +86,21 @@ class ScaleMemoryPage(ScalePage):
 
     @property
     def training(self) -> scale.Training:
-        """The step that is reckoned with."""
+        """The configured training step."""
         form = self.form
         return scale.Training(
-            form.number_value("batch"), form.number_value("length"), form.number_value("micro"), form.choice_value("precision"),
-            form.is_checked("recompute"), form.choice_value("pipe"), form.choice_value("purpose"),
-        )  # fmt: skip
+            form.number_value("batch"),
+            form.number_value("length"),
+            form.number_value("micro"),
+            form.choice_value("precision"),
+            form.is_checked("recompute"),
+            form.choice_value("pipe"),
+            form.choice_value("purpose"),
+        )
 
     @Slot()
     def refresh(self) -> None:
-        """Reckon and say it all again."""
+        """Recalculate and rebuild all texts."""
         inputs = self.shape, self.cluster, self.parallel_layout, self.training
         try:
             self.reckoning = found = scale.reckon(*inputs)
@@ -113,12 +118,12 @@ class ScaleMemoryPage(ScalePage):
         self.legend.show_parts([*parts, CAPACITY] if parts else ())
 
     def words_changed(self) -> None:
-        """Say it all again."""
+        """Rebuild all texts."""
         self.refresh()
 
     @Slot(str)
     def open_config(self, path: str) -> None:
-        """Take the shape of a config.json; what is wrong with it is said."""
+        """Add the shape from a config.json file; show what is wrong with an invalid one."""
         try:
             shape = scale.shape_of(catalog.read_config(Path(path).parent), Path(path).parent.name)
         except DecodescopeError as error:
@@ -132,7 +137,7 @@ class ScaleMemoryPage(ScalePage):
         form.add_heading(tr("Model"))
         combo = form.add_choice("model", tr("Shape"), [(shape.name, _shape_title(shape)) for shape in self._shapes])
         combo.setCurrentIndex(next(n for n, shape in enumerate(self._shapes) if shape is scale.SHAPES[1]))
-        button = QPushButton(tr("From a config.json…"), self)
+        button = QPushButton(tr("From config.json…"), self)
         button.setObjectName("scaleConfig")
         button.setProperty("role", "quiet")
         button.setAutoDefault(False)
@@ -142,10 +147,10 @@ class ScaleMemoryPage(ScalePage):
 
     @Slot()
     def _choose_config(self) -> None:
-        open_file_dialog(self, tr("A model's config.json"), tr("Configurations (config.json)"), self.open_config)
+        open_file_dialog(self, tr("Choose a model's config.json"), tr("Configurations (config.json)"), self.open_config)
 
     def _show_schemes(self) -> None:
-        """The fullest device under every scheme, as ZeRO's first figure has them."""
+        """Show the fullest device for every scheme, as in the first figure of the ZeRO paper."""
         is_training = self.reckoning is not None and self.training.purpose == "train"
         rows = [*_scheme_bars(self.shape, self.cluster, self.parallel_layout, self.training)] if is_training else []
         self.schemes.show_rows(rows, self.cluster.memory)
@@ -161,14 +166,14 @@ class ScaleMemoryPage(ScalePage):
             button.setObjectName(f"scaleRemedy{number}")
             button.setProperty("role", "chip")
             button.setAutoDefault(False)
-            button.setAccessibleDescription(tr("What would make it fit"))
+            button.setAccessibleDescription(tr("Change that makes it fit"))
             button.clicked.connect(lambda _checked=False, chosen=remedy: self.apply_remedy(chosen))
             self.remedies.flow.addWidget(button)
             button.show()
         self.remedies.setVisible(bool(self._remedies))
 
     def apply_remedy(self, remedy: scale.Remedy) -> None:
-        """Set what makes it fit."""
+        """Apply a remedy to the settings."""
         self.form.blockSignals(True)
         for name, value in (
             ("scheme", remedy.layout.scheme), ("tensor", str(remedy.layout.tensor)),
@@ -181,7 +186,7 @@ class ScaleMemoryPage(ScalePage):
 
 
 def _known_shapes() -> Iterator[scale.Shape]:
-    """Bundled models that a shape can be read of, then those of the papers."""
+    """Yield the bundled models with a readable shape, then the models of the papers."""
     for entry in catalog.bundled():
         try:
             yield replace(scale.shape_of(catalog.read_config(entry.path)), name=entry.title)
@@ -204,36 +209,36 @@ def _shape_title(shape: scale.Shape) -> str:
 
 def _add_cluster(form: ScaleForm) -> None:
     form.add_heading(tr("Devices"))
-    form.add_number("devices", tr("How many"), 64, 1, 65_536)
-    form.add_number("memory", tr("Memory of each"), 80, 1, 1_000, " GB")
-    form.add_number("machine", tr("In one machine"), 8, 1, 1_024)
-    form.add_number("within", tr("Speed within a machine"), 300, 1, 10_000, " GB/s")
-    form.add_number("between", tr("Speed between machines"), 25, 1, 10_000, " GB/s")
+    form.add_number("devices", tr("Count"), 64, 1, 65_536)
+    form.add_number("memory", tr("Memory per device"), 80, 1, 1_000, " GB")
+    form.add_number("machine", tr("Devices per machine"), 8, 1, 1_024)
+    form.add_number("within", tr("Bandwidth within a machine"), 300, 1, 10_000, " GB/s")
+    form.add_number("between", tr("Bandwidth between machines"), 25, 1, 10_000, " GB/s")
 
 
 def _add_layout(form: ScaleForm) -> None:
-    form.add_heading(tr("Divided how"))
+    form.add_heading(tr("Parallelism"))
     titles = scale.words.SCHEME_TITLES
-    form.add_choice("scheme", tr("States among copies"), [(name, tr(title)) for name, title in titles.items()])
+    form.add_choice("scheme", tr("Sharding across replicas"), [(name, tr(title)) for name, title in titles.items()])
     degrees = [(str(degree), str(degree)) for degree in _DEGREES]
-    form.add_choice("tensor", tr("Tensor parts of each matrix"), degrees)
+    form.add_choice("tensor", tr("Tensor parallel size"), degrees)
     form.add_choice("pipeline", tr("Pipeline stages"), degrees)
-    form.add_choice("pipe", tr("Pipeline's order"), [(k, tr(title)) for k, title in scale.words.KIND_TITLES.items()])
+    form.add_choice("pipe", tr("Pipeline schedule"), [(k, tr(title)) for k, title in scale.words.KIND_TITLES.items()])
     form.set_value("pipe", "1f1b")
 
 
 def _add_step(form: ScaleForm) -> None:
-    form.add_heading(tr("One step"))
-    form.add_choice("purpose", tr("What for"), [(name, tr(title)) for name, title in _PURPOSES.items()])
+    form.add_heading(tr("Training step"))
+    form.add_choice("purpose", tr("Purpose"), [(name, tr(title)) for name, title in _PURPOSES.items()])
     form.add_choice("precision", tr("Precision"), [(name, tr(title)) for name, title in _PRECISIONS.items()])
-    form.add_number("batch", tr("Texts at once"), 1, 1, 4_096)
-    form.add_number("length", tr("Tokens of a text"), 2_048, 1, 1_000_000)
+    form.add_number("batch", tr("Batch size"), 1, 1, 4_096)
+    form.add_number("length", tr("Tokens per sequence"), 2_048, 1, 1_000_000)
     form.add_number("micro", tr("Micro-batches"), 8, 1, 4_096)
-    form.add_checkbox("recompute", tr("Compute activations again"))
+    form.add_checkbox("recompute", tr("Recompute activations"))
 
 
 def _stage_bars(found: scale.Reckoning) -> Iterator[DeviceBar]:
-    """A bar a stage: all devices of a stage hold the same."""
+    """Yield one bar per stage, because all devices of a stage hold the same."""
     for number, parts in enumerate(found.stages):
         is_only = len(found.stages) == 1
         yield DeviceBar(tr("Each device") if is_only else tr("Stage {number}").format(number=number + 1), parts)

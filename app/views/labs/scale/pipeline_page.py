@@ -1,4 +1,4 @@
-"""Pipelines: every device over time, scrubbed step by step."""
+"""The pipeline page: the schedule of every device over time, step by step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from resources.language import tr
 
 
 class PipelinePage(ScalePage):
-    """Settings, the lanes, a slider over every moment at which something begins or ends, and what happens then."""
+    """Settings, the lanes, a slider over all times at which something starts or ends, and a description of that time."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(tr("Pipeline"), parent)
@@ -40,7 +40,7 @@ class PipelinePage(ScalePage):
         self.refresh()
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         super().set_theme(theme)
         self.lanes.set_theme(theme)
         self.scrubber.set_theme(theme)
@@ -48,13 +48,18 @@ class PipelinePage(ScalePage):
 
     @Slot()
     def refresh(self) -> None:
-        """Make the schedule that is set, and show all of it."""
+        """Compute the configured schedule and show all of it."""
         form, kind = self.form, self.form.choice_value("kind")
         form.set_editor_enabled("weights", kind == "pipedream")
         self.boxes = scale.schedule(
-            form.number_value("stages"), form.number_value("count"), kind, forward=form.number_value("forward"),
-            backward=form.number_value("backward"), hop=form.number_value("hop") / 10, weights=form.choice_value("weights"),
-        )  # fmt: skip
+            form.number_value("stages"),
+            form.number_value("count"),
+            kind,
+            forward=form.number_value("forward"),
+            backward=form.number_value("backward"),
+            hop=form.number_value("hop") / 10,
+            weights=form.choice_value("weights"),
+        )
         self._times = sorted({time for box in self.boxes for time in (box.start, box.stop)})
         self.lanes.show_boxes(self.boxes)
         self._update_height()
@@ -62,7 +67,7 @@ class PipelinePage(ScalePage):
         self.words_changed()
 
     def words_changed(self) -> None:
-        """Say it all again."""
+        """Rebuild all texts."""
         kind, stages, count = (
             self.form.choice_value("kind"),
             self.form.number_value("stages"),
@@ -74,7 +79,7 @@ class PipelinePage(ScalePage):
 
     @Slot(float)
     def go_to_time(self, time: float) -> None:
-        """The last moment by then."""
+        """Go to the last event before or at that time."""
         self.scrubber.go_to(max(0, bisect_left(self._times, time + 1e-9) - 1))
 
     def _lay_out(self) -> None:
@@ -83,7 +88,7 @@ class PipelinePage(ScalePage):
         self.body.addStretch(1)
 
     def _update_height(self) -> None:
-        """All lanes are seen; the scroll bar below them has its own room."""
+        """Set the height so that all lanes and the scroll bar are visible."""
         bar = self._scroll.horizontalScrollBar().sizeHint().height()
         self._scroll.setFixedHeight(self.lanes.sizeHint().height() + bar)
 
@@ -99,11 +104,11 @@ class PipelinePage(ScalePage):
 
     @Slot()
     def _scroll_to_cursor(self) -> None:
-        """The cursor, when it moves, and when there is more or less room for it."""
+        """Scroll to the cursor."""
         self._scroll.ensureVisible(self.lanes.x_of(self.lanes.time), 0, 140, 0)
 
     def _device_sentence(self, device: int, time: float) -> str:
-        """What a device does from that moment on."""
+        """Describe what a device does from that time on."""
         own = [box for box in self.boxes if box.device == device]
         current = [box for box in own if box.start <= time < box.stop]
         updates = [box for box in own if box.kind == "update" and box.start == box.stop == time]
@@ -117,10 +122,10 @@ class PipelinePage(ScalePage):
 
 def _add_settings(form: ScaleForm) -> None:
     titles, weights = scale.words.KIND_TITLES, scale.words.WEIGHTS_TITLES
-    form.add_choice("kind", tr("Order"), [(name, tr(title)) for name, title in titles.items()])
+    form.add_choice("kind", tr("Schedule"), [(name, tr(title)) for name, title in titles.items()])
     form.add_number("stages", tr("Devices"), 4, 1, 16)
     form.add_number("count", tr("Micro-batches"), 8, 1, 64)
-    form.add_choice("weights", tr("Backward by which weights"), [(name, tr(title)) for name, title in weights.items()])
-    form.add_number("forward", tr("Forward takes"), 1, 1, 9)
-    form.add_number("backward", tr("Backward takes"), 2, 1, 9)
-    form.add_number("hop", tr("Sending takes, in tenths"), 0, 0, 20)
+    form.add_choice("weights", tr("Weights for backward"), [(name, tr(title)) for name, title in weights.items()])
+    form.add_number("forward", tr("Forward time"), 1, 1, 9)
+    form.add_number("backward", tr("Backward time"), 2, 1, 9)
+    form.add_number("hop", tr("Communication time (tenths)"), 0, 0, 20)

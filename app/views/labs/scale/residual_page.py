@@ -1,4 +1,4 @@
-"""ZeRO-R: a step of training without and with it, every block of memory over time."""
+"""The ZeRO-R page: the memory of a training step with and without it, block by block over time."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from core.labs import scale
 from resources.language import mark, tr
 
 MAP_HEIGHT, TITLE_HEIGHT, LEGEND_HEIGHT = 190, 22, 22
-"""Pixels at 100 %: of the map, of its title, of what its colours mean."""
+"""Heights in pixels at 100 %: of the map, its title, and its legend."""
 BLOCK_COLORS = {
     "checkpoint": ("finished", 0.85),
     "gradient": ("best", 0.85),
     "buffer": ("refused", 0.85),
     "other": ("kept", 0.45),
 }
-"""With how much of it covers what lies below."""
+"""Colour and opacity of each kind of block."""
 
 
 class MemoryMap(QWidget, AccessibleWidget):
-    """`title` above; the highest byte of `top` at the upper edge."""
+    """Memory blocks below a title; the upper edge is the byte `top`."""
 
     accessible_role = Role.List
 
@@ -44,35 +44,35 @@ class MemoryMap(QWidget, AccessibleWidget):
         self._top = 1
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         self._theme = theme
         self.updateGeometry()
         self.update()
 
     def show_arena(self, arena: scale.Arena, top: int) -> None:
-        """Draw these blocks; `top` bytes are the whole height."""
+        """Show these blocks; the full height is `top` bytes."""
         self._arena, self._top = arena, max(1, top)
         self.setAccessibleDescription(self._summary)
         self.setToolTip(tooltip(self._summary))
         self.update()
 
     def accessible_parts(self) -> list[AccessiblePart]:
-        """How much of each kind, most of all."""
+        """Return the peak memory of each kind."""
         return [AccessiblePart(words, partial(self._map_rect)) for words in self._kind_sentences]
 
     def sizeHint(self) -> QSize:
-        """As wide as there is room."""
+        """Return the preferred size."""
         px = self._theme.px
         return QSize(px(420), px(TITLE_HEIGHT) + px(MAP_HEIGHT) + px(LEGEND_HEIGHT))
 
     def minimumSizeHint(self) -> QSize:
-        """It can be narrow."""
+        """Return the minimum size."""
         return QSize(self._theme.px(200), self.sizeHint().height())
 
     @property
     def _summary(self) -> str:
         arena, size = self._arena, scale.decimal
-        return tr("{title}: {live} at most, in {top}; {gaps} of gaps").format(
+        return tr("{title}: {live} at the peak, in {top}; gaps {gaps}").format(
             title=self._title, live=size(arena.live), top=size(arena.top), gaps=size(arena.gaps)
         )
 
@@ -86,7 +86,7 @@ class MemoryMap(QWidget, AccessibleWidget):
         return QRect(0, px(TITLE_HEIGHT), self.width(), px(MAP_HEIGHT))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """The title, the blocks, the key."""
+        """Paint the title, the blocks, and the legend."""
         painter, theme = QPainter(self), self._theme
         painter.setFont(theme.font(13, tabular=True))
         painter.setPen(theme.color("text"))
@@ -118,22 +118,23 @@ class MemoryMap(QWidget, AccessibleWidget):
 
 def _block_titles() -> dict[str, str]:
     return {
-        "checkpoint": tr("checkpoints"), "gradient": tr("gradients"), "buffer": tr("the buffer"),
-        "other": tr("comes and goes"),
+        "checkpoint": tr("checkpoints"), "gradient": tr("gradients"), "buffer": tr("buffer"),
+        "other": tr("temporary"),
     }  # fmt: skip
 
 
 _INTRODUCTION = mark(
-    "Beside its numbers a step of training takes memory that comes and goes. Processes that share a model run one step "
-    "twice: as usual, and by ZeRO-R, which shares out what is remembered for the way back, and keeps it apart."
+    "Besides the model's states, a training step uses temporary memory. Processes that share a model "
+    "run the same step twice: normally, and with ZeRO-R, which shards the activation checkpoints and "
+    "stores them in a separate area."
 )
 
 
 class ResidualPage(ProcessPage):
-    """Two maps of one process's memory, one above the other on the same scale."""
+    """Two memory maps of one process, one above the other on the same scale."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(tr("What is run"), 2, parent)
+        super().__init__(tr("What to run"), 2, parent)
         models = [(entry.name, entry.title) for entry in catalog.bundled()]
         self.form.add_choice("model", tr("Model"), models)
         self.form.add_number("processes", tr("Processes"), 2, 1, scale.MOST_PROCESSES)
@@ -143,8 +144,7 @@ class ResidualPage(ProcessPage):
         )
         self.key = WrappedLabel(
             tr(
-                "From left to right goes the step, from the bottom up lie the places of memory. What is empty "
-                "below a block is a gap."
+                "Time runs from left to right, memory addresses from bottom to top. Empty space below a block is a gap."
             ),
             self,
         )
@@ -152,22 +152,22 @@ class ResidualPage(ProcessPage):
         self.lay_out("scaleResidual", self.without_zero_r, self.with_zero_r, self.key)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         super().set_theme(theme)
         self.without_zero_r.set_theme(theme)
         self.with_zero_r.set_theme(theme)
 
     @property
     def measurement(self) -> scale.Residual | None:
-        """What came of it."""
+        """The result, if there is one."""
         return self.result if isinstance(self.result, scale.Residual) else None
 
     def sentence_text(self) -> str:
-        """What it is, or what came of it."""
+        """Return the introduction, or the result in words."""
         return tr(_INTRODUCTION) if self.measurement is None else scale.explain_residual(self.measurement)
 
     def show_result(self) -> None:
-        """Both maps."""
+        """Show both maps."""
         found = self.measurement
         for shown in (self.without_zero_r, self.with_zero_r, self.key):
             shown.setVisible(found is not None)
@@ -177,5 +177,5 @@ class ResidualPage(ProcessPage):
                 shown.show_arena(arena, top)
 
     def current_request(self) -> ScaleRequest:
-        """What is set."""
+        """Return the configured request."""
         return ScaleRequest(self.form.choice_value("model"), scale.ZERO_R, self.form.number_value("processes"))

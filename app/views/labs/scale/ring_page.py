@@ -1,4 +1,4 @@
-"""Collectives, seen: what each device holds after each step around the ring."""
+"""The page for collectives: the data of each device after each step around the ring."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from core.labs import scale
 from resources.language import tr
 
 ROW_HEIGHT, NAME_WIDTH, HEAD_HEIGHT, CELL_WIDTH = 46, 78, 26, 84
-"""Pixels at 100 %: a row, its name, the head, the least width of a cell."""
+"""Pixels at 100 %: height of a row, width of its name, height of the head, minimum width of a cell."""
 
 
 class RingGrid(QWidget, AccessibleWidget):
-    """Outlined is what has just come."""
+    """Cells that have just been received are outlined."""
 
     accessible_role = Role.List
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("scaleRing")
-        self.setAccessibleName(tr("What each device holds, by part"))
+        self.setAccessibleName(tr("Data of each device, by part"))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._theme = theme_for("light")
         self._step: scale.RingStep | None = None
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         self._theme = theme
         self.updateGeometry()
         self.update()
 
     def show_step(self, step: scale.RingStep) -> None:
-        """Show what everybody holds after that step."""
+        """Show the data of all devices after that step."""
         self._step = step
         self.updateGeometry()
         self.update()
@@ -51,18 +51,18 @@ class RingGrid(QWidget, AccessibleWidget):
         return len(self._step.holds) if self._step is not None else 1
 
     def sizeHint(self) -> QSize:
-        """All rows; cells wide enough for a few numbers."""
+        """Return a size for all rows, with cells for a few numbers."""
         px = self._theme.px
         return QSize(
             px(NAME_WIDTH) + self._device_count * px(CELL_WIDTH), px(HEAD_HEIGHT) + self._device_count * px(ROW_HEIGHT)
         )
 
     def minimumSizeHint(self) -> QSize:
-        """It is scrolled rather than narrower."""
+        """Return the full size: the widget is scrolled."""
         return self.sizeHint()
 
     def accessible_parts(self) -> list[AccessiblePart]:
-        """A cell after the other."""
+        """Return one part per cell."""
         step = self._step
         return [] if step is None else [
             AccessiblePart(self._cell_sentence(device, part), partial(self._cell_rect, device, part))
@@ -86,7 +86,7 @@ class RingGrid(QWidget, AccessibleWidget):
         ).toAlignedRect()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Names of parts and devices, and the cells."""
+        """Paint the names of parts and devices, and the cells."""
         if self._step is None:
             return
         painter = QPainter(self)
@@ -122,11 +122,11 @@ class RingGrid(QWidget, AccessibleWidget):
 
 
 BYTES_PER_FLOAT = 4
-"""Bytes of a number."""
+"""Bytes per number."""
 
 
 class RingPage(ScalePage):
-    """Which collective among how many; a slider over its steps."""
+    """The choice of collective and device count, and a slider over the steps."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(tr("Collective"), parent)
@@ -134,7 +134,7 @@ class RingPage(ScalePage):
         titles = scale.RING_TITLES
         self.form.add_choice("ring", tr("Collective"), [(name, tr(title)) for name, title in titles.items()])
         self.form.add_number("ringDevices", tr("Devices"), 4, 2, 8)
-        self.form.add_number("numbers", tr("Numbers in a part"), 2, 1, 4)
+        self.form.add_number("numbers", tr("Numbers per part"), 2, 1, 4)
         self.grid = RingGrid()
         self._scroll = horizontal_scroll_area(self.grid)
         self.scrubber = StepScrubber(self)
@@ -148,7 +148,7 @@ class RingPage(ScalePage):
         self.refresh()
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         super().set_theme(theme)
         self.grid.set_theme(theme)
         self.scrubber.set_theme(theme)
@@ -156,7 +156,7 @@ class RingPage(ScalePage):
 
     @Slot()
     def refresh(self) -> None:
-        """Begin anew with what is set: small whole numbers, the same every time."""
+        """Restart with the settings; the data are small integers from a fixed seed."""
         count, length = self.form.number_value("ringDevices"), self.form.number_value("numbers")
         generator = random.Random(0)
         tensors = [[float(generator.randint(1, 9)) for _ in range(count * length)] for _ in range(count)]
@@ -167,7 +167,7 @@ class RingPage(ScalePage):
 
     @Slot()
     def words_changed(self) -> None:
-        """Show the step that is chosen, and say it again."""
+        """Show the chosen step and rebuild its texts."""
         step = self.steps[min(self.scrubber.step, len(self.steps) - 1)]
         total_bytes = BYTES_PER_FLOAT * self.form.number_value("ringDevices") * self.form.number_value("numbers")
         self.grid.show_step(step)

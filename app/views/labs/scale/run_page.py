@@ -1,4 +1,4 @@
-"""The plan for real: processes that train together, what each held beside what was reckoned."""
+"""The page that trains with real processes: memory of each process, compared with the prediction."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ _STAGES = ("starts", "alone", "joins", "step")
 
 
 class ProcessPage(ScalePage):
-    """`runWanted(Asked)`, `stopWanted`; whoever runs it tells how it goes. A page adds its settings to `form` (a choice
-    `model` and a number `processes` among them), then calls `lay_out` with what it shows."""
+    """Signals: `runWanted(ScaleRequest)`, `stopWanted`; the owner calls `on_started`, `on_event` and `on_ended`. A page
+    adds its settings to `form` (among
+    them a choice `model` and a number `processes`), then calls `lay_out` with its content.
+    """
 
     runWanted = Signal(object)
     stopWanted = Signal()
@@ -38,7 +40,7 @@ class ProcessPage(ScalePage):
         self._error: ErrorReport | None = None
 
     def lay_out(self, name: str, *shown: QWidget) -> None:
-        """The button below the settings, named so; how it goes above `shown`, what a program wrote below."""
+        """Add the button `name` below the settings, the progress above `shown`, and the program's error output below."""
         self.button = QPushButton(self)
         self.button.setObjectName(name)
         self.button.setProperty("role", "primary")
@@ -60,14 +62,14 @@ class ProcessPage(ScalePage):
         self.words_changed()
 
     def on_started(self) -> None:
-        """It has begun."""
+        """Note that the run has started."""
         self.is_running, self.result, self._error = True, None, None
         self._progress_by_rank = {}
         self.words_changed()
 
     @Slot(object)
     def on_event(self, event: object) -> None:
-        """A process has come further, or there is a result."""
+        """Show the progress of a process, or the result."""
         if isinstance(event, scale.Progress):
             self._progress_by_rank[event.rank] = event
         else:
@@ -76,14 +78,14 @@ class ProcessPage(ScalePage):
 
     @Slot(object)
     def on_ended(self, error: ErrorReport | None) -> None:
-        """It has ended, well or not."""
+        """Note that the run has ended, with or without an error."""
         self.is_running, self._error = False, error
         self.words_changed()
 
     def words_changed(self) -> None:
-        """Say it all again."""
+        """Rebuild all texts."""
         self.form.set_editable(not self.is_running)
-        self.button.setText(tr("Stop") if self.is_running else tr("Run it"))
+        self.button.setText(tr("Stop") if self.is_running else tr("Run"))
         error = self._error
         self.set_sentence(join_sentences(error.cause, error.remedy) if error is not None else self.sentence_text())
         lines = (
@@ -101,18 +103,18 @@ class ProcessPage(ScalePage):
         self.details.setVisible(bool(self.details.text()))
 
     def sentence_text(self) -> str:
-        """What it is, or what came of it."""
+        """Return the introduction, or the result in words."""
         raise NotImplementedError
 
     def show_result(self) -> None:
-        """Draw what came of it; nothing where nothing has."""
+        """Show the result, if there is one."""
 
     def current_request(self) -> ScaleRequest:
-        """What is to be run."""
+        """Return the configured request."""
         raise NotImplementedError
 
     def set_request(self, request: ScaleRequest) -> None:
-        """Set what was run."""
+        """Set the form to a request."""
         self.form.set_value("model", request.model)
         self.form.set_value("processes", request.processes)
 
@@ -129,40 +131,41 @@ def _progress_value(event: scale.Progress) -> int:
 
 
 _INTRODUCTION = mark(
-    "Several processes of this machine train a model together for {steps} steps, by torch.distributed. What each "
-    "of them held and sent is counted, and set beside what was reckoned."
+    "Several processes on this machine train a model together for {steps} steps with "
+    "torch.distributed. The memory and traffic of each process are measured and compared with the "
+    "prediction."
 )
 
 
 class DistributedRunPage(ProcessPage):
-    """Settings, the sentence, a bar for each process, and for pipelines their time."""
+    """Settings, the sentence, a bar per process, and the schedule for pipelines."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(tr("What is run"), scale.STEPS, parent)
+        super().__init__(tr("What to run"), scale.STEPS, parent)
         _add_settings(self.form)
         self.form.changed.connect(self._update_enabled)
         self.bars, self.lanes = DeviceBars(self), ScheduleComparison(self)
         self.lay_out("scaleRun", self.legend, self.bars, self.lanes)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         super().set_theme(theme)
         self.bars.set_theme(theme)
         self.lanes.set_theme(theme)
 
     @property
     def measured(self) -> scale.Measured | None:
-        """What came of it."""
+        """The result, if there is one."""
         return self.result if isinstance(self.result, scale.Measured) else None
 
     def sentence_text(self) -> str:
-        """What it is, or what came of it."""
+        """Return the introduction, or the result in words."""
         if self.measured is not None:
             return scale.explain_measured(self.measured)
         return tr(_INTRODUCTION).format(steps=scale.STEPS)
 
     def show_result(self) -> None:
-        """The bars and the lanes."""
+        """Show the bars and the lanes."""
         self._update_enabled()
         rows = [*_process_bars(self.measured)] if self.measured is not None else []
         self.bars.show_rows(rows)
@@ -171,7 +174,7 @@ class DistributedRunPage(ProcessPage):
         self.lanes.show_measured(self.measured)
 
     def current_request(self) -> ScaleRequest:
-        """What is set."""
+        """Return the configured request."""
         form = self.form
         options = scale.Options(form.number_value("micro"), form.is_checked("recompute"), form.choice_value("weights"))
         return ScaleRequest(
@@ -179,7 +182,7 @@ class DistributedRunPage(ProcessPage):
         )
 
     def set_request(self, request: ScaleRequest) -> None:
-        """Set what was run."""
+        """Set the form to a request."""
         super().set_request(request)
         chosen = request.options
         for name, value in (
@@ -190,7 +193,7 @@ class DistributedRunPage(ProcessPage):
 
     @Slot()
     def _update_enabled(self) -> None:
-        """What a scheme does not ask for cannot be set."""
+        """Enable only the settings that the scheme uses."""
         scheme = self.form.choice_value("scheme")
         is_pipeline, has_versions = scheme in scale.PIPELINES, scheme == "pipedream"
         for name, asked in (
@@ -202,12 +205,12 @@ class DistributedRunPage(ProcessPage):
 def _add_settings(form: ScaleForm) -> None:
     form.add_choice("model", tr("Model"), [(entry.name, entry.title) for entry in catalog.bundled()])
     titles = scale.words.RUN_TITLES
-    form.add_choice("scheme", tr("How the work is divided"), [(name, tr(title)) for name, title in titles.items()])
+    form.add_choice("scheme", tr("Parallelism"), [(name, tr(title)) for name, title in titles.items()])
     form.add_number("processes", tr("Processes"), 2, 1, scale.MOST_PROCESSES)
     form.add_number("micro", tr("Micro-batches"), 4, 1, scale.MOST_MICRO_BATCHES)
-    form.add_checkbox("recompute", tr("Compute activations again"))
+    form.add_checkbox("recompute", tr("Recompute activations"))
     weights = scale.words.WEIGHTS_TITLES
-    form.add_choice("weights", tr("Backward by which weights"), [(name, tr(title)) for name, title in weights.items()])
+    form.add_choice("weights", tr("Weights for backward"), [(name, tr(title)) for name, title in weights.items()])
 
 
 def _process_bars(found: scale.Measured) -> Iterator[DeviceBar]:

@@ -1,4 +1,4 @@
-"""A narrow column of settings: choices, numbers, boxes to tick; says when any of them changes."""
+"""A narrow column of settings: choices, numbers and checkboxes, with one signal for all changes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import caption
 
 FORM_WIDTH = 264
-"""Pixels at 100 %."""
+"""Width in pixels at 100 %."""
 
 
 class ScaleForm(SettingsColumn):
-    """Editors are named `scale.<name>`; `changed` whenever a person or `set_value` changes one."""
+    """Editors have the object name `scale.<name>`; `changed` is emitted when the user or `set_value` changes one."""
 
     changed = Signal()
 
@@ -32,18 +32,18 @@ class ScaleForm(SettingsColumn):
         self._editors: dict[str, QComboBox | QSpinBox | QCheckBox] = {}
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other sizes."""
+        """Apply sizes."""
         super().set_theme(theme)
         for editor in self._editors.values():
             if isinstance(editor, QSpinBox):
                 editor.lineEdit().setTextMargins(theme.px(6), 0, 0, 0)
 
     def add_heading(self, text: str) -> None:
-        """Name what follows."""
+        """Add a heading."""
         self._insert(self.make_heading(text), 10)
 
     def add_choice(self, name: str, label: str, items: Sequence[tuple[str, str]]) -> QComboBox:
-        """One of `items` (value, title)."""
+        """Add a choice among `items` (value, title)."""
         combo = self.make_combo()
         for value, title in items:
             combo.addItem(title, value)
@@ -52,7 +52,7 @@ class ScaleForm(SettingsColumn):
         return combo
 
     def add_number(self, name: str, label: str, value: int, minimum: int, maximum: int, suffix: str = "") -> QSpinBox:
-        """A whole number from `minimum` to `maximum`."""
+        """Add an integer from `minimum` to `maximum`."""
         spin = SpinBox(self.page)
         spin.setRange(minimum, maximum)
         spin.setValue(value)
@@ -63,7 +63,7 @@ class ScaleForm(SettingsColumn):
         return spin
 
     def add_checkbox(self, name: str, label: str) -> QCheckBox:
-        """Yes or no."""
+        """Add a checkbox."""
         box = QCheckBox(caption(label), self.page)
         box.setObjectName(f"scale.{name}")
         box.toggled.connect(self._on_changed)
@@ -73,34 +73,34 @@ class ScaleForm(SettingsColumn):
         return box
 
     def add_widget(self, widget: QWidget) -> None:
-        """Anything else, below what is there."""
+        """Add any other widget at the end."""
         self._insert(widget, 4)
 
     def add_always_enabled(self, widget: QWidget) -> None:
-        """One that can be used even while nothing can be changed."""
+        """Add a widget that stays enabled while the settings are locked."""
         self.add_widget(widget)
         self._always_enabled.append(widget)
 
     def choice_value(self, name: str) -> str:
-        """The value of a choice."""
+        """Return the value of a choice."""
         editor = self._editors[name]
         assert isinstance(editor, QComboBox)
         return str(editor.currentData())
 
     def number_value(self, name: str) -> int:
-        """The value of a number."""
+        """Return the value of a number."""
         editor = self._editors[name]
         assert isinstance(editor, QSpinBox)
         return editor.value()
 
     def is_checked(self, name: str) -> bool:
-        """Whether a box is ticked."""
+        """Return whether a checkbox is checked."""
         editor = self._editors[name]
         assert isinstance(editor, QCheckBox)
         return editor.isChecked()
 
     def set_value(self, name: str, value: str | int | bool) -> None:
-        """Change one by name."""
+        """Set a value by name."""
         editor = self._editors[name]
         if isinstance(editor, QComboBox):
             editor.setCurrentIndex(max(0, editor.findData(value)))
@@ -110,12 +110,12 @@ class ScaleForm(SettingsColumn):
             editor.setChecked(bool(value))
 
     def set_editable(self, on: bool) -> None:
-        """Whether anything can be changed now."""
+        """Enable or disable all settings."""
         for widget in self.page.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly):
             widget.setEnabled(on or widget in self._always_enabled)
 
     def set_editor_enabled(self, name: str, on: bool) -> None:
-        """Whether one of them means anything now."""
+        """Enable or disable one setting."""
         self._editors[name].setEnabled(on)
 
     def _add(self, name: str, label: str, editor: QComboBox | QSpinBox) -> None:
@@ -126,7 +126,7 @@ class ScaleForm(SettingsColumn):
         self._insert(editor, 0)
 
     def _explain(self, editor: QWidget, name: str) -> None:
-        """Where the glossary has a term for it."""
+        """Attach the glossary's explanation, if there is one."""
         if find_term(f"control.scale.{name}") is not None:
             add_glossary_tooltip(editor, f"control.scale.{name}")
 
@@ -143,7 +143,7 @@ class ScaleForm(SettingsColumn):
 
 
 class ScalePage(QWidget):
-    """`form` takes the settings, `body` what is shown."""
+    """`form` contains the settings, `body` the content."""
 
     def __init__(self, settings: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -162,20 +162,20 @@ class ScalePage(QWidget):
         self.body.addWidget(self._card)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         self.form.set_theme(theme)
         self.legend.set_theme(theme)
 
     def set_sentence(self, text: str) -> None:
-        """The sentence above all."""
+        """Set the sentence at the top."""
         self.sentence.setText(text)
 
     def words_changed(self) -> None:
-        """Say it all again: at another depth."""
+        """Rebuild all texts, for example at another level of detail."""
 
 
 def horizontal_scroll_area(widget: QWidget) -> QScrollArea:
-    """Scrolled from side to side alone."""
+    """Return a scroll area that only scrolls horizontally."""
     scroll = QScrollArea()
     scroll.setWidgetResizable(True)
     scroll.setFrameShape(QFrame.Shape.NoFrame)

@@ -1,4 +1,4 @@
-"""Back, on, a slider over every step between, and a button that plays them."""
+"""A slider over steps with buttons for back, forward and play."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from app.widgets.plain_text import PlainLabel, tooltip
 from resources.language import tr
 
 STEP_INTERVAL_MS = 600
-"""How long a step stays while they are played."""
+"""Duration of a step during playback, in ms."""
 
 
 class StepScrubber(QWidget):
-    """`moved(step)` whenever the step is another."""
+    """`moved(step)` is emitted when the step changes."""
 
     moved = Signal(int)
 
@@ -26,19 +26,19 @@ class StepScrubber(QWidget):
         self._theme = theme_for("light")
         self.slider = Slider(Qt.Orientation.Horizontal, self)
         self.slider.setObjectName("scaleSlider")
-        self.slider.setAccessibleName(tr("Moment"))
+        self.slider.setAccessibleName(tr("Step number"))
         self.slider.setPageStep(1)
         self.position_label = PlainLabel("", self)
         self.position_label.setProperty("role", "muted")
         self.timer = QTimer(self, interval=STEP_INTERVAL_MS)
         self.timer.timeout.connect(self._on_timeout)
-        self.play = self._button("scalePlay", "", tr("Play it"))
+        self.play = self._button("scalePlay", "", tr("Play"))
         self.play.clicked.connect(self._on_play)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(self.play)
         for name, sign, told, by in (
-            ("scaleBack", "‹", tr("A moment back"), -1), ("scaleOn", "›", tr("A moment on"), 1)
+            ("scaleBack", "‹", tr("Previous step"), -1), ("scaleOn", "›", tr("Next step"), 1)
         ):  # fmt: skip
             button = self._button(name, sign, told)
             button.clicked.connect(lambda _on=False, by=by: self.go_to(self.step + by))
@@ -49,27 +49,27 @@ class StepScrubber(QWidget):
 
     @property
     def step(self) -> int:
-        """Where it stands; counted from 0."""
+        """The current step, counted from 0."""
         return self.slider.value()
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         self._theme = theme
         self._update_play_button()
 
     def show_steps(self, count: int, step: int) -> None:
-        """There are so many, and it stands at `step`."""
+        """Set the number of steps and the current one."""
         self._pause()
         self.slider.setRange(0, max(0, count - 1))
         self.slider.setValue(step)
         self._update_position()
 
     def go_to(self, step: int) -> None:
-        """Stand elsewhere."""
+        """Go to a step."""
         self.slider.setValue(step)
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """What nobody sees does not play."""
+        """Pause the playback while hidden."""
         self._pause()
         super().hideEvent(event)
 
@@ -84,7 +84,7 @@ class StepScrubber(QWidget):
 
     @Slot()
     def _on_play(self) -> None:
-        """From here on, or from the beginning where it has ended."""
+        """Start playing, from the beginning if at the end; or pause."""
         if self.timer.isActive():
             self._pause()
             return
@@ -105,7 +105,7 @@ class StepScrubber(QWidget):
 
     def _update_play_button(self) -> None:
         px, on = self._theme.px(16), self.timer.isActive()
-        told = tr("Pause") if on else tr("Play it")
+        told = tr("Pause") if on else tr("Play")
         self.play.setIconSize(QSize(px, px))
         self.play.setIcon(create_icon("pause" if on else "play", self._theme.text, px))
         self.play.setAccessibleName(told)

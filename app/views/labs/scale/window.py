@@ -1,4 +1,4 @@
-"""The Scale lab's window: pages for memory, pipelines, collectives, what a step remembers, and one that runs it."""
+"""The scale lab's window: pages for memory, pipelines, collectives, residual memory, and real processes."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from app.widgets.dialog import BaseDialog
 from resources.language import tr
 
 WINDOW_SIZE = (1120, 720)
-"""Pixels at 100 %, where the screen has room."""
+"""Preferred size in pixels at 100 %."""
 
 
 class ScaleView(BaseDialog):
-    """Stands beside the main window; goes when it is closed."""
+    """A window beside the main window; deleted when closed."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("scaleView")
-        self.setWindowTitle(tr("Scale lab: a model on many devices"))
+        self.setWindowTitle(tr("Scale lab: one model on many devices"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.memory, self.pipeline, self.run = ScaleMemoryPage(self), PipelinePage(self), DistributedRunPage(self)
         self.ring, self.residual = RingPage(self), ResidualPage(self)
@@ -42,7 +42,7 @@ class ScaleView(BaseDialog):
             ("pipeline", tr("Pipeline")),
             ("ring", tr("Collectives")),
             ("residual", tr("ZeRO-R")),
-            ("run", tr("Run it")),
+            ("run", tr("Run")),
         )
         self.choice = SegmentedControl(titles, tr("Page"), self)
         self.choice.chosen.connect(self.show_page)
@@ -52,20 +52,20 @@ class ScaleView(BaseDialog):
 
     @Slot(str)
     def show_page(self, name: str) -> None:
-        """Bring one of the pages to the front."""
+        """Show one of the pages."""
         self.choice.set_value(name)
         for other, page in self.pages.items():
             page.setVisible(other == name)
 
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         for page in self.pages.values():
             page.set_theme(theme)
 
     @Slot()
     def words_changed(self) -> None:
-        """Say it all again: at another depth."""
+        """Rebuild all texts, for example at another level of detail."""
         for page in self.pages.values():
             page.words_changed()
 

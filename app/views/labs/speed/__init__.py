@@ -1,1 +1,1 @@
-"""The Speed lab: the ways to lower latency, measured on a model of one's own."""
+"""The speed lab: techniques that lower latency, measured on a chosen model."""

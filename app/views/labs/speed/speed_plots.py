@@ -1,4 +1,4 @@
-"""A measurement as it is taken along: a table with every figure, and its sentences as text."""
+"""The measurements for export: a table of all figures, and the sentences as text."""
 
 from __future__ import annotations
 
@@ -13,41 +13,42 @@ from core.labs import speed
 from resources.language import join_sentences, tr
 
 _MAX_LIMIT_RATIO = 1.5
-"""A limit further away than so many times the quickest row would leave the bars no room; it is told in words."""
+"""Maximum ratio of a limit to the fastest row; more distant limits are not drawn, because the bars would be too short.
+"""
 _WITH_MEMORY: tuple[speed.Way, ...] = ("weights", "parallel", "offload")
-"""Ways whose rows take more or less of it."""
+"""Techniques whose rows differ in memory."""
 
 
 def technique_plots(way: speed.Way, found: Sequence[speed.Measured]) -> list[TitledPlot]:
-    """The plots of a way; none where nothing was measured of it."""
+    """Return the plots of a technique; none if nothing was measured."""
     if not found:
         return []
     if way == "batch":
-        return [(tr("Tokens a second"), _batch_plot(found)), (tr("Memory"), _memory_plot(found))]
-    shown = [(tr("Tokens a second"), _speed_plot(found))]
+        return [(tr("Tokens per second"), _batch_plot(found)), (tr("Memory"), _memory_plot(found))]
+    shown = [(tr("Tokens per second"), _speed_plot(found))]
     return shown + ([(tr("Memory"), _memory_plot(found))] if way in _WITH_MEMORY else [])
 
 
 def row_sentence(measured: speed.Measured) -> str:
-    """A row in words: how quick, how far from its limit, what it took."""
+    """Return a row in words: speed, fraction of the limit, memory."""
     row = speed.row_title(measured.row)
     speed_text = tr("{row}: {speed} tokens/s").format(row=row, speed=speed.speed_words(measured.speed))
     parts = [speed_text, _limit_text(measured)]
     if measured.base:
-        parts.append(tr("{ratio} × what it is held against").format(ratio=speed.times(measured.ratio)))
+        parts.append(tr("{ratio} × the baseline").format(ratio=speed.times(measured.ratio)))
     if measured.per_pass:
-        parts.append(tr("{count:.1f} tokens for each pass").format(count=measured.per_pass))
+        parts.append(tr("{count:.1f} tokens per pass").format(count=measured.per_pass))
     if measured.foretold:
-        parts.append(tr("foretold: {speed} tokens/s").format(speed=speed.speed_words(measured.foretold)))
+        parts.append(tr("predicted: {speed} tokens/s").format(speed=speed.speed_words(measured.foretold)))
     return tr(", ").join([*parts, words.size(measured.bytes)])
 
 
 def legend_text(has_predictions: bool) -> str:
-    """What the strokes are, and the diamonds where there are any."""
+    """Return the explanation of the strokes, and of the diamonds if there are any."""
     return join_sentences(
-        tr("The stroke beside a bar is its limit: what it could reach if reading the weights were all the work."),
-        tr("Small weights stay in the processor's own memory from pass to pass, so that rows may come beyond it."),
-        tr("The diamond is what was foretold.") if has_predictions else "",
+        tr("The stroke beside a bar is its limit: the speed if reading the weights took all the time."),
+        tr("Small weights stay in the processor's cache between passes, so some rows may exceed their limit."),
+        tr("The diamond is the prediction.") if has_predictions else "",
     )
 
 
@@ -58,9 +59,9 @@ def _limit_text(one: speed.Measured) -> str:
 
 
 def _speed_plot(found: Sequence[speed.Measured]) -> PlotSpec:
-    """A bar for each row, the first uppermost."""
+    """Return one bar per row, the first on top."""
     best = max(max(one.speed for one in found), *(one.foretold or 0.0 for one in found))
-    marks = {tr("limit"): lambda one: one.limit, tr("foretold"): lambda one: one.foretold or 0.0}
+    marks = {tr("limit"): lambda one: one.limit, tr("predicted"): lambda one: one.foretold or 0.0}
     dots = [_limit_marks(name, value, found, best * _MAX_LIMIT_RATIO) for name, value in marks.items()]
     top = max([best, *(x for some in dots for x, _ in some.points)])
     tips = tuple(map(row_sentence, found))
@@ -85,7 +86,7 @@ def _limit_marks(
 
 
 def _bar_label(one: speed.Measured, max_value: float) -> str:
-    """What stands at the end of a bar; its limit too, where no stroke can show it."""
+    """Return the label at the end of a bar, including the limit if no stroke shows it."""
     parts = [speed.speed_words(one.speed), f"{speed.times(one.ratio)} ×" if one.base else ""]
     if one.limit > max_value:
         parts.append(tr("{share} of its limit").format(share=words.whole_percent(one.speed / one.limit)))
@@ -93,21 +94,21 @@ def _bar_label(one: speed.Measured, max_value: float) -> str:
 
 
 def _batch_plot(found: Sequence[speed.Measured]) -> PlotSpec:
-    """Over the texts: all of them together, each of them, and the limit as far as it is in sight."""
+    """Return curves over the batch size: total speed, speed per sequence, and the limit as far as visible."""
     best = max(one.speed for one in found)
     limit = _clip_rising_line(best * _MAX_LIMIT_RATIO, [(float(n), one.limit) for n, one in enumerate(found)])
     lines = [
-        PlotLine(tr("all texts together"), "accent", tuple((float(n), one.speed) for n, one in enumerate(found))),
-        PlotLine(tr("each text"), "finished", tuple((float(n), one.each) for n, one in enumerate(found))),
+        PlotLine(tr("all sequences together"), "accent", tuple((float(n), one.speed) for n, one in enumerate(found))),
+        PlotLine(tr("each sequence"), "finished", tuple((float(n), one.each) for n, one in enumerate(found))),
     ]
     if limit:
         lines.append(PlotLine(tr("limit"), "refused", limit, (4.0, 3.0)))
-    axis = PlotAxis(tr("texts at once"), labels=tuple(one.row.name for one in found))
+    axis = PlotAxis(tr("number of sequences"), labels=tuple(one.row.name for one in found))
     return PlotSpec(axis, PlotAxis(format_value=speed.speed_words), lines=tuple(lines))
 
 
 def _clip_rising_line(max_value: float, points: Sequence[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
-    """A rising line as far as it is in sight; none where it begins beyond it."""
+    """Clip a rising line at `max_value`; empty if it starts above."""
     seen = [point for point in points if point[1] <= max_value]
     if seen and len(seen) < len(points):
         (x0, y0), (x1, y1) = points[len(seen) - 1 : len(seen) + 1]
@@ -116,7 +117,7 @@ def _clip_rising_line(max_value: float, points: Sequence[tuple[float, float]]) -
 
 
 def _memory_plot(found: Sequence[speed.Measured]) -> PlotSpec:
-    """A bar for each row."""
+    """Return one memory bar per row."""
     sizes = tuple(words.size(one.bytes) for one in found)
     names = tuple(speed.row_title(one.row) for one in found)
     bars = PlotBars("", "kept", tuple(float(one.bytes) for one in found), sizes)
@@ -129,7 +130,7 @@ def _memory_plot(found: Sequence[speed.Measured]) -> PlotSpec:
 
 
 def speed_table(speeds: SpeedResults) -> Table:
-    """A row for each that was measured or left out, a head first; empty where there is none."""
+    """Return a header and a row for each measured or skipped item; empty if there is none."""
     if not (speeds.measured or speeds.skipped):
         return ()
     head = ["way", "row", "tokens_per_second", "lowest", "highest", "texts", "per_text", "ratio", "limit", "foretold",
@@ -139,7 +140,7 @@ def speed_table(speeds: SpeedResults) -> Table:
 
 
 def speed_excerpt(speeds: SpeedResults) -> Excerpt | None:
-    """The sentences, a way each, with its rows below; None where nothing came of it."""
+    """Return the sentences by technique, each with its rows; None if there is no result."""
     if speeds.is_empty:
         return None
     plain, rich = [], []

@@ -1,4 +1,4 @@
-"""The Speed view: what is measured to the left, how far it is above, a card for each way below."""
+"""The speed view: settings on the left, progress above, and a card for each technique."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from resources.language import join_sentences, mark, tr
 
 
 class TechniqueCard(QFrame):
-    """Hidden until something came of its way."""
+    """Hidden until there is a result for its technique."""
 
     def __init__(self, way: speed.Way, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -47,37 +47,37 @@ class TechniqueCard(QFrame):
         self.hide()
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         self.charts.set_theme(theme)
 
     def show_speeds(self, speeds: SpeedResults) -> None:
-        """What came of its rows so far."""
+        """Show the results of its rows so far."""
         found, left = speeds.measurements_of(self.way), speeds.skipped_of(self.way)
         self.sentence.setText(str(speed.explain_way(self.way, found)) if len(found) > 1 else "")
         self.sentence.setVisible(bool(self.sentence.text()))
         self.charts.show_figures(technique_plots(self.way, found))
         self.charts.setVisible(bool(found))
-        told = tr("{row} was left out: {reason}")
+        told = tr("{row} skipped: {reason}")
         self.skipped.setText("\n".join(told.format(row=speed.row_title(row), reason=reason) for row, reason in left))
         self.skipped.setVisible(bool(left))
         self.setVisible(bool(found or left))
 
 
 SETTINGS_WIDTH = 240
-"""Pixels at 100 %."""
+"""Width in pixels at 100 %."""
 
 
 class SpeedSettings(SettingsColumn):
-    """`startStopPressed`: the button was, which begins or stops."""
+    """`startStopPressed`: the button was pressed, to start or to stop."""
 
     startStopPressed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(tr("What is measured"), SETTINGS_WIDTH, parent)
+        super().__init__(tr("What to measure"), SETTINGS_WIDTH, parent)
         self.model = self._add_choice("speedModel", tr("Model"))
-        self.draft = self._add_choice("speedDraft", tr("Model that drafts"))
+        self.draft = self._add_choice("speedDraft", tr("Draft model"))
         self.column.addSpacing(8)
-        self.column.addWidget(self.make_heading(tr("Ways")))
+        self.column.addWidget(self.make_heading(tr("Techniques")))
         self.ways = {way: self._add_way(way) for way in speed.WAYS}
         self.column.addSpacing(10)
         self.button = QPushButton(self.page)
@@ -91,18 +91,18 @@ class SpeedSettings(SettingsColumn):
 
     @property
     def chosen(self) -> tuple[speed.Way, ...]:
-        """The ways that are ticked."""
+        """The checked techniques."""
         return tuple(way for way, box in self.ways.items() if box.isChecked())
 
     def show_models(self, entries: Sequence[ModelEntry], chosen: str) -> None:
-        """These are on the disk; one that stands already goes on standing, else `chosen`."""
+        """Offer the models on disk; keep the current choice, or select `chosen`."""
         _fill_combo(self.model, [(entry.title, entry.name) for entry in entries], chosen)
-        by_itself = (tr("one that fits, by itself"), "")
+        by_itself = (tr("Automatic"), "")
         _fill_combo(self.draft, [by_itself, *((entry.title, entry.name) for entry in entries)], "")
         self.update_button()
 
     def show_running(self, on: bool) -> None:
-        """While it runs nothing can be set, and the button stops it."""
+        """Lock the settings and turn the button into Stop while a measurement is running."""
         self.button.setText(tr("Stop") if on else tr("Measure"))
         for widget in (self.model, self.draft, *self.ways.values()):
             widget.setEnabled(not on)
@@ -110,12 +110,12 @@ class SpeedSettings(SettingsColumn):
         self.update_button()
 
     def show_stopping(self) -> None:
-        """It was pressed to stop, which takes a moment."""
+        """Show that stopping is in progress."""
         self.button.setText(tr("Stopping…"))
         self.button.setEnabled(False)
 
     def update_button(self) -> None:
-        """Nothing to measure, or no model: nothing to press."""
+        """Enable the button only with a model and at least one technique."""
         self.button.setEnabled(self._is_running or (bool(self.chosen) and self.model.count() > 0))
 
     def _add_choice(self, name: str, title: str) -> QComboBox:
@@ -149,15 +149,15 @@ def _fill_combo(combo: QComboBox, items: Sequence[tuple[str, str]], first: str) 
 
 
 _INTRODUCTION = mark(
-    "Every way to make a model write more quickly, measured on this machine and on the model of your choice: several "
-    "texts at once, weights of fewer bits, guessing ahead, weights on the disk, several processes, compiled steps. "
-    "Each row stands beside what reading the weights from memory allows. It takes minutes, and more for a large model; "
-    "runs in the window meanwhile make all of it slower."
+    "Measures techniques for faster generation on this machine with a model of your choice: batching, "
+    "quantized weights, speculative decoding, weights on disk, several processes, compiled steps. Each "
+    "row is compared with the speed limit set by reading the weights from memory. This takes minutes, "
+    "or longer for a large model; runs in the main window slow it down."
 )
 
 
 class SpeedView(View):
-    """`startWanted(model, draft, ways)`, `stopWanted`; `exportWanted` and `copyWanted` for what was measured."""
+    """Signals: `startWanted(model, draft, ways)`, `stopWanted`; `exportWanted` and `copyWanted` for the results."""
 
     startWanted = Signal(str, str, object)
     stopWanted = Signal()
@@ -180,19 +180,17 @@ class SpeedView(View):
         self.problem.setProperty("role", "danger")
         for muted in (self.progress, self.details, self.legend):
             muted.setProperty("role", "muted")
-        takes = ((tr("Save as a picture or as figures…"), self.exportWanted.emit), (tr("Copy the text"), self._on_copy))
-        self.export_button = MenuButton(
-            "speedTake", tr("Take along"), tr("What was measured, for elsewhere"), takes, self
-        )
+        takes = ((tr("Save as picture or data…"), self.exportWanted.emit), (tr("Copy text"), self._on_copy))
+        self.export_button = MenuButton("speedTake", tr("Export"), tr("Save or copy the results"), takes, self)
         self.cards = {way: TechniqueCard(way, self) for way in speed.WAYS}
         self._lay_out()
         self.set_theme(theme_for("light"))
         self.show_speeds(self.speeds)
 
     def _lay_out(self) -> None:
-        column = lay_out_beside_settings(self, self.settings, tr("What was measured"))
+        column = lay_out_beside_settings(self, self.settings, tr("Results"))
         above = QHBoxLayout()
-        title = PlainLabel(tr("What limits it").upper(), self)
+        title = PlainLabel(tr("Limiting factor").upper(), self)
         title.setProperty("role", "heading")
         above.addWidget(title)
         above.addStretch(1)
@@ -204,21 +202,21 @@ class SpeedView(View):
         column.addStretch(1)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
+        """Apply colours and sizes."""
         self.settings.set_theme(theme)
         for card in self.cards.values():
             card.set_theme(theme)
 
     def wording_changed(self) -> None:
-        """Say it all again: at another depth."""
+        """Rebuild all texts, for example at another level of detail."""
         self.show_speeds(self.speeds)
 
     def models_changed(self, entries: Sequence[ModelEntry]) -> None:
-        """These can be measured; the first is the window's own."""
+        """Offer these models; the first is the window's model."""
         self.settings.show_models(entries, entries[0].name if entries else "")
 
     def show_speeds(self, speeds: SpeedResults) -> None:
-        """What was measured so far, and what ended it."""
+        """Show the results so far, and the error that ended the measurement, if any."""
         self.speeds = speeds
         self.settings.show_running(speeds.is_running)
         self.conditions.setText(
@@ -236,11 +234,11 @@ class SpeedView(View):
             card.show_speeds(speeds)
 
     def export_table(self) -> Table:
-        """A row for each that was measured or left out."""
+        """Return a table with a row for each measured or skipped item."""
         return speed_plots.speed_table(self.speeds)
 
     def excerpt(self) -> Excerpt | None:
-        """Its sentences."""
+        """Return the sentences."""
         return speed_plots.speed_excerpt(self.speeds)
 
     def _show_progress(self) -> None:
@@ -264,18 +262,18 @@ class SpeedView(View):
 
 
 def _progress_text(speeds: SpeedResults) -> str:
-    """How far it is, or how it ended."""
+    """Return the progress, or how the measurement ended."""
     counts = {"done": speeds.done_count, "count": len(speeds.rows)}
     if speeds.is_running and speeds.current is None:
-        return tr("The model is being loaded in a process of its own.")
+        return tr("Loading the model in a separate process.")
     if speeds.current is not None:
         way, row = tr(speed.TITLES[speeds.current.way]), speed.row_title(speeds.current)
-        return tr("{done} of {count}. Now: {way}, {row}.").format(way=way, row=row, **counts)
+        return tr("{done} of {count}. Measuring: {way}, {row}.").format(way=way, row=row, **counts)
     if speeds.seconds is not None:
         return tr("Measured in {seconds:.0f} s.").format(seconds=speeds.seconds)
     if not speeds.rows:
         return ""
-    return tr("It ended after {done} of {count}; what was measured stays.").format(**counts)
+    return tr("Stopped after {done} of {count}; the results so far are kept.").format(**counts)
 
 
 def _label(parent: QWidget) -> WrappedLabel:

@@ -1,1 +1,1 @@
-"""What can propose tokens: a smaller model, the text so far, the target's own lower layers."""
+"""Drafters: a smaller model, the text so far, the target's lower layers, and others."""

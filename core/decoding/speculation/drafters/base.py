@@ -1,4 +1,4 @@
-"""What the frame asks of a drafter."""
+"""The protocol of a drafter."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from core.decoding.tensor_utils import growable_ids
 
 
 class SpeculationText:
-    """Ids of prompt and new tokens."""
+    """Token ids of prompt and new tokens."""
 
     def __init__(self, ids: list[int], device: torch.device) -> None:
         self.ids = list(ids)
@@ -24,16 +24,16 @@ class SpeculationText:
 
     @property
     def tensor(self) -> torch.Tensor:
-        """All ids, [1, T], a view."""
+        """All ids, [1, T], as a view."""
         return self._tensor.tensor
 
     @property
     def last(self) -> torch.Tensor:
-        """The last id, [1, 1], a view."""
+        """The last id, [1, 1], as a view."""
         return self._tensor.last
 
     def extend(self, tokens: Sequence[int], tensor: torch.Tensor | None = None) -> None:
-        """Append tokens; `tensor` [n or more] begins with the same, where they are on the device already."""
+        """Append tokens; `tensor` [n or more] begins with the same ids, if they are already on the device."""
         if tensor is None:
             tensor = torch.tensor(tokens, device=self.tensor.device)
         fitting = tensor if len(tensor) == len(tokens) else tensor[: len(tokens)]
@@ -41,27 +41,29 @@ class SpeculationText:
         self.ids += tokens
 
     def ids_from(self, begin: int) -> torch.Tensor:
-        """Ids from `begin` on, [1, n]."""
+        """Return the ids from `begin` on, [1, n]."""
         return self.tensor[:, begin:]
 
 
 class Drafter(Protocol):
-    """Proposes tokens behind the text; keeps whatever memory it needs in step with it."""
+    """Proposes tokens after the text and keeps its cache in step with it."""
 
     name: str
     parameter_count: int
-    """Of its model; 0 when it has none."""
+    """Number of its model's parameters; 0 without a model."""
     first_token_seconds: float
-    """How long the latest proposal took up to its first token, by the clock that prices passes."""
+    """Seconds of the latest proposal up to its first token, by the clock used for pass costs."""
 
     def max_length(self, length: int) -> int:
-        """Longest draft it could make behind a text of `length` tokens."""
+        """Return the maximum draft length after a text of `length` tokens."""
 
     def propose(self, text: SpeculationText, plan: RoundPlan) -> Branch | None:
-        """Tokens behind the last one of `text`; an empty branch for no idea, None when the run was cancelled."""
+        """Propose tokens after the last one of `text`; an empty branch if there is no proposal, None if the run was
+        cancelled.
+        """
 
     def commit(self, accepted: Sequence[int]) -> None:
-        """These tokens behind the text were accepted: keep their memory, forget that of the others."""
+        """Keep cached tokens after the text that were accepted, and drop the others."""
 
     def finish(self, length: int) -> None:
-        """The text ended with `length` tokens: forget what lies behind."""
+        """Finish the run: the text has `length` tokens; drop what follows."""

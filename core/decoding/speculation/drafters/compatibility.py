@@ -1,4 +1,4 @@
-"""Which drafter fits which target, and why not. Imports no torch, so that a picker can ask it early."""
+"""Compatibility of drafter and target. Does not import torch at module level, so that a picker can check early."""
 
 from __future__ import annotations
 
@@ -15,35 +15,39 @@ if TYPE_CHECKING:
     ComparisonTable = WeakKeyDictionary[PreTrainedTokenizerBase, tuple[tuple[int, int], bool]]
 
 _VOCABULARY_COMPARISONS: WeakKeyDictionary[PreTrainedTokenizerBase, ComparisonTable] = WeakKeyDictionary()
-"""Of two tokenizers: how many tokens they had when their words were compared, and whether those were the same. Every
-run asks, and a vocabulary takes a while to be told."""
+"""Cached comparisons of two tokenizers: their sizes at that time, and whether the vocabularies were equal.
+
+Every run compares, and reading a vocabulary takes a while.
+"""
 
 
 def target_unsupported_reason(model: LoadedModel) -> str | None:
-    """Why rejected tokens could not be taken back out of this model's memory; None when they can."""
+    """Return why rejected tokens cannot be removed from this model's cache; None if they can."""
     if model.is_recurrent:
-        return tr(
-            "{model} keeps a recurrent state; drafted tokens that are refused cannot be taken back out of it."
-        ).format(model=model.name)
+        return tr("{model} has a recurrent state, from which rejected draft tokens cannot be removed.").format(
+            model=model.name
+        )
     if not model.model._supports_default_dynamic_cache():
-        return tr("{model} keeps a memory of its own kind, from which refused tokens cannot be taken back.").format(
+        return tr("{model} uses its own kind of cache, from which rejected tokens cannot be removed.").format(
             model=model.name
         )
     return _multi_token_unsupported_reason(model)
 
 
 def _multi_token_unsupported_reason(model: LoadedModel) -> str | None:
-    from core.caches.tensors.continuation_probe import memory_kind  # a model is there, so torch is loaded
+    from core.caches.tensors.continuation_probe import memory_kind  # a model is given, so torch is loaded
     from core.decoding.speculation.tree_support import supports_drafts
 
     if memory_kind(model) == "kept" and not supports_drafts(model):
-        return tr("{model} does not read several tokens at once as it reads them one by one.").format(model=model.name)
+        return tr("{model} gives different results for several tokens at once than one by one.").format(
+            model=model.name
+        )
     return None
 
 
 def why_not_draft(target: LoadedModel, draft: LoadedModel) -> str | None:
-    """Why `draft` cannot draft for `target`; None when it fits, or when its guesses can go through the text."""
-    from core.models.loaded_model import check_model  # brings torch, which any model has loaded
+    """Return why `draft` cannot draft for `target`; None if it can, directly or by retokenization."""
+    from core.models.loaded_model import check_model  # imports torch, which any model has loaded
 
     check_model(target)
     check_model(draft)
@@ -51,7 +55,7 @@ def why_not_draft(target: LoadedModel, draft: LoadedModel) -> str | None:
         return reason
     if draft.is_encoder_decoder != target.is_encoder_decoder:
         kinds = (tr("a decoder-only model"), tr("an encoder–decoder"))
-        return tr("{draft} is {kind}, {target} is {other_kind}.").format(
+        return tr("{draft} is {kind}, but {target} is {other_kind}.").format(
             draft=draft.name,
             kind=kinds[draft.is_encoder_decoder],
             target=target.name,
@@ -61,31 +65,32 @@ def why_not_draft(target: LoadedModel, draft: LoadedModel) -> str | None:
         draft.takes.sound,
         draft.takes.picture,
     ):
-        return tr("{draft} and {target} do not take the same: text, sound or pictures.").format(
+        return tr("{draft} and {target} accept different inputs (text, audio, images).").format(
             draft=draft.name, target=target.name
         )
     return None if has_same_tokens(target, draft) else _retokenization_unsupported_reason(target, draft)
 
 
 def _retokenization_unsupported_reason(target: LoadedModel, draft: LoadedModel) -> str | None:
-    """Why what a draft model with other tokens writes cannot be read by the target's tokenizer."""
+    """Return why drafts of a model with another tokenizer cannot be retokenized for the target."""
     if target.is_encoder_decoder:
         return tr(
-            "{draft} has another tokenizer than {target}, and the source of an encoder–decoder is not read anew "
-            "for it. Choose a draft model of the same family."
+            "{draft} uses a different tokenizer than {target}, which is not supported for "
+            "encoder–decoder models. Choose a draft model of the same family."
         ).format(draft=draft.name, target=target.name)
     for model in (target, draft):
         if not has_exact_tokenizer(model):
             return tr(
-                "{draft} has another tokenizer than {target}. Its guesses would have to go through the text, and "
-                "{model} has no tokenizer that gives a text back as it was. Choose a draft model of the same family."
+                "{draft} uses a different tokenizer than {target}. Drafts would have to be converted "
+                "through text, but the tokenizer of {model} does not preserve text exactly. Choose a "
+                "draft model of the same family."
             ).format(draft=draft.name, target=target.name, model=model.name)
     return None
 
 
 def has_exact_tokenizer(model: LoadedModel) -> bool:
-    """Whether its tokenizer gives a text back as it was; tried once and remembered."""
-    from transformers import PreTrainedTokenizerBase  # a model is there, so it is loaded
+    """Return whether the model's tokenizer decodes text exactly; tested once and cached."""
+    from transformers import PreTrainedTokenizerBase  # a model is given, so transformers is loaded
 
     from core.decoding.speculation.drafters.retokenizing_drafter import OffsetTokenizer
 
@@ -97,7 +102,7 @@ def has_exact_tokenizer(model: LoadedModel) -> bool:
 
 
 def has_same_tokens(one: LoadedModel, other: LoadedModel) -> bool:
-    """Whether equal ids mean equal text. Without tokenizers: whether the vocabularies have one size."""
+    """Return whether equal ids mean equal text. Without tokenizers: whether the vocabularies have the same size."""
     first, second = one.tokenizer, other.tokenizer
     if first is None or second is None:
         return one.vocabulary == other.vocabulary

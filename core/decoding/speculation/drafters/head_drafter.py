@@ -1,8 +1,8 @@
-"""Heads that read the target's hidden states, as a drafter: multi-token prediction (MTP) and EAGLE.
+"""Heads on the target's hidden states as a drafter: multi-token prediction (MTP) and EAGLE.
 
-A head reads a token beside the state of the token before it. A single head's state stands for the target's next one, so
-that it goes on from its own guesses, down chains and trees; of several heads each reads the one before it, one token
-further ahead.
+A head reads a token together with the hidden state of the previous token. A single head uses its own state as the
+target's next one, so it can continue its own chains and trees; of several heads each reads the output of the one before
+it and predicts one token further ahead.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from core.models.prediction_heads import PredictionHeads
 
 
 class HeadReader:
-    """What `ModelDrafter` reads with: row i of a head's memory is the text's token i + 1 beside the target's state of
-    token i."""
+    """Pass reader of `ModelDrafter`: row i of a head's cache combines the text's token i + 1 with the target's state of
+    token i.
+    """
 
     def __init__(
         self, heads: PredictionHeads, target_states: TargetHiddenStates, device: torch.device, dtype: torch.dtype
@@ -34,10 +35,12 @@ class HeadReader:
         self._ids: list[int] = []
         self._states = [_HeadStates() for _ in range(heads.count)]
         self._draft_states: torch.Tensor | None = None
-        """States of drafted rows [1, extra, D], where one head goes on from its own."""
+        """Hidden states of drafted rows [1, extra, D], where a single head continues from its own."""
 
     def read_text(self, ids: torch.Tensor) -> torch.Tensor:
-        """Read text tokens [1, n] beside the target's states of those before them; logits [1, V] behind the last."""
+        """Read text tokens [1, n] with the target's states of the tokens before them; return logits [1, V] after the
+        last.
+        """
         self._ids += ids[0].tolist()
         begin = max(self.length, 1)
         states = self._target_states.take(begin - 1, len(self._ids) - 1)
@@ -47,7 +50,9 @@ class HeadReader:
         return self.heads.scores(found[:, -1:])
 
     def read_nodes(self, ids: torch.Tensor, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> torch.Tensor:
-        """Read drafted tokens [1, n] as `Passes.nodes` does; logits [n, V]. With several heads, a chain's next."""
+        """Read drafted tokens [1, n] like `TreePasses.read_nodes`; return logits [n, V]. With several heads, apply the
+        chain's next head.
+        """
         if self.heads.count > 1:
             return self._next_head(ids, depths[0] + 1)
         last = self._states[0].last
@@ -58,17 +63,19 @@ class HeadReader:
         return self.heads.scores(found)
 
     def commit(self, rows: Sequence[int]) -> None:
-        """Forget what was guessed: the target's own states of the accepted tokens come with the text."""
+        """Drop guessed rows: the target's own states of the accepted tokens follow with the text."""
         if self.heads.count == 1:
             self._truncate(0, self.length - 1)
         self._draft_states, self.extra = None, 0
 
     def crop(self, length: int) -> None:
-        """The memory serves no other run."""
+        """Reset the cache, because no other run can use it."""
         self._cache, self._draft_states, self.extra = DynamicCache(), None, 0
 
     def _next_head(self, ids: torch.Tensor, head: int) -> torch.Tensor:
-        """Head h's row i is token i + 1 + h beside head h − 1's state in row i: its last h rows end in guesses."""
+        """Apply a further head: row i of head h combines token i + 1 + h with the state of head h − 1 in row i, so its
+        last h rows contain guesses.
+        """
         before, own = self._states[head - 1], self._states[head]
         self._truncate(head, own.count)
         rows = self.length - 1 - own.count
@@ -79,7 +86,7 @@ class HeadReader:
         return self.heads.scores(found[:, -1:])
 
     def _draft_chain(self, ids: torch.Tensor, head: int) -> list[int]:
-        """The chain so far: what earlier heads guessed, and what is read now."""
+        """Return the chain so far: earlier guesses and the current token."""
         if head == 1:
             self._drafted: list[int] = []
         self._drafted.append(int(ids[0, 0]))
@@ -89,7 +96,9 @@ class HeadReader:
         self, head: int, ids: torch.Tensor, states: torch.Tensor, sees: npt.NDArray[np.bool_],
         depths: Sequence[int] | None = None,
     ) -> torch.Tensor:  # fmt: skip
-        """States behind new rows. `sees`: of the rows behind the text's [n, rows]; `depths` place guesses."""
+        """Return states of new rows. `sees`: visibility of the rows after the text [n, rows]; `depths`: positions of
+        guesses.
+        """
         held = self._cached_rows(head)
         settled = held + ids.shape[1] - sees.shape[1]
         places = np.arange(held, held + ids.shape[1]) if depths is None else self.length - 1 + np.asarray(depths)
@@ -100,10 +109,10 @@ class HeadReader:
     def _mask(
         self, settled: int, places: npt.NDArray[np.int_], sees: npt.NDArray[np.bool_], window: int | None
     ) -> torch.Tensor:
-        """Additive [1, 1, n, settled + rows]: all of the settled rows, and whom each of the others sees."""
+        """Return the additive mask [1, 1, n, settled + rows]: all settled rows are visible, others by `sees`."""
         blocked = np.zeros((len(places), settled + sees.shape[1]), dtype=np.bool_)
         np.logical_not(sees, out=blocked[:, settled:])
-        if window is not None:  # guesses lie less than a window behind the text
+        if window is not None:  # guesses are less than a window after the text
             blocked[:, :settled] |= np.arange(settled)[None] <= places[:, None] - window
             blocked[:, settled:] |= (np.cumsum(sees[:, ::-1], 1)[:, ::-1] > window) & sees
         mask = torch.zeros(blocked.shape, dtype=self._dtype)
@@ -122,52 +131,54 @@ class HeadReader:
 
 
 class _HeadStates:
-    """A head's states, in the order of its rows: the settled ones, whose tokens are text, and those behind them."""
+    """Hidden states of a head by row: settled rows, whose tokens are part of the text, and later ones."""
 
     def __init__(self) -> None:
         self.count = 0
-        """Settled rows."""
+        """Number of settled rows."""
         self._offset = 0
         self._tensor: torch.Tensor | None = None
 
     def add(self, states: torch.Tensor) -> None:
-        """Settled rows more [1, n, D]."""
+        """Append settled rows [1, n, D]."""
         self._tensor = states if self._tensor is None else torch.cat([self._tensor, states], 1)
         self.count += states.shape[1]
 
     def replace(self, states: torch.Tensor, rows: int, settled: int) -> None:
-        """Rows behind the settled ones [1, rows, D], of which the first `settled` are so now."""
+        """Replace the rows after the settled ones by [1, rows, D], the first `settled` of which are now settled."""
         if self._tensor is not None:
             self._tensor = self._tensor[:, : self.count - self._offset]
         self._tensor = states if self._tensor is None else torch.cat([self._tensor, states], 1)
         self.count += settled
 
     def from_row(self, row: int) -> torch.Tensor:
-        """States from `row` on; what lies before it is forgotten."""
+        """Return the states from `row` on; drop the earlier ones."""
         assert self._tensor is not None
         self._tensor, self._offset = self._tensor[:, row - self._offset :], row
         return self._tensor
 
     @property
     def last(self) -> torch.Tensor:
-        """The latest row's [1, 1, D]; those before it are forgotten."""
+        """The latest row's state [1, 1, D]; earlier ones are dropped."""
         assert self._tensor is not None
         self._tensor, self._offset = self._tensor[:, -1:], self.count - 1
         return self._tensor
 
 
 def _parent_rows(sees: npt.NDArray[np.bool_]) -> list[int]:
-    """For each new row its parent among the guessed rows, from 1; 0 for the text's last. The latest row that it sees
-    beside itself: rows follow their parents."""
+    """Return each new row's parent among the guessed rows, from 1; 0 is the text's last row.
+
+    The parent is the latest other row that it sees, because rows follow their parents.
+    """
     before = sees.shape[1] - sees.shape[0]
     return [int(max(np.flatnonzero(row[: before + place]), default=-1)) + 1 for place, row in enumerate(sees)]
 
 
 class HeadDrafter(ModelDrafter):
-    """Drafts as a model does; several heads guess as many tokens as they are."""
+    """Drafts like a model; with several heads at most one token per head."""
 
     def max_length(self, length: int) -> int:
-        """One head goes on as long as it is asked to."""
+        """Return the maximum draft length; a single head has no limit of its own."""
         assert isinstance(self.reader, HeadReader)
         count = self.reader.heads.count
         return super().max_length(length) if count == 1 else min(super().max_length(length), count)

@@ -1,4 +1,4 @@
-"""A model as drafter: chains in a bare loop, alone or with leaves beside them, and trees of given widths."""
+"""A model as drafter: chains, with optional leaves, and trees of given widths."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from resources.language import tr
 Leaf = tuple[int, int, float]
 """Parent, token, probability."""
 FIRST_CHUNK = 256
-"""Tokens of a text that a draft model reads at once, at least."""
+"""Minimum number of tokens that a draft model reads at once."""
 CHUNK_SECONDS = 0.18
-"""How long a draft model may read before the next look at whether the run was stopped."""
+"""Target duration of one chunk, after which cancellation is checked."""
 _MIN_REMAINDER = 0.1
-"""Less than this left to the other tokens makes none of them worth a look."""
+"""Minimum probability left to other tokens for considering them."""
 _MAX_CHILDREN = 3
-"""Most children of a node where the gate chooses."""
+"""Maximum number of children of a node where the gate decides."""
 
 
 class PassReader(Protocol):
-    """The part of `Passes` that drafting uses."""
+    """The part of `TreePasses` that drafting uses."""
 
     length: int
     extra: int
@@ -48,14 +48,14 @@ class PassReader(Protocol):
 
 @runtime_checkable
 class ArgmaxReader(Protocol):
-    """A reader that names its likeliest tokens itself, and goes on behind them."""
+    """A reader that finds its most likely token and continues after it without tensors."""
 
     def read_next(self, token: int) -> torch.Tensor: ...
     def argmax(self, logits: torch.Tensor) -> tuple[int, float]: ...
 
 
 def read_text_in_chunks(reader: PassReader, ids: torch.Tensor, is_cancelled: Callable[[], bool]) -> torch.Tensor | None:
-    """Read text ids [1, n] in chunks; logits [1, V] behind the last, None when the run was cancelled meanwhile."""
+    """Read text ids [1, n] in chunks; return logits [1, V] after the last, None if the run was cancelled."""
     size = FIRST_CHUNK
     while ids.shape[1] > size + size // 2:
         begun = time.perf_counter()
@@ -71,10 +71,10 @@ def read_text_in_chunks(reader: PassReader, ids: torch.Tensor, is_cancelled: Cal
 class ModelDrafter:
     """Drafts with a model that shares the target's tokens.
 
-    `reader` holds its memory; `pipeline` processes its scores as the target's are. `vocabulary` is the size of the
-    target's logits, `target_ids` how many ids the target reads and `draft_ids` how many the draft model reads: one of two models
-    with the same tokenizer may have fewer rows, without the other's padding. The draft model reads its last id instead
-    of one that it has no row for; the target verifies what comes of that as it verifies any other guess.
+    `reader` holds its cache; `pipeline` processes its scores like the target's. `vocabulary` is the size of the
+    target's logits, `target_ids` the number of ids the target reads and `draft_ids` the number the draft model reads:
+    models with the same tokenizer may differ in padding rows. The draft model reads its last id instead of one without
+    a row; the target verifies such drafts like any other.
     """
 
     def __init__(
@@ -93,14 +93,14 @@ class ModelDrafter:
         """Whether its logits have fewer columns than the target's."""
         self.first_token_seconds = 0.0
         self._cached_nodes: list[tuple[int, int]] = []
-        """(parent's row or -1, token) of the node rows in memory."""
+        """(parent's row or -1, token) of the cached node rows."""
 
     def max_length(self, length: int) -> int:
-        """What its own context leaves."""
+        """Return the remaining context length."""
         return 1_000_000 if self._context is None else self._context - length + 1
 
     def propose(self, text: SpeculationText, plan: RoundPlan) -> Branch | None:
-        """Catch up with the text, then draft."""
+        """Read new text, then draft."""
         self._cached_nodes = []
         begun = time.perf_counter()
         raw = read_text_in_chunks(self.reader, self._clamp_ids(text.ids_from(self.reader.length)), self._is_cancelled)
@@ -116,7 +116,7 @@ class ModelDrafter:
         return self._draft_chain(text, plan, logits)
 
     def commit(self, accepted: Sequence[int]) -> None:
-        """Keep the rows of the accepted path as far as it was read."""
+        """Keep the cached rows of the accepted path."""
         rows: list[int] = []
         place = {fed: row for row, fed in enumerate(self._cached_nodes)}
         row = -1
@@ -130,11 +130,11 @@ class ModelDrafter:
         self._cached_nodes = []
 
     def finish(self, length: int) -> None:
-        """Cut the memory to the text."""
+        """Cut the cache to the text."""
         self.reader.crop(length)
 
     def _fit_vocabulary(self, logits: torch.Tensor) -> torch.Tensor:
-        """Logits [n, V] over the target's vocabulary: surplus ids cut, missing ones impossible."""
+        """Return logits [n, V] over the target's vocabulary: cut surplus ids, and set missing ones to -inf."""
         known = min(logits.shape[-1], self._target_ids)
         if known == logits.shape[-1] == self._vocabulary:
             return logits
@@ -142,11 +142,11 @@ class ModelDrafter:
         return torch.nn.functional.pad(logits[:, :known], (0, self._vocabulary - known), value=-torch.inf)
 
     def _clamp_ids(self, ids: torch.Tensor) -> torch.Tensor:
-        """Ids as the draft model reads them."""
+        """Clamp ids to those the draft model can read."""
         return ids if self._draft_ids is None else ids.clamp(max=self._draft_ids - 1)
 
     def _draft_chain(self, text: SpeculationText, plan: RoundPlan, logits: torch.Tensor) -> Branch | None:
-        """The bare loop: nothing leaves the device unless a rule has to look at a probability."""
+        """Draft a chain; tensors stay on the device unless a rule needs a probability."""
         tokens: list[torch.Tensor] = []
         rows: list[torch.Tensor] = []
         leaves: list[Leaf] = []
@@ -180,7 +180,7 @@ class ModelDrafter:
         return self._finish_chain(tokens, rows, leaves, plan, plan.is_sampled or looks) if tokens else Branch()
 
     def _draft_argmax_chain(self, reader: ArgmaxReader, plan: RoundPlan, logits: torch.Tensor) -> Branch | None:
-        """The same chain, token by token without a tensor but the scores."""
+        """Draft the same chain token by token, with the scores as the only tensors."""
         ids: list[int] = []
         shares: list[float] = []
         leaves: list[Leaf] = []
@@ -204,12 +204,14 @@ class ModelDrafter:
     def _leaves(
         self, depth: int, q: torch.Tensor, share: float, chance: float, plan: RoundPlan, others: int
     ) -> list[Leaf]:  # fmt: skip
-        """Tokens beside a chain's next one that only the target looks behind: where the drafter is unsure, a leaf may
-        be worth its place in the target's pass, and it takes no draft pass."""
+        """Return alternatives to a chain's next token, if they are worth their price.
+
+        Such leaves need no draft pass of their own and help where the drafter is uncertain.
+        """
         if not plan.allows_leaves or plan.gate is None or 1 - share < _MIN_REMAINDER:
             return []
         nodes = depth + others
-        # What the likeliest leaves to the others bounds the second: mostly nobody has to look for it.
+        # The rest of the probability bounds the second token's, so that a search is rarely needed.
         if plan.gate.child_count(chance, (share, 1 - share), self._index, nodes, plan.is_sampled) == 1:
             return []
         top = q.topk(min(_MAX_CHILDREN, q.shape[-1]))
@@ -234,7 +236,7 @@ class ModelDrafter:
     def _branch(
         self, ids: list[int], probabilities: list[float], leaves: list[Leaf], q: Sequence[torch.Tensor] = ()
     ) -> Branch:
-        """A chain whose last token was not read, and leaves beside it."""
+        """Build a branch from a chain, whose last token was not read, and its leaves."""
         self._cached_nodes = list(zip(range(-1, len(ids) - 2), ids[:-1], strict=True))
         branch = Branch.chain(ids, probabilities, q)
         for leaf in leaves:
@@ -244,24 +246,24 @@ class ModelDrafter:
     def read_level(
         self, tokens: Sequence[int], parents: Sequence[int], depth: int, sees: npt.NDArray[np.bool_]
     ) -> torch.Tensor:
-        """Read one level of a tree; logits [n, V]. `parents`: rows of the nodes' parents, -1 for the root."""
+        """Read one level of a tree; return logits [n, V]. `parents`: rows of the nodes' parents, -1 for the root."""
         self._cached_nodes += zip(parents, tokens, strict=True)
         ids = self._clamp_ids(torch.tensor([list(tokens)], device=self._generator.device))
         return self._fit_vocabulary(self.reader.read_nodes(ids, [depth] * len(tokens), sees))
 
     @property
     def index(self) -> int:
-        """Its own among the run's drafters."""
+        """Index among the run's drafters."""
         return self._index
 
     @property
     def generator(self) -> torch.Generator:
-        """The run's source of randomness."""
+        """The run's random generator."""
         return self._generator
 
     @property
     def is_cancelled(self) -> Callable[[], bool]:
-        """Whether the user asked to stop."""
+        """Returns whether the user requested a stop."""
         return self._is_cancelled
 
 
@@ -269,7 +271,7 @@ _EARLY_EXIT_KEY = "reads_half_way"
 
 
 def supports_early_exit(model: LoadedModel) -> bool:
-    """Whether the lowest layer alone, with norm and head, reads a text; tried once and remembered."""
+    """Return whether the lowest layer alone, with norm and head, can score a text; tested once and cached."""
     if model.is_encoder_decoder or layer_path(model) is None:
         return False
     if next(model.model.parameters()).is_meta:
@@ -280,9 +282,9 @@ def supports_early_exit(model: LoadedModel) -> bool:
 
 
 def build_early_exit_model(model: LoadedModel, count: int) -> LoadedModel:
-    """The target with only its first `count` layers; modules and weights are the target's own.
+    """Return the target with only its first `count` layers, sharing modules and weights.
 
-    Raises ValueError when it has no list of layers.
+    Raises ValueError if it has no list of layers.
     """
     path = layer_path(model)
     if path is None:

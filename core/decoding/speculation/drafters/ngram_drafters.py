@@ -1,9 +1,9 @@
-"""Lookahead decoding (Fu et al. 2024): the target's own passes guess n-grams far ahead, by Jacobi iteration.
+"""Lookahead decoding (Fu et al. 2024): the target's own passes guess n-grams by Jacobi iteration.
 
-A window of guesses rides along in every pass: W columns, each a short path of N − 1 tokens that starts at its own place
-behind the text. The pass replaces each column's oldest guess by a new one at its end; what a column has gone through
-is an n-gram that the model itself would write there, or nearly. N-grams go into a pool, and those that begin with the
-text's last token are drafted.
+A window of guesses is added to every pass: W columns, each a path of N − 1 tokens that starts at its own position after
+the text. A pass replaces each column's oldest guess by a new one at its end; the tokens of a column form an n-gram that
+the model would generate there, or nearly. N-grams go into a pool, and those that begin with the text's last token are
+drafted.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ from core.events import NgramPool
 from core.models.text import TokenSpellings
 
 _NGRAM_CONFIDENCE = 0.5
-"""First guess of how often an n-gram is right; `auto` corrects it as it learns."""
+"""Prior acceptance of an n-gram; `auto` corrects it as it learns."""
 Ngram = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LookaheadRows:
-    """Rows that ride along in the target's pass and never become text: they see the text, its last token, and each
-    other as `sees` [n, n] says. `depths` count from 0 for that last token."""
+    """Extra rows in the target's pass that never become text.
+
+    They see the text, its last token, and each other by `sees` [n, n]; `depths` count from 0 for that last token.
+    """
 
     ids: list[int]
     depths: list[int]
@@ -37,23 +39,23 @@ class LookaheadRows:
 
 
 class ExtraRowsDrafter(ABC):
-    """A drafter that asks the target's pass for more than the scores of its drafts."""
+    """A drafter that adds rows to the target's pass."""
 
     @abstractmethod
     def extra_rows(self, text: SpeculationText) -> LookaheadRows:
-        """The rows for the pass behind this text."""
+        """Return the rows to add to the pass after this text."""
 
     @abstractmethod
     def update_rows(self, choices: Sequence[int]) -> None:
-        """The target's first choice behind each row."""
+        """Update the window with the target's argmax after each row."""
 
     @abstractmethod
     def ngram_pool(self, pieces: TokenSpellings) -> NgramPool:
-        """What it holds, and what the latest pass has brought."""
+        """Return the pool and the n-grams of the latest pass for events."""
 
 
 class NgramStore:
-    """N-grams by their first token, the latest `max_per_token` of each; the newest first."""
+    """N-grams by first token; at most the `max_per_token` latest of each, newest first."""
 
     def __init__(self, max_per_token: int) -> None:
         self._max_per_token = max_per_token
@@ -63,11 +65,11 @@ class NgramStore:
         return sum(map(len, self._continuations.values()))
 
     def continuations(self, token: int) -> Sequence[Ngram]:
-        """What has followed a token, without it."""
+        """Return the continuations of a token."""
         return self._continuations.get(token, ())
 
     def add(self, ngram: Ngram) -> bool:
-        """Enter one, or move it to the front; whether it is new."""
+        """Add an n-gram, or move it to the front; return whether it is new."""
         kept = self._continuations.setdefault(ngram[0], [])
         is_new = ngram[1:] not in kept
         if not is_new:
@@ -78,15 +80,18 @@ class NgramStore:
 
 
 class LookaheadDrafter(ExtraRowsDrafter):
-    """Drafts from the pool, and keeps the window that fills it."""
+    """Drafts from the n-gram pool, and maintains the window that fills it."""
 
     name = "lookahead"
     parameter_count = 0
     first_token_seconds = 0.0
 
     def __init__(self, window: int, size: int, guesses: int, from_text: bool) -> None:
-        """`size`: tokens of an n-gram; `guesses`: how many are drafted at once; `from_text`: n-grams of the text go
-        into the pool too."""
+        """Initialize the window.
+
+        `size`: tokens of an n-gram; `guesses`: number of n-grams drafted at once; `from_text`: add n-grams of the text
+        to the pool.
+        """
         self.pool = NgramStore(guesses)
         self.new_ngrams: list[Ngram] = []
         """New n-grams of the latest pass."""
@@ -96,11 +101,11 @@ class LookaheadDrafter(ExtraRowsDrafter):
         self._masks = {count: _window_mask(window, count) for count in range(1, size)}
 
     def max_length(self, length: int) -> int:
-        """An n-gram, less the token it begins with."""
+        """Return the length of an n-gram without its first token."""
         return self._size - 1
 
     def propose(self, text: SpeculationText, plan: RoundPlan) -> Branch | None:
-        """The n-grams behind the last token as a prefix tree, a point mass each."""
+        """Propose the n-grams after the last token as a prefix tree; each is a point mass."""
         self._add_text_ngrams(text)
         branch, places = Branch(), dict[Ngram, int]()
         for ngram in self.pool.continuations(text.ids[-1]):
@@ -116,7 +121,7 @@ class LookaheadDrafter(ExtraRowsDrafter):
         return branch
 
     def extra_rows(self, text: SpeculationText) -> LookaheadRows:
-        """The window behind the text, level by level: first all columns' oldest guesses."""
+        """Return the window after the text, level by level, starting with the oldest guesses."""
         if not self._levels:
             self._levels = [[text.ids[-1 - place % len(text)] for place in range(self._window)]]
         depths = [1 + column + level for level in range(len(self._levels)) for column in range(self._window)]
@@ -124,7 +129,7 @@ class LookaheadDrafter(ExtraRowsDrafter):
         return LookaheadRows(ids, depths, self._masks[len(self._levels)])
 
     def update_rows(self, choices: Sequence[int]) -> None:
-        """The last level's successors go on; once the window is full, its columns are n-grams and move on a place."""
+        """Append a level; once the window is full, its columns become n-grams and it moves by one position."""
         self.new_ngrams = []
         self._levels.append(list(choices[-self._window :]))
         if len(self._levels) < self._size:
@@ -133,17 +138,17 @@ class LookaheadDrafter(ExtraRowsDrafter):
         del self._levels[0]
 
     def ngram_pool(self, pieces: TokenSpellings) -> NgramPool:
-        """How many n-grams there are, and the new ones."""
+        """Return the pool's size and its new n-grams."""
         return NgramPool(len(self.pool), tuple(tuple(pieces[token] for token in ngram) for ngram in self.new_ngrams))
 
     def commit(self, accepted: Sequence[int]) -> None:
-        """Nothing to keep."""
+        """Do nothing: no cache to keep."""
 
     def finish(self, length: int) -> None:
-        """Nothing to forget."""
+        """Do nothing: no cache to drop."""
 
     def _add_text_ngrams(self, text: SpeculationText) -> None:
-        """N-grams that the text has completed since it was last read."""
+        """Add the text's new n-grams to the pool."""
         if self._from_text:
             for end in range(max(self._text_length + 1, self._size), len(text) + 1):
                 self.pool.add(tuple(text.ids[end - self._size : end]))
@@ -151,7 +156,7 @@ class LookaheadDrafter(ExtraRowsDrafter):
 
 
 def _window_mask(window: int, levels: int) -> npt.NDArray[np.bool_]:
-    """[n, n]: a guess sees the oldest guesses of its column and of those before, and its own column's path."""
+    """Return the mask [n, n]: a guess sees the oldest guesses up to its column, and its own column's path."""
     sees = np.zeros((levels * window, levels * window), dtype=np.bool_)
     for level in range(levels):
         for column in range(window):
@@ -162,12 +167,13 @@ def _window_mask(window: int, levels: int) -> npt.NDArray[np.bool_]:
 
 
 _MATCH_CONFIDENCES = (0.25, 0.45, 0.65, 0.85)
-"""First guesses of how often a match of so many tokens goes on as before; `auto` corrects them as it learns."""
+"""Prior acceptance by match length; `auto` corrects it as it learns."""
 
 
 class PromptLookupDrafter:
-    """Finds the longest n-gram at the end of the text earlier in it (or in an encoder's source) and proposes what came
-    next; the latest place wins among equally long ones."""
+    """Finds the longest n-gram at the end of the text earlier in it (or in an encoder's source) and proposes the tokens
+    after it; among equal lengths the latest match wins.
+    """
 
     name = "lookup"
     parameter_count = 0
@@ -183,11 +189,11 @@ class PromptLookupDrafter:
         self._index(source)
 
     def max_length(self, length: int) -> int:
-        """It has no limit but its own."""
+        """Return the maximum draft length."""
         return self._max_length
 
     def propose(self, text: SpeculationText, plan: RoundPlan) -> Branch | None:
-        """A chain, a point mass each; empty without a match."""
+        """Propose a chain of point masses; empty without a match."""
         new = text.ids[self._length :]
         self._length = len(text.ids)
         self._index(new)
@@ -201,8 +207,7 @@ class PromptLookupDrafter:
         return branch
 
     def _copy(self, begin: int, plan: RoundPlan, confidence: float) -> list[int]:
-        """What stands there, as long as it is worth checking; past the end of the text it goes on with what it has
-        copied already, which is a loop."""
+        """Copy tokens from `begin` on while they are worth verifying; past the end of the text, repeat the copied ones."""
         ids: list[int] = []
         chance = 1.0
         for place in range(begin, begin + plan.depth):
@@ -214,24 +219,24 @@ class PromptLookupDrafter:
         return ids
 
     def _index(self, new: Sequence[int]) -> None:
-        """Remember where every n-gram that `new` completes is followed by something (so: not the last ones)."""
+        """Index every n-gram completed by `new` with the position after it (so not the last ones)."""
         for token in new:
-            end = len(self._tokens)  # the token about to be added follows what ends here
+            end = len(self._tokens)  # the token about to be added follows the n-gram that ends here
             for size in range(1, min(self._max_ngram, end) + 1):
                 self._next_positions[tuple(self._tokens[end - size : end])] = end
             self._tokens.append(token)
 
     def _find(self) -> tuple[int | None, int]:
-        """Where the longest match goes on, and its length."""
+        """Return the position after the longest match, and its length."""
         found, matched = None, 0
         for size in range(1, min(self._max_ngram, len(self._tokens)) + 1):
             if (place := self._next_positions.get(tuple(self._tokens[-size:]))) is None:
-                break  # what the text has never said before, it has not said with more before it either
+                break  # no longer n-gram can match if this one does not
             found, matched = place, size
         return found, matched
 
     def commit(self, accepted: Sequence[int]) -> None:
-        """Nothing to keep."""
+        """Do nothing: no cache to keep."""
 
     def finish(self, length: int) -> None:
-        """Nothing to forget."""
+        """Do nothing: no cache to drop."""

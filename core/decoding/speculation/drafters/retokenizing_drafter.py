@@ -1,7 +1,7 @@
-"""A draft model with a tokenizer of its own: it writes text, and the target's tokenizer reads it.
+"""A draft model with its own tokenizer: its text is retokenized for the target.
 
-Its probabilities are those of other tokens, so with dice each guess is one that was made for certain: accepted with
-p(x), else drawn from p without x. That is lossless however the guess was made.
+Its probabilities belong to other tokens, so with sampling each draft is treated as a point mass: accepted with p(x),
+else drawn from p without x. That is lossless for any draft.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _WINDOW_TOKENS = 12
-"""Tokens at the end of a text that are read anew when it has grown."""
+"""Tokens at the end of a text that are tokenized again when it has grown."""
 _SKIPPED_TOKENS = 3
-"""The first of them are not believed: a text that begins there may be cut otherwise."""
+"""Number of leading tokens in that window to discard, because a text that begins there may be split differently."""
 _PROBE = "The Fox said: “I'm 12.5 years — naïve?”\n  Was it?"
 _SPECIAL_TOKEN_BYTES = b"\n"
-"""What stands for a special token, which is no text."""
+"""Replacement of a special token, which has no text."""
 
 
 class TokenSpan(NamedTuple):
-    """A token, and where in the text's bytes it ends."""
+    """A token, and its end offset in the text's bytes."""
 
     id: int
     end: int
 
 
 class OffsetTokenizer:
-    """A tokenizer as one that spells."""
+    """A tokenizer with byte offsets."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, pieces: TokenSpellings) -> None:
         self._tokenizer, self._pieces = tokenizer, pieces
 
     def token_bytes(self, token: int) -> bytes | None:
-        """What a token spells; None for a special one."""
+        """Return the bytes of a token; None for a special one."""
         return self._pieces.data(token)
 
     def tokenize(self, data: bytes, exactly: bool = False) -> list[TokenSpan] | None:
-        """Tokens of whole characters; None where they would spell something else.
+        """Tokenize complete characters; None where the tokens would decode to something else.
 
-        Tokenizers that put a blank before every text may do so, unless it has to be read `exactly`.
+        A tokenizer's leading space is tolerated unless `exactly` is set.
         """
         ids = self._tokenizer.encode(data.decode("utf-8", "replace"), add_special_tokens=False)
         spelled = [self._pieces.data(token) or b"" for token in ids]
@@ -69,7 +69,7 @@ class OffsetTokenizer:
 
     @property
     def is_exact(self) -> bool:
-        """Whether it gives a text back as it was: one that writes everything small does not."""
+        """Whether it decodes to the same text; a lowercasing tokenizer does not."""
         return self.tokenize(_PROBE.encode()) is not None
 
     @property
@@ -81,17 +81,17 @@ class OffsetTokenizer:
 
 
 class RetokenizedText:
-    """A text that grows token by token, as bytes."""
+    """A growing text as bytes, with token offsets."""
 
     def __init__(self, tokenizer: OffsetTokenizer) -> None:
         self._tokenizer = tokenizer
         self.data = bytearray()
         self.ends: list[int] = []
         self.last_special_end = 0
-        """Where the text behind the last special token begins."""
+        """Start of the text after the last special token."""
 
     def append_new(self, ids: Sequence[int]) -> None:
-        """All ids of the text; what is new of them is spelled."""
+        """Append what is new in `ids`, all ids of the text."""
         for token in ids[len(self.ends) :]:
             spelled = self._tokenizer.token_bytes(token)
             if spelled is None:
@@ -102,13 +102,13 @@ class RetokenizedText:
             self.ends.append(len(self.data))
 
     def window_start(self) -> int:
-        """Where the window begins that the seam is read in: at a whole character, behind the last special token."""
+        """Return the start of the window to retokenize: at a complete character, after the last special token."""
         start = self.ends[-_WINDOW_TOKENS] if len(self.ends) > _WINDOW_TOKENS else 0
         return max(next_character_start(self.data, start), self.last_special_end)
 
 
 def complete_length(data: bytes | bytearray) -> int:
-    """Bytes up to the last whole character."""
+    """Return the number of bytes up to the last complete character."""
     for cut in range(1, min(4, len(data)) + 1):
         lead = data[-cut]
         if lead & 0xC0 != 0x80:
@@ -118,15 +118,17 @@ def complete_length(data: bytes | bytearray) -> int:
 
 
 def next_character_start(data: bytes | bytearray, start: int) -> int:
-    """The first place from `start` on where a character begins."""
+    """Return the first offset from `start` on where a character begins."""
     while start < len(data) and data[start] & 0xC0 == 0x80:
         start += 1
     return start
 
 
 def retokenize(previous: Sequence[TokenSpan], data: bytes, tokenizer: OffsetTokenizer) -> list[TokenSpan] | None:
-    """The text `data`, whose beginning `previous` spells, in tokens: only its end is read anew, and joined to `previous` where
-    both have a token ending. None where it cannot be spelled."""
+    """Tokenize `data`, whose beginning is already tokenized as `previous`; None if that is impossible.
+
+    Only the end is tokenized again and joined to `previous` where both have a token boundary.
+    """
     first = max(0, len(previous) - _WINDOW_TOKENS)
     start = previous[first - 1].end if first else 0
     if start != next_character_start(data, start):
@@ -142,9 +144,9 @@ def retokenize(previous: Sequence[TokenSpan], data: bytes, tokenizer: OffsetToke
 
 
 def tokenize_continuation(text: RetokenizedText, drafted: bytes, tokenizer: OffsetTokenizer) -> list[TokenSpan]:
-    """Tokens behind a text that spell `drafted`, ends counted in `drafted`; empty where there are none.
+    """Return tokens after a text that encode `drafted`, with ends relative to `drafted`; empty if there are none.
 
-    Read together with the text's end where a token ends at the seam, else alone: what is written already stays.
+    Tokenize it together with the text's end if a token ends at the seam, else alone, so that existing text stays.
     """
     start = text.window_start()
     fresh = tokenizer.tokenize(bytes(text.data[start:]) + drafted) or []
@@ -158,28 +160,28 @@ def tokenize_continuation(text: RetokenizedText, drafted: bytes, tokenizer: Offs
 
 @dataclass(frozen=True, slots=True)
 class ModelVocabulary:
-    """How one of the two writes."""
+    """Tokenizer and ids of one of the two models."""
 
     tokenizer: OffsetTokenizer
     id_count: int
-    """How many ids the model reads and scores: a tokenizer may have more tokens."""
+    """Number of ids that the model can read and score; a tokenizer may have more tokens."""
     end_tokens: frozenset[int] = frozenset()
     """Its end tokens."""
     end_token: int | None = None
-    """The one to write."""
+    """The end token to emit."""
 
     def can_read(self, ids: Sequence[int]) -> bool:
-        """Whether the model has a row for each of these ids."""
+        """Return whether the model has a row for each of these ids."""
         return max(ids, default=0) < self.id_count
 
     def readable_prefix(self, ids: list[int]) -> list[int]:
-        """The ids before the first that the model has no row for."""
+        """Return the ids before the first one that the model has no row for."""
         return list(takewhile(lambda token: token < self.id_count, ids))
 
 
 @dataclass(slots=True)
 class _DraftTokens:
-    """Draft tokens, and what they spell behind the text."""
+    """Draft tokens with their probabilities."""
 
     ids: list[int] = field(default_factory=list)
     probabilities: list[float] = field(default_factory=list)
@@ -187,12 +189,20 @@ class _DraftTokens:
 
 
 class RetokenizingDrafter:
-    """Drafts chains; `draft_vocabulary` is how the draft model writes, `target_vocabulary` how the target does."""
+    """Drafts chains; `draft_vocabulary` is the draft model's vocabulary, `target_vocabulary` the target's."""
 
     def __init__(
-        self, name: str, reader: PassReader, draft_vocabulary: ModelVocabulary, target_vocabulary: ModelVocabulary, index: int,
-        is_cancelled: Callable[[], bool], context: int | None, device: torch.device, weights: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        reader: PassReader,
+        draft_vocabulary: ModelVocabulary,
+        target_vocabulary: ModelVocabulary,
+        index: int,
+        is_cancelled: Callable[[], bool],
+        context: int | None,
+        device: torch.device,
+        weights: int = 0,
+    ) -> None:
         self.name, self.reader, self.parameter_count = name, reader, weights
         self.first_token_seconds = 0.0
         self._draft_vocabulary, self._target_vocabulary, self._index, self._is_cancelled = (
@@ -205,18 +215,18 @@ class RetokenizingDrafter:
         self._start = draft_vocabulary.tokenizer.start_ids
         self._text = RetokenizedText(target_vocabulary.tokenizer)
         self._pieces: list[TokenSpan] = []
-        """The text as the draft model reads it."""
+        """The text in the draft model's tokens."""
         self._cached_ids: list[int] = []
-        """Tokens in its memory that are text."""
+        """Cached tokens that are text."""
         self._cached_drafts: list[int] = []
-        """Those behind them that were guesses."""
+        """Cached tokens after them that were guesses."""
 
     def max_length(self, length: int) -> int:
-        """Its context counts other tokens: `propose` looks at it."""
+        """Return no limit: its context counts other tokens, and `propose` checks it."""
         return 1_000_000
 
     def propose(self, text: SpeculationText, plan: RoundPlan) -> Branch | None:
-        """A chain in the target's tokens; empty where the text cannot be told in the drafter's."""
+        """Propose a chain in the target's tokens; empty where the text cannot be retokenized."""
         begun = time.perf_counter()
         self._text.append_new(text.ids)
         whole = complete_length(self._text.data)
@@ -235,18 +245,18 @@ class RetokenizingDrafter:
         return None if guess is None else self._to_target_branch(guess, bytes(self._text.data[whole:]), plan)
 
     def commit(self, accepted: Sequence[int]) -> None:
-        """What of the guesses became text shows when the text is read next."""
+        """Do nothing: accepted tokens are found when the text is read next."""
 
     def finish(self, length: int) -> None:
-        """The memory serves no other run."""
+        """Reset the cache, because no other run can use it."""
         self.reader.crop(0)
         self._cached_ids, self._cached_drafts = [], []
 
     def _catch_up(self, ids: list[int]) -> torch.Tensor | None:
-        """Logits [1, V] behind the text; what the memory holds of it already stays, guesses that came true too."""
+        """Return logits [1, V] after the text; reuse cached tokens, including guesses that were accepted."""
         kept = shared_length(self._cached_ids, ids)
         rows = shared_length(self._cached_drafts, ids[kept:]) if kept == len(self._cached_ids) else 0
-        if kept + rows == len(ids):  # the last token has to be read for what follows it
+        if kept + rows == len(ids):  # the last token has to be read again to get its logits
             kept, rows = (kept, rows - 1) if rows else (kept - 1, 0)
         if kept < len(self._cached_ids):
             self.reader.crop(kept)
@@ -258,7 +268,7 @@ class RetokenizingDrafter:
         )
 
     def _draft_tokens(self, logits: torch.Tensor, plan: RoundPlan, count: int, pace: float) -> _DraftTokens | None:
-        """Its likeliest tokens, `count` at most; `pace` of them make one of the target's."""
+        """Draft the most likely tokens, at most `count`; `pace` of them correspond to one target token."""
         guess, chance = _DraftTokens(), 1.0
         while True:
             share, token = torch.softmax(logits[0], -1).max(-1)
@@ -282,7 +292,9 @@ class RetokenizingDrafter:
         return plan.gate.acceptance(self._index, share) if plan.gate is not None else 1.0
 
     def _to_target_branch(self, guess: _DraftTokens, begun: bytes, plan: RoundPlan) -> Branch:
-        """In the target's tokens. `begun`: bytes of a character that the text has not finished; the guess has to."""
+        """Convert a draft to the target's tokens. `begun`: bytes of an incomplete character in the text, which the
+        draft must complete.
+        """
         spelled = [self._draft_vocabulary.tokenizer.token_bytes(token) or b"" for token in guess.ids]
         data = b"".join(spelled)
         data = data[: complete_length(data)]
@@ -304,7 +316,7 @@ class RetokenizingDrafter:
 
 
 def _build_chain(ids: list[int], shares: list[float], is_sampled: bool) -> Branch:
-    """With dice a guess counts as made for certain, however sure the drafter was of it."""
+    """Build a chain; for a sampling verifier, a draft counts as a point mass."""
     if not is_sampled:
         return Branch.chain(ids, shares)
     branch = Branch.chain(ids, [1.0] * len(ids), [None] * len(ids))
@@ -315,7 +327,7 @@ def _build_chain(ids: list[int], shares: list[float], is_sampled: bool) -> Branc
 def _target_token_probabilities(
     pieces: Sequence[TokenSpan], spelled: Sequence[bytes], shares: Sequence[float], begun: int
 ) -> list[float]:
-    """How likely the drafter held what each of the target's tokens spells: of its own, those that begin within it."""
+    """Return the draft probability of each target token: the product over the draft tokens that begin within it."""
     found, own, start = [], 0, -begun
     for piece in pieces:
         share = 1.0

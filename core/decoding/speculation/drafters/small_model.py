@@ -1,8 +1,8 @@
-"""A draft model's passes on NumPy arrays, for models so small that calling tensor operations costs more than they do.
+"""Draft model passes on NumPy arrays, for models so small that torch calls cost more than their arithmetic.
 
 At half a million weights a pass is some sixty operations of a few microseconds; NumPy's calls take about a third of
-torch's. Tokens go one by one, since a product of a matrix with few rows would first copy the matrix. A draft needs no
-particular rounding: every verifier compares with the very distribution that the token was drawn from.
+torch's. Tokens are read one by one, because a product of a matrix with few rows would first copy the matrix. Drafts
+need no exact rounding: every verifier uses the very distribution that the token was drawn from.
 """
 
 from __future__ import annotations
@@ -27,15 +27,17 @@ from core.native import native_library
 Array = npt.NDArray[np.float32]
 
 MAX_WEIGHT_BYTES = 8 * 2**20
-"""Bytes of weights up to which the calls, not the arithmetic, take the time."""
+"""Maximum bytes of weights for which call overhead dominates arithmetic."""
 _MAX_SINGLE_TOKENS = 8
-"""More text tokens than these (a prompt, or what was written in a pause) are read by the tensors' pass at once."""
+"""Maximum number of text tokens read one by one; more (a prompt, or text after a pause) are read by the fused pass at
+once.
+"""
 _INITIAL_CAPACITY = 256
 
 
 @dataclass(frozen=True, slots=True)
 class _NumpyLayer:
-    """One layer's weights; the norms' own are multiplied into the matrices behind them."""
+    """One layer's weights; norm weights are multiplied into the matrices after them."""
 
     qkv: Array
     bias: Array | None
@@ -48,7 +50,7 @@ class _NumpyLayer:
 
 
 class NumpyWeights:
-    """A lean pass's weights as arrays."""
+    """The weights of a fused pass as arrays."""
 
     def __init__(self, lean: FusedLlama) -> None:
         self.fused = lean
@@ -58,7 +60,7 @@ class NumpyWeights:
         self._rotations = self._rotary_tables(_INITIAL_CAPACITY)
 
     def rotation(self, position: int) -> tuple[Array, Array]:
-        """cos and signed sin at a position, both [2, half a head]."""
+        """Return cos and signed sin at a position, both [2, half a head]."""
         if position >= len(self._rotations[0]):
             self._rotations = self._rotary_tables(2 * position)
         return self._rotations[0][position], self._rotations[1][position]
@@ -69,7 +71,7 @@ class NumpyWeights:
 
 
 class NumpyDraftModel:
-    """`Passes` of a small Llama-like draft model: `length` text tokens are settled, `extra` node rows stand behind."""
+    """`TreePasses` of a small Llama-like draft model: `length` settled text tokens, followed by `extra` node rows."""
 
     def __init__(self, weights: NumpyWeights) -> None:
         self.weights, lean = weights, weights.fused
@@ -80,10 +82,10 @@ class NumpyDraftModel:
         shape = (len(weights.layers), lean.kv_heads, _INITIAL_CAPACITY, lean.width)
         self._keys, self._values = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
 
-    # -- what a drafter calls
+    # -- called by the drafter
 
     def read_text(self, ids: torch.Tensor) -> torch.Tensor:
-        """Read text tokens [1, n] for good; logits [1, V] behind the last one."""
+        """Read text tokens [1, n] permanently; return logits [1, V] after the last one."""
         if ids.shape[1] > _MAX_SINGLE_TOKENS:
             return self._read_with_fused_pass(ids)
         tokens: list[int] = ids[0].tolist()
@@ -95,7 +97,9 @@ class NumpyDraftModel:
         return torch.from_numpy(logits[None])
 
     def read_nodes(self, ids: torch.Tensor, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> torch.Tensor:
-        """Read nodes [1, n] behind the text; logits [n, V]. `depths` and `sees` [n, extra + n] as in `Passes`."""
+        """Read nodes [1, n] after the text; return logits [n, V]. `depths` and `sees` [n, extra + n] as in
+        `TreePasses`.
+        """
         rows = []
         for token, depth, seen in zip(ids[0].tolist(), depths, sees, strict=True):
             own = seen[: self.extra + 1]
@@ -104,7 +108,7 @@ class NumpyDraftModel:
         return torch.from_numpy(np.stack(rows) if len(rows) > 1 else rows[0][None])
 
     def commit(self, rows: Sequence[int]) -> None:
-        """Make these node rows, in this order, part of the text and forget the others."""
+        """Move these node rows, in this order, to the text and drop the others."""
         if list(rows) != list(range(len(rows))):
             kept = self.length + np.asarray(rows)
             end = self.length + len(rows)
@@ -113,17 +117,17 @@ class NumpyDraftModel:
         self.length, self.extra = self.length + len(rows), 0
 
     def crop(self, length: int) -> None:
-        """Forget all nodes and every text token behind the first `length`."""
+        """Drop all nodes and every text token after the first `length`."""
         self.length, self.extra = min(self.length, length), 0
 
     # -- one token
 
     def _step(self, token: int, place: int, mask: Array | None) -> Array:
-        """The last layer's output [D]; keys and values go behind those that are held."""
+        """Return the last layer's output [D]; append keys and values to the cache."""
         row = self.length + self.extra
         self._ensure_capacity(row + 1)
         turn, hidden = self.weights.rotation(place), self.weights.embed[token]
-        with np.errstate(over="ignore"):  # exp of a large number is infinite in silu, whose limit is then right
+        with np.errstate(over="ignore"):  # exp overflows to infinity in silu, whose limit is then correct
             for index, layer in enumerate(self.weights.layers):
                 hidden = self._layer(layer, index, hidden, turn, row, mask)
         last: Array = hidden
@@ -144,7 +148,7 @@ class NumpyDraftModel:
         return grown
 
     def _store(self, layer: _NumpyLayer, joined: Array, index: int, turn: tuple[Array, Array], row: int) -> Array:
-        """Store key and value, the key turned to its place; the queries [heads, width], turned likewise."""
+        """Store key and value, with the rotary embedding applied to the key; return the rotated queries [heads, width]."""
         both, (cos, sin) = self._heads + self._kv_heads, turn
         parts = joined.reshape(-1, 2, self._width // 2)
         turned = parts[:both]
@@ -159,7 +163,9 @@ class NumpyDraftModel:
         return turned[: self._heads]
 
     def _attend(self, queries: Array, index: int, end: int, mask: Array | None) -> Array:
-        """What the heads read, [heads · width]. Query heads that share a key–value head are rows of one product."""
+        """Return the attention output, [heads · width]. Query heads that share a key–value head are rows of one
+        product.
+        """
         keys, values = self._keys[index, :, :end], self._values[index, :, :end]
         scaled = queries.reshape(self._kv_heads, -1, self._width) * self._scale
         scores = scaled @ keys.swapaxes(1, 2)
@@ -170,29 +176,29 @@ class NumpyDraftModel:
         return read
 
     def _rms_norm(self, hidden: Array) -> Array:
-        """Root-mean-square norm, without its weight."""
+        """Apply RMS norm without its weight."""
         normed: Array = hidden * np.float32(1 / sqrt(float(hidden.dot(hidden)) / len(hidden) + self._eps))
         return normed
 
     def _norm_heads(self, heads: Array, weight: Array) -> Array:
-        """The same for every head [n, 2, half], with its weight."""
+        """Apply RMS norm to every head [n, 2, half], with its weight."""
         mean = np.mean(np.square(heads), axis=(1, 2), keepdims=True)
         normed: Array = heads / np.sqrt(mean + np.float32(self._eps)) * weight
         return normed
 
     def _logits(self, hidden: Array) -> Array:
-        """Logits [V]."""
+        """Return logits [V]."""
         logits: Array = self.weights.head.dot(self._rms_norm(hidden))
         return logits
 
     def _mask(self, seen: npt.NDArray[np.bool_]) -> Array:
-        """Additive [length + rows]: all of the text is seen."""
+        """Return the additive mask [length + rows]; all of the text is visible."""
         mask = np.zeros(self.length + len(seen), np.float32)
         mask[self.length :][~seen] = -np.inf
         return mask
 
     def _read_with_fused_pass(self, ids: torch.Tensor) -> torch.Tensor:
-        """Many tokens at once are arithmetic, not calls: the tensors' pass reads them."""
+        """Read many tokens with the fused pass, because there arithmetic dominates call overhead."""
         cache = DynamicCache()
         begin, end = self.length, self.length + ids.shape[1]
         if begin:
@@ -215,7 +221,7 @@ class NumpyDraftModel:
 
 
 def build_numpy_draft_model(model: LoadedModel) -> NumpyDraftModel | None:
-    """Passes for a model that has a lean pass and is small, on a processor; None for any other."""
+    """Return passes for a small CPU model with a fused pass; None for any other."""
     lean = get_fused_llama(model)
     if lean is None or model.device.type != "cpu" or not lean.is_silu:
         return None
@@ -247,16 +253,16 @@ def _array(tensor: torch.Tensor) -> Array: ...
 @overload
 def _array(tensor: torch.Tensor | None) -> Array | None: ...
 def _array(tensor: torch.Tensor | None) -> Array | None:
-    """The same memory as an array."""
+    """Return an array that shares the tensor's memory."""
     return None if tensor is None else tensor.detach().numpy()
 
 
 _MAX_NATIVE_TOKENS = 2 * MAX_TOKENS
-"""More text tokens than these are read by the tensors' pass at once."""
+"""Maximum number of text tokens for native passes; more are read by the fused pass at once."""
 
 
 class NativeDraftModel(NumpyDraftModel):
-    """The same memory, read and written where it lies."""
+    """The NumPy draft model with native passes that read and write its cache in place."""
 
     def __init__(self, weights: NumpyWeights, step: NativeDecodeStep) -> None:
         super().__init__(weights)
@@ -274,7 +280,7 @@ class NativeDraftModel(NumpyDraftModel):
         self._record_addresses()
 
     def read_text(self, ids: torch.Tensor) -> torch.Tensor:
-        """Read text tokens [1, n] for good; logits [1, V] behind the last one."""
+        """Read text tokens [1, n] permanently; return logits [1, V] after the last one."""
         if ids.shape[1] > _MAX_NATIVE_TOKENS:
             return self._read_with_fused_pass(ids)
         tokens: list[int] = ids[0].tolist()
@@ -285,7 +291,9 @@ class NativeDraftModel(NumpyDraftModel):
         return logits
 
     def read_nodes(self, ids: torch.Tensor, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> torch.Tensor:
-        """Read nodes [1, n] behind the text; logits [n, V]. `depths` and `sees` [n, extra + n] as in `Passes`."""
+        """Read nodes [1, n] after the text; return logits [n, V]. `depths` and `sees` [n, extra + n] as in
+        `TreePasses`.
+        """
         found, tokens = list[torch.Tensor](), ids[0].tolist()
         for begin in range(0, len(tokens), MAX_TOKENS):
             some = tokens[begin : begin + MAX_TOKENS]
@@ -297,13 +305,13 @@ class NativeDraftModel(NumpyDraftModel):
         return found[0] if len(found) == 1 else torch.cat(found)
 
     def read_next(self, token: int) -> torch.Tensor:
-        """Read one node behind all that was read so far; logits [1, V]."""
+        """Read one node after everything so far; return logits [1, V]."""
         logits = self._run((token,), 1, None, None)
         self.extra += 1
         return logits
 
     def argmax(self, logits: torch.Tensor) -> tuple[int, float]:
-        """The first choice of logits [1, V] and its probability."""
+        """Return the argmax of logits [1, V] and its probability."""
         self._step_kernel.argmax(
             logits.data_ptr(), 1, ctypes.addressof(self._ignored_index), ctypes.addressof(self._argmax_result)
         )
@@ -313,7 +321,7 @@ class NativeDraftModel(NumpyDraftModel):
     def _run(
         self, tokens: Sequence[int], keep: int, mask: Array | None, places: npt.NDArray[np.int64] | None
     ) -> torch.Tensor:
-        """Logits [keep, V] of the last of these tokens; their keys and values go behind those that are held."""
+        """Return logits [keep, V] of the last of these tokens; append their keys and values to the cache."""
         past, one = self.length + self.extra, self._pass
         self._ensure_capacity(past + len(tokens))
         hidden = self.weights.embed[list(tokens)]
@@ -326,7 +334,7 @@ class NativeDraftModel(NumpyDraftModel):
         return logits
 
     def _mask(self, seen: npt.NDArray[np.bool_]) -> Array:
-        """Additive [n, length + rows]: all of the text is seen."""
+        """Return the additive mask [n, length + rows]; all of the text is visible."""
         mask = np.zeros((len(seen), self.length + seen.shape[1]), np.float32)
         mask[:, self.length :][~seen] = -np.inf
         return mask
@@ -338,14 +346,14 @@ class NativeDraftModel(NumpyDraftModel):
             self._record_addresses()
 
     def _record_addresses(self) -> None:
-        """Where keys and values lie now."""
+        """Record the addresses of keys and values."""
         for index, (keys, values) in enumerate(zip(self._keys, self._values, strict=True)):
             self._key_addresses[index], self._value_addresses[index] = keys.ctypes.data, values.ctypes.data
             self._capacities[index] = keys.shape[1]
 
 
 def build_small_draft_model(model: LoadedModel) -> NumpyDraftModel | None:
-    """Passes of a small Llama-like model: in machine code where that is built, else on arrays; None for any other."""
+    """Return passes of a small Llama-like model: native where built, else on NumPy arrays; None for other models."""
     arrays = build_numpy_draft_model(model)
     step = None if arrays is None else get_native_step(model, DynamicCache(), arrays.weights.fused)
     return arrays if arrays is None or step is None else NativeDraftModel(arrays.weights, step)

@@ -1,4 +1,4 @@
-"""A tree of given widths, or as wide as it is worth, drafted level by level in one pass each."""
+"""Draft a tree of given or cost-dependent widths, with one pass per level."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from core.decoding.speculation.tree import Branch, NodePipeline
 from core.decoding.tensor_utils import draw_samples
 
 _MAX_GATED_CHILDREN = 8
-"""Most children of a node where the gate chooses."""
+"""Maximum number of children of a node where the gate decides."""
 
 
 class LevelReader(Protocol):
-    """The part of a drafter that a growing tree uses."""
+    """The part of a drafter that tree drafting uses."""
 
     pipeline: NodePipeline
 
@@ -35,7 +35,7 @@ class LevelReader(Protocol):
 
 
 class TreeDrafter:
-    """One tree being drafted, level by level."""
+    """Drafts one tree, level by level."""
 
     def __init__(self, drafter: LevelReader, text: SpeculationText, plan: RoundPlan) -> None:
         self.drafter, self.plan = drafter, plan
@@ -45,10 +45,10 @@ class TreeDrafter:
         self._mask = np.zeros((0, 0), dtype=np.bool_)
         self._gate = None if plan.widths else plan.gate
         self._path_probabilities = {0: 1.0}
-        """Of the target's taking the path to a node, where the gate chooses."""
+        """Probability that the target accepts the path to a node; used with a gate."""
 
     def draft(self, logits: torch.Tensor) -> Branch | None:
-        """Levels until the depth is reached or nothing is worth going on."""
+        """Add levels until the depth is reached or further ones do not pay off."""
         frontier = [0]
         for depth in range(self.plan.depth):
             children = self._add_level(frontier, logits, depth)
@@ -61,10 +61,10 @@ class TreeDrafter:
         return self.branch
 
     def _add_level(self, frontier: list[int], logits: torch.Tensor, depth: int) -> list[int]:
-        """Children of the frontier; their numbers."""
+        """Add children of the frontier and return their indices."""
         funnel = self.drafter.pipeline
         prefixes = [self._prefixes[node] for node in frontier] if funnel.needs_prefix else [self._prefixes[0]]
-        # A row without a finite score, where only ids are left that the drafter does not score, proposes nothing.
+        # A row without a finite score (only ids are left that the drafter does not score) proposes nothing.
         q = torch.softmax(funnel.process_rows(prefixes, logits), -1).nan_to_num(0.0)
         if self.plan.keeps_q:
             self.branch.q.update(zip(frontier, q, strict=True))
@@ -75,7 +75,7 @@ class TreeDrafter:
         )
 
     def _draw_children(self, frontier: list[int], q: torch.Tensor, depth: int) -> list[int]:
-        """Independent draws, with replacement; a repeated one is a second trial of the same node."""
+        """Draw children independently with replacement; a repeated one is a second trial of the same node."""
         drawn = draw_samples(q, self.plan.width(depth), self.drafter.generator)
         new: list[int] = []
         for parent, tokens, shares in zip(frontier, drawn.tolist(), q.gather(1, drawn).tolist(), strict=True):
@@ -83,7 +83,7 @@ class TreeDrafter:
         return new
 
     def _add_likeliest(self, frontier: list[int], q: torch.Tensor, depth: int) -> list[int]:
-        """The likeliest children."""
+        """Add the most likely children."""
         top = q.topk(min(self.plan.width(depth), q.shape[-1]))
         return [
             self.branch.add(parent, token, share)
@@ -93,7 +93,7 @@ class TreeDrafter:
         ]
 
     def _draw_gated(self, gate: DraftGate, frontier: list[int], q: torch.Tensor) -> list[int]:
-        """As many draws behind each node as are worth it, which is known before they are drawn."""
+        """Draw as many children per node as pay off; the number is fixed before drawing."""
         new: list[int] = []
         for place, parent in enumerate(frontier):
             before = self._path_probabilities[parent]
@@ -107,7 +107,7 @@ class TreeDrafter:
         return sorted(new, key=lambda child: -self._path_probabilities[child])
 
     def _add_gated(self, gate: DraftGate, frontier: list[int], q: torch.Tensor) -> list[int]:
-        """All children that are worth their place, the likeliest of the level first."""
+        """Add all children that pay off, most likely ones of the level first."""
         top = q.topk(min(_MAX_GATED_CHILDREN, q.shape[-1]))
         found: list[tuple[float, int, int, float]] = []
         for parent, tokens, shares in zip(frontier, top.indices.tolist(), top.values.tolist(), strict=True):
@@ -117,7 +117,7 @@ class TreeDrafter:
                 found.append((min(chance, most), parent, token, share))
         new: list[int] = []
         for chance, parent, token, share in sorted(found, key=lambda child: -child[0]):
-            # Beside the root: what a round costs at all is for the whole tree to earn, not for its first node.
+            # The fixed cost of a round counts for the whole tree, not for its first node.
             if share <= 0 or not gate.is_worthwhile(chance, len(self.branch.ids) + 1):
                 break
             new.append(self.branch.add(parent, token, share))
@@ -125,7 +125,7 @@ class TreeDrafter:
         return new
 
     def _select_frontier(self, children: list[int]) -> list[int]:
-        """Of a level, the nodes to draft behind."""
+        """Return the nodes of a level to extend further."""
         sure = [node for node in children if self.branch.probabilities[node - 1] >= self.plan.threshold]
         if self._gate is not None:
             while sure and not self._gate.should_extend(

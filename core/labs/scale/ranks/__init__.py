@@ -1,4 +1,4 @@
-"""The lab for real: processes on this machine that train one model together, measured byte by byte.
+"""Real runs of the Scale lab: processes on this machine train one model together, and every byte is counted.
 
-`measuring` starts, watches and ends them and needs no torch; `rank` is what runs in each.
+`run_measurement` starts, monitors and ends them without torch; `rank` runs in each.
 """

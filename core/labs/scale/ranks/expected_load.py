@@ -14,18 +14,20 @@ from core.labs.scale.zero_states import SCHEMES, Parts, traffic
 from resources.language import tr
 
 FLOAT_BYTES = 4
-"""Bytes of a number, and of the step counter that AdamW keeps for each tensor."""
+"""Bytes of a float, and of the step counter that AdamW keeps for each tensor."""
 
 
 def predicted_parts(sizes: Sequence[TensorSize], processes: int, scheme: str) -> tuple[Parts, ...]:
-    """Parts of each rank, from the sizes of the model's tensors."""
+    """Return the parts of each rank, from the sizes of the model's tensors."""
     whole = [prod(size) for size in sizes]
     return tuple(_rank_parts(sizes, whole, processes, scheme, rank) for rank in range(processes))
 
 
 def predicted_traffic(sizes: Sequence[TensorSize], processes: int, scheme: str) -> int:
-    """Bytes that a rank sends in a step: ZeRO's counts of what the engines do. torch's ZeRO-1 reduces all gradients
-    everywhere and then hands out parameters: Φ more than the paper's."""
+    """Return the bytes that a rank sends in a step, by ZeRO's counts for what the engines do.
+
+    torch's ZeRO-1 reduces all gradients everywhere and then broadcasts parameters: Φ more than the paper's.
+    """
     whole = sum(prod(size) for size in sizes)
     padded = sum(_rows_per_rank(size[0], processes) * processes * prod(size[1:]) for size in sizes)
     times = {"ddp": 2 * whole, "zero1": 3 * whole, "zero2": 2 * padded, "zero3": 3 * padded}
@@ -39,18 +41,20 @@ def _rank_parts(sizes: Sequence[TensorSize], counts: Sequence[int], processes: i
         return Parts(everything, everything, adam_bytes(sum(mine), len(mine)))
     share = sum(_rank_rows(size[0], processes, rank) * prod(size[1:]) for size in sizes)
     optimizer = adam_bytes(share, len(sizes))
-    if scheme == "zero2":  # the engine keeps its own share beside the gathered whole; alone, the share is the whole
+    if (
+        scheme == "zero2"
+    ):  # the engine keeps its own shard beside the gathered tensors; in a single process the shard is the whole
         return Parts(everything, FLOAT_BYTES * share, optimizer, buffers=FLOAT_BYTES * share if processes > 1 else 0)
     return Parts(FLOAT_BYTES * share, FLOAT_BYTES * share, optimizer)
 
 
 def adam_bytes(count: int, tensors: int) -> int:
-    """Momentum, variance, and a counter for each tensor."""
+    """Return the bytes of momentum, variance, and a counter for each tensor."""
     return FLOAT_BYTES * (2 * count + tensors)
 
 
 def _assign_tensors(counts: Sequence[int], processes: int) -> list[list[int]]:
-    """Whole tensors, the largest first, each to the rank that has least: as `ZeroRedundancyOptimizer` does."""
+    """Assign whole tensors, the largest first, to the rank that has least, as `ZeroRedundancyOptimizer` does."""
     ranks: list[list[int]] = [[] for _ in range(processes)]
     for count in sorted(counts, reverse=True):
         min(ranks, key=sum).append(count)
@@ -58,7 +62,7 @@ def _assign_tensors(counts: Sequence[int], processes: int) -> list[list[int]]:
 
 
 def _rows_per_rank(count: int, processes: int) -> int:
-    """Rows of the fullest share: the first dimension is cut as `torch.chunk` does."""
+    """Return the rows of the largest part: the first dimension is split as by `torch.chunk`."""
     return -(-count // processes)
 
 
@@ -68,32 +72,35 @@ def _rank_rows(count: int, processes: int, rank: int) -> int:
 
 
 NUMBER_BYTES, ID_BYTES = 4, 8
-"""Bytes of a number, and of a token's id."""
+"""Bytes of a float, and of a token id."""
 
 
 def layer_numbers_per_token(shape: Shape) -> int:
-    """Numbers a token: two norms (input, its mean root, what it scales, output), queries, keys, values, what attention
-    gives and the logarithm of its sum for each head, and four of the second half's width."""
+    """Return the saved numbers per token in one layer: two norms (input, root mean square, scaled input, output),
+    queries, keys, values, attention output and log-sum-exp per head, and four of the MLP's width.
+    """
     query, key = shape.heads * shape.head_width, shape.kv_heads * shape.head_width
     norms = 2 * (3 * shape.width + 1)
     return norms + 2 * query + 2 * key + shape.heads + 4 * shape.inner
 
 
 def layer_bytes(shape: Shape, tokens: int, count: int) -> int:
-    """Bytes of so many layers, the rotation of positions once among them; their input is the first layer's."""
+    """Return the bytes of `count` layers, with the rotary embeddings once; their input is the first layer's."""
     return NUMBER_BYTES * tokens * (count * layer_numbers_per_token(shape) + 2 * shape.head_width)
 
 
 def head_bytes(shape: Shape, tokens: int) -> int:
-    """Bytes of the last norm, and of the loss: a logarithm for each token there could be, and their sum."""
+    """Return the bytes of the last norm and the loss: a log probability for each vocabulary entry, and their sum."""
     return NUMBER_BYTES * tokens * (3 * shape.width + 1 + shape.vocabulary) + NUMBER_BYTES
 
 
 def stage_bytes(
     shape: Shape, tokens: int, number: int, stages: int, *, micro_batches: int, in_flight: int, recompute: bool
 ) -> int:
-    """Bytes at most on one stage, with `in_flight` micro-batches of so many tokens between forward and backward. Ids of
-    the whole batch, and those that should come, are one tensor each."""
+    """Return the maximum bytes on one stage with `in_flight` micro-batches between forward and backward.
+
+    The input ids of the whole batch, and the target ids, are one tensor each.
+    """
     is_first, is_last = number == 0, number == stages - 1
     ids = ID_BYTES * tokens * micro_batches * (is_first + is_last)
     inner, outer = (
@@ -107,41 +114,45 @@ def stage_bytes(
 
 
 PROMPT_TOKENS, GENERATED_TOKENS = 4, 24
-"""Tokens that are given, and that are written behind them."""
+"""Number of prompt tokens and of generated tokens."""
 _OUTPUT_STYLES, _INPUT_STYLES = ("colwise", "colwise_gather_output"), ("rowwise",)
-"""Styles of transformers by the dimension of a weight [out, in] that they cut: its outputs, its inputs."""
+"""transformers' styles by the dimension of a weight [out, in] that they split: outputs or inputs."""
 FORWARD_REDUCES, BACKWARD_REDUCES, MEGATRON_REDUCES = 2, 5, 4
-"""All-reduces a layer: behind attention and behind the second half; on the way back one for each matrix that is cut by
-its outputs (queries, keys, values, and two of the second half). Megatron-LM has two forward and two backward."""
+"""All-reduces per layer: forward after attention and after the MLP; backward for each matrix split by outputs (queries,
+keys, values, and two of the MLP). Megatron-LM has two forward and two backward.
+"""
 
 
 def check_divisible(model: ModelOutline, processes: int) -> None:
-    """Raises ParameterError where this model cannot be cut for so many."""
+    """Raise ParameterError if this model cannot be split over this number of processes."""
     if not model.plan or model.config.get("is_encoder_decoder"):
         raise ParameterError(
-            tr("transformers has no plan by which {model} is shared among processes.").format(model=model.folder.name),
+            tr("transformers has no tensor parallelism plan for {model}.").format(model=model.folder.name),
             tr("Choose storyteller."),
             "model",
         )
     heads = model.shape.kv_heads
     if heads % processes:
         raise ParameterError(
-            tr("Its {heads} attention heads cannot be shared evenly by {count} processes.").format(
+            tr("Its {heads} attention heads cannot be divided evenly among {count} processes.").format(
                 heads=heads, count=processes
             ),
-            tr("Take fewer processes, or another model."),
+            tr("Use fewer processes, or another model."),
             "processes",
         )
 
 
 def rank_parts(model: ModelOutline, processes: int) -> tuple[Parts, ...]:
-    """Parts of each rank: matrices are cut, norms are whole everywhere."""
+    """Return the parts of each rank: matrices are split, norms are complete everywhere."""
     return tuple(_rank_states(model, processes, rank) for rank in range(processes))
 
 
 def step_traffic(model: ModelOutline, processes: int, tokens: int) -> int:
-    """Bytes that a rank sends in a step of training: sums of hidden states [tokens, width], an all-reduce counted
-    twice, and every token's logits gathered from all."""
+    """Return the bytes that a rank sends in a training step.
+
+    These are sums of hidden states [tokens, width], with an all-reduce counted twice, and the gathered logits of every
+    token.
+    """
     shape = model.shape
     sums = (FORWARD_REDUCES + BACKWARD_REDUCES) * shape.layers + 1 + model.is_tied
     return _sent(
@@ -150,12 +161,12 @@ def step_traffic(model: ModelOutline, processes: int, tokens: int) -> int:
 
 
 def paper_traffic(model: ModelOutline, processes: int, tokens: int) -> int:
-    """The same by Megatron-LM's count, for the layers alone."""
+    """Return the same by Megatron-LM's formula, for the layers alone."""
     return _sent(processes, FLOAT_BYTES * 2 * MEGATRON_REDUCES * model.shape.layers * tokens * model.shape.width)
 
 
 def generation_traffic(model: ModelOutline, processes: int) -> int:
-    """Bytes that a rank sends while text is written: the prompt at once, then word by word."""
+    """Return the bytes that a rank sends while generating: first the whole prompt, then token by token."""
     shape, rows = model.shape, PROMPT_TOKENS + GENERATED_TOKENS - 1
     sums = FORWARD_REDUCES * shape.layers + model.is_tied
     return _sent(
@@ -169,7 +180,7 @@ def _sent(processes: int, amount: int) -> int:
 
 
 def _padded_size(count: int, processes: int) -> int:
-    """A dimension when the shares of all are put together, the shorter ones filled up."""
+    """Return the size of a gathered dimension, including padding of the shorter parts."""
     return -(-count // processes) * processes
 
 
@@ -191,29 +202,30 @@ def _local_numbers(name: str, size: TensorSize, model: ModelOutline, processes: 
 
 PIPELINES = SCHEDULE_KINDS
 RUNS = (*SCHEMES, "tensor", *PIPELINES)
-"""What `measure` can run."""
+"""Schemes that `measure` can run."""
 PIPELINE_LENGTH = 64
 """Tokens of each micro-batch of a pipeline."""
 TEXT_LENGTH = 32
-"""Tokens of each text elsewhere."""
+"""Tokens of each text in other schemes."""
 
 
 @dataclass(frozen=True)
 class ExpectedLoad:
-    """By rank: bytes held, bytes sent a step. `paper_traffic`: bytes sent as ZeRO's paper has them, or Megatron-LM's; 0 where
-    neither says anything."""
+    """Expected bytes held and sent per step, by rank. `paper_traffic`: bytes sent according to the ZeRO or Megatron-LM
+    paper, or 0 if neither gives a formula.
+    """
 
     ranks: tuple[Parts, ...]
     traffic: tuple[int, ...]
     paper_traffic: int = 0
     is_untied: bool = False
-    """Whether tables that the model ties learn apart."""
+    """Whether tied embeddings are trained separately."""
     generation_traffic: int = 0
-    """Bytes that a rank sends while text is written."""
+    """Bytes that a rank sends while generating text."""
 
 
 def expected_load(model: ModelOutline, scheme: str, processes: int, options: Options) -> ExpectedLoad:
-    """The formulas. Raises ParameterError for what cannot be run so."""
+    """Return the expected load of a scheme. Raises ParameterError for unsupported combinations."""
     if scheme in PIPELINES:
         return _pipeline_load(model, scheme, processes, options)
     if scheme == "tensor":
@@ -232,7 +244,7 @@ def _tensor_parallel_load(model: ModelOutline, processes: int) -> ExpectedLoad:
 
 
 def text_length(scheme: str) -> int:
-    """Tokens of a text."""
+    """Return the number of tokens of a text."""
     return PIPELINE_LENGTH if scheme in PIPELINES else TEXT_LENGTH
 
 
@@ -240,15 +252,17 @@ def _pipeline_load(model: ModelOutline, scheme: str, stages: int, options: Optio
     micro_batches = options.micro_batches
     if scheme == "1f1b" and micro_batches < stages:
         raise ParameterError(
-            tr("1F1B needs at least as many micro-batches as stages: {count} are fewer than {stages}.").format(
+            tr("1F1B needs at least as many micro-batches as stages, but {count} are fewer than {stages}.").format(
                 count=micro_batches, stages=stages
             ),
-            tr("Take more micro-batches, or fewer processes."),
+            tr("Use more micro-batches or fewer processes."),
             "micro_batches",
         )
     cut = model.stages(stages)
     ranks = (_stage_parts(model, scheme, stage, cut, options) for stage in range(stages))
-    sums = scheme != "pipedream" and model.is_tied  # PipeDream has no moment for it: its tables part
+    sums = (
+        scheme != "pipedream" and model.is_tied
+    )  # PipeDream has no moment to sum the gradients, so its embeddings become untied
     handed = (_stage_traffic(model, stage, stages, micro_batches, sums) for stage in range(stages))
     return ExpectedLoad(tuple(ranks), tuple(handed), is_untied=stages > 1 and model.is_tied and not sums)
 
@@ -256,7 +270,7 @@ def _pipeline_load(model: ModelOutline, scheme: str, stages: int, options: Optio
 def _stage_parts(
     model: ModelOutline, scheme: str, stage: int, cut: Sequence[Sequence[TensorSize]], options: Options
 ) -> Parts:
-    """States of one stage's tensors, and what its micro-batches under way leave behind."""
+    """Return the states of one stage's tensors and the activations of its micro-batches in flight."""
     sizes, count_of = cut[stage], options.micro_batches
     under_way = count_of if scheme == "gpipe" else min(len(cut) - stage, count_of)
     kept = stage_bytes(
@@ -264,15 +278,16 @@ def _stage_parts(
         micro_batches=count_of, in_flight=under_way, recompute=options.recompute and scheme != "pipedream",
     )  # fmt: skip
     whole = FLOAT_BYTES * count_numbers(sizes)
-    if scheme == "pipedream":  # plain descent, which keeps nothing beside
+    if scheme == "pipedream":  # plain SGD has no optimizer state
         others = max_versions(len(cut), count_of, options.weights)[stage] - 1
         return Parts(whole, whole, 0, kept, others * whole)
     return Parts(whole, whole, adam_bytes(count_numbers(sizes), len(sizes)), kept)
 
 
 def _stage_traffic(model: ModelOutline, stage: int, stages: int, micro_batches: int, sums: bool) -> int:
-    """Bytes that a stage sends: activations on, gradients back, and, where it `sums`, the gradient of a table that two
-    stages have."""
+    """Return the bytes that a stage sends: activations forward, gradients back, and, if it `sums`, the gradient of the
+    tied embedding.
+    """
     shape = model.shape
     neighbours = (stage > 0) + (stage < stages - 1)
     shares = sums and stages > 1 and stage in (0, stages - 1)

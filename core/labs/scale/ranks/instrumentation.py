@@ -20,7 +20,7 @@ from core.labs.scale.pipeline_schedule import WAIT, Box
 
 
 class SavedTensorCounter:
-    """Bytes that are kept `current_bytes`, and `peak_bytes` at once, each storage once; parameters are not counted. While it is on."""
+    """Counts saved bytes while active: currently and at peak, each storage once, without parameters."""
 
     def __init__(self, parameters: Iterable[Tensor]) -> None:
         self.set_parameters(parameters)
@@ -36,11 +36,11 @@ class SavedTensorCounter:
         self._hooks.__exit__(*error)
 
     def set_parameters(self, parameters: Iterable[Tensor]) -> None:
-        """Which ones are parameters from here on."""
+        """Set the tensors that are excluded as parameters from now on."""
         self._parameter_addresses = {_storage_address(parameter) for parameter in parameters}
 
     def release(self, address: int, size: int) -> None:
-        """One that held this storage is gone."""
+        """Count one reference to this storage less."""
         self._reference_counts[address] -= 1
         if not self._reference_counts[address]:
             self.current_bytes -= size
@@ -57,7 +57,7 @@ class SavedTensorCounter:
 
 
 class _TrackedTensor:
-    """A tensor in the graph, which tells when the graph lets go of it."""
+    """A saved tensor that reports its release by the graph."""
 
     def __init__(self, tensor: Tensor, counter: SavedTensorCounter, address: int, size: int) -> None:
         self.tensor, self._ledger, self._place, self._size = tensor, counter, address, size
@@ -83,20 +83,22 @@ _COLLECTIVES = {
     "_c10d_functional::all_reduce": (0, 2),
     "_c10d_functional::all_gather_into_tensor": (0, 1),
 }
-"""Which argument holds the whole tensor, and how often it goes around a ring: an all-reduce is a reduce-scatter and an
-all-gather, as ZeRO's paper counts them."""
+"""For each collective: the argument with the full tensor, and how often it travels around a ring.
+
+An all-reduce is a reduce-scatter and an all-gather, as ZeRO's paper counts them.
+"""
 _GROUP_SIZE_ARGUMENT = {"_c10d_functional::all_gather_into_tensor": 1}
-"""Where the argument is one's own share: which other says among how many."""
+"""Collectives whose argument is the local part: index of the argument with the group size."""
 
 
 class TrafficHook(TorchDispatchMode):
-    """Sees every collective that is called while it is on; `bytes` by operation."""
+    """Counts the bytes of every collective called while active, by operation."""
 
     def __init__(self) -> None:
         TorchDispatchMode.__init__(self)
         self.bytes: Counter[str] = Counter()
         self._is_alone = torch.distributed.is_initialized() and torch.distributed.get_world_size() == 1
-        """One process calls them too, and sends nothing."""
+        """A single process calls collectives too, but sends nothing."""
 
     def __torch_dispatch__(
         self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: dict[str, object] | None = None
@@ -111,17 +113,17 @@ class TrafficHook(TorchDispatchMode):
 
 
 def state_bytes(state: Mapping[Any, Mapping[str, Any]]) -> int:
-    """Bytes of an optimizer's state."""
+    """Return the bytes of an optimizer's state."""
     return local_bytes(value for each in state.values() for value in each.values() if isinstance(value, torch.Tensor))
 
 
 def now_ms() -> float:
-    """Milliseconds since some moment, the same for all processes."""
+    """Return milliseconds from a fixed moment that is the same for all processes."""
     return time.perf_counter() * 1000
 
 
 class BoxRecorder:
-    """Takes down boxes of one device."""
+    """Records the boxes of one device."""
 
     def __init__(self, device: int) -> None:
         self._device = device
@@ -129,17 +131,17 @@ class BoxRecorder:
         self.boxes: list[Box] = []
 
     def clear(self) -> None:
-        """Forget what was."""
+        """Remove all boxes."""
         self.boxes.clear()
         self._waiting_since = 0.0
 
     def start_waiting(self) -> None:
-        """From here on, until the next box, it waits for what that needs."""
+        """Mark the start of a wait that lasts until the next box."""
         self._waiting_since = now_ms()
 
     @contextmanager
     def box(self, kind: str, micro_batch: int, version: int = 0) -> Iterator[None]:
-        """What is done within is one box; the wait before it, where there was one, another."""
+        """Record the work inside as one box, and the wait before it, if any, as another."""
         began = now_ms()
         if self._waiting_since:
             self.boxes.append(Box(self._device, self._waiting_since, began, WAIT, micro_batch, version))
@@ -148,5 +150,5 @@ class BoxRecorder:
         self.boxes.append(Box(self._device, began, now_ms(), kind, micro_batch, version))
 
     def extend_last(self) -> None:
-        """The last box lasts until now."""
+        """Extend the last box until now."""
         self.boxes[-1] = replace(self.boxes[-1], stop=now_ms())

@@ -11,65 +11,73 @@ from core.labs.scale.ranks.run_measurement import Measured, Progress
 from resources.language import mark, tr
 
 GRADIENT_TOLERANCE = 1e-5
-"""Gradients that differ by no more than this share of the greatest are the same."""
+"""Gradients that differ by at most this fraction of the largest count as equal."""
 _PIPELINE_TRAFFIC = Saying(
-    mark("To hand the work along, the busiest sent {sent} in one step."),
-    mark("The busiest sent {sent} a step; {predicted} were predicted."),
+    mark("To pass the work along, the busiest process sent {sent} in one step."),
+    mark("The busiest process sent {sent} per step; {predicted} was predicted."),
     mark(
-        "Traffic of the busiest rank and step, activations on, gradients back: {exactly} bytes; predicted {reckoned}."
+        "Traffic of the busiest rank per step, activations forward, gradients back: {exactly} bytes; "
+        "predicted {reckoned}."
     ),
 )
 _SAME_GRADIENTS = Saying(
-    mark("Their corrections are those of one process alone."),
-    mark("The gradients are those of one process, to {difference} of the greatest."),
-    mark("max|g − g₁| ÷ max|g₁| = {difference} in the first step, g₁ of one process."),
+    mark("Their corrections are the same as those of a single process."),
+    mark("The gradients match those of a single process, to within {difference} of the largest."),
+    mark("max|g − g₁| ÷ max|g₁| = {difference} in the first step, with g₁ from a single process."),
 )
 DIFFERENT_GRADIENTS = Saying(
-    mark("Their corrections are not quite those of one process alone."),
-    mark("The gradients are not those of one process: they differ by {difference} of the greatest."),
-    mark("max|g − g₁| ÷ max|g₁| = {difference} in the first step: no rounding."),
+    mark("Their corrections differ slightly from those of a single process."),
+    mark("The gradients differ from those of a single process by {difference} of the largest."),
+    mark("max|g − g₁| ÷ max|g₁| = {difference} in the first step, more than rounding."),
 )
 _DEFINED_GRADIENTS = Saying(
-    mark("Their corrections are those that PipeDream is defined by, each of them."),
-    mark("After each update the gradients are PipeDream's by definition, to {difference} of the greatest."),
+    mark("Each correction matches PipeDream's definition."),
+    mark("After each update the gradients match PipeDream's definition, to within {difference} of the largest."),
     mark(
-        "max|g − g₁| ÷ max|g₁| = {difference} over all updates of the first batch, g₁ of one process by "
-        "w⁽ᵗ⁺¹⁾ = w⁽ᵗ⁾ − ν ∇f, the same versions."
+        "max|g − g₁| ÷ max|g₁| = {difference} over all updates of the first batch, with g₁ from a "
+        "single process by w⁽ᵗ⁺¹⁾ = w⁽ᵗ⁾ − ν ∇f and the same versions."
     ),
 )
 _WEIGHT_POLICY = {
     "stashed": Saying(
-        mark("Each text is corrected by the weights that read it, which are kept so long."),
-        mark("Weights are stashed: each micro-batch goes back by the version that it went forward by, stage by stage."),
-        mark("Stashing: ∇f(w₁⁽ᵗ⁻ⁿ⁺¹⁾, …, w_n⁽ᵗ⁾), up to K − stage versions held; the buffers are the older ones."),
+        mark("Each text is corrected with the same weights that read it, which are kept until then."),
+        mark("Weights are stashed: on each stage, a micro-batch uses the same version backward as forward."),
+        mark("Stashing: ∇f(w₁⁽ᵗ⁻ⁿ⁺¹⁾, …, w_n⁽ᵗ⁾), up to K − stage versions held; the buffers hold the older ones."),
     ),
     "synced": Saying(
-        mark("Each text is read and corrected by weights of the same age everywhere."),
-        mark("Vertical sync: every stage uses the version that the first one used, and holds as many of them."),
+        mark("Each text is read and corrected with weights of the same age everywhere."),
+        mark("Vertical sync: every stage uses the version that the first stage used, and holds as many versions."),
         mark("Vertical sync: ∇f(w₁⁽ᵗ⁻ⁿ⁺¹⁾, …, w_n⁽ᵗ⁻ⁿ⁺¹⁾), K versions held on every stage."),
     ),
     "latest": Saying(
-        mark("Texts are corrected by other weights than those that read them: the corrections are off by {stray}."),
+        mark("Texts are corrected with other weights than those that read them: the corrections are off by {stray}."),
         mark(
-            "Nothing is stashed: the gradients are off by {stray} of the greatest from those of the forward's weights."
+            "Nothing is stashed: the gradients differ from those of the forward pass's weights by "
+            "{stray} of the largest."
         ),
-        mark("Unstashed: max|g − ∇f(w of the forward)| ÷ max|∇f| = {stray}; one version held, no gradient of any f."),
+        mark(
+            "Unstashed: max|g − ∇f(w of the forward)| ÷ max|∇f| = {stray}; one version held, not the gradient of any f."
+        ),
     ),
 }
 _UNTIED = Saying(
-    mark("The first and the last learn their tables of words apart."),
-    mark("The table of tokens and the words' matrix part ways: without a flush nothing can add up their gradients."),
-    mark("Tied tables are untied: no moment at which both gradients belong to one version."),
+    mark("The first and the last stage learn separate word tables."),
+    mark("The embedding and the output matrix become untied: without a flush their gradients cannot be summed."),
+    mark("Tied embeddings become untied: there is no moment at which both gradients belong to one version."),
 )
 _STEP_TIME = Saying(
-    mark("The last step took {seconds}; with a free processor for each it would be about {reckoned}."),
-    mark("The last step took {seconds}, {idle} idle; the schedule says {reckoned} and {share}, a core for each."),
-    mark("Step: {seconds}, idle {idle}. Schedule: {reckoned}, idle {share}, a stage taking 1/K of one process's time."),
+    mark("The last step took {seconds}; with a processor for each process it would take about {reckoned}."),
+    mark(
+        "The last step took {seconds}, {idle} idle; the schedule predicts {reckoned} and {share} with a core for each."
+    ),
+    mark(
+        "Step: {seconds}, idle {idle}. Schedule: {reckoned}, idle {share}, if a stage takes 1/K of one process's time."
+    ),
 )
 
 
 def explain_pipeline(measured: Measured) -> Sentence:
-    """What was sent, whether the gradients are right, and how long it took."""
+    """Explain the traffic, whether the gradients are right, and how long the step took."""
     return together(
         _explain_pipeline_traffic(measured), _explain_pipeline_gradients(measured), _explain_step_time(measured)
     )
@@ -110,42 +118,44 @@ def _explain_step_time(measured: Measured) -> Sentence:
 
 
 def _duration_of(boxes: tuple[Box, ...]) -> SentenceNumber:
-    """Until the last box ends."""
+    """Return the time until the last box ends."""
     return duration(max(box.stop for box in boxes) / 1000)
 
 
 _TENSOR_TRAFFIC = Saying(
-    mark("In one step of learning each sent {sent}, while they wrote {written}."),
-    mark("Each sent {sent} a step ({predicted} predicted), and {written} while {tokens} tokens were written."),
-    mark("Traffic a rank: {exactly} bytes a step (predicted {reckoned}), {wrote} for {tokens} tokens ({expected})."),
+    mark("In one training step each process sent {sent}; while writing text, {written}."),
+    mark("Each process sent {sent} per step ({predicted} predicted), and {written} while generating {tokens} tokens."),
+    mark(
+        "Traffic per rank: {exactly} bytes per step (predicted {reckoned}), {wrote} for {tokens} tokens ({expected})."
+    ),
 )
 _MEGATRON_TRAFFIC = Saying(
-    mark("A cleverer program would send less: corrections are added up for each part alone."),
+    mark("A better implementation would send less: here the corrections of each matrix are summed separately."),
     mark(
-        "Megatron's paper needs {paper} for the layers: two sums forward and two back; transformers makes two and "
-        "five, one for each matrix that is cut by its outputs."
+        "Megatron's paper needs {paper} for the layers: two sums forward and two back; transformers "
+        "needs two and five, one for each matrix split by outputs."
     ),
-    mark("Megatron-LM: 4·L all-reduces of B·T·D = {paper}. transformers: 7·L, and those of tokens and logits."),
+    mark("Megatron-LM: 4·L all-reduces of B·T·D = {paper}. transformers: 7·L, plus those of embedding and logits."),
 )
 _SAME_TEXT = Saying(
-    mark("Together they write what one process writes: “{text}”"),
-    mark("The {tokens} tokens they write are those of one process: “{text}”"),
-    mark("Greedy continuation of {tokens} tokens: equal to one process's, id by id. “{text}”"),
+    mark("Together they write the same text as a single process: “{text}”"),
+    mark("The {tokens} generated tokens match those of a single process: “{text}”"),
+    mark("Greedy continuation of {tokens} tokens: identical ids to a single process. “{text}”"),
 )
 _DIFFERENT_TEXT = Saying(
-    mark("Together they do not write what one process writes: “{text}”"),
-    mark("The {tokens} tokens they write are not those of one process: “{text}”"),
-    mark("Greedy continuation of {tokens} tokens: differs from one process's. “{text}”"),
+    mark("Together they write a different text than a single process: “{text}”"),
+    mark("The {tokens} generated tokens differ from those of a single process: “{text}”"),
+    mark("Greedy continuation of {tokens} tokens: different from a single process. “{text}”"),
 )
 _SAME_GATHERED_GRADIENTS = Saying(
-    mark("Their corrections are those of one process alone."),
-    mark("The gradients, put together, are those of one process, to {difference} of the greatest."),
-    mark("max|g − g₁| ÷ max|g₁| = {difference} in the first step, shards gathered, g₁ of one process."),
+    mark("Their corrections are the same as those of a single process."),
+    mark("The gathered gradients match those of a single process, to within {difference} of the largest."),
+    mark("max|g − g₁| ÷ max|g₁| = {difference} in the first step, shards gathered, g₁ from a single process."),
 )
 
 
 def explain_tensor(measured: Measured) -> Sentence:
-    """What was sent, whether the text is the same, and the gradients."""
+    """Explain the traffic, whether the text is the same, and the gradients."""
     return together(_explain_tensor_traffic(measured), _explain_text(measured), _explain_tensor_gradients(measured))
 
 
@@ -180,8 +190,8 @@ def _explain_tensor_gradients(measured: Measured) -> Sentence:
 
 
 _BYTES_EQUAL = Saying(
-    mark("Each process kept exactly what was reckoned beforehand, {bytes} at most."),
-    mark("Every process held the predicted bytes exactly: {bytes} on the fullest."),
+    mark("Each process used exactly the predicted memory, {bytes} at most."),
+    mark("Every process held exactly the predicted bytes: {bytes} on the fullest."),
     mark(
         "Measured = predicted to the byte on all {count} ranks; the fullest: {parameters} + {gradients} + {optimizer} "
         "+ {buffers} = {whole} bytes."
@@ -190,53 +200,53 @@ _BYTES_EQUAL = Saying(
 _EQUAL_ACTIVE = Saying(
     *_BYTES_EQUAL[:2],
     mark(
-        "Measured = predicted to the byte on all {count} ranks; the fullest: {parameters} + {gradients} + {optimizer} "
-        "+ {activations} (kept for the way back) = {whole} bytes."
+        "Measured = predicted to the byte on all {count} ranks; the fullest: {parameters} + "
+        "{gradients} + {optimizer} + {activations} (saved for backward) = {whole} bytes."
     ),
 )
 _EQUAL_VERSIONS = Saying(
     *_BYTES_EQUAL[:2],
     mark(
-        "Measured = predicted to the byte on all {count} ranks; the fullest: {parameters} + {gradients} + "
-        "{activations} (kept for the way back) + {buffers} (older versions) = {whole} bytes."
+        "Measured = predicted to the byte on all {count} ranks; the fullest: {parameters} + "
+        "{gradients} + {activations} (saved for backward) + {buffers} (older versions) = {whole} bytes."
     ),
 )
 _BYTES_DIFFERENT = Saying(
-    mark("The fullest process kept {bytes}; {predicted} were reckoned."),
-    mark("The fullest process held {bytes}; {predicted} were predicted."),
+    mark("The fullest process used {bytes}; {predicted} was predicted."),
+    mark("The fullest process held {bytes}; {predicted} was predicted."),
     mark("Measured ÷ predicted on the fullest of {count} ranks: {whole} ÷ {reckoned} bytes."),
 )
 _COLLECTIVE_TRAFFIC = Saying(
-    mark("To stay alike, each sent {sent} in one step."),
-    mark("Each sent {sent} a step; {predicted} were predicted."),
-    mark("Traffic a rank and step, all-reduce counted as 2·Φ: {exactly} bytes; predicted {reckoned}."),
+    mark("To stay in sync, each process sent {sent} in one step."),
+    mark("Each process sent {sent} per step; {predicted} was predicted."),
+    mark("Traffic per rank and step, all-reduce counted as 2·Φ: {exactly} bytes; predicted {reckoned}."),
 )
 _EXTRA_TRAFFIC = Saying(
-    mark("That is more than it need be: every process gets all corrections, and the new values once more."),
-    mark("ZeRO's paper needs {paper}: torch reduces all gradients everywhere, then hands out the new parameters."),
+    mark("That is more than necessary: every process receives all corrections, and then the new values as well."),
+    mark("ZeRO's paper needs {paper}: torch reduces all gradients everywhere, then broadcasts the new parameters."),
     mark("Paper: 2·Φ = {paper}. ZeroRedundancyOptimizer: an all-reduce (2·Φ), then a broadcast of parameters (Φ)."),
 )
 _FSDP_BUFFERS = Saying(
-    mark("The buffers are each process's own share of the model, kept beside the whole."),
-    mark("The buffers are each rank's own share of the parameters, which FSDP keeps beside the gathered whole."),
-    mark("Buffers: the sharded parameters, 4·Φ/N bytes, which FSDP2 updates while the gathered ones stay."),
+    mark("The buffers are each process's own part of the model, kept in addition to the whole."),
+    mark("The buffers are each rank's own shard of the parameters, which FSDP keeps in addition to the gathered ones."),
+    mark("Buffers: the sharded parameters, 4·Φ/N bytes, which FSDP2 updates while the gathered ones remain."),
 )
 _SAME_LOSS = Saying(
-    mark("They learned the same as one process alone that reads all texts."),
-    mark("Loss {loss} after {steps} steps; one process alone comes to {alone}."),
+    mark("They learned the same as a single process that reads all texts."),
+    mark("Loss {loss} after {steps} steps; a single process reaches {alone}."),
     mark("Loss after {steps} steps: {loss}; of one process with the whole batch: {alone} (difference {difference})."),
 )
 _DIFFERENT_LOSS = Saying(
-    mark("They did not learn quite the same as one process alone that reads all texts."),
-    mark("Loss {loss} after {steps} steps; one process alone comes to another: {alone}."),
-    mark("Loss after {steps} steps: {loss}; of one process: {alone}. The difference, {difference}, is no rounding."),
+    mark("They did not learn quite the same as a single process that reads all texts."),
+    mark("Loss {loss} after {steps} steps; a single process differs: {alone}."),
+    mark("Loss after {steps} steps: {loss}; of one process: {alone}. The difference, {difference}, exceeds rounding."),
 )
 LOSS_TOLERANCE = 1e-4
-"""Losses that differ by no more than this share are the same: sums are taken in another order."""
+"""Losses that differ by at most this fraction count as equal, because sums are computed in another order."""
 
 
 def explain_measured(found: Measured) -> Sentence:
-    """Bytes, traffic and loss, each beside what it is held against. Raises ParameterError."""
+    """Explain bytes, traffic and loss, each with its expected value. Raises ParameterError."""
     check_lab_object("found", found, Measured)
     if found.boxes:
         return together(_explain_bytes(found), explain_pipeline(found), _explain_loss(found))
@@ -294,15 +304,15 @@ def _explain_loss(measured: Measured) -> Sentence:
 
 
 _PROGRESS = {
-    "starts": mark("Process {rank} starts ({process})."),
-    "alone": mark("Process {rank} trains alone first, for comparison."),
-    "joins": mark("Process {rank} waits for the others."),
-    "step": mark("Process {rank} trains: step {step} of {steps}."),
+    "starts": mark("Process {rank} is starting ({process})."),
+    "alone": mark("Process {rank} is training alone first, for comparison."),
+    "joins": mark("Process {rank} is waiting for the others."),
+    "step": mark("Process {rank} is training: step {step} of {steps}."),
 }
 
 
 def explain_progress(progress: Progress) -> str:
-    """How far a process has come; counted from 1. Raises ParameterError."""
+    """Describe a process's progress, counted from 1. Raises ParameterError."""
     check_lab_object("progress", progress, Progress)
     check_one_of("stage", progress.stage, _PROGRESS)
     for name in ("rank", "process", "step", "steps"):

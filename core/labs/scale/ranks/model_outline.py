@@ -1,4 +1,4 @@
-"""What is to be known of a model before any process is started: where it lies, the sizes of its tensors, its shape."""
+"""Facts about a model that are needed before any process starts: its folder, the sizes of its tensors, and its shape."""
 
 from __future__ import annotations
 
@@ -15,44 +15,47 @@ from resources.language import tr
 TensorSize = tuple[int, ...]
 _LAYER = re.compile(r"\blayers\.(\d+)\.")
 _LLAMA_PARTS = {"embed_tokens", "layers", "norm"}
-"""Parts of a decoder that is laid out like Llama's."""
+"""Submodules of a decoder with Llama's layout."""
 
 
 @dataclass(frozen=True)
 class ModelOutline:
-    """`tensor_sizes`: each tensor once, by its name. `parts`: what its decoder is made of."""
+    """An outline of a model. `tensor_sizes`: size of each tensor, by name. `parts`: the submodules of its decoder."""
 
     folder: Path
     tensor_sizes: Mapping[str, TensorSize]
     config: Mapping[str, object]
     parts: frozenset[str]
     plan: Mapping[str, str] = field(default_factory=dict)
-    """transformers' way to cut it for tensor parallelism: styles by modules' names, `*` for a layer's number."""
+    """transformers' tensor parallelism plan: styles by module name, with `*` for a layer's number."""
 
     @property
     def sizes(self) -> list[TensorSize]:
-        """Of all tensors."""
+        """Sizes of all tensors."""
         return list(self.tensor_sizes.values())
 
     @property
     def shape(self) -> Shape:
-        """By its config. Raises ParameterError where that is not one of a decoder."""
+        """The shape from the config. Raises ParameterError if it is not a decoder's."""
         return shape_of(self.config, self.folder.name)
 
     @property
     def is_tied(self) -> bool:
-        """Whether the table of tokens is the matrix that gives words, too."""
+        """Whether the input embedding and the output matrix are tied."""
         return bool(self.config.get("tie_word_embeddings"))
 
     def style(self, name: str) -> str:
-        """How the tensor of that name is cut by the plan; empty where it is not. A tied table is cut as the words'
-        matrix is."""
+        """Return how the plan splits that tensor, or "" if it does not. A tied embedding is split like the output
+        matrix.
+        """
         if self.is_tied and "embed_tokens" in name:
             name = "lm_head.weight"
         return self.plan.get(re.sub(r"\.\d+\.", ".*.", name.rpartition(".")[0]), "")
 
     def stages(self, count: int) -> list[list[TensorSize]]:
-        """The tensors of each of `count_numbers` stages; a tied table stands in the last as a copy. Raises ParameterError."""
+        """Return the tensors of each of `count` stages; a tied embedding is copied into the last. Raises
+        ParameterError.
+        """
         layers = self._checked_layers(count)
         ranges = [stage_layer_range(layers, stage, count) for stage in range(count)]
         held: list[list[TensorSize]] = [[] for _ in range(count)]
@@ -71,7 +74,9 @@ class ModelOutline:
     def _checked_layers(self, count: int) -> int:
         if not self.parts >= _LLAMA_PARTS:
             raise ParameterError(
-                tr("{name} cannot be cut into stages: it is not laid out like a Llama.").format(name=self.folder.name),
+                tr("{name} cannot be split into stages because its layout is not Llama's.").format(
+                    name=self.folder.name
+                ),
                 tr("Choose storyteller."),
                 "model",
             )
@@ -81,26 +86,26 @@ class ModelOutline:
                 tr("{name} has {layers} layers, too few for {count} stages.").format(
                     name=self.folder.name, layers=layers, count=count
                 ),
-                tr("Take fewer processes, or another model."),
+                tr("Use fewer processes, or another model."),
                 "processes",
             )
         return layers
 
 
 def stage_layer_range(layers: int, stage: int, stages: int) -> range:
-    """The layers of one stage, as even as can be, the first stages with one more."""
+    """Return the layers of one stage, divided evenly; the first stages get the remainder."""
     share, rest = divmod(layers, stages)
     first = stage * share + min(stage, rest)
     return range(first, first + share + (stage < rest))
 
 
 def count_numbers(sizes: Sequence[TensorSize]) -> int:
-    """Numbers in tensors of these sizes."""
+    """Return the total number of elements in tensors of these sizes."""
     return sum(map(prod, sizes))
 
 
 def read_outline(model_name: str) -> ModelOutline:
-    """Read a model without its weights. Raises ModelError, ParameterError."""
+    """Read a model's outline without its weights. Raises ModelError, ParameterError."""
     from core.models.loaded_model import blueprint
 
     found = blueprint(model_name, device="cpu", dtype="float32")

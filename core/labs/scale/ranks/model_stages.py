@@ -1,4 +1,4 @@
-"""A model cut into stages of layers, as it lies in one process of a pipeline."""
+"""A model split into stages of layers, one for each process of a pipeline."""
 
 from __future__ import annotations
 
@@ -12,21 +12,24 @@ from core.labs.scale.ranks.model_outline import stage_layer_range
 
 
 class LastStageHead(nn.Module):
-    """The last norm and the loss, divided by how many micro-batches share it."""
+    """The last norm and the loss, divided by the number of micro-batches."""
 
     def __init__(self, norm: nn.Module, lm_head: nn.Module, micro_batches: int) -> None:
         super().__init__()
         self.norm, self.lm_head, self._micro_batches = norm, lm_head, micro_batches
 
     def forward(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """A number; `hidden` [texts, length, width], `targets` the ids that should come [texts, length]."""
+        """Return the loss; `hidden` [texts, length, width], `right` target ids [texts, length]."""
         logits = self.lm_head(self.norm(hidden))
         return cross_entropy(logits.flatten(0, 1), targets.flatten()) / self._micro_batches
 
 
 class ModelStage(nn.Module):
-    """One of `count` stages of a model, which is taken apart for it: the first begins with the table of tokens, the
-    last has a head. With `recompute`, layers and head keep their input alone and are run again on the way back."""
+    """One of `count` stages of a model, which is taken apart for it.
+
+    The first has the embedding, the last the head. With `recompute`, layers and head keep only their input and run
+    again in the backward pass.
+    """
 
     def __init__(
         self, model: PreTrainedModel, number: int, count: int, *, micro_batches: int = 1, recompute: bool = False
@@ -45,21 +48,21 @@ class ModelStage(nn.Module):
         self.head = LastStageHead(norm, words, micro_batches) if number == count - 1 else None
         self.width = int(model.config.hidden_size)
         self.names = [names[parameter] for parameter in self.parameters()]
-        """Of its parameters, as the whole model calls them."""
+        """Parameter names as in the full model."""
 
     def forward(self, given: Tensor) -> Tensor:
-        """Ids [texts, length] or hidden states [texts, length, width] in, hidden states out."""
+        """Return hidden states from ids [texts, length] or hidden states [texts, length, width]."""
         hidden: Tensor = given if self.table is None else self.table(given)
         return self._checkpointed(self._layers, hidden)
 
     def loss(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """The last stage's share of the loss."""
+        """Return the last stage's part of the loss."""
         assert self.head is not None
         return self._checkpointed(self.head, hidden, targets)
 
     @property
     def tied_weight(self) -> nn.Parameter | None:
-        """The table of a first stage, or the last one's matrix of words: the same where a model ties them."""
+        """The embedding of the first stage, or the output matrix of the last, which tied models share."""
         module = self.table if self.table is not None else self.head.lm_head if self.head is not None else None
         return next(module.parameters()) if module is not None else None
 
@@ -68,7 +71,7 @@ class ModelStage(nn.Module):
         return found
 
     def _checkpointed(self, module: object, *given: Tensor) -> Tensor:
-        """The reentrant way keeps its input where saved tensors are counted; nothing here is random."""
+        """Run the module with reentrant checkpointing, whose saved input is counted; nothing here is random."""
         assert callable(module)
         if self._recompute and torch.is_grad_enabled():
             found: Tensor = checkpoint(module, *given, use_reentrant=True, preserve_rng_state=False)

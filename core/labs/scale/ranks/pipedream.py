@@ -21,15 +21,18 @@ from core.labs.scale.ranks.rank_messages import BytesCounted, Message, Milestone
 from core.labs.scale.ranks.reference_training import load_for_training, random_texts, relative_difference
 
 SGD_RATE = 0.01
-"""ν of the definition, which knows no other optimizer."""
+"""ν of the definition, which uses plain SGD."""
 Weights = list[Tensor]
 
 
 @dataclass
 class PipedreamReference:
-    """`losses` of each batch; `gradients[stage][update]` of the first; milliseconds of a micro-batch forward, backward,
-    and of an update, of all stages; `unstashed_error`: how far the gradients of the first batch are from those of the weights
-    that went forward, as a share of the greatest."""
+    """The reference result.
+
+    `losses` of each batch; `gradients[stage][update]` of the first; `costs`: milliseconds of a micro-batch's forward,
+    backward and update, over all stages; `unstashed_error`: how far the gradients of the first batch are from those of
+    the forward pass's weights, relative to the largest.
+    """
 
     losses: list[float]
     gradients: list[list[Weights]]
@@ -38,7 +41,9 @@ class PipedreamReference:
 
 
 def compute_reference(stages: Sequence[ModelStage], ids: Tensor, weights: str, batches: int) -> PipedreamReference:
-    """Train on texts [micro-batches, length + 1], at least one batch; `weights` is one of `timetable.WEIGHTS`."""
+    """Train on texts [micro-batches, length + 1] for at least one batch; `weights` is one of
+    `pipeline_schedule.WEIGHT_POLICIES`.
+    """
     boxes = schedule(len(stages), len(ids), "pipedream", weights=weights)
     first = walk = _ReferenceBatch(stages, ids)
     losses = []
@@ -54,8 +59,9 @@ def compute_reference(stages: Sequence[ModelStage], ids: Tensor, weights: str, b
 
 @dataclass
 class _MicroBatchRecord:
-    """A micro-batch on one stage: what came in, what went out, by which version; then its gradient, as it is handed
-    back, and as it would be if every stage went back by the weights that went forward."""
+    """A micro-batch on one stage: input, output and weight version; then its gradient as sent back, and as it would be
+    if every stage used its forward pass's weights.
+    """
 
     input: Tensor
     output: Tensor
@@ -66,7 +72,7 @@ class _MicroBatchRecord:
 
 @dataclass
 class _ReferenceBatch:
-    """One batch. Each stage's parameters are given the numbers of the version that a box asks for."""
+    """One batch. Each box first loads the weight version it needs into its stage."""
 
     stages: Sequence[ModelStage]
     ids: Tensor
@@ -80,7 +86,7 @@ class _ReferenceBatch:
         self._records: dict[tuple[int, int], _MicroBatchRecord] = {}
 
     def run_box(self, box: Box) -> None:
-        """One box after what it needs."""
+        """Run one box; its inputs must be ready."""
         began = now_ms()
         {FORWARD: self._forward, BACKWARD: self._backward, UPDATE: self._update}[box.kind](box)
         self.seconds_by_kind[box.kind] += now_ms() - began
@@ -114,7 +120,7 @@ class _ReferenceBatch:
         self.gradients[box.device].append(found)
 
     def _update(self, box: Box) -> None:
-        """w⁽ᵗ⁺¹⁾ = w⁽ᵗ⁾ − ν ∇f, whichever versions f was seen by."""
+        """Apply w⁽ᵗ⁺¹⁾ = w⁽ᵗ⁾ − ν ∇f, whichever versions f used."""
         versions, gradient = self._versions[box.device], self.gradients[box.device][-1]
         assert len(versions) == box.version
         versions.append([one - SGD_RATE * by for one, by in zip(versions[-1], gradient, strict=True)])
@@ -123,45 +129,50 @@ class _ReferenceBatch:
     def _gradients(
         self, device: int, record: _MicroBatchRecord, gradient: Tensor | None
     ) -> tuple[Weights, Tensor | None]:
-        """Of the stage's parameters, and of what came in."""
+        """Return the gradients of the stage's parameters and of its input."""
         wanted = [*self.stages[device].parameters(), *([record.input] if device else [])]
         found = list(torch.autograd.grad(record.output, wanted, gradient, retain_graph=True))
         return found, found.pop() if device else None
 
     def _load(self, device: int, version: int) -> None:
-        """Behind autograd's back: a graph that is under way sees the numbers change, as PipeDream's does unstashed."""
+        """Load a version without autograd's knowledge, so that a pending graph sees the new values, as in unstashed
+        PipeDream.
+        """
         for parameter, numbers in zip(self.stages[device].parameters(), self._versions[device][version], strict=True):
             parameter.data.copy_(numbers)
 
 
 class WeightVersions:
-    """Weights by how often they had been updated. One that nothing will use any more is given up, and where that is the
-    newest, it is changed in place: so without stashing there is never a second."""
+    """Weights by number of updates.
+
+    A version without further use is dropped; if it is the newest, it is updated in place, so without stashing there is
+    only one version.
+    """
 
     def __init__(self, weights: Iterable[Tensor]) -> None:
         self.newest = 0
         self._weights = {0: [weight.detach().requires_grad_() for weight in weights]}
         self._uses_left: Counter[int] = Counter()
         self.peak_extra_bytes = 0
-        """Bytes at most, since `begin`, of all but the newest."""
+        """Maximum bytes, since `begin`, of all versions except the newest."""
 
     def begin(self, boxes: Iterable[Box]) -> None:
-        """What is to be done next with them, counted from the newest as version 0."""
+        """Start a batch: count the uses of each version; the newest becomes version 0."""
         self._weights = {0: self._weights[self.newest]}
         self._uses_left = Counter(box.version for box in boxes if box.kind != UPDATE)
         self.newest = self.peak_extra_bytes = 0
 
     def __iter__(self) -> Iterator[Tensor]:
-        """The tensors of all versions."""
+        """Iterate over the tensors of all versions."""
         return (weight for version in self._weights.values() for weight in version)
 
     def use_version(self, version: int) -> list[Tensor]:
-        """Leaves of a graph to be; one use of that version."""
+        """Return the weights of a version, as leaves of a new graph, and count one use."""
         self._uses_left[version] -= 1
         return self._weights[version]
 
     def update(self, gradients: Sequence[Tensor], rate: float) -> None:
-        """The newest less `rate` times these."""
+        """Make a new version: the newest minus `rate` times the gradients."""
         old = self._weights[self.newest]
         if self._uses_left[self.newest] > 0:
             new = [
@@ -170,33 +181,35 @@ class WeightVersions:
         else:
             new = self._weights.pop(self.newest)
             for weight, gradient in zip(new, gradients, strict=True):
-                weight.data.sub_(gradient, alpha=rate)  # a graph on the way may hold it: without stashing it does
+                weight.data.sub_(
+                    gradient, alpha=rate
+                )  # a pending graph may hold it, which is intended without stashing
         self.newest += 1
         self._weights[self.newest] = new
         self.drop_unused()
         self.peak_extra_bytes = max(self.peak_extra_bytes, local_bytes(self) - local_bytes(new))
 
     def drop_unused(self) -> None:
-        """Let go of all that nothing will use."""
+        """Drop the versions without further use."""
         for version in [number for number in self._weights if number != self.newest and self._uses_left[number] <= 0]:
             del self._weights[version]
 
 
 class StageWithLoss(nn.Module):
-    """A stage with its loss, where it has one."""
+    """A stage, with its loss if it is the last."""
 
     def __init__(self, stage: ModelStage) -> None:
         super().__init__()
         self.stage = stage
 
     def forward(self, given: Tensor, right: Tensor | None) -> Tensor:
-        """What is handed on, or the loss."""
+        """Return the hidden states to send, or the loss."""
         hidden: Tensor = self.stage(given)
         return hidden if right is None else self.stage.loss(hidden, right)
 
 
 class PendingMicroBatch(NamedTuple):
-    """A micro-batch between forward and backward."""
+    """A micro-batch between its forward and backward pass."""
 
     input: Tensor
     output: Tensor
@@ -204,7 +217,7 @@ class PendingMicroBatch(NamedTuple):
 
 
 class PipedreamRank:
-    """One process's place in the line. `gradients` of each update since the batch began, where they are wanted."""
+    """One process of the pipeline. `gradients`: those of each update of the current batch."""
 
     def __init__(self, stage: ModelStage, job: RankJob) -> None:
         self.stage, self._job = stage, job
@@ -220,7 +233,9 @@ class PipedreamRank:
         self._boxes = [box for box in boxes if box.device == job.rank]
 
     def run_batch(self, ids: Tensor, counter: SavedTensorCounter | None = None) -> float:
-        """Every micro-batch of [micro-batches, length + 1] there and back; the mean loss, 0 but on the last stage."""
+        """Run forward and backward of micro-batches [micro-batches, length + 1]; return the mean loss, 0 except on the
+        last stage.
+        """
         given, right = ids[:, :-1].contiguous(), ids[:, 1:].contiguous()
         self.versions.begin(self._boxes)
         self.gradients.clear()
@@ -254,7 +269,7 @@ class PipedreamRank:
         is_last = self.stage.head is not None
         gradient = None if is_last else self._receive(self._job.rank + 1, self._in_flight[box.micro_batch].input)
         with self.clock.box(BACKWARD, box.micro_batch, box.version):
-            self.versions.use_version(box.version)  # its own, or, without stashing, what its own has become
+            self.versions.use_version(box.version)  # its own version, or without stashing the current one
             given, made, weights = self._in_flight.pop(box.micro_batch)
             wanted = [*weights, given] if self._job.rank else weights
             found = list(torch.autograd.grad(made, wanted, gradient))
@@ -266,24 +281,24 @@ class PipedreamRank:
         with self.clock.box(box.kind, box.micro_batch, box.version):
             self.versions.drop_unused()
             self.versions.update(self.gradients[-1], SGD_RATE)
-        if counter is not None:  # what is measured is memory: gradients that are not compared are let go
+        if counter is not None:  # only memory is measured, so gradients that are not compared are released
             counter.set_parameters(self.versions)
             del self.gradients[:-1]
 
     def _receive(self, other: int, like: Tensor) -> Tensor:
-        """Hidden states, or their gradient, from a neighbour."""
+        """Receive hidden states, or their gradient, from a neighbour."""
         self.clock.start_waiting()
         found = torch.empty(1, like.shape[1], self.stage.width)
         dist.recv(found, other)
         return found.requires_grad_(other < self._job.rank)
 
     def _send(self, tensor: Tensor, other: int) -> None:
-        """Without waiting until it is taken."""
+        """Send without waiting for delivery."""
         self._sent.append((dist.isend(tensor, other), tensor))
 
 
 def train_pipedream(job: RankJob, send_message: Callable[[Message], None]) -> None:
-    """Train `job.steps` batches with the others; every gradient of the first is compared, the last is counted."""
+    """Train `job.steps` batches with the others; compare the gradients of the first and count the bytes of the last."""
     model = load_for_training(job).model
     ids = random_texts(model, job.options.micro_batches, job.length + 1)
     if job.rank == 0:
@@ -306,23 +321,25 @@ def train_pipedream(job: RankJob, send_message: Callable[[Message], None]) -> No
 
 
 def _max_difference(line: PipedreamRank, reference: PipedreamReference, rank: int) -> float:
-    """Over all updates of the first batch."""
+    """Return the largest difference over all updates of the first batch."""
     return max(relative_difference(*both) for both in zip(line.gradients, reference.gradients[rank], strict=True))
 
 
 def _count_bytes(
     line: PipedreamRank, ids: Tensor, losses: list[float], reference: PipedreamReference, max_difference: float
 ) -> BytesCounted:
-    """The last batch, begun by all at once."""
+    """Run and count the last batch, which all ranks start together."""
     line.gradients.clear()
     dist.barrier()
     line.clock.clear()
     with TrafficHook() as hook, SavedTensorCounter(line.versions) as kept:
         losses.append(line.run_batch(ids, kept))
     parts = {
-        "parameters": local_bytes(line.versions), "gradients": local_bytes(line.gradients[-1]), "activations": kept.peak_bytes,
+        "parameters": local_bytes(line.versions),
+        "gradients": local_bytes(line.gradients[-1]),
+        "activations": kept.peak_bytes,
         "buffers": line.versions.peak_extra_bytes,
-    }  # fmt: skip
+    }
     boxes = line.clock.boxes
     return BytesCounted(
         parts, dict(hook.bytes), losses if line.stage.head is not None else [], reference.losses,

@@ -1,4 +1,4 @@
-"""GPipe and 1F1B for real, by torch.distributed.pipelining: a stage in each process, timed, its memory counted."""
+"""Real GPipe and 1F1B with torch.distributed.pipelining: a stage in each process, with time and memory measured."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _SCHEDULES = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
 
 
 class TimedStage(PipelineStage):
-    """torch's stage, with a look at the clock before and behind whatever it does."""
+    """A PipelineStage of torch that records the time of its work."""
 
     def __init__(self, stage: ModelStage, job: RankJob, clock: BoxRecorder) -> None:
-        """What goes in and out is told beforehand: finding out would run the stage once more."""
+        """Describe inputs and outputs beforehand, because inferring them would run the stage once more."""
         hidden = torch.empty(1, job.length, stage.width, requires_grad=True)
         ids = torch.empty(1, job.length, dtype=torch.long)
         super().__init__(
@@ -59,7 +59,7 @@ class TimedStage(PipelineStage):
 
 
 class PipelineRank:
-    """One process's place in the pipeline."""
+    """One process of the pipeline."""
 
     def __init__(self, stage: ModelStage, job: RankJob) -> None:
         self.stage, self._job = stage, job
@@ -70,7 +70,7 @@ class PipelineRank:
         self._schedule = _SCHEDULES[job.scheme](timed, count, self._loss, scale_grads=False)
 
     def run_batch(self, ids: Tensor) -> float:
-        """Forward and backward of a batch [micro-batches, length + 1]; its loss, 0 but on the last stage."""
+        """Run forward and backward of a batch [micro-batches, length + 1]; return its loss, 0 except on the last stage."""
         losses: list[Tensor] = []
         given = (ids[:, :-1].contiguous(),) if self._job.rank == 0 else ()
         right = ids[:, 1:].contiguous() if self.stage.head is not None else None
@@ -79,7 +79,7 @@ class PipelineRank:
         return sum(float(loss.detach()) for loss in losses)
 
     def update(self) -> None:
-        """Once behind the whole batch."""
+        """Update once after the whole batch."""
         with self.clock.box(UPDATE, self._job.options.micro_batches - 1, 1):
             self.optimizer.step()
 
@@ -90,7 +90,7 @@ class PipelineRank:
         return found
 
     def _sum_tied_gradients(self) -> None:
-        """A table that two stages have gets the sum of both gradients."""
+        """Sum the gradients of a tied embedding over the two stages that have it."""
         last = self._job.processes - 1
         mine = self.stage.tied_weight
         if not last or mine is None or mine.grad is None or not self._job.is_tied:
@@ -103,7 +103,7 @@ class PipelineRank:
 
 
 def train_pipeline(job: RankJob, send_message: Callable[[Message], None]) -> None:
-    """Train `job.steps` steps with the others; the first one's gradients are compared, the last one is counted."""
+    """Train `job.steps` steps with the others; compare the gradients of the first and count the bytes of the last."""
     model = load_for_training(job)
     ids = random_texts(model.model, job.options.micro_batches, job.length + 1)
     if job.rank == 0:
@@ -141,7 +141,7 @@ def _train(
 def _count_bytes(
     pipe: PipelineRank, ids: Tensor, losses: list[float], reference: SingleProcessReference, max_difference: float
 ) -> BytesCounted:
-    """The last step, begun by all at once."""
+    """Run and count the last step, which all ranks start together."""
     dist.barrier()
     pipe.clock.clear()
     parts = {"parameters": local_bytes(pipe.stage.parameters())}

@@ -1,4 +1,4 @@
-"""One process of the lab: `python -m core.labs.scale.ranks.rank JOB`. Ends when whoever started it does."""
+"""One process of the lab: `python -m core.labs.scale.ranks.rank JOB`. It ends when its parent ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SendMessage = Callable[[Message], None]
 
 
 def main(job: RankJob, send_message: SendMessage) -> int:
-    """Do as told. Gives back the exit code."""
+    """Run the job and return the exit code."""
     send_message(MilestoneReached("starts"))
     try:
         runner_for(job.scheme)(job, send_message)
@@ -25,7 +25,7 @@ def main(job: RankJob, send_message: SendMessage) -> int:
 
 
 def runner_for(scheme: str) -> Callable[[RankJob, SendMessage], None]:
-    """What a scheme is run by; torch is imported with it."""
+    """Return the function that runs a scheme; it imports torch."""
     if scheme == "pipedream":
         from core.labs.scale.ranks.pipedream import train_pipedream as dream
 

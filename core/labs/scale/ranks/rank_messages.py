@@ -1,4 +1,4 @@
-"""What the lab tells its processes, and what they tell it: one line of JSON each."""
+"""Messages between the lab and its processes: one line of JSON each."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from core.labs.scale.pipeline_schedule import Box, Options
 
 
 class RankJob(msgspec.Struct, frozen=True):
-    """What one process is to do. Ranks count from 0; rank 0 also trains alone, for comparison."""
+    """The job of one process. Ranks count from 0; rank 0 also trains alone, for comparison."""
 
     folder: str
-    """Of the model."""
+    """Folder of the model."""
     scheme: str
     rank: int
     processes: int
@@ -22,19 +22,20 @@ class RankJob(msgspec.Struct, frozen=True):
     length: int
     options: Options = Options()
     is_tied: bool = False
-    """Whether the table of tokens is the matrix that gives words, too."""
+    """Whether the input embedding and the output matrix are tied."""
 
 
 class MilestoneReached(msgspec.Struct, frozen=True):
-    """A process has come to a stage: `starts`, `alone`, `joins`, `step`; `step` counts from 1."""
+    """A process has reached a milestone: `starts`, `alone`, `joins`, `step`; `step` counts from 1."""
 
     stage: str
     step: int = 0
 
 
 class SampledTexts(msgspec.Struct, frozen=True):
-    """What was written together: ids, those of one process (from rank 0), the text with what was given, and the bytes
-    that a rank sent meanwhile."""
+    """Text generated together: its ids, those of one process (from rank 0), the text with its prompt, and the bytes a
+    rank sent.
+    """
 
     ids: list[int]
     alone: list[int]
@@ -43,8 +44,9 @@ class SampledTexts(msgspec.Struct, frozen=True):
 
 
 class MemoryRecorded(msgspec.Struct, frozen=True):
-    """Of a step of training: bytes of the layers' checkpoints and of the buffer that gradients are copied into, bytes
-    sent, the sum of the gradients' squares, and every block of memory."""
+    """Memory of one training step: bytes of the layers' checkpoints and of the gradient buffer, bytes sent, the sum of
+    the squared gradients, and every memory block.
+    """
 
     checkpoints: int
     buffer: int
@@ -54,32 +56,32 @@ class MemoryRecorded(msgspec.Struct, frozen=True):
 
 
 class BytesCounted(msgspec.Struct):
-    """What a rank held in its last step, in bytes by part, and what went through its collectives, by operation."""
+    """Bytes that a rank held in its last step, by part, and bytes sent by its collectives, by operation."""
 
     parts: dict[str, int]
     traffic: dict[str, int]
     losses: list[float]
-    """From those ranks that have them."""
+    """Losses, from the ranks that have them."""
     single_process_losses: list[float]
-    """Of one process with the whole batch; from rank 0 all steps."""
+    """Losses of one process with the whole batch; rank 0 sends those of all steps."""
     seconds: float
-    """The last step."""
+    """Duration of the last step."""
     difference: float = 0.0
-    """Of the gradients from those of one process, as a share of the greatest."""
+    """Difference of the gradients from those of one process, relative to the largest."""
     boxes: list[Box] = []
-    """What was done when in the last step, in milliseconds on the machine's clock."""
+    """The work done in the last step, in milliseconds of the machine's clock."""
     costs: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Milliseconds that one process takes for a micro-batch forward, backward, and for an update."""
+    """Milliseconds that one process needs for a micro-batch's forward, backward, and for an update."""
     unstashed_error: float = 0.0
-    """Of PipeDream without stashing: how far its gradients are from those of the weights that went forward."""
+    """Unstashed PipeDream: how far its gradients are from those of the forward pass's weights."""
     sampled_texts: SampledTexts | None = None
-    """Of tensor parallelism."""
+    """Text generated with tensor parallelism."""
     memory_records: list[MemoryRecorded] = []
-    """Of ZeRO-R: a step without it, and one with it."""
+    """ZeRO-R: a step without it, and one with it."""
 
 
 class RankFailed(msgspec.Struct, frozen=True):
-    """A process could not go on."""
+    """A process failed."""
 
     message: str
     is_out_of_memory: bool

@@ -18,7 +18,7 @@ LEARNING_RATE = 1e-3
 
 
 def load_for_training(job: RankJob) -> LoadedModel:
-    """The model, ready to be trained, in float32."""
+    """Load the model for training, in float32."""
     torch.set_num_threads(1)
     found = load(job.folder, device="cpu", dtype="float32")
     found.model.requires_grad_(True)
@@ -27,14 +27,15 @@ def load_for_training(job: RankJob) -> LoadedModel:
 
 
 def random_texts(model: PreTrainedModel, count: int, length: int) -> torch.Tensor:
-    """Token ids [count, length]: any will do, the same for all that ask."""
+    """Return random token ids [count, length], the same for every process."""
     most = int(model.config.get_text_config().vocab_size)
     return torch.randint(most, (count, length), generator=torch.Generator().manual_seed(0))
 
 
 class SingleProcessReference(NamedTuple):
-    """The loss of each step; the first step's gradients by name; milliseconds of the last step: a micro-batch forward,
-    one backward, the update."""
+    """The loss of each step; the first step's gradients by name; and milliseconds of the last step: a micro-batch's
+    forward, its backward, the update.
+    """
 
     losses: list[float]
     gradients: dict[str, Tensor]
@@ -42,7 +43,7 @@ class SingleProcessReference(NamedTuple):
 
 
 def train_reference(model: PreTrainedModel, ids: Tensor, steps: int) -> SingleProcessReference:
-    """Train on texts [micro-batches, length + 1], one after the other with an update behind all; at least a step."""
+    """Train on texts [micro-batches, length + 1], with one update per step, for at least one step."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE)
     losses: list[float] = []
     gradients: dict[str, Tensor] = {}
@@ -59,19 +60,19 @@ def train_reference(model: PreTrainedModel, ids: Tensor, steps: int) -> SinglePr
 
 
 def text_loss(model: PreTrainedModel, ids: Tensor) -> Tensor:
-    """The mean over tokens of one text [length + 1]."""
+    """Return the mean loss over the tokens of one text [length + 1]."""
     logits = model(input_ids=ids[None, :-1]).logits
     return cross_entropy(logits.flatten(0, 1), ids[1:])
 
 
 def relative_difference(actual: Sequence[Tensor], expected: Sequence[Tensor]) -> float:
-    """The greatest difference of two lists of tensors, as a share of the greatest number in `expected`."""
+    """Return the largest difference of two lists of tensors, relative to the largest number in `expected`."""
     most = max(float(tensor.abs().max()) for tensor in expected)
     return max(float((one - other).abs().max()) for one, other in zip(actual, expected, strict=True)) / most
 
 
 def _forward_backward(model: PreTrainedModel, ids: Tensor) -> tuple[float, float, float]:
-    """The loss, and milliseconds forward and backward altogether."""
+    """Return the loss, and the total milliseconds of forward and backward."""
     whole = forward = backward = 0.0
     for text in ids:
         began = now_ms()

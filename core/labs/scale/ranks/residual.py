@@ -1,5 +1,7 @@
-"""ZeRO-R for real, beside the same step without it: checkpoints that tensor parallel processes share out, a buffer of
-constant size for all gradients, and every block of memory taken down. torch has no engine for these."""
+"""A real step with and without ZeRO-R: partitioned checkpoints, a constant gradient buffer, and a record of all memory.
+
+torch has no engine for these.
+"""
 
 from __future__ import annotations
 
@@ -26,19 +28,19 @@ from core.labs.scale.ranks.residual_memory import BUFFER_BYTES
 from core.system.file_writing import temporary_folder
 
 MIN_BLOCK_BYTES = 2048
-"""Bytes: smaller ones, thousands of them, are left out."""
+"""Smaller blocks, of which there are thousands, are omitted; in bytes."""
 _MARK = "held:"
 
 
 def mark_memory(kind: str, tensors: Iterable[Tensor]) -> None:
-    """Say of what kind the memory of these is."""
+    """Mark the memory of these tensors as being of a kind."""
     for tensor in tensors:
         with record_function(f"{_MARK}{kind}:{tensor.untyped_storage().data_ptr()}"):
             pass
 
 
 def record_blocks(work: Callable[[], object]) -> list[Block]:
-    """The blocks, by their beginning; moments count what has come and gone. What is not given back stays to the end."""
+    """Return the blocks, sorted by start; time counts allocations and releases. Blocks never released last to the end."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         work()
     with temporary_folder() as folder:
@@ -50,7 +52,7 @@ def record_blocks(work: Callable[[], object]) -> list[Block]:
 
 
 def blocks_from_events(events: Iterable[dict[str, Any]]) -> list[Block]:
-    """Of the profiler's events, by their time."""
+    """Return the blocks of the profiler's events, which are sorted by time."""
     held: dict[int, tuple[int, int, str]] = {}
     found: list[Block] = []
     moment = 0
@@ -75,8 +77,10 @@ def blocks_from_events(events: Iterable[dict[str, Any]]) -> list[Block]:
 
 
 class PartitionedCheckpoints:
-    """Called in place of a layer, which keeps its input alone; of that, where it is `divided`, this process's share.
-    `bytes` kept altogether."""
+    """Checkpoint function that keeps only a layer's input; if `divided`, only this process's part of it.
+
+    `bytes`: total bytes kept.
+    """
 
     def __init__(self, divided: bool) -> None:
         self._divided = divided
@@ -102,12 +106,12 @@ class PartitionedCheckpoints:
 
 
 def run_zero_r(job: RankJob, send_message: Callable[[Message], None]) -> None:
-    """A step without, then the same with it; nothing is learned."""
+    """Run a step without ZeRO-R and the same step with it; nothing is updated."""
     ids = random_texts(load_for_training(job).model, 1, job.length + 1)[0]
     send_message(MilestoneReached("joins"))
     join_process_group(job.rank, job.processes, job.port)
     network = load_tensor_parallel(Path(job.folder), torch.float32).train()
-    _run_step(network, ids, PartitionedCheckpoints(False), 0)  # whatever is made once is made
+    _run_step(network, ids, PartitionedCheckpoints(False), 0)  # warm-up for one-time allocations
     found: list[MemoryRecorded] = []
     gradients: list[list[Tensor]] = []
     for number, is_on in enumerate((False, True)):
@@ -139,7 +143,10 @@ def _record_step(network: PreTrainedModel, ids: Tensor, is_on: bool) -> MemoryRe
 
 
 def _run_step(network: Any, ids: Tensor, checkpoints: PartitionedCheckpoints, buffer: int) -> float:
-    """Forward, backward, the sum of all gradients' squares through a buffer: of `buffer` bytes, or, with 0, of all."""
+    """Run forward and backward, and return the sum of squared gradients.
+
+    The gradients pass through a buffer of `buffer` bytes, or through one of their full size for 0.
+    """
     network.zero_grad(set_to_none=True)
     for layer in network.base_model.layers:
         layer.gradient_checkpointing, layer._gradient_checkpointing_func = True, checkpoints
@@ -150,13 +157,13 @@ def _run_step(network: Any, ids: Tensor, checkpoints: PartitionedCheckpoints, bu
 
 
 def _gradients(network: PreTrainedModel) -> list[Tensor]:
-    """This process's."""
+    """Return this process's gradients."""
     found = (local_shard(part.grad) for part in network.parameters())
     return [gradient for gradient in found if gradient is not None]
 
 
 def _local_part(tensor: Tensor) -> Tensor:
-    """One of as many equal parts as there are processes; the last ones may be filled up."""
+    """Return this process's part of the tensor, split equally over the processes and padded at the end."""
     numbers, count, rank = tensor.reshape(-1), dist.get_world_size(), dist.get_rank()
     size = -(-len(numbers) // count)
     mine = numbers[rank * size : (rank + 1) * size]
@@ -164,7 +171,9 @@ def _local_part(tensor: Tensor) -> Tensor:
 
 
 def _fused_buffers(gradients: list[Tensor], size: int) -> Iterator[Tensor]:
-    """All gradients, copied into one buffer: at once, or so many numbers after so many."""
+    """Copy the gradients into one buffer and yield it whenever it is full: all at once for size 0, else `size` numbers
+    at a time.
+    """
     whole = sum(gradient.numel() for gradient in gradients)
     room = torch.empty(min(size or whole, whole))
     mark_memory("buffer", [room])

@@ -1,4 +1,4 @@
-"""ZeRO-R run in processes: what a step remembers without and with it. Importing this imports no torch."""
+"""Memory of a real step without and with ZeRO-R. Importing this module imports no torch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from core.labs.scale.ranks.run_measurement import (
 from resources.language import mark
 
 BUFFER_BYTES = 1 << 20
-"""Bytes of the buffer that does not grow with the model."""
+"""Bytes of the constant gradient buffer."""
 TEXT_LENGTH = 64
 """Tokens of the text."""
 SCHEME = "zeror"
@@ -37,7 +37,7 @@ SCHEME = "zeror"
 
 @dataclass(frozen=True)
 class ResidualEstimate:
-    """Bytes of one rank: the layers' checkpoints, the buffer of gradients, and what is sent for checkpoints."""
+    """Expected bytes of one rank: the layers' checkpoints, the gradient buffer, and the traffic for checkpoints."""
 
     checkpoints: int
     buffer: int
@@ -46,8 +46,10 @@ class ResidualEstimate:
 
 @dataclass(frozen=True)
 class Residual:
-    """A step without ZeRO-R and one with it, by rank, beside what was reckoned of the first, which is the fullest.
-    `difference`: of their gradients, as a share of the greatest."""
+    """A step without ZeRO-R and one with it, by rank, with the estimate for the first rank, which holds most.
+
+    `difference`: of their gradients, relative to the largest.
+    """
 
     without: tuple[MemoryRecorded, ...]
     kept: tuple[MemoryRecorded, ...]
@@ -55,20 +57,20 @@ class Residual:
     expected: ResidualEstimate
     difference: float
     arenas: tuple[Arena, Arena]
-    """Of the first process: without, each block in the first gap; with it, what stays apart."""
+    """Memory layouts of the first process: first fit without ZeRO-R, and long-lived blocks separated with it."""
 
     @property
     def sent(self) -> int:
-        """Bytes that putting checkpoints together took."""
+        """Bytes sent to gather the checkpoints."""
         return self.kept[0].sent - self.without[0].sent
 
 
 def remembering(
     model_name: str, processes: int = 2, *, port: int = 0, cancel: threading.Event | None = None
 ) -> Iterator[Progress | Residual]:
-    """Run both steps by tensor parallelism, and take down all memory; ends without a result once `cancel` is set.
+    """Run both steps with tensor parallelism and record all memory; ends without a result once `cancel` is set.
 
-    Raises ParameterError, ModelError, OutOfMemoryError before anything is started; ScaleError where a process dies.
+    Raises ParameterError, ModelError, OutOfMemoryError before anything starts; ScaleError if a process dies.
     """
     cancel = cancel_event_or_new(cancel)
     check_text("model_name", model_name)
@@ -92,7 +94,7 @@ def remembering(
 
 
 def estimate_residual(model: ModelOutline, processes: int, is_on: bool) -> ResidualEstimate:
-    """A layer's input for each layer, a whole one or its share; gradients at once, or through a constant buffer."""
+    """Estimate each layer's checkpoint, full or divided, and the gradient buffer, full or constant."""
     shape = model.shape
     numbers = TEXT_LENGTH * shape.width
     share = -(-numbers // processes)
@@ -104,41 +106,44 @@ def estimate_residual(model: ModelOutline, processes: int, is_on: bool) -> Resid
 
 
 _CHECKPOINTS = Saying(
-    mark("For the way back each process keeps {kept} instead of {whole}."),
-    mark("Each of {count} processes keeps {kept} of checkpoints instead of {whole}, and sends {sent} for them."),
-    mark("P_a: checkpoints {kept_exactly} bytes (reckoned {reckoned}) of {whole_exactly}, 1/N, N = {count}; +{sent}."),
+    mark("For the backward pass each process keeps {kept} instead of {whole}."),
+    mark("Each of {count} processes keeps {kept} of checkpoints instead of {whole}, and sends {sent} to gather them."),
+    mark("P_a: checkpoints {kept_exactly} bytes (predicted {reckoned}) of {whole_exactly}, 1/N, N = {count}; +{sent}."),
 )
 _BUFFER = Saying(
-    mark("All corrections go through a store of {kept} instead of {whole}."),
-    mark("The buffer that all gradients are copied into is {kept}, however large the model; it would be {whole}."),
-    mark("C_b: a fused buffer of {kept}, constant, instead of {whole} = 4 bytes a gradient."),
+    mark("All corrections pass through a buffer of {kept} instead of {whole}."),
+    mark("All gradients pass through a buffer of {kept}, whatever the model's size; otherwise it would be {whole}."),
+    mark("C_b: a fused buffer of constant size {kept} instead of {whole} = 4 bytes per gradient."),
 )
 _GAPS = Saying(
-    mark("Kept apart, what stays long leaves smaller holes: {kept} instead of {whole}."),
+    mark("Storing long-lived data separately leaves smaller holes: {kept} instead of {whole}."),
     mark(
-        "With what stays long kept apart, gaps are {kept} at most instead of {whole}, memory {top} instead of {high}."
+        "With long-lived data stored separately, gaps are at most {kept} instead of {whole}, memory "
+        "{top} instead of {high}."
     ),
-    mark("M_D: gaps {kept} instead of {whole}, highest byte {top} instead of {high}; first fit, in recorded order."),
+    mark("M_D: gaps {kept} instead of {whole}, highest byte {top} instead of {high}; first fit in recorded order."),
 )
 _NO_GAPS = Saying(
-    mark("Kept apart, what stays long leaves holes of {kept}; otherwise they are {whole}."),
-    mark("In a step this small order wins nothing: gaps are {kept} at most, {whole} without; memory {top} and {high}."),
-    mark("M_D: gaps {kept}, without {whole}; highest byte {top}, without {high}; first fit, in recorded order."),
+    mark("Storing long-lived data separately leaves holes of {kept}; otherwise they are {whole}."),
+    mark(
+        "In such a small step this gains nothing: gaps are at most {kept}, without it {whole}; memory {top} and {high}."
+    ),
+    mark("M_D: gaps {kept}, without it {whole}; highest byte {top}, without it {high}; first fit in recorded order."),
 )
 _IDENTICAL_GRADIENTS = Saying(
     mark("The corrections are exactly the same."),
-    mark("The gradients are the same, bit by bit."),
+    mark("The gradients are identical, bit by bit."),
     mark("g = g₀, bit by bit."),
 )
 _SAME_GRADIENTS = Saying(
     mark("The corrections are the same."),
-    mark("The gradients are the same, to {difference} of the greatest."),
+    mark("The gradients are the same, to within {difference} of the largest."),
     mark("max|g − g₀| ÷ max|g₀| = {difference}."),
 )
 
 
 def explain_residual(found: Residual) -> Sentence:
-    """Checkpoints, the buffer, gaps, and that the result is the same. Raises ParameterError."""
+    """Explain the checkpoints, the buffer, the gaps, and the equality of the gradients. Raises ParameterError."""
     check_lab_object("found", found, Residual)
     without, kept = found.without[0], found.kept[0]
     return together(

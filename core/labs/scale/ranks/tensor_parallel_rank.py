@@ -1,5 +1,7 @@
-"""Tensor parallel for real, by transformers' own plan: every process keeps a part of each matrix; all write a text
-together, and train together."""
+"""Real tensor parallelism with transformers' own plan: the processes generate a text together, then train together.
+
+Each process holds a part of each matrix.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,9 @@ PROMPT_TEXT = "Once upon a time, there was a little fox."
 
 
 def train_tensor_parallel(job: RankJob, send_message: Callable[[Message], None]) -> None:
-    """Write, then train `job.steps` steps with the others; the first one's gradients are compared, the last is
-    counted."""
+    """Generate, then train `job.steps` steps with the others; compare the gradients of the first and count the last
+    step.
+    """
     model = load_for_training(job)
     ids = random_texts(model.model, 1, job.length + 1)
     tokenizer: Any = model.tokenizer
@@ -76,15 +79,16 @@ def _train(
         optimizer.step()
         losses.append(float(loss.detach()))
     parts = {
-        "parameters": local_bytes(network.parameters()), "gradients": local_bytes(part.grad for part in network.parameters()),
+        "parameters": local_bytes(network.parameters()),
+        "gradients": local_bytes(part.grad for part in network.parameters()),
         "optimizer": state_bytes(optimizer.state),
-    }  # fmt: skip
+    }
     sent = {"all": _sent_bytes(hook, job)}
     return BytesCounted(parts, sent, losses, reference.losses, (now_ms() - began) / 1000, difference=differs)
 
 
 def _max_difference(network: PreTrainedModel, reference: SingleProcessReference) -> float:
-    """All ranks gather, so all have to ask."""
+    """Return the largest difference of the gathered gradients. All ranks must call this."""
     found = {name: _full_tensor(part.grad) for name, part in network.named_parameters() if part.grad is not None}
     return relative_difference(list(found.values()), [reference.gradients[name] for name in found])
 
@@ -94,5 +98,5 @@ def _full_tensor(tensor: Tensor) -> Tensor:
 
 
 def _sent_bytes(hook: TrafficHook, job: RankJob) -> int:
-    """What left this process: one alone sums with nobody."""
+    """Return the bytes sent by this process; a single one sends none."""
     return sum(hook.bytes.values()) if job.processes > 1 else 0

@@ -1,4 +1,4 @@
-"""A few steps of training by one scheme, on torch.distributed with gloo, counted."""
+"""Train a few steps with a data parallel scheme on torch.distributed with gloo, and count the bytes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from core.labs.scale.ranks.reference_training import LEARNING_RATE, load_for_tra
 
 
 class TrainingSetup(NamedTuple):
-    """A model ready for training; `forward_module` is what a batch is given to."""
+    """A model ready for training; `forward_module` is called with each batch."""
 
     model: torch.nn.Module
     forward_module: torch.nn.Module
@@ -35,7 +35,7 @@ class TrainingSetup(NamedTuple):
 
 
 def train_data_parallel(job: RankJob, send_message: Callable[[Message], None]) -> None:
-    """Train `job.steps` steps with the others; the last one is counted."""
+    """Train `job.steps` steps with the others and count the last one."""
     model = load_for_training(job).model
     batch = random_texts(model, job.processes, job.length)
     alone: list[float] = []
@@ -63,8 +63,11 @@ def train_data_parallel(job: RankJob, send_message: Callable[[Message], None]) -
 
 
 def _train_step(trainee: TrainingSetup, ids: torch.Tensor) -> tuple[torch.Tensor, dict[str, int]]:
-    """One step: its loss, and the bytes held, each part when it is there: parameters between forward and backward,
-    gradients behind it, then what the optimizer keeps; beside whole parameters, one's own share of them."""
+    """Run one step; return its loss and the bytes held, each part at the time it exists.
+
+    Parameters are counted between forward and backward, gradients after backward, then the optimizer's state; if full
+    parameters exist, the local part of them counts as buffers.
+    """
     loss = trainee.forward_module(input_ids=ids, labels=ids).loss
     parts = {"parameters": local_bytes(trainee.model.parameters())}
     loss.backward()
@@ -78,13 +81,13 @@ def _train_step(trainee: TrainingSetup, ids: torch.Tensor) -> tuple[torch.Tensor
 
 
 def _single_process_losses(model: torch.nn.Module, batch: torch.Tensor, job: RankJob) -> list[float]:
-    """The losses of one process that reads all texts at once."""
+    """Return the losses of one process that reads all texts at once."""
     trainee = TrainingSetup(model, model, torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE))
     return [float(_train_step(trainee, batch)[0]) for _ in range(job.steps)]
 
 
 def _mean_over_ranks(loss: torch.Tensor, processes: int) -> float:
-    """The loss of all texts."""
+    """Return the mean loss over all ranks."""
     total = loss.clone()
     dist.all_reduce(total)
     return float(total) / processes
@@ -103,7 +106,9 @@ def _zero1(model: torch.nn.Module) -> TrainingSetup:
 
 
 def _fully_sharded(model: torch.nn.Module, reshard: bool) -> TrainingSetup:
-    """Layer by layer; `reshard`: gathered parameters are given up behind the forward pass, and gathered once more."""
+    """Shard the model layer by layer; with `reshard`, gathered parameters are freed after the forward pass and gathered
+    again.
+    """
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
     for layer in _decoder_layers(model):
         fully_shard(layer, mesh=mesh, reshard_after_forward=reshard)
@@ -112,7 +117,7 @@ def _fully_sharded(model: torch.nn.Module, reshard: bool) -> TrainingSetup:
 
 
 def _decoder_layers(model: torch.nn.Module) -> list[torch.nn.Module]:
-    """The longest list of modules in it: a decoder's layers."""
+    """Return the longest module list: a decoder's layers."""
     lists = [list(part) for part in model.modules() if isinstance(part, torch.nn.ModuleList)]
     return max(lists, key=len, default=[])
 

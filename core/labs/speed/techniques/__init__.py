@@ -1,1 +1,1 @@
-"""A file for each way to lower latency: its rows, and how one of them is measured."""
+"""One module per technique to lower latency: its rows, and the measurement of one of them."""

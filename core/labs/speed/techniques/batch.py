@@ -1,4 +1,4 @@
-"""Several texts at once: each pass reads the weights once for all of them."""
+"""Batching: each pass reads the weights once for several texts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ ROWS = ("1", "2", "4", "8", "16", "32", "64")
 
 
 def measure(subject: MeasuredModel, row: Row, done: Mapping[str, Measured]) -> Measured:
-    """`row.name` texts, each drawn with dice of its own. Raises DecodescopeError, Stopped."""
+    """Measure `row.name` texts, each sampled with its own random numbers. Raises DecodescopeError,
+    MeasurementCancelled.
+    """
     texts, model = int(row.name), subject.base
     _check_free_memory(subject, texts)
     timed = subject.time_request(model, subject.build_request(do_sample=True, num_return_sequences=texts))
@@ -22,9 +24,9 @@ def measure(subject: MeasuredModel, row: Row, done: Mapping[str, Measured]) -> M
 
 
 def _check_free_memory(subject: MeasuredModel, texts: int) -> None:
-    """That keys and values of all of them find room; the weights have it already."""
+    """Check that the keys and values of all texts fit into memory; the weights are loaded already."""
     model = subject.base
-    length = subject.tokens + 2 * len(subject.settings.prompt)  # no token is shorter than half a letter
+    length = subject.tokens + 2 * len(subject.settings.prompt)  # a token has at least half a character
     needed = texts * cache_bytes(read_config(subject.entry.path), length, model.dtype.itemsize)
     fit = check_memory(0, needed, length, texts)
     if not fit.ok:

@@ -1,4 +1,4 @@
-"""The step translated into machine code for this model and this size of cache."""
+"""Compiled steps: machine code for this model and this cache size."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ ROWS = (PLAIN, STATIC, COMPILED)
 
 
 def measure(subject: MeasuredModel, row: Row, _done: Mapping[str, Measured]) -> Measured:
-    """A cache that grows, one of fixed size, one of fixed size under a compiled step. Raises DecodescopeError,
-    Stopped."""
+    """Measure a growing cache, a static one, and a static one with a compiled step.
+
+    Raises DecodescopeError, MeasurementCancelled.
+    """
     base = subject.base
     if row.name == PLAIN:
         return subject.to_measured(row, subject.baseline, base)

@@ -1,4 +1,4 @@
-"""Tokens guessed ahead, and checked several in one pass of the model."""
+"""Speculative decoding: tokens are drafted and verified together in one pass of the model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROWS = (PLAIN, "assisted", "token_tree", "prompt_lookup", "early_exit")
 
 
 def measure(subject: MeasuredModel, row: Row, _done: Mapping[str, Measured]) -> Measured:
-    """The strategy that the row is called by. Raises DecodescopeError, Stopped."""
+    """Measure the strategy that the row is named after. Raises DecodescopeError, MeasurementCancelled."""
     base, plain = subject.base, subject.baseline
     if row.name == PLAIN:
         return subject.to_measured(row, plain, base)
@@ -35,5 +35,5 @@ def measure(subject: MeasuredModel, row: Row, _done: Mapping[str, Measured]) -> 
 
 
 def no_draft_error(name: str) -> StrategyError:
-    """Nothing of this disk drafts for the model."""
-    return StrategyError(tr("No smaller model with the tokenizer of {model} is on this disk.").format(model=name))
+    """Return the error for a model without a draft model on this disk."""
+    return StrategyError(tr("This disk has no smaller model with the tokenizer of {model}.").format(model=name))

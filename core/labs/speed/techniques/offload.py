@@ -1,4 +1,4 @@
-"""Weights that stay on the disk, and are read for each pass: drafts settle several tokens with one reading."""
+"""Disk offloading: weights are read from disk for each pass; drafts yield several tokens per read."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from core.strategies import registry
 MEMORY, DISK, DRAFTED = "memory", "disk", "drafted"
 ROWS = (MEMORY, DISK, DRAFTED)
 _MIN_TOKENS, _MAX_TOKENS = 12, 48
-"""Tokens of a repeat: enough for drafts to show what they save, few enough for a large model."""
+"""Tokens of a repeat: enough to show the effect of drafts, few enough for a large model."""
 
 
 def measure(subject: MeasuredModel, row: Row, done: Mapping[str, Measured]) -> Measured:
-    """All in memory; as much on the disk as it goes; the same with drafts. Raises DecodescopeError, Stopped."""
+    """Measure the model in memory, offloaded to disk, or offloaded with drafts. Raises DecodescopeError,
+    MeasurementCancelled.
+    """
     if row.name == MEMORY:
         return subject.to_measured(row, subject.baseline, subject.base)
     model = subject.offloaded
@@ -45,7 +47,7 @@ def _measure_disk(
 def _measure_drafted(
     subject: MeasuredModel, row: Row, done: Mapping[str, Measured], model: LoadedModel, estimate: Foretold
 ) -> Measured:
-    """What it is held against is the disk without drafts; what drafts settle in a pass, a short run foretells."""
+    """Measure with drafts, relative to the disk without them; a short run predicts the tokens per pass."""
     draft = subject.find_draft(model)
     if draft is None:
         raise no_draft_error(model.name)
@@ -69,7 +71,7 @@ def _tokens(subject: MeasuredModel, estimate: Foretold) -> int:
 
 
 def _same_prefix(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    """As far as both go: they need not be of the same length."""
+    """Compare up to the shorter length."""
     both = min(len(one), len(other))
     return one[:both] == other[:both]
 

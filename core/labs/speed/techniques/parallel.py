@@ -1,4 +1,4 @@
-"""Tensor parallel: every process keeps and multiplies a part of each layer, and all add up what they have."""
+"""Tensor parallelism: each process computes a part of each layer, and the results are summed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ _POLL_SECONDS = 0.1
 
 
 def measure(subject: MeasuredModel, row: Row, done: Mapping[str, Measured]) -> Measured:
-    """So many processes, which transformers' own `generate` runs in. Raises DecodescopeError, Stopped."""
+    """Measure that many processes, each running transformers' `generate`. Raises DecodescopeError,
+    MeasurementCancelled.
+    """
     count = int(row.name)
     _check_supported(subject, count)
     slices = run_processes(subject, count)
@@ -38,7 +40,9 @@ def measure(subject: MeasuredModel, row: Row, done: Mapping[str, Measured]) -> M
 
 
 def run_processes(subject: MeasuredModel, count: int) -> list[TensorParallelResult]:
-    """What each of `count` processes tells, by rank. None outlives this. Raises ScaleError, Stopped."""
+    """Run `count` processes and return their results by rank; none outlives this. Raises ScaleError,
+    MeasurementCancelled.
+    """
     asked, port, dtype = subject.settings, free_port(0), str(subject.base.dtype).removeprefix("torch.")
     jobs = [
         TensorParallelJob(
@@ -56,23 +60,21 @@ def run_processes(subject: MeasuredModel, count: int) -> list[TensorParallelResu
                 case (rank, TensorParallelFailed() as broke):
                     raise ScaleError(broke.words, "", ranks.stderr_tail(rank))
                 case (rank, None) if rank not in found:
-                    raise ScaleError(tr("A process ended with code {code}.").format(code=ranks.exit_code(rank)))
+                    raise ScaleError(tr("A process exited with code {code}.").format(code=ranks.exit_code(rank)))
     return [found[rank] for rank in sorted(found)]
 
 
 def _check_supported(subject: MeasuredModel, count: int) -> None:
-    """That so many processes can share this model here. Raises DecodescopeError."""
+    """Check that this many processes can share the model here. Raises DecodescopeError."""
     base = subject.base
     if getattr(sys, "frozen", False):
-        raise ScaleError(tr("A packed program cannot start other Python processes."))
+        raise ScaleError(tr("The packaged program cannot start Python processes."))
     if base.config.base_model_tp_plan is None:
-        raise ParameterError(
-            tr("transformers has no plan by which {model} is shared among processes.").format(model=base.name)
-        )
+        raise ParameterError(tr("transformers has no tensor parallelism plan for {model}.").format(model=base.name))
     heads = base.config.num_key_value_heads
     if heads % count:
         raise ParameterError(
-            tr("Its {heads} attention heads cannot be shared evenly by {count} processes.").format(
+            tr("Its {heads} attention heads cannot be divided evenly among {count} processes.").format(
                 heads=heads, count=count
             )
         )
@@ -82,12 +84,12 @@ def _check_supported(subject: MeasuredModel, count: int) -> None:
 def _check_memory(subject: MeasuredModel, count: int) -> None:
     if subject.base.device.type == "cuda":
         if count > (cards := torch.cuda.device_count()):
-            raise ParameterError(tr("This machine has {cards} graphics cards.").format(cards=cards))
+            raise ParameterError(tr("This machine has only {cards} GPUs.").format(cards=cards))
         return
     needed, free = weight_bytes(subject.entry, "float32") + RUNTIME_BYTES * count, free_memory()
     if needed > free:
         raise OutOfMemoryError(
-            tr("{count} processes take about {needed}; {free} are free.").format(
+            tr("{count} processes need about {needed}, but only {free} are free.").format(
                 count=count, needed=size(needed), free=size(free)
             )
         )

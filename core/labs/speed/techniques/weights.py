@@ -1,4 +1,4 @@
-"""Weights of fewer bits: a pass reads fewer bytes."""
+"""Weights with fewer bits: a pass reads fewer bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROWS = ("float32", "bfloat16", "int8", "int4")
 
 
 def measure(subject: MeasuredModel, row: Row, done: Mapping[str, Measured]) -> Measured:
-    """The model with its weights kept as `row.name`. Raises DecodescopeError, Stopped."""
+    """Measure the model with its weights stored as `row.name`. Raises DecodescopeError, MeasurementCancelled."""
     base = subject.base
     first = done.get(ROWS[0])
     against = first.speed if first is not None else 0.0
