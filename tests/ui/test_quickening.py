@@ -47,7 +47,7 @@ class Builder:
         outcome = "cancelled" if cancel.is_set() else self.outcome
         self.standing = "ready" if outcome == "built" else self.standing
         self.ended.set()
-        return core.Quickened(outcome, "", details="step.h:7: error")
+        return core.Quickened(outcome, "", details="decode_step.h:7: error")
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_nothing_alarming_where_it_cannot_be(
     assert not faults(dialog)
     standing = find(dialog, QLabel, "quickStanding")
     assert words in standing.text()
-    assert ("step.h:7" in standing.toolTip()) == (outcome == "failed")
+    assert ("decode_step.h:7" in standing.toolTip()) == (outcome == "failed")
     dialog.close()
     window.session.emit_current()
     assert builder.begun == (outcome == "failed")  # not tried again

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         Stopped,
     )
     from core.labs.preference.fine_tuning import Example, read_examples, sft
-    from core.labs.preference.ppo import PpoSettings, ppo
+    from core.labs.preference.ppo_training import PpoSettings, ppo
     from core.labs.preference.rankings import Pair, Ranking, Verdict, judge, pairs, rank_by_rule, ranked
     from core.labs.preference.reward_model import (
         RewardModel,
@@ -90,7 +90,7 @@ _HOMES = {
     "LabEvent": "events",
     "Pair": "rankings",
     "PpoChecked": "events",
-    "PpoSettings": "ppo",
+    "PpoSettings": "ppo_training",
     "PpoStep": "events",
     "Ranking": "rankings",
     "RewardChecked": "events",
@@ -108,7 +108,7 @@ _HOMES = {
     "kl_bound": "completion_sampling",
     "load_reward_model": "reward_model",
     "pairs": "rankings",
-    "ppo": "ppo",
+    "ppo": "ppo_training",
     "rank_by_rule": "rankings",
     "rank_completions": "reward_model",
     "ranked": "rankings",

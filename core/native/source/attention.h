@@ -2,8 +2,8 @@
 #pragma once
 #include <vector>
 
-#include "lanes.h"
-#include "parts.h"
+#include "simd.h"
+#include "structs.h"
 
 template <typename Kept>
 inline float product(const float* query, const Kept* key, long width) {

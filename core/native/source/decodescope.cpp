@@ -1,8 +1,8 @@
 // The quick step of Decodescope: a decoder's pass over a few tokens, and the reading of what came of it, without an
 // interpreter between their operations. Built on the user's machine for its own processor (core/native/kernel_build.py).
-#include "beside.h"
+#include "ragged_attention.h"
 #include "samplers.h"
-#include "step.h"
+#include "decode_step.h"
 
 #if defined(_WIN32)
 #define DECODESCOPE extern "C" __declspec(dllexport)
@@ -60,7 +60,7 @@ DECODESCOPE int64_t decodescope_read(
     return 1;
 }
 
-// What the heads of a layer read, of many tokens of several texts (beside.h).
+// What the heads of a layer read, of many tokens of several texts (ragged_attention.h).
 DECODESCOPE int64_t decodescope_beside(const Beside* pass) try {
     attend_beside(*pass);
     return 0;

@@ -1,6 +1,6 @@
 // What samplers ask of scores over a vocabulary, and of the text so far, as core/processors/score_stats.py names it.
 #pragma once
-#include "readings.h"
+#include "step_stats.h"
 
 // Of finite scores [count]: the greatest, the least, the logarithm of the sum of their exponentials, their entropy in
 // nats, how many they are, their standard deviation. The greatest is -inf where there is none.

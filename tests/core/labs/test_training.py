@@ -38,7 +38,7 @@ from core.labs.preference import (
 from core.labs.preference.completion_sampling import answer_logits, expected_best, sample_batch
 from core.labs.preference.fine_tuning import BUNDLED_CHATS, Example, read_examples
 from core.labs.preference.model_comparison import kl_divergence
-from core.labs.preference.ppo import generalized_advantages, token_rewards
+from core.labs.preference.ppo_training import generalized_advantages, token_rewards
 from core.labs.preference.reward_model import RewardModel, new_reward_model, pairwise_loss
 from core.labs.preference.tokenized_texts import chat_ids, prompt_ids, text_ids
 from core.models.loaded_model import LoadedModel

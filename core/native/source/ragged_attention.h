@@ -1,8 +1,8 @@
 // A pass over many tokens of several texts, each behind as much of one that was read as it begins with: what stands
-// between the products (panels.h).
+// between the products (matmul_panels.h).
 #pragma once
-#include "panels.h"
-#include "step.h"
+#include "matmul_panels.h"
+#include "decode_step.h"
 
 constexpr long BLOCK = 2 * LANES;       // keys, or numbers of a value, at a time
 

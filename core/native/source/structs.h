@@ -15,11 +15,11 @@ struct Norm {
 
 struct Matrix {
     int64_t kind, outputs, inputs;
-    const void* weights;    // [outputs, inputs]; of int4, see fours.h
+    const void* weights;    // [outputs, inputs]; of int4, see matmul_int4.h
     const float* bias;      // may be null
     const void* scales;     // of int8, float32, one a row; of int4, bfloat16: a row's scales, one a group, then offsets
     const int32_t* sums;    // of int8, SHIFT times the sum of a row; null where that is none
-    int64_t in_panels;      // of floats: whether rows lie side by side (panels.h), none up to whole panels
+    int64_t in_panels;      // of floats: whether rows lie side by side (matmul_panels.h), none up to whole panels
 };
 
 struct Layer {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "attention.h"
-#include "lanes.h"
+#include "simd.h"
 
 // Adds up many floats: some at a time in lanes, those sums in a double.
 struct Total {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "lanes.h"
-#include "parts.h"
+#include "simd.h"
+#include "structs.h"
 
 #ifdef __AVX2__
 #include <immintrin.h>

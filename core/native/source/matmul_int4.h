@@ -3,7 +3,7 @@
 // over, its first sixteen numbers in the lower halves of 16 bytes, the others in the upper ones. Sums within a group are
 // whole numbers and exact.
 #pragma once
-#include "products.h"
+#include "matmul.h"
 
 
 // Where number `i` of a group lies among the dealt ones.

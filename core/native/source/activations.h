@@ -1,7 +1,7 @@
 // Activations.
 #pragma once
-#include "lanes.h"
-#include "parts.h"
+#include "simd.h"
+#include "structs.h"
 
 inline Lanes bent(int64_t act, Lanes x) {
     if (act == SILU) return x / (all(1.0f) + power(-x));

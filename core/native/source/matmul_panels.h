@@ -3,7 +3,7 @@
 #pragma once
 #include <vector>
 
-#include "acts.h"
+#include "activations.h"
 
 constexpr long PANEL = 2 * LANES;   // rows of a panel
 constexpr long BESIDE = 4;          // panels at a time, at most
