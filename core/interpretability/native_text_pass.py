@@ -62,10 +62,6 @@ class NativeTextPass:
         self._layers = [_layer(layer, fused.eps, library) for layer in fused.layers]
         self._norm, self._head = _norm(fused.norm, fused.eps), NativeLinear(library, [(fused.head, None)])
 
-    def uses_weights_of(self, fused: FusedLlama) -> bool:
-        """Return whether the pass was built from these weights."""
-        return self._fused is fused
-
     def states(self, remainders: Sequence[TextRemainder], prefix: Sequence[LayerKeysValues] = ()) -> torch.Tensor:
         """Return the states between the layers, [L + 1, n, D], one text after another. Without `prefix`, no text shares
         one.
