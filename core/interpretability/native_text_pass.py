@@ -92,7 +92,9 @@ class NativeTextPass:
         return F.embedding(layout.ids, self._fused.embed)
 
     def _run_layer(self, index: int, hidden: torch.Tensor, layout: _BatchLayout, last_only: bool) -> torch.Tensor:
-        """Apply a layer to hidden [n, D] in place; with `last_only`, return new states for the last token of each text."""
+        """Apply a layer to hidden [n, D] in place; with `last_only`, return new states for the last token of each
+        text.
+        """
         layer = self._layers[index]
         read = self._attend(index, self._project(index, hidden, layout), layout, last_only)
         if last_only:
