@@ -118,8 +118,8 @@ def workers(arguments: list[str]) -> list[str]:
 
 
 def clean_variables() -> dict[str, str]:
-    """This process's environment without what would let another Python's packages in, or have the program and the
-    tests compiled anew by each process that is started (images of containers set it)."""
+    """Return the environment without variables that let another Python's packages in, or that make each new process
+    compile the program and the tests again (container images set them)."""
     unwanted = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
     return {name: value for name, value in os.environ.items() if name not in unwanted}
 

@@ -213,7 +213,7 @@ def as_po(catalogue: Catalog) -> bytes:
 def as_mo(catalogue: Catalog) -> bytes:
     """A catalogue compiled."""
     file = io.BytesIO()
-    catalogue.creation_date = COMPILED  # else the minute of now, which no second compiling repeats
+    catalogue.creation_date = COMPILED  # otherwise the current minute, which would make every compilation different
     write_mo(file, catalogue)
     return file.getvalue()
 

@@ -80,7 +80,7 @@ class Estimate:
 
     @property
     def advice(self) -> str:
-        """What would make it fit; empty if it fits."""
+        """Sentence that says how to make it fit; empty if it fits."""
         if self.ok:
             return ""
         if not self.remedies:

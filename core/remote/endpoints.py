@@ -52,7 +52,7 @@ def is_native_response(message: Mapping[str, object]) -> bool:
 
 @dataclass(slots=True)
 class _ReceivedText:
-    """What has been received of one text."""
+    """The part of one text that has been received."""
 
     text: str = ""
     tokens: int = 0

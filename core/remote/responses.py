@@ -147,7 +147,7 @@ class StreamedToken:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """What a message adds to one text."""
+    """The tokens and characters that a message adds to one text."""
 
     sequence: int
     text: str = ""

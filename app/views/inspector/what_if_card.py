@@ -1,4 +1,4 @@
-"""What if: a card with the changed outcome of a step, and actions on it."""
+"""The “What if” card: it shows the changed outcome of a step, and actions on it."""
 
 from __future__ import annotations
 

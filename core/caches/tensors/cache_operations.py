@@ -59,7 +59,7 @@ def crop(cache: Cache, length: int) -> None:
 
 
 def keep_rows(cache: Cache, base: int, rows: Sequence[int]) -> None:
-    """Of the tokens after the first `base`, keep `rows` (counted from `base`) in this order."""
+    """Keep `rows` (counted from `base`) of the tokens after the first `base`, in this order."""
     if list(rows) == list(range(len(rows))):
         crop(cache, base + len(rows))
         return

@@ -1,4 +1,4 @@
-"""What each layer of a model stores per text, found by a pass over one or a few tokens; the basis of size predictions."""
+"""Measure what each layer stores per text by a pass over one or a few tokens; the basis of size predictions."""
 
 from __future__ import annotations
 
