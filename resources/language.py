@@ -23,6 +23,9 @@ ENGLISH = "en"
 LANGUAGES = {ENGLISH: "English", "zh_CN": "简体中文"}
 """Native name of each language, by code."""
 
+_WITHOUT_SPACES = ("ja", "zh")
+"""Languages without a space between sentences."""
+
 _code = ENGLISH
 _catalogue: NullTranslations | None = None
 
@@ -43,10 +46,13 @@ def translate_to(text: str, code: str) -> str:
 
 
 def trn(one: str, many: str, count: float) -> str:
-    """Translate the singular or plural form for `count`."""
+    """Translate to the plural form for `count`, by the language's rule: a language may have more than two forms.
+
+    Fractions take the form of 2: gettext's rules are defined for integers only.
+    """
     if _catalogue is None:
         return one if count == 1 else many
-    return _catalogue.ngettext(one, many, 1 if count == 1 else 2)
+    return _catalogue.ngettext(one, many, int(count) if count == int(count) else 2)
 
 
 def trc(about: str, text: str) -> str:
@@ -55,8 +61,8 @@ def trc(about: str, text: str) -> str:
 
 
 def join_sentences(*parts: str) -> str:
-    """Join sentences, skipping empty ones; with spaces, except in Chinese."""
-    return ("" if _code.startswith("zh") else " ").join(part for part in parts if part)
+    """Join sentences, skipping empty ones; with spaces, except in languages written without them."""
+    return ("" if _code.startswith(_WITHOUT_SPACES) else " ").join(part for part in parts if part)
 
 
 def current_language() -> str:
@@ -70,8 +76,10 @@ def closest_language(name: str) -> str:
     English if none matches. Only simplified Chinese is available, so readers of the traditional script get English.
     """
     parts = name.replace("-", "_").split(".")[0].split("_")
-    traditional = {"Hant", "TW", "HK", "MO"} & set(parts)
-    return "zh_CN" if parts[0] == "zh" and not traditional else ENGLISH
+    if parts[0] == "zh" and {"Hant", "TW", "HK", "MO"} & set(parts):
+        return ENGLISH
+    exact = "_".join(parts[:2])
+    return exact if exact in LANGUAGES else next((c for c in LANGUAGES if c.split("_")[0] == parts[0]), ENGLISH)
 
 
 def set_language(code: str) -> None:
