@@ -39,7 +39,9 @@ def find_compiler() -> str | None:
 
 
 def library_path() -> Path | None:
-    """Return the path of the library for this program and processor, whether it exists or not; None if it is disabled."""
+    """Return the path of the library for this program and processor, whether it exists or not; None if it is
+    disabled.
+    """
     if read_variable(SWITCH_VARIABLE) == "0" or os.name == "nt":
         return None
     return library_folder() / f"step-{_digest()}.so"

@@ -31,7 +31,9 @@ _NATIVE_NAMES = {
 
 
 def native_request(model: RemoteModel, request: EngineRequest) -> tuple[str, dict[str, object]] | None:
-    """Return path and body of the equivalent native request; None if there is none: chats need the engine's template."""
+    """Return path and body of the equivalent native request; None if there is none: chats need the engine's
+    template.
+    """
     if request.is_chat or not (model.kind.generates and model.generates):
         return None
     prompt = request.body["prompt"]

@@ -44,7 +44,7 @@ def calls(storyteller: core.LoadedModel, tmp_path_factory: pytest.TempPathFactor
         "what_if": (core.what_if, {"model": model, "request": request, "ids": result.sequences[0], "step": 1,
                                    "changes": {"repetition_penalty": 1.2}, "sequence": 0, "scores": kept}),
         "encode": (core.encode, {"model": model, "prompt": "Hi"}),
-        "weights_cost": (core.generation.throughput_estimate, {"model": model, "plain": model, "text": "Hello there", "cancel": None}),
+        "weights_cost": (core.weights_cost, {"model": model, "plain": model, "text": "Hello there", "cancel": None}),
         "estimate": (core.estimate, {"model": model, "request": request, "held": 0, "drafters": None}),
         "effective_settings": (core.effective_settings, {"model": model, "request": request}),
         "blueprint": (core.blueprint, {"name": "storyteller", "device": "auto", "dtype": "auto", "weights": "auto",

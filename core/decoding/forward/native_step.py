@@ -139,10 +139,6 @@ class NativeDecodeStep:
         """Write the argmax of float32 logits [rows, V] like `NativeLibrary.choices`."""
         self._library.top_choices(logits, (rows, self._weights.vocabulary), chosen, found)
 
-    def is_built_from(self, fused: FusedForward) -> bool:
-        """Whether it was built from the same fused pass."""
-        return self._fused is fused
-
     def supports(self, ids: torch.Tensor, cache: Cache, has_positions: bool = False) -> bool:
         """Whether it supports `ids` [B, n]: a few tokens after the prompt, with room for them.
 

@@ -148,7 +148,9 @@ class NumpyDraftModel:
         return grown
 
     def _store(self, layer: _NumpyLayer, joined: Array, index: int, turn: tuple[Array, Array], row: int) -> Array:
-        """Store key and value, with the rotary embedding applied to the key; return the rotated queries [heads, width]."""
+        """Store key and value, with the rotary embedding applied to the key; return the rotated queries [heads,
+        width].
+        """
         both, (cos, sin) = self._heads + self._kv_heads, turn
         parts = joined.reshape(-1, 2, self._width // 2)
         turned = parts[:both]
