@@ -108,7 +108,12 @@ def test_added_processor_is_one_file(root, tmp_path):
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted(
     path.relative_to(ROOT).as_posix()
-    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob(".github/**/*.md"))
+    for path in (
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/*.md"),
+        *ROOT.glob(".github/**/*.md"),
+        *ROOT.glob("packaging/**/*.md"),
+    )
 )
 MAX_ROWS = 30
 """Limit of the table "Where is …?": folder and module names answer other questions."""
