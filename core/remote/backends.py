@@ -12,7 +12,7 @@ _COMMON = {
 }  # fmt: skip
 _MULTIPLE = {"num_return_sequences": "n"}
 _GRAMMAR = {"grammar": "grammar"}
-"""The field's name depends on the kind of engine: `core.remote.grammar_formats`."""
+"""The field's name depends on the kind of engine: `core.remote.request_builder.grammar_fields`."""
 _SERVER_SETTINGS = {"top_k": "top_k", "min_p": "min_p", "repetition_penalty": "repetition_penalty",
             "min_new_tokens": "min_tokens", "eos_token_id": "stop_token_ids"}  # fmt: skip
 _LLAMA_SETTINGS = {

@@ -112,7 +112,7 @@ DOCUMENTS = sorted(
         *ROOT.glob("*.md"),
         *ROOT.glob("docs/*.md"),
         *ROOT.glob(".github/**/*.md"),
-        *ROOT.glob("packaging/**/*.md"),
+        *ROOT.glob("packaging/*/README.md"),
     )
 )
 MAX_ROWS = 30
@@ -190,3 +190,34 @@ def test_the_tour_has_ten_steps_each_with_a_file_and_a_function():
     _, *steps = re.split(r"^## \d+\. ", text_of("docs/tour-of-the-code.md"), flags=re.MULTILINE)
     assert len(steps) == 10
     assert all(any(name for _, name in named_paths(step)) for step in steps)
+
+
+_DOTTED = re.compile(r"`((?:core|app|resources)(?:\.\w+)+)`")
+"""A module, class or function in the prose of the code."""
+
+
+def is_defined(name: str) -> bool:
+    """Return whether a dotted name is a package or module of the program, or something that one of them mentions."""
+    parts = name.split(".")
+    for count in range(len(parts), 0, -1):
+        base = ROOT.joinpath(*parts[:count])
+        file = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
+        if file.exists():
+            rest = parts[count:]
+            return not rest or re.search(rf"\b{rest[0]}\b", file.read_text(encoding="utf-8")) is not None
+    return False
+
+
+def test_every_module_that_the_code_or_a_document_names_exists():
+    files = [path for folder in ("app", "core", "resources", "packaging") for path in (ROOT / folder).rglob("*.py")]
+    documents = [ROOT / name for name in DOCUMENTS if name != "CHANGELOG.md"]
+    found = [
+        f"{path.relative_to(ROOT).as_posix()}: {name}"
+        for path in (*files, *documents)
+        for name in _DOTTED.findall(path.read_text(encoding="utf-8"))
+        if not is_defined(name)
+    ]
+    assert found == []
+    assert is_defined("core.errors.DecodescopeError")
+    assert not is_defined("core.errors.nothing_of_this_name")
+    assert not is_defined("core.nowhere.Nothing")
