@@ -31,11 +31,12 @@ from app.control.palette.controller import PaletteController
 from app.control.prefixes import PrefixController, ReuseMarks
 from app.control.recorded_runs import RecordedRuns
 from app.control.registry_choice import CacheChoice, StrategyChoice
-from app.control.requests import ChosenSettings, RequestBuilder, RunInput, SettingsChangeWatcher
+from app.control.requests import ChosenSettings, RequestBuilder, RunInput
 from app.control.run_control import EmptyViewAction, RunController
 from app.control.run_navigation import RunTreeController
 from app.control.scoring import ScoreController
 from app.control.settings_controller import PresetLibrary, SettingsController
+from app.control.settings_watcher import SettingsChangeWatcher
 from app.control.tours.tours import Tours
 from app.panels.centre import Centre
 from app.panels.menu_bar import MenuBar
