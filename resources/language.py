@@ -11,13 +11,15 @@ of the program. `packaging/translations.py` extracts, updates, checks and compil
 
 from __future__ import annotations
 
+import warnings
 from functools import cache
 from typing import TYPE_CHECKING
 
-import resources
+from resources.catalogs import compiled_catalogs
 
 if TYPE_CHECKING:
     from gettext import NullTranslations
+    from pathlib import Path
 
 ENGLISH = "en"
 LANGUAGES = {ENGLISH: "English", "zh_CN": "简体中文"}
@@ -83,11 +85,33 @@ def closest_language(name: str) -> str:
 
 
 def set_language(code: str) -> None:
-    """Set the current language. Raises KeyError for one that is not in LANGUAGES."""
+    """Set the current language. Raises KeyError for one that is not in LANGUAGES.
+
+    Without compiled translations the texts stay in English, with a UserWarning that says how to compile them.
+    """
     global _code, _catalogue
     LANGUAGES[code]
+    if notice := missing_notice(code):
+        warnings.warn(notice, stacklevel=2)
+        code = ENGLISH
     _catalogue = None if code == ENGLISH else _catalogue_of(code)
     _code = code
+
+
+def missing_notice(code: str) -> str:
+    """Return why a language's texts are in English and what to do; empty if its translations are there."""
+    if code == ENGLISH or _catalogs(code):
+        return ""
+    return (
+        f"The translations for {LANGUAGES[code]} are not compiled, so all texts are in English. "
+        "Start the program with “python3 packaging/bootstrap.py run”, or install Babel and start it again."
+    )
+
+
+@cache
+def _catalogs(code: str) -> tuple[Path, ...]:
+    """Return the compiled catalogues of a language."""
+    return tuple(compiled_catalogs(code))
 
 
 @cache
@@ -96,7 +120,7 @@ def _catalogue_of(code: str) -> NullTranslations:
     from gettext import GNUTranslations, NullTranslations
 
     whole = NullTranslations()
-    for file in sorted(resources.path("translations", code).glob("*.mo")):
+    for file in _catalogs(code):
         with file.open("rb") as compiled:
             part = GNUTranslations(compiled)
         part.add_fallback(whole)

@@ -17,7 +17,7 @@ from babel.messages.mofile import write_mo
 import core
 from core import errors
 from core.caches import registry as caches
-from core.caches.base import RunShape
+from core.caches.measurement import RunShape
 from core.events import Notice, Stage, TokenChosen
 from core.processors import registry as processors
 from core.strategies import registry as strategies

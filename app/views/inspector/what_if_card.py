@@ -20,7 +20,7 @@ from resources.language import join_sentences, tr
 
 if TYPE_CHECKING:
     from app.session.mailbox import Answer
-    from core import WhatIf
+    from core import StepCounterfactual
     from core.events import TokenChosen
 
 
@@ -31,7 +31,7 @@ class WhatIfContent(NamedTuple):
     sequence: int
     changes: str
     """Description of the changed settings."""
-    replay: WhatIf | None = None
+    replay: StepCounterfactual | None = None
     error: str = ""
 
     @classmethod

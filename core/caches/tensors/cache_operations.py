@@ -15,7 +15,7 @@ from transformers.cache_utils import (
     StaticSlidingWindowLayer,
 )
 
-from core.caches.base import Measurement
+from core.caches.measurement import Measurement
 from core.caches.tensors.adapted_layer import AdaptedLayer, CacheLayer, RowMove, Spans
 from core.caches.tensors.disk_cache import DiskCache, DiskLayer
 from core.caches.tensors.dynamic_layers import is_plain_dynamic_layer

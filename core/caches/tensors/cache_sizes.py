@@ -15,7 +15,7 @@ from transformers.cache_utils import (
     get_layer_types_and_kwargs,
 )
 
-from core.caches.base import RunShape
+from core.caches.measurement import RunShape
 from core.caches.tensors.adapted_layer import CacheLayer
 from core.caches.tensors.cache_operations import cross_layers, self_attention_half
 from core.caches.tensors.continuation_probe import memory_kind
