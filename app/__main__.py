@@ -27,7 +27,7 @@ from app.start.cli import CommandLineOptions, parse, peek_option
 from app.start.display import choose_platform, ignore_window_manager_warnings, unusable_platform_reason
 from app.storage.settings import LANGUAGE_CHOICES
 from app.storage.settings_file import SettingsStore
-from app.theme.language import set_language
+from app.theme.language import missing_notice, set_language
 from core.common.former_name import NAME, AdoptedFolder, adopt_folders, adopt_variables
 from core.common.text import escape_streams
 from core.errors import FileNotWrittenError
@@ -52,6 +52,8 @@ def _main(arguments: Sequence[str] | None, engine: Engine | None) -> int:
         print(f"{NAME}: {notice}", file=sys.stderr)
     adopted = _adopt_folders(arguments)
     set_language(_language(arguments))
+    if notice := missing_notice(_language(arguments)):
+        print(f"{NAME}: {notice}", file=sys.stderr)
     options = parse(arguments)
     if problem := choose_platform(options) or unusable_platform_reason():
         print(f"decodescope: {problem}", file=sys.stderr)

@@ -11,8 +11,11 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from core.deprecated_names import DEPRECATED_NAMES, current_name
 
 if TYPE_CHECKING:
     from core import caches, catalog, errors, events, labs, media, remote, strategies, trace
@@ -44,8 +47,8 @@ if TYPE_CHECKING:
     from core.generation.running import Result, effective_settings, run, stream
     from core.generation.scoring import score, score_stream
     from core.generation.setting_titles import cache_title, setting_title, strategy_title
-    from core.generation.step_replay import WhatIf, what_if
-    from core.generation.throughput_estimate import Foretold, WeightsCost, foretell, weights_cost
+    from core.generation.step_replay import StepCounterfactual, replay_step
+    from core.generation.throughput_estimate import ThroughputEstimate, WeightsCost, estimate_throughput, weights_cost
     from core.grammar.compilation import grammar_problem
     from core.interpretability.attention import AttentionRow, attention
     from core.interpretability.lens import LensRow, lens, lens_text
@@ -54,7 +57,7 @@ if TYPE_CHECKING:
     from core.models.catalog import ModelEntry
     from core.models.loaded_model import LoadedModel, blueprint, wrap
     from core.models.modalities import Takes
-    from core.native.kernel_build import Quickened, quick_standing, quicken
+    from core.native.kernel_build import BuildResult, build_kernels, kernel_status
     from core.native.native_library import switch_quick_steps
     from core.processors.pipeline_stages import stage_label, stage_order, stage_phrase, watermark_settings
     from core.remote.remote_model import RemoteModel
@@ -67,9 +70,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AttentionRow",
+    "BuildResult",
     "Effect",
     "Estimate",
-    "Foretold",
     "GrammarFigures",
     "KeptScores",
     "LensRow",
@@ -77,22 +80,23 @@ __all__ = [
     "ModelEntry",
     "Occluded",
     "PrefixStore",
-    "Quickened",
     "RemoteModel",
     "Request",
     "Result",
     "Saying",
     "Sentence",
+    "StepCounterfactual",
     "Takes",
+    "ThroughputEstimate",
     "Unit",
     "WatermarkFound",
     "WeightsCost",
-    "WhatIf",
     "as_code",
     "attention",
     "beam_grammar_figures",
     "beginning",
     "blueprint",
+    "build_kernels",
     "cache_title",
     "caches",
     "catalog",
@@ -101,6 +105,7 @@ __all__ = [
     "encode",
     "errors",
     "estimate",
+    "estimate_throughput",
     "events",
     "explain_candidate",
     "explain_choice",
@@ -114,11 +119,11 @@ __all__ = [
     "explain_token",
     "explain_watermark",
     "explain_what_if",
-    "foretell",
     "glossary",
     "grammar_figures",
     "grammar_problem",
     "has_quick_step",
+    "kernel_status",
     "labs",
     "lens",
     "lens_text",
@@ -134,11 +139,10 @@ __all__ = [
     "occlusion",
     "page",
     "page_text",
-    "quick_standing",
-    "quicken",
     "record",
     "remote",
     "replay",
+    "replay_step",
     "run",
     "score",
     "score_stream",
@@ -158,7 +162,6 @@ __all__ = [
     "watermark_found",
     "watermark_settings",
     "weights_cost",
-    "what_if",
     "why_missing",
     "why_not_draft",
     "why_not_generate",
@@ -184,7 +187,7 @@ _HOMES = {
     "AttentionRow": "core.interpretability.attention",
     "Effect": "core.interpretability.occlusion",
     "Estimate": "core.memory.estimate",
-    "Foretold": "core.generation.throughput_estimate",
+    "ThroughputEstimate": "core.generation.throughput_estimate",
     "LensRow": "core.interpretability.lens",
     "GrammarFigures": "core.explain.text_statistics",
     "KeptScores": "core.decoding.score_cache",
@@ -192,7 +195,7 @@ _HOMES = {
     "ModelEntry": "core.models.catalog",
     "Occluded": "core.interpretability.occlusion",
     "PrefixStore": "core.caches.prefixes.prefix_store",
-    "Quickened": "core.native.kernel_build",
+    "BuildResult": "core.native.kernel_build",
     "RemoteModel": "core.remote.remote_model",
     "Request": "core.request",
     "Result": "core.generation.running",
@@ -201,7 +204,7 @@ _HOMES = {
     "Takes": "core.models.modalities",
     "Unit": "core.interpretability.occlusion",
     "WeightsCost": "core.generation.throughput_estimate",
-    "WhatIf": "core.generation.step_replay",
+    "StepCounterfactual": "core.generation.step_replay",
     "WatermarkFound": "core.explain.text_statistics",
     "as_code": "core.code.script",
     "attention": "core.interpretability.attention",
@@ -217,7 +220,7 @@ _HOMES = {
     "explain_cut": "core.explain.settings",
     "explain_draft": "core.explain.draft_rounds",
     "explain_extra": "core.explain.draft_rounds",
-    "foretell": "core.generation.throughput_estimate",
+    "estimate_throughput": "core.generation.throughput_estimate",
     "explain_grammar": "core.explain.text_statistics",
     "explain_pool": "core.explain.draft_rounds",
     "explain_round": "core.explain.draft_rounds",
@@ -239,8 +242,8 @@ _HOMES = {
     "neutral_token": "core.interpretability.occlusion",
     "occlude": "core.interpretability.occlusion",
     "occlusion": "core.interpretability.occlusion",
-    "quick_standing": "core.native.kernel_build",
-    "quicken": "core.native.kernel_build",
+    "kernel_status": "core.native.kernel_build",
+    "build_kernels": "core.native.kernel_build",
     "switch_quick_steps": "core.native.native_library",
     "has_quick_step": "core.decoding.forward.native_step",
     "page": "core.trace.page.html_page",
@@ -261,7 +264,7 @@ _HOMES = {
     "stream": "core.generation.running",
     "together": "core.explain.sentence",
     "why_missing": "core.system.optional_deps",
-    "what_if": "core.generation.step_replay",
+    "replay_step": "core.generation.step_replay",
     "why_not_draft": "core.decoding.speculation.drafters.compatibility",
     "why_not_generate": "core.code.script",
     "watermark_settings": "core.processors.pipeline_stages",
@@ -288,6 +291,8 @@ _require_own_resources()
 
 
 def __getattr__(name: str) -> object:
+    if name in DEPRECATED_NAMES:
+        return getattr(sys.modules[__name__], current_name(__name__, name))
     if name in PUBLIC_MODULES:
         value: object = importlib.import_module(PUBLIC_MODULES[name])
     elif name in _HOMES:

@@ -29,9 +29,10 @@ python3 packaging/bootstrap.py test-core [ARGUMENTS OF PYTEST]  set up .venv-cor
 --torch auto|cpu|cuda with any of them chooses the build of PyTorch that is installed. auto, the default, takes the
 one for NVIDIA cards (CUDA), which is many times larger, only where their driver is installed.
 """
-PROGRAM_EXTRAS = ("grammar",)
+PROGRAM_EXTRAS = ("grammar", "translations")
 TEST_EXTRAS = ("dev", "grammar", "quant")
 TORCH = "--torch"
+COMPILE_CATALOGS = "from resources.catalogs import compile_catalogs; compile_catalogs()"
 MOST_PROCESSES = 4  # each loads torch and a model
 
 
@@ -83,6 +84,7 @@ def run(arguments: list[str], torch: str) -> int:
     """Open the window, or do what the arguments ask for; paths in them are relative to the caller's folder."""
     environment = Environment(ROOT, ".venv")
     environment.prepare(Wanted(PROGRAM_EXTRAS, torch=torch))
+    compile_catalogs(environment)
     variables = clean_variables()
     if {"--screenshot", "--export", "--pictures"} & set(arguments) and not qt_libraries.has_screen(variables):
         variables.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -95,6 +97,7 @@ def test(arguments: list[str], torch: str) -> int:
     """Run the whole suite, or what pytest's arguments choose of it; no screen is needed."""
     environment = Environment(ROOT, ".venv")
     environment.prepare(Wanted(TEST_EXTRAS, torch=torch))
+    compile_catalogs(environment)
     variables = clean_variables()
     variables.setdefault("QT_QPA_PLATFORM", "offscreen")
     qt_libraries.check(environment.site_packages, variables)
@@ -106,9 +109,18 @@ def test_core(arguments: list[str], torch: str) -> int:
     """Run the core's tests in an environment of its own, in which PySide6 cannot be imported at all."""
     environment = Environment(ROOT, ".venv-core")
     environment.prepare(Wanted(TEST_EXTRAS, qt=False, torch=torch))
+    compile_catalogs(environment)
     os.chdir(ROOT)
     command = [str(environment.python), "-m", "pytest", "tests/core", *workers(arguments), *arguments]
     return start(command, clean_variables())
+
+
+def compile_catalogs(environment: Environment) -> None:
+    """Compile the translations that are missing or outdated. The program starts in English if that fails."""
+    command = [str(environment.python), "-P", "-c", COMPILE_CATALOGS]
+    done = subprocess.run(command, cwd=str(ROOT), env={**clean_variables(), "PYTHONPATH": str(ROOT)}, check=False)
+    if done.returncode:
+        print("The translations could not be compiled; texts are in English.", file=sys.stderr)
 
 
 def workers(arguments: list[str]) -> list[str]:
@@ -118,8 +130,8 @@ def workers(arguments: list[str]) -> list[str]:
 
 
 def clean_variables() -> dict[str, str]:
-    """This process's environment without what would let another Python's packages in, or have the program and the
-    tests compiled anew by each process that is started (images of containers set it)."""
+    """Return the environment without variables that let another Python's packages in, or that make each new process
+    compile the program and the tests again (container images set them)."""
     unwanted = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
     return {name: value for name, value in os.environ.items() if name not in unwanted}
 

@@ -1,6 +1,6 @@
-"""Writes docs/trace-format.md and the schema beside it: the format of recorded runs, read off the events' classes.
+"""Generate docs/trace-format.md and its schema, the file format of recorded runs, from the event classes.
 
-Run from the repository's root: python packaging/trace_page.py [--check]
+Run in the root of the repository: python packaging/trace_page.py [--check]
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from core.events import EVENTS  # noqa: E402  # the root has to be on the path first
+from core.events import EVENTS  # noqa: E402  # after the root has been added to the path
 from core.trace.schema import (  # noqa: E402
     FILE_NAMES,
     VERSION,
@@ -34,7 +34,7 @@ SCHEMA = DOCS / "trace-schema" / f"{NAME}.json"
 
 
 def spelled(kind: TypeSpec) -> str:
-    """A kind in words."""
+    """Return a kind in words."""
     match kind:
         case ("optional", of):
             return f"{spelled(of)} or nil"
@@ -50,7 +50,7 @@ def spelled(kind: TypeSpec) -> str:
 
 
 def docstrings() -> dict[str, str]:
-    """What the source says below each field, by `Class.field`, and of each class, by its name."""
+    """Return the docstrings of all fields, by `Class.field`, and of all classes, by name."""
     found = {}
     for path in (*sorted((ROOT / "core" / "events").glob("*.py")), ROOT / "core" / "common" / "size_terms.py"):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
@@ -72,7 +72,7 @@ def _fields(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
 
 
 def table(record: RecordSchema, words: dict[str, str]) -> str:
-    """One class: its sentence and its fields."""
+    """Return the section of one class: its docstring and its fields."""
     lines = [f"### {record.name}", "", words[record.name], ""]
     if record.fields:
         lines += ["| field | kind | default | |", "| --- | --- | --- | --- |"]
@@ -83,7 +83,7 @@ def table(record: RecordSchema, words: dict[str, str]) -> str:
 
 
 def page() -> str:
-    """The whole document."""
+    """Return the whole document."""
     words, events = docstrings(), {FILE_NAMES.get(cls.__name__, cls.__name__) for cls in EVENTS}
     head = (PARTS / "page.md").read_text(encoding="utf-8")
     reader = (PARTS / "reader.py").read_text(encoding="utf-8")
@@ -92,20 +92,20 @@ def page() -> str:
         head.format(version=NAME, schema=SCHEMA.relative_to(DOCS).as_posix(), reader=reader),
         "## Events\n",
         *(tables[name] for name in tables if name in events),
-        "## What events are made of\n",
+        "## Records in events\n",
         *(tables[name] for name in tables if name not in events),
     ])  # fmt: skip
 
 
 def schema() -> str:
-    """The schema as every file's header holds it."""
+    """Return the schema as in the header of every file."""
     return json.dumps(schema_description(), indent=1, ensure_ascii=False) + "\n"
 
 
 def main() -> int:
-    """Write both, or compare them with what would be written."""
+    """Write both files, or check that they are up to date."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="only say whether they are up to date")
+    parser.add_argument("--check", action="store_true", help="only check whether the files are up to date")
     written = {PAGE: page(), SCHEMA: schema()}
     if parser.parse_args().check:
         return int(not all(path.is_file() and path.read_text("utf-8") == text for path, text in written.items()))

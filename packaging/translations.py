@@ -3,7 +3,7 @@
 Run from the repository's root:
 
     python packaging/translations.py update [PART …]   new sentences into the .po files, those that are gone out of them
-    python packaging/translations.py compile           .mo beside every .po
+    python packaging/translations.py compile           a .mo beside every .po that is newer or has none
     python packaging/translations.py check             what is not translated, has lost a placeholder, or is out of date
 
 A catalogue is a part of the program, so that people can work on several of them side by side.
@@ -20,20 +20,18 @@ import string
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 from babel.messages.catalog import Catalog
-from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from core.trace.page.html_page import script_messages, skeleton_messages  # noqa: E402  # the root has to be on the path first
+from resources.catalogs import FOLDER, compile_catalogs  # noqa: E402
 from resources.language import ENGLISH, LANGUAGES  # noqa: E402
 
-FOLDER = ROOT / "resources" / "translations"
 OTHERS = tuple(code for code in LANGUAGES if code != ENGLISH)
 PARTS = {
     "core": ("core",),
@@ -48,8 +46,6 @@ CHANGING = re.compile(
     rb"|Language-Team):.*\n",
     re.MULTILINE,
 )
-COMPILED = datetime(2000, 1, 1, tzinfo=UTC)
-"""The date in every compiled catalogue: what it says does not change from day to day."""
 MESSAGE_PLACES = {"tr": (0,), "mark": (0,), "trn": (0, 1), "trc": (1,)}
 """The functions that take sentences, and which of their arguments are one; two are singular and plural."""
 CONTEXT_PLACES = {"trc": 0}
@@ -210,14 +206,6 @@ def as_po(catalogue: Catalog) -> bytes:
     return CHANGING.sub(b"", file.getvalue())
 
 
-def as_mo(catalogue: Catalog) -> bytes:
-    """A catalogue compiled."""
-    file = io.BytesIO()
-    catalogue.creation_date = COMPILED  # else the minute of now, which no second compiling repeats
-    write_mo(file, catalogue)
-    return file.getvalue()
-
-
 def placeholders(text: str) -> set[str]:
     """The names in braces; none where the braces are not meant as places."""
     try:
@@ -239,9 +227,6 @@ def faults() -> Iterator[str]:
                 message.id for message in before if message.id and now[part].get(message.id, message.context) is None
             ]
             yield from (f"{code}/{part}: no longer in the program: {message!r}" for message in gone)
-            compiled = po_path(code, part).with_suffix(".mo")
-            if not compiled.exists() or compiled.read_bytes() != as_mo(before):
-                yield f"{code}/{part}: not compiled"
         yield from conflicts(code)
 
 
@@ -276,12 +261,6 @@ def update(parts: list[str]) -> None:
             path.write_bytes(as_po(updated(code, part, now[part])))
 
 
-def compile_all() -> None:
-    """Write a .mo beside every .po."""
-    for path in FOLDER.glob("*/*.po"):
-        path.with_suffix(".mo").write_bytes(as_mo(kept(path.parent.name, path.stem)))
-
-
 def main() -> int:
     """What is asked for; 1 where a check finds something."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -294,7 +273,7 @@ def main() -> int:
         found = list(faults())
         print("\n".join([*found, f"{len(found)} faults"] if found else ["all translated"]))
         return 1 if found else 0
-    compile_all()
+    compile_catalogs()
     return 0
 
 

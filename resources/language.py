@@ -11,17 +11,22 @@ of the program. `packaging/translations.py` extracts, updates, checks and compil
 
 from __future__ import annotations
 
+import warnings
 from functools import cache
 from typing import TYPE_CHECKING
 
-import resources
+from resources.catalogs import compiled_catalogs
 
 if TYPE_CHECKING:
     from gettext import NullTranslations
+    from pathlib import Path
 
 ENGLISH = "en"
 LANGUAGES = {ENGLISH: "English", "zh_CN": "简体中文"}
 """Native name of each language, by code."""
+
+_WITHOUT_SPACES = ("ja", "zh")
+"""Languages without a space between sentences."""
 
 _code = ENGLISH
 _catalogue: NullTranslations | None = None
@@ -43,10 +48,13 @@ def translate_to(text: str, code: str) -> str:
 
 
 def trn(one: str, many: str, count: float) -> str:
-    """Translate the singular or plural form for `count`."""
+    """Translate to the plural form for `count`, by the language's rule: a language may have more than two forms.
+
+    Fractions take the form of 2: gettext's rules are defined for integers only.
+    """
     if _catalogue is None:
         return one if count == 1 else many
-    return _catalogue.ngettext(one, many, 1 if count == 1 else 2)
+    return _catalogue.ngettext(one, many, int(count) if count == int(count) else 2)
 
 
 def trc(about: str, text: str) -> str:
@@ -55,8 +63,8 @@ def trc(about: str, text: str) -> str:
 
 
 def join_sentences(*parts: str) -> str:
-    """Join sentences, skipping empty ones; with spaces, except in Chinese."""
-    return ("" if _code.startswith("zh") else " ").join(part for part in parts if part)
+    """Join sentences, skipping empty ones; with spaces, except in languages written without them."""
+    return ("" if _code.startswith(_WITHOUT_SPACES) else " ").join(part for part in parts if part)
 
 
 def current_language() -> str:
@@ -70,16 +78,40 @@ def closest_language(name: str) -> str:
     English if none matches. Only simplified Chinese is available, so readers of the traditional script get English.
     """
     parts = name.replace("-", "_").split(".")[0].split("_")
-    traditional = {"Hant", "TW", "HK", "MO"} & set(parts)
-    return "zh_CN" if parts[0] == "zh" and not traditional else ENGLISH
+    if parts[0] == "zh" and {"Hant", "TW", "HK", "MO"} & set(parts):
+        return ENGLISH
+    exact = "_".join(parts[:2])
+    return exact if exact in LANGUAGES else next((c for c in LANGUAGES if c.split("_")[0] == parts[0]), ENGLISH)
 
 
 def set_language(code: str) -> None:
-    """Set the current language. Raises KeyError for one that is not in LANGUAGES."""
+    """Set the current language. Raises KeyError for one that is not in LANGUAGES.
+
+    Without compiled translations the texts stay in English, with a UserWarning that says how to compile them.
+    """
     global _code, _catalogue
     LANGUAGES[code]
+    if notice := missing_notice(code):
+        warnings.warn(notice, stacklevel=2)
+        code = ENGLISH
     _catalogue = None if code == ENGLISH else _catalogue_of(code)
     _code = code
+
+
+def missing_notice(code: str) -> str:
+    """Return why a language's texts are in English and what to do; empty if its translations are there."""
+    if code == ENGLISH or _catalogs(code):
+        return ""
+    return (
+        f"The translations for {LANGUAGES[code]} are not compiled, so all texts are in English. "
+        "Start the program with “python3 packaging/bootstrap.py run”, or install Babel and start it again."
+    )
+
+
+@cache
+def _catalogs(code: str) -> tuple[Path, ...]:
+    """Return the compiled catalogues of a language."""
+    return tuple(compiled_catalogs(code))
 
 
 @cache
@@ -88,7 +120,7 @@ def _catalogue_of(code: str) -> NullTranslations:
     from gettext import GNUTranslations, NullTranslations
 
     whole = NullTranslations()
-    for file in sorted(resources.path("translations", code).glob("*.mo")):
+    for file in _catalogs(code):
         with file.open("rb") as compiled:
             part = GNUTranslations(compiled)
         part.add_fallback(whole)

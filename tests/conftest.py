@@ -10,6 +10,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
+from resources.catalogs import compile_catalogs
 from tests import fonts, required_tools
 
 if TYPE_CHECKING:
@@ -77,7 +79,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let a switch of the environment turn skips into failures."""
+    """Let a switch of the environment turn skips into failures, and compile translations that have changed."""
+    with suppress(ImportError):
+        compile_catalogs()
     if not config.pluginmanager.is_registered(required_tools):
         config.pluginmanager.register(required_tools)
 

@@ -18,7 +18,8 @@ from PySide6.QtWidgets import QWidget
 import core
 import resources
 from app.control.messages import Messages
-from app.control.requests import ChosenSettings, SettingsChangeWatcher
+from app.control.requests import ChosenSettings
+from app.control.settings_watcher import SettingsChangeWatcher
 from app.session.session import Session
 from app.state.run import Run
 from app.state.worker_messages import RunRequest

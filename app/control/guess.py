@@ -43,8 +43,8 @@ class GuessState(NamedTuple):
 class GuessController(QObject):
     """Runs the guessing game. Signals: `started`, `ended`, `questionShown(GuessQuestion)` when the text pauses.
 
-    The views are shown a run that ends before the current question (`app.state.guessing.until`). It grows during the
-    game, and the full run replaces it when the game ends.
+    The views are shown a run that ends before the current question (`app.state.guessing.truncate_run`). It grows during
+    the game, and the full run replaces it when the game ends.
     """
 
     started = Signal()

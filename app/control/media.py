@@ -87,7 +87,7 @@ class MediaController(QObject):
 
     @property
     def missing_media_text(self) -> str:
-        """What media the model still needs; empty if none."""
+        """Sentence that names the media the model still needs; empty if none."""
         return "" if self._paths else " ".join(self._missing_media)
 
     @property

@@ -22,7 +22,7 @@ from core.errors import AddressError
 from resources.language import join_sentences, tr, trn
 
 if TYPE_CHECKING:
-    from core.remote import Kind
+    from core.remote import EngineKind
 
 _STATUS_COLOURS = {"failed": "danger", "paused": "warning", "whole": "finished"}
 _FINAL_STATUSES = ("whole", "paused", "failed")
@@ -192,7 +192,7 @@ class EngineConnection(QObject):
         self._task = self._tasks.start(_PROBE, work)
 
     def _on_models_found(
-        self, task: BackgroundTask, kind: Kind, names: list[tuple[str, int | None]], selected: str
+        self, task: BackgroundTask, kind: EngineKind, names: list[tuple[str, int | None]], selected: str
     ) -> None:
         if task is not self._task:
             return
@@ -261,7 +261,7 @@ def _parsed(text: str) -> remote.Address | None:
         return None
 
 
-def _token_data_text(kind: Kind) -> str:
+def _token_data_text(kind: EngineKind) -> str:
     """Return a sentence on the token data that this engine provides."""
     if not kind.alternatives:
         return tr("It returns text only, without probabilities.")

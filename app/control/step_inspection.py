@@ -1,4 +1,4 @@
-"""What if: when settings change while a step is selected, replays that step with them before a new run."""
+"""Controller of “What if”: replays the selected step with changed settings before a new run."""
 
 from __future__ import annotations
 
@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 
 
 class WhatIfController(QObject):
-    """Sends one request at a time to the worker, always for the latest settings, and shows the result in the
-    inspector.
-    """
+    """Sends one request at a time to the worker, for the latest settings, and shows the result in the inspector."""
 
     def __init__(
         self, session: Session, requests: RequestBuilder, setup: SettingsController, inspector: Inspector

@@ -15,7 +15,7 @@ TEXT_SIZE, EXPLANATIONS, LANGUAGE, GO_TO = mark("Text size"), mark("Explanations
 
 
 class Command(NamedTuple):
-    """A command. Its action is the entry of the same name in `app.window.action_table`."""
+    """A command. Its action is the entry of the same name in `app.window.command_table`."""
 
     name: str
     title: str

@@ -44,7 +44,7 @@ class DownloadStatuses(QObject):
         self.changed.emit(name)
 
     def apply_scan(
-        self, revision: int, complete: list[tuple[str, int]], unfinished: tuple[catalog.Unfinished, ...]
+        self, revision: int, complete: list[tuple[str, int]], unfinished: tuple[catalog.UnfinishedDownload, ...]
     ) -> None:
         """Update the statuses from a disk scan started at `revision`; newer statuses are kept."""
         scanned = {name: DownloadStatus("whole", size, size) for name, size in complete}

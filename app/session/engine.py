@@ -85,7 +85,7 @@ class Engine(Protocol):
         """Save or load a prefix file. Raises core.errors.DecodescopeError."""
         ...
 
-    def replay_step(self, request: StepReplayRequest) -> core.WhatIf:
+    def replay_step(self, request: StepReplayRequest) -> core.StepCounterfactual:
         """Replay a step with other settings. Raises core.errors.DecodescopeError."""
         ...
 
@@ -159,7 +159,7 @@ class CoreEngine:
             self.load(request.load)
         return serve_prefix(self._loaded_for(request.load), self._prefix_store(request.budget), request)
 
-    def replay_step(self, request: StepReplayRequest) -> core.WhatIf:
+    def replay_step(self, request: StepReplayRequest) -> core.StepCounterfactual:
         """Replay a step from the stored logits, or with a forward pass if the model is loaded."""
         if self._model is None or self._loaded is None or self._loaded.model != request.request.model:
             raise model_missing_error(request.request.model)
@@ -185,7 +185,7 @@ class CoreEngine:
 
         key = request, model is self._model
         if key not in self._throughput_texts:
-            foretold = core.foretell(model)
+            foretold = core.estimate_throughput(model)
             self._throughput_texts[key] = foretold.sentence if foretold is not None else ""
         return self._throughput_texts[key]
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from app.state.layer_queries import ModelQuery
-    from core import WhatIf
+    from core import StepCounterfactual
     from core.events import Event
 
 
@@ -68,7 +68,7 @@ class EngineProxy:
         """Delegate to the wrapped engine."""
         return self._engine.inspect_layers(request)
 
-    def replay_step(self, request: StepReplayRequest) -> WhatIf:
+    def replay_step(self, request: StepReplayRequest) -> StepCounterfactual:
         """Delegate to the wrapped engine."""
         return self._engine.replay_step(request)
 

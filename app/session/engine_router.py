@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from app.session.engine import Engine
     from app.session.layer_jobs import PartialResult
     from app.state.layer_queries import ModelQuery
-    from core import WhatIf
+    from core import StepCounterfactual
     from core.events import Event
 
 
@@ -48,7 +48,7 @@ class EngineRouter:
         """Delegate to the engine of the model."""
         return self._engine_for(request.load).handle_prefix(request)
 
-    def replay_step(self, request: StepReplayRequest) -> WhatIf:
+    def replay_step(self, request: StepReplayRequest) -> StepCounterfactual:
         """Delegate to the engine of the model."""
         return self._engine_for(request.request.load).replay_step(request)
 

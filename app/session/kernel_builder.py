@@ -14,18 +14,18 @@ from app.session.session import Session
 from app.state.worker_messages import AVAILABLE_STATES, BackendRequest, DecodeBackend
 
 if TYPE_CHECKING:
-    from core import Quickened
+    from core import BuildResult
 
 IDLE_MS = 4000
 """Idle time before the compiler is started."""
 _NAME = "quickening"
 
 
-def build_kernels(cancel: threading.Event) -> Quickened:
+def build_kernels(cancel: threading.Event) -> BuildResult:
     """Run the compiler at the lowest priority; `cancel` stops it."""
     import core
 
-    return core.quicken(cancel)
+    return core.build_kernels(cancel)
 
 
 class KernelBuilder(QObject):
@@ -96,7 +96,7 @@ class KernelBuilder(QObject):
         import core
 
         self._apply_setting()
-        state = core.quick_standing().state
+        state = core.kernel_status().state
         if state == "missing":
             self._set_backend(
                 DecodeBackend("building") if self.is_building else self._failed or DecodeBackend("missing")
@@ -125,7 +125,7 @@ class KernelBuilder(QObject):
         """Build in the task's own thread."""
         task.post(self._on_built, build_kernels(task.stop_event))
 
-    def _on_built(self, result: Quickened) -> None:
+    def _on_built(self, result: BuildResult) -> None:
         if result.state == "failed":
             self._failed = DecodeBackend("failed", details=result.details)
         if not self._is_closed:

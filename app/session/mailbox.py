@@ -27,7 +27,7 @@ from app.state.worker_messages import (
 from core.common.lightweight_dataclass import plain
 
 if TYPE_CHECKING:
-    from core import WhatIf
+    from core import StepCounterfactual
     from core.events import Event
 
 MIN_INTERVAL, MAX_INTERVAL = 1 / 30, 1 / 5
@@ -136,7 +136,7 @@ class Answer(NamedTuple):
     """Answer to a prefix, memory estimate, step replay or decode backend request: `result` or `error`."""
 
     request: PrefixRequest | RunRequest | StepReplayRequest | BackendRequest
-    result: PrefixResult | MemoryEstimate | WhatIf | bool | None = None
+    result: PrefixResult | MemoryEstimate | StepCounterfactual | bool | None = None
     error: ErrorReport | None = None
 
 

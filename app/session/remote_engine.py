@@ -67,7 +67,7 @@ class RemoteEngine:
             tr("Prefixes can be saved only for models in this machine's memory."),
         )
 
-    def replay_step(self, request: StepReplayRequest) -> core.WhatIf:
+    def replay_step(self, request: StepReplayRequest) -> core.StepCounterfactual:
         """Raise ModelError, as the engine does not return all logits."""
         raise ModelError(
             tr("{model} returns only some probabilities, not the scores that other settings would change.").format(

@@ -142,14 +142,14 @@ def replay_step(
     replay_request: StepReplayRequest,
     drafters: Sequence[core.LoadedModel],
     scores: core.KeptScores | None,
-) -> core.WhatIf:
+) -> core.StepCounterfactual:
     """Replay a step of a run with other settings. Raises DecodescopeError."""
     import core
 
     config, options = split_settings(core.strategies.registry[replay_request.request.strategy], replay_request.changes)
     config = dict(with_phrase_ids(model, replace(replay_request.request, config=config)).config)
     request = replace(with_phrase_ids(model, replay_request.request), drafters=tuple(drafters))
-    return core.what_if(
+    return core.replay_step(
         model,
         request,
         replay_request.ids,

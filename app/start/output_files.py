@@ -39,8 +39,9 @@ def save_picture(window: QWidget, path: Path, scale: float = 1.0) -> None:
 
 def export(window: MainWindow, path: Path, guard_formulas: bool = True) -> None:
     """Export the shown content in the format of the extension of `path`: the run as a web page, or the view as a
-    picture (complete, at its current
-    width) or as data. `guard_formulas`: see `app.storage.table_files.as_csv`. Raises PictureError.
+    picture (complete, at its current width) or as data. `guard_formulas` protects cells that a spreadsheet would run.
+
+    Raises PictureError.
     """
     exports, kind = window.parts.export.exports, path.suffix.lower().removeprefix(".")
     view = exports.offers()[0]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import core
-from app.state.sequences import LIMITS, SequenceStatus
+from app.state.sequences import LIMITS, RunSequence, SequenceStatus
 
 if TYPE_CHECKING:
     from core.events import Alternative, BeamCandidate, BeamsRanked, BeamStep, Hypothesis, TokenChosen
@@ -188,6 +188,14 @@ class BeamTree:
             token = self._tokens[key] = _to_token(candidate, self.steps[place], place, sequence)
             self._node_by_token[id(token)] = node
         return self._tokens[key]
+
+
+def update_from_beams(beams: BeamTree, step: int, sequences: Sequence[RunSequence]) -> None:
+    """Set `sequences` to the hypotheses of a beam search after that many steps, the leader first."""
+    leader, rows = beams.leader(step), beams.hypotheses(step)
+    nodes = [leader, *(row.node for row in rows if row.node != leader)]
+    for number, sequence in enumerate(sequences):
+        sequence.tokens = beams.tokens(nodes[number], number) if number < len(nodes) else []
 
 
 def divergence_index(before: Sequence[BeamCandidate], after: Sequence[BeamCandidate]) -> int | None:

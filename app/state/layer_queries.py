@@ -48,7 +48,7 @@ class ModelQuery:
 
 
 class LayerView(NamedTuple):
-    """What one layer would have chosen."""
+    """The token that one layer would have chosen."""
 
     layer: int
     """0 means the input embeddings."""

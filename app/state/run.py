@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import core
-from app.state.beam_tree import BeamTree
+from app.state.beam_tree import BeamTree, update_from_beams
 from app.state.cache_history import CacheHistory
 from app.state.draft_rounds import DraftRounds
-from app.state.sequences import RunSequence, get_sequence, update_from_beams
+from app.state.sequences import RunSequence, get_sequence
 from app.state.worker_messages import Outcome, RunRequest
 from resources.language import trn
 

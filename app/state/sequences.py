@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Ordered
 from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
 from core.common.lightweight_dataclass import plain
 
 if TYPE_CHECKING:
-    from app.state.beam_tree import BeamTree
     from core.events import Ending, SequenceFinished, TokenChosen
 
 SequenceStatus = Literal["running", "finished", "cut", "stopped"]
@@ -48,11 +46,3 @@ def get_sequence(sequences: list[RunSequence], index: int) -> RunSequence:
     while len(sequences) <= index:
         sequences.append(RunSequence(len(sequences)))
     return sequences[index]
-
-
-def update_from_beams(beams: BeamTree, step: int, sequences: Ordered[RunSequence]) -> None:
-    """Set `sequences` to the hypotheses of a beam search after that many steps, the leader first."""
-    leader, rows = beams.leader(step), beams.hypotheses(step)
-    nodes = [leader, *(row.node for row in rows if row.node != leader)]
-    for number, sequence in enumerate(sequences):
-        sequence.tokens = beams.tokens(nodes[number], number) if number < len(nodes) else []

@@ -146,7 +146,7 @@ class StepReplayRequest(NamedTuple):
     step: int
     sequence: int
     changes: Mapping[str, Any]
-    """Changed settings by name, as `core.what_if` expects them."""
+    """Changed settings by name, as `core.replay_step` expects them."""
 
 
 class PrefixResult(NamedTuple):
@@ -302,7 +302,7 @@ class DecodeBackend(NamedTuple):
     """Decode backend of the loaded model."""
 
     state: str
-    """State of the native code: `building`, or a state of `core.Quickened`."""
+    """State of the native code: `building`, or a state of `core.BuildResult`."""
     uses_native_code: bool | None = None
     """Whether the loaded model uses it; None while unknown."""
     details: str = ""

@@ -26,7 +26,7 @@ _NOT_MODELS = ("datasets", "spaces", "docs", "papers", "blog", "collections", "m
 
 
 class DropOffer(NamedTuple):
-    """What a drop will do. Without an `action` it is rejected, and `detail` gives cause and remedy."""
+    """The effect of a drop. Without an `action` it is rejected, and `detail` gives cause and remedy."""
 
     action: str
     title: str

@@ -306,7 +306,7 @@ class WindowLayout(SettingsSection):
 
 @plain()
 class UsageSection(SettingsSection):
-    """What the user has already seen, and recently used entries."""
+    """Hints that the user has already seen, and recently used entries."""
 
     welcomed: bool = field(default=False, metadata=_FLAG)
     """Whether the welcome page has been shown."""

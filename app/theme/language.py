@@ -13,7 +13,13 @@ _qt_translators: list[QTranslator] = []
 
 
 def resolve_language(choice: str) -> str:
-    """Return the language code of a choice: the language itself, or the best match for the system's languages.
+    """Return the language code of a choice; English if that language's translations are not compiled."""
+    code = _chosen_code(choice)
+    return ENGLISH if language.missing_notice(code) else code
+
+
+def _chosen_code(choice: str) -> str:
+    """Return the language itself, or the best match for the system's languages.
 
     The first of the system's languages that has a translation wins: a reader of Chinese and English gets the first of
     the two, a reader of German alone gets English.
@@ -32,6 +38,11 @@ def set_language(choice: str) -> None:
     language.set_language(code)
     QLocale.setDefault(QLocale(code))
     _translate_qt(code)
+
+
+def missing_notice(choice: str) -> str:
+    """Return why the interface is in English although that language was chosen, and what to do; else empty."""
+    return language.missing_notice(_chosen_code(choice))
 
 
 def _supported_code(name: str) -> str:

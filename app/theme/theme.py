@@ -73,7 +73,7 @@ class Theme(NamedTuple):
     refused: str
     scale: float = 1.0
     min_font_pixels: int = 0
-    """Minimum font size in pixels, whatever the scale; used when presenting (`app.theme.stage`). 0 means no minimum."""
+    """Minimum font size in pixels, whatever the scale; used when presenting (`stage_theme`). 0 means no minimum."""
 
     @property
     def is_dark(self) -> bool:

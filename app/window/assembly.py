@@ -31,11 +31,12 @@ from app.control.palette.controller import PaletteController
 from app.control.prefixes import PrefixController, ReuseMarks
 from app.control.recorded_runs import RecordedRuns
 from app.control.registry_choice import CacheChoice, StrategyChoice
-from app.control.requests import ChosenSettings, RequestBuilder, RunInput, SettingsChangeWatcher
+from app.control.requests import ChosenSettings, RequestBuilder, RunInput
 from app.control.run_control import EmptyViewAction, RunController
 from app.control.run_navigation import RunTreeController
 from app.control.scoring import ScoreController
 from app.control.settings_controller import PresetLibrary, SettingsController
+from app.control.settings_watcher import SettingsChangeWatcher
 from app.control.tours.tours import Tours
 from app.panels.centre import Centre
 from app.panels.menu_bar import MenuBar
@@ -47,6 +48,7 @@ from app.session.session import Session
 from app.storage import examples
 from app.storage.chat_file import separate_chat_notice
 from app.storage.settings_file import SettingsStore
+from app.theme.language import missing_notice
 from app.views import VIEWS
 from app.views.inspector.panel import Inspector
 from app.views.timeline import Timeline
@@ -104,7 +106,20 @@ def assemble(window: MainWindow, store: SettingsStore, engine: Engine | None, la
         parts.messages.show_notice("\n".join(notices), title)
     elif notice := separate_chat_notice(services.chat_store):
         parts.messages.show_notice(notice, tr("Another window is open"))
+    elif notice := missing_notice(services.language_switch.choice):
+        _show_missing_translations(parts, notice)
+    services.language_switch.languageChosen.connect(partial(_check_translations, window))
     return parts
+
+
+def _check_translations(window: MainWindow, choice: str) -> None:
+    """Show why a chosen language is not used."""
+    if notice := missing_notice(choice):
+        _show_missing_translations(window.parts, notice)
+
+
+def _show_missing_translations(parts: WindowParts, notice: str) -> None:
+    parts.messages.show_notice(notice, tr("Translations are missing"))
 
 
 def _rebuild(window: MainWindow, old: WindowParts) -> WindowParts:

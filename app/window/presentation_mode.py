@@ -16,7 +16,8 @@ from app.window.appearance import AppearanceController
 from app.window.panel_layout import ViewOnlyMode
 
 if TYPE_CHECKING:
-    from app.control.stage.presenter import Presenter, PresenterPageController
+    from app.control.stage.presenter import Presenter
+    from app.control.stage.presenter_page import PresenterPageController
 
 
 class PresentationMode(QObject):
@@ -93,7 +94,7 @@ class PresentationMode(QObject):
     def presenter_page(self) -> PresenterPageController:
         """The presenter page, created on first use."""
         if self._presenter_page is None:
-            from app.control.stage.presenter import PresenterPageController
+            from app.control.stage.presenter_page import PresenterPageController
 
             over, theme = self._centre.window(), self._appearance.settings_theme
             self._presenter_page = PresenterPageController(self.presenter, self.step_controls, over, theme)

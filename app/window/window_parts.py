@@ -26,11 +26,12 @@ from app.control.palette.controller import PaletteController
 from app.control.persistence import ChatSaver, SettingsSaver
 from app.control.prefixes import PrefixController, ReuseMarks
 from app.control.recorded_runs import RecordedRuns
-from app.control.requests import ChosenSettings, RequestBuilder, SettingsChangeWatcher
+from app.control.requests import ChosenSettings, RequestBuilder
 from app.control.run_control import EmptyViewAction, RunController
 from app.control.run_navigation import RunNavigation, RunTreeController
 from app.control.scoring import ScoreController
 from app.control.settings_controller import PresetLibrary, SettingsController
+from app.control.settings_watcher import SettingsChangeWatcher
 from app.control.tours.tours import Tours
 from app.panels.centre import Centre
 from app.panels.menu_bar import MenuBar

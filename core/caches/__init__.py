@@ -1,6 +1,7 @@
 """Registry of the cache backends: `registry` finds one per file. Importing this package does not import torch."""
 
-from core.caches.base import CacheBackend, Measurement, Variant
+from core.caches.base import CacheBackend, Variant
+from core.caches.measurement import Measurement
 from core.checks.name_suggestions import did_you_mean
 from core.errors import CacheError
 from core.parameter import quote_text

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from core.caches.measurement import CacheEstimate, Measurement, RunShape
 from core.common.hf_generation import SAME_SETTINGS, GenerateEquivalent
 from core.common.lightweight_dataclass import plain
 from core.parameter import Parameter, Settings
@@ -15,55 +16,7 @@ if TYPE_CHECKING:
     import torch
     from transformers.cache_utils import Cache
 
-    from core.common.size_terms import Term
     from core.models.loaded_model import LoadedModel
-
-
-class RunShape(NamedTuple):
-    """The properties of a run that determine its cache size."""
-
-    rows: int
-    """Number of sequences, beams or candidates in the batch."""
-    capacity: int
-    """Tokens that a fixed-size cache is allocated for."""
-    source_length: int | None = None
-    """Tokens the encoder reads; None for a decoder-only model."""
-    options: Settings = MappingProxyType({})
-
-
-class CacheEstimate(NamedTuple):
-    """Cache size in bytes as a function of the text length, with other properties of the cache."""
-
-    size: Term
-    window: int | None = None
-    """Tokens visible to the layer with the smallest window; None if no layer drops tokens."""
-    sinks: int = 0
-    """Number of first tokens that are never dropped."""
-    block: int | None = None
-    """Tokens quantized at a time; until a block is full, its tokens stay exact."""
-    bits: int | None = None
-    capacity: int | None = None
-    """Tokens it is allocated for; None if it grows."""
-    resident: Term | None = None
-    """The part of `size` that is in device memory at a time when the rest is offloaded; None: all of it."""
-
-
-class Measurement(NamedTuple):
-    """Bytes that a cache holds; `parts` and `layers` each sum to `bytes`."""
-
-    bytes: int
-    tokens: int
-    parts: tuple[tuple[str, str, int], ...] = ()
-    """(device, part, bytes): device is device, host or disk; part is keys, values, scales, residual, self, cross or
-    state.
-    """
-    layers: tuple[int, ...] = ()
-    held: tuple[tuple[int, int], ...] = ()
-    """Text positions, as [start, stop) ranges, that the layer with the smallest window still holds; () if nothing is
-    dropped.
-    """
-    error: float | None = None
-    """Relative error of quantized keys, ‖keys − quantized keys‖ / ‖keys‖, over all quantized tokens."""
 
 
 CacheOperation = Literal["reorder", "truncate", "select", "copy", "drafts"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.caches.base import EDITS, CacheBackend, CacheEstimate, RunShape, own_cache_reason
+from core.caches.base import EDITS, CacheBackend, own_cache_reason
+from core.caches.measurement import CacheEstimate, RunShape
 from core.common.hf_generation import SAME_SETTINGS, GenerateEquivalent
 from core.parameter import Parameter, Settings
 from resources.language import mark, tr

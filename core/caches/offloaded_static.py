@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.caches.base import (
-    EDITS,
-    CacheBackend,
-    CacheEstimate,
-    RunShape,
-    extra_tensors_reason,
-    rejected_drafts_reason,
-    windows_required_reason,
-)
+from core.caches.base import EDITS, CacheBackend, extra_tensors_reason, rejected_drafts_reason, windows_required_reason
+from core.caches.measurement import CacheEstimate, RunShape
 from core.caches.offloaded import FOLDER, PLACE, offloading_counterpart
 from core.common.hf_generation import GenerateEquivalent
 from core.parameter import Settings

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from core.caches import CacheBackend, registry
-from core.caches.base import CacheEstimate, RunShape, has_no_cache
+from core.caches.base import has_no_cache
+from core.caches.measurement import CacheEstimate, RunShape
 from core.errors import UnpredictableError
 from resources.language import tr
 

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.caches.base import (
-    CacheBackend,
-    CacheEstimate,
-    RunShape,
-    has_windows,
-    own_windows_reason,
-    rejected_drafts_reason,
-    states_reason,
-)
+from core.caches.base import CacheBackend, has_windows, own_windows_reason, rejected_drafts_reason, states_reason
+from core.caches.measurement import CacheEstimate, RunShape
 from core.parameter import Settings
 from resources.language import mark, tr
 

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.caches.base import (
-    EDITS,
-    CacheBackend,
-    CacheEstimate,
-    RunShape,
-    draft_layers_reason,
-    rejected_drafts_reason,
-    states_reason,
-)
+from core.caches.base import EDITS, CacheBackend, draft_layers_reason, rejected_drafts_reason, states_reason
+from core.caches.measurement import CacheEstimate, RunShape
 from core.common.hf_generation import GenerateEquivalent
 from core.models.config_validation import PACKED
 from core.parameter import Parameter, Settings

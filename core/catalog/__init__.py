@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from core.catalog.download_store import Unfinished, delete, discard, unfinished
+    from core.catalog.download_store import UnfinishedDownload, delete, discard, unfinished
     from core.catalog.file_download import Progress, verify
     from core.catalog.hub_model import HubFile, HubModel
     from core.catalog.model_download import download
@@ -46,7 +46,7 @@ __all__ = [
     "HubModel",
     "ModelEntry",
     "Progress",
-    "Unfinished",
+    "UnfinishedDownload",
     "available",
     "bundled",
     "delete",
@@ -76,7 +76,7 @@ _HUB_MODULES = {
     "HubFile": "core.catalog.hub_model",
     "HubModel": "core.catalog.hub_model",
     "Progress": "core.catalog.file_download",
-    "Unfinished": "core.catalog.download_store",
+    "UnfinishedDownload": "core.catalog.download_store",
     "delete": "core.catalog.download_store",
     "discard": "core.catalog.download_store",
     "download": "core.catalog.model_download",

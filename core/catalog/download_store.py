@@ -175,7 +175,7 @@ def _link_blob(blob: Path, pointer: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Unfinished:
+class UnfinishedDownload:
     """A download that was paused or interrupted."""
 
     name: str
@@ -184,12 +184,12 @@ class Unfinished:
     total: int
 
 
-def unfinished() -> tuple[Unfinished, ...]:
+def unfinished() -> tuple[UnfinishedDownload, ...]:
     """Return every download that can be resumed, by name. Sends no request to the hub and never raises."""
     return tuple(sorted(_iter_unfinished(), key=lambda one: one.name))
 
 
-def _iter_unfinished() -> Iterator[Unfinished]:
+def _iter_unfinished() -> Iterator[UnfinishedDownload]:
     try:
         notes = list(hub_cache().glob(f"models--*/{MANIFEST}"))
     except OSError:
@@ -198,7 +198,7 @@ def _iter_unfinished() -> Iterator[Unfinished]:
         name = note.parent.name.removeprefix("models--").replace("--", "/")
         store = DownloadStore(name)
         if (files := store.files_in_manifest()) is not None:
-            yield Unfinished(name, sum(map(store.bytes_present, files)), sum(file.size for file in files))
+            yield UnfinishedDownload(name, sum(map(store.bytes_present, files)), sum(file.size for file in files))
 
 
 def discard(name: str) -> int:

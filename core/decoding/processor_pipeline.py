@@ -85,7 +85,7 @@ class ProcessorPipeline:
 
 
 def build_pipeline(context: Context) -> ProcessorPipeline:
-    """Build the stages enabled by a run's settings, in the order they set (`core.processors.order`).
+    """Build the stages enabled by a run's settings, in the order they set (`core.processors.pipeline_stages`).
 
     Raises ParameterError for an invalid setting or order.
     """

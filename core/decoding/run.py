@@ -13,7 +13,7 @@ import torch
 from transformers import GenerationConfig
 from transformers.cache_utils import Cache
 
-from core.caches.base import RunShape
+from core.caches.measurement import RunShape
 from core.caches.plan import predict_cache
 from core.caches.prefixes.prefix_store import PrefixStore
 from core.caches.tensors.cache_operations import record_past

@@ -64,8 +64,9 @@ _KEPT = Saying(
 
 
 def explain_what_if(before: TokenChosen, after: TokenChosen, is_decided: bool) -> Sentence:
-    """Explain how choice, survivors and cuts would change, at the current level of detail and language; `core.what_if`
-    returns the three arguments for a step.
+    """Explain how choice, survivors and cuts would change, at the current level of detail and language.
+
+    `core.replay_step` returns the three arguments for a step.
     """
     if before == after:
         return _NOTHING.say()

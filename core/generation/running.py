@@ -179,7 +179,7 @@ def stream(
 
     `cancel` is checked before every forward pass. `streamer` is any object with transformers' `put` and `end`.
     `prefixes` stores the caches of finished runs for prompts with the same beginning; `drafters` are the draft models,
-    if the request itself contains none. `scores` stores the scores of each step for `what_if`.
+    if the request itself contains none. `scores` stores the scores of each step for `replay_step`.
     A remote model uses its own cache and drafts and stores no scores. Raises a DecodescopeError with cause and remedy;
     events yielded before remain valid.
     """

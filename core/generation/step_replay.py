@@ -34,7 +34,7 @@ _DEFAULT_TOP_N = 10
 
 
 @dataclass(frozen=True, slots=True)
-class WhatIf:
+class StepCounterfactual:
     """A step as recorded, and as it would have been; `seconds` and `origin` of both tokens are omitted."""
 
     before: TokenChosen
@@ -47,7 +47,7 @@ class WhatIf:
     """Whether both sides were computed from exactly the run's own scores; otherwise from a new pass over the text."""
 
 
-def what_if(
+def replay_step(
     model: LoadedModel,
     request: Request,
     ids: Sequence[int],
@@ -56,7 +56,7 @@ def what_if(
     *,
     sequence: int = 0,
     scores: KeptScores | None = None,
-) -> WhatIf:
+) -> StepCounterfactual:
     """Replay step `step` of a run of `request` with `changes`, after the same text.
 
     `ids`: the tokens of the run's `sequence`-th text, at least up to the step; `changes`: settings of the strategy by
@@ -100,7 +100,7 @@ def _check_index(name: str, value: object, count: int) -> None:
 def _replay_both_sides(
     model: LoadedModel, request: Request, ids: list[int], step: int, changes: Settings, sequence: int,
     scores: KeptScores | None,
-) -> Iterator[WhatIf]:  # fmt: skip
+) -> Iterator[StepCounterfactual]:  # fmt: skip
     strategy, config = resolve_settings(model, request)
     _check_index("sequence", sequence, int(config.num_return_sequences or 1))
     before, after = (_ReplaySide(model, each) for each in (request, _request_with_changes(request, strategy, changes)))
@@ -177,7 +177,7 @@ class _ReplayedStep:
 
 def _counterfactual(
     before: _ReplaySide, after: _ReplaySide, judged: list[_ReplayedStep], ids: list[int], step: int, is_kept: bool
-) -> WhatIf:  # fmt: skip
+) -> StepCounterfactual:  # fmt: skip
     """Build the events of both sides. If the replay of the original settings does not give the recorded token, the
     comparison decides nothing.
     """
@@ -191,7 +191,7 @@ def _counterfactual(
         stream.push(token)
     sides = ((before, was, first), (after, would, then))
     tokens = [side.token_chosen(found, step, token, stream.copy().push(token)) for side, found, token in sides]
-    return WhatIf(tokens[0], tokens[1], is_known and would.picked is not None, is_kept)
+    return StepCounterfactual(tokens[0], tokens[1], is_known and would.picked is not None, is_kept)
 
 
 def _entering_scores(

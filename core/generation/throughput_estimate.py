@@ -43,7 +43,7 @@ _LAYER_OVERHEAD_SECONDS = 4e-4
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold:
+class ThroughputEstimate:
     """The predicted time of a forward pass: reading from disk, plus everything else."""
 
     read_bytes: int
@@ -91,7 +91,7 @@ def _format_speed(speed: float) -> str:
     return f"{speed:,.0f}" if speed >= 10 else f"{speed:.2g}"
 
 
-def foretell(model: LoadedModel) -> Foretold | None:
+def estimate_throughput(model: LoadedModel) -> ThroughputEstimate | None:
     """Predict the speed of a model loaded with a `memory_limit`, or of its `Blueprint`; None if all layers are in
     memory.
 
@@ -110,7 +110,7 @@ def foretell(model: LoadedModel) -> Foretold | None:
     except DecodescopeError:  # this model cannot generate from text alone
         reading, computing = _estimate_from_layer(shelf, model)
     kept = shelf.total_layers - len(shelf.layers)
-    return Foretold(shelf.bytes, shelf.kept_bytes, 1 / reading, computing, kept, shelf.total_layers)
+    return ThroughputEstimate(shelf.bytes, shelf.kept_bytes, 1 / reading, computing, kept, shelf.total_layers)
 
 
 def _cannot_run(model: LoadedModel) -> bool:

@@ -9,7 +9,8 @@ import torch
 from transformers import GenerationConfig
 
 from core import caches
-from core.caches.base import CacheBackend, RunShape
+from core.caches.base import CacheBackend
+from core.caches.measurement import RunShape
 from core.checks.arguments import check_bytes, check_drafters
 from core.common.size_terms import evaluate
 from core.decoding.media_inputs.media_inputs import estimate_media_positions
@@ -80,7 +81,7 @@ class Estimate:
 
     @property
     def advice(self) -> str:
-        """What would make it fit; empty if it fits."""
+        """Sentence that says how to make it fit; empty if it fits."""
         if self.ok:
             return ""
         if not self.remedies:

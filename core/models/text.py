@@ -242,7 +242,7 @@ class Decoder:
 
 
 class TextState(NamedTuple):
-    """What is needed of a text to spell its next token; its size does not grow with the text."""
+    """State needed to spell a text's next token; its size does not grow with the text."""
 
     tail: tuple[int, ...]
     """The last tokens; empty if their bytes suffice."""

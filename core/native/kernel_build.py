@@ -37,7 +37,7 @@ _TIMEOUT = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Quickened:
+class BuildResult:
     """Result of a build. `seconds`: compilation time; `sentence`: the result in words."""
 
     state: State
@@ -47,7 +47,7 @@ class Quickened:
     """Output of the compiler."""
 
 
-def quicken(cancel: threading.Event | None = None) -> Quickened:
+def build_kernels(cancel: threading.Event | None = None) -> BuildResult:
     """Build the native kernels for this computer unless they exist; they are used from the next run on.
 
     The library is stored in the user's cache, so later starts find it. `cancel` stops the compiler. Raises
@@ -55,7 +55,7 @@ def quicken(cancel: threading.Event | None = None) -> Quickened:
     for an invalid `cancel`, nothing else.
     """
     check_cancel(cancel)
-    standing, path, found = quick_standing(), library_path(), find_compiler()
+    standing, path, found = kernel_status(), library_path(), find_compiler()
     if standing.state != "missing" or path is None or found is None:
         return standing
     begun = time.monotonic()
@@ -63,24 +63,24 @@ def quicken(cancel: threading.Event | None = None) -> Quickened:
         with _build_folder() as shop:
             built = _build(found, shop, path, cancel or threading.Event())
     except OSError as error:
-        built = Quickened("failed", tr("The native code could not be compiled."), details=str(error))
+        built = BuildResult("failed", tr("The native code could not be compiled."), details=str(error))
     if built is not None:
         return built
     seconds = time.monotonic() - begun
     if library() is None:
-        return Quickened("failed", tr("The native code was compiled, but cannot be used here."), seconds)
-    return Quickened("built", tr("The native code was compiled in {seconds:.0f} s.").format(seconds=seconds), seconds)
+        return BuildResult("failed", tr("The native code was compiled, but cannot be used here."), seconds)
+    return BuildResult("built", tr("The native code was compiled in {seconds:.0f} s.").format(seconds=seconds), seconds)
 
 
-def quick_standing() -> Quickened:
+def kernel_status() -> BuildResult:
     """Return whether the native kernels exist (`ready`), could be built (`missing`), or why not; builds nothing."""
     if library_path() is None or not is_switched_on():
-        return Quickened("off", tr("Native code is turned off."))
+        return BuildResult("off", tr("Native code is turned off."))
     if library() is not None:
-        return Quickened("ready", tr("Native code is ready."))
+        return BuildResult("ready", tr("Native code is ready."))
     if find_compiler() is None:
-        return Quickened("no_compiler", tr("No native code: this computer has no C++ compiler (g++ or clang++)."))
-    return Quickened("missing", tr("The native code has not been compiled yet."))
+        return BuildResult("no_compiler", tr("No native code: this computer has no C++ compiler (g++ or clang++)."))
+    return BuildResult("missing", tr("The native code has not been compiled yet."))
 
 
 @contextlib.contextmanager
@@ -100,18 +100,18 @@ def _build_folder() -> Iterator[Path]:
         _clean_up(home)
 
 
-def _build(compiler_path: str, folder_path: Path, path: Path, cancel: threading.Event) -> Quickened | None:
+def _build(compiler_path: str, folder_path: Path, path: Path, cancel: threading.Event) -> BuildResult | None:
     """Compile to `path` and return None, or the failed result. Retry without threads if the compiler lacks OpenMP."""
     target, said = folder_path / path.name, ""
     for more in (("-fopenmp",), ()):
         code, said = _compile([compiler_path, *FLAGS, *more, str(MAIN_SOURCE), "-o", str(target)], folder_path, cancel)
         if cancel.is_set():
-            return Quickened("cancelled", tr("Compilation was canceled and will be done another time."))
+            return BuildResult("cancelled", tr("Compilation was canceled and will be done another time."))
         if code == 0 and target.is_file():
             target.chmod(0o700)
             target.replace(path)
             return None
-    return Quickened("failed", tr("The native code could not be compiled."), details=said)
+    return BuildResult("failed", tr("The native code could not be compiled."), details=said)
 
 
 def _compile(command: list[str], shop: Path, cancel: threading.Event) -> tuple[int, str]:

@@ -19,14 +19,13 @@ if TYPE_CHECKING:
     from core.processors.watermarking.scores import WatermarkScorer
 
     Transform = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-    """(ids [B, T], scores [B, V]) → scores [B, V]; what came in stays as it is."""
+    """(ids [B, T], scores [B, V]) → scores [B, V]; the input is not modified."""
     Uniform = Callable[[int], torch.Tensor]
     DetailFactory = Callable[[], StageDetail | None]
-    """What a picture of a step needs, made when somebody looks, by any thread: it holds figures and no scores."""
+    """Creates the data of a step's picture on demand, in any thread; it keeps figures but no scores."""
     StageObserver = Callable[[int, torch.Tensor, torch.Tensor, int], DetailFactory]
-    """(row, its scores [V] before and behind the stage, chosen token) → who tells of the step. It has kept what it
-    tells of: the stage itself has gone on to later steps by then."""
-    import torch
+    """(row, its scores [V] before and after the stage, chosen token) → a factory for the step's picture. The factory
+    copies what it needs, because the stage's own state has changed by the time it is called."""
 
 Panel = Literal["sampling", "sampling_advanced", "penalties", "length", "more"]
 """The panel that shows the setting; the first two are for strategies that sample."""
@@ -84,7 +83,7 @@ class ProcessorModel(Protocol):
 
 
 class Context(NamedTuple):
-    """What processors need of a run besides their own setting."""
+    """Properties of a run that processors need besides their own setting."""
 
     model: ProcessorModel
     config: GenerationConfig

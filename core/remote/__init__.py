@@ -18,7 +18,8 @@ from core.remote.address import (
     keep_key,
     parse,
 )
-from core.remote.backends import KINDS, Kind
+from core.remote.engines import EngineKind
+from core.remote.engines import registry as KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from core.request import Request
 
 __all__ = [
-    "KINDS", "Address", "Kind", "connect", "find_key", "forget_key", "has_keyring", "has_keyring_package", "is_address",
+    "KINDS", "Address", "EngineKind", "connect", "find_key", "forget_key", "has_keyring", "has_keyring_package", "is_address",
     "keep_key", "parse", "probe", "score_stream", "stream",
 ]  # fmt: skip
 

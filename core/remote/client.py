@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 
 from core.errors import EngineError
 from core.remote import http_stream
@@ -23,6 +24,7 @@ from core.remote.http_stream import (
 
 _END_MARK = "[DONE]"
 _MAX_LINE_BYTES = 16 * 2**20
+_SHORT_TIMEOUT_SECONDS = 5.0
 
 
 def parse_messages(body: Iterable[bytes], place: str) -> Iterator[dict[str, object]]:
@@ -249,3 +251,15 @@ def _retry_after(head: ResponseHead) -> float:
         return max(0.0, float(head.headers.get("retry-after", "0")))
     except ValueError:
         return 0.0
+
+
+def short_timeout_client(client: EngineClient) -> EngineClient:
+    """Return a client of the same engine with short timeouts, for requests that a run does not depend on."""
+    timeouts = client.timeouts
+    short = replace(
+        timeouts,
+        first_byte=min(timeouts.first_byte, _SHORT_TIMEOUT_SECONDS),
+        between=min(timeouts.between, _SHORT_TIMEOUT_SECONDS),
+        max_attempts=1,
+    )
+    return EngineClient(client.address, short)

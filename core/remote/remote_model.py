@@ -22,9 +22,11 @@ from core.errors import (
 from core.events import ModelIdentity
 from core.models.modalities import TEXT, Takes
 from core.parameter import Parameter, check
+from core.remote import engines
 from core.remote.address import Address, keep_key, parse
-from core.remote.backends import LLAMA_CPP, LLAMA_CPP_PYTHON, OFF_VALUES, OTHER, SERVE, SGLANG, VLLM, Kind
 from core.remote.client import EngineClient
+from core.remote.engines.base import EngineKind
+from core.remote.engines.formats import OFF_VALUES
 from core.remote.http_stream import ResponseHead, Timeouts
 from core.remote.responses import TokenTable
 from core.request import Request
@@ -56,7 +58,7 @@ def is_plain_decoding(strategy: Strategy) -> bool:
     return strategy in (strategies.selected_by(Flags()), strategies.selected_by(Flags(samples=True)))
 
 
-def strategy_unsupported_reason(strategy: Strategy, kind: Kind) -> str | None:
+def strategy_unsupported_reason(strategy: Strategy, kind: EngineKind) -> str | None:
     """Return a sentence on why the engine does not support the strategy; None if it does."""
     if is_plain_decoding(strategy):
         return None
@@ -64,19 +66,19 @@ def strategy_unsupported_reason(strategy: Strategy, kind: Kind) -> str | None:
     return tr(reason).format(engine=kind.title)
 
 
-def cache_unsupported_reason(name: str, kind: Kind) -> str | None:
+def cache_unsupported_reason(name: str, kind: EngineKind) -> str | None:
     """Return a sentence on why the cache cannot be chosen; None for the default one."""
     return tr(_NO_CACHE).format(engine=kind.title) if name != DEFAULT_CACHE else None
 
 
-def setting_unsupported_reason(parameter: Parameter, kind: Kind) -> str | None:
+def setting_unsupported_reason(parameter: Parameter, kind: EngineKind) -> str | None:
     """Return a sentence on why the setting has no effect; None if it has."""
     if parameter.name in kind.settings or parameter.name in LOCAL_SETTINGS:
         return None
     return tr(_NO_SETTING).format(engine=kind.title)
 
 
-def check_request(request: Request, given: Mapping[str, object], kind: Kind) -> Strategy:
+def check_request(request: Request, given: Mapping[str, object], kind: EngineKind) -> Strategy:
     """Return the strategy if the engine supports the whole request. Raises StrategyError, CacheError, ParameterError,
     MediaRefusedError.
     """
@@ -102,7 +104,7 @@ def check_request(request: Request, given: Mapping[str, object], kind: Kind) -> 
     return strategy
 
 
-def _check_settings(strategy: Strategy, given: Mapping[str, object], kind: Kind) -> None:
+def _check_settings(strategy: Strategy, given: Mapping[str, object], kind: EngineKind) -> None:
     known = {parameter.name: parameter for one in strategies.registry.values() for parameter in one.parameters}
     own = {parameter.name: parameter for parameter in strategy.parameters}
     for name, value in given.items():
@@ -121,15 +123,6 @@ def _check_settings(strategy: Strategy, given: Mapping[str, object], kind: Kind)
             tr("Remove it. Supported: {names}.").format(names=", ".join(sorted(kind.settings))),
             name,
         )
-
-
-_KIND_BY_OWNER = {"vllm": VLLM, "sglang": SGLANG, "llamacpp": LLAMA_CPP}
-"""Engines by `owned_by` in their list of models."""
-_KIND_BY_PATHS = {
-    frozenset({"/load_model", "/reset"}): SERVE,
-    frozenset({"/extras/tokenize", "/extras/detokenize"}): LLAMA_CPP_PYTHON,
-}
-"""Engines by paths that only they have."""
 
 
 _MAX_MODELS = 10_000
@@ -152,7 +145,7 @@ class ServedModel:
 class EngineInfo:
     """An engine found at an address."""
 
-    kind: Kind
+    kind: EngineKind
     models: tuple[ServedModel, ...] = ()
 
 
@@ -168,8 +161,9 @@ def identify_engine(client: EngineClient, cancel: threading.Event) -> EngineInfo
     except EngineRefusedError:  # no list of models: runs may still work
         return EngineInfo(_kind_from_paths(client, cancel))
     except EngineBusyError:
-        if _kind_from_paths(client, cancel) is SERVE:  # its list fails if no model was ever downloaded
-            return EngineInfo(SERVE)
+        kind = _kind_from_paths(client, cancel)
+        if kind.list_may_fail:
+            return EngineInfo(kind)
         raise
     cards = [card for card in _model_cards(listed)[:_MAX_MODELS] if _is_name(card.get("id"))]
     return EngineInfo(_detect_kind(client, cards, head, cancel), tuple(map(_served_model, cards)))
@@ -186,26 +180,28 @@ def _model_cards(listed: object) -> Sequence[dict[str, object]]:
 
 def _detect_kind(
     client: EngineClient, cards: Sequence[dict[str, object]], head: ResponseHead, cancel: threading.Event
-) -> Kind:
+) -> EngineKind:
     owners = {str(card.get("owned_by", "")).lower() for card in cards}
-    for owner, kind in _KIND_BY_OWNER.items():
-        if owner in owners:
-            return kind
     server = head.headers.get("server", "").lower()
-    if "llama.cpp" in server:
-        return LLAMA_CPP
-    return _kind_from_paths(client, cancel) if "uvicorn" in server else OTHER
+    kinds = engines.registry.values()
+    found = next((kind for kind in kinds if kind.owned_by and kind.owned_by in owners), None)
+    if found is None:
+        found = next((kind for kind in kinds if kind.server and kind.server in server), None)
+    if found is not None:
+        return found
+    return _kind_from_paths(client, cancel) if "uvicorn" in server else engines.registry[engines.FALLBACK]
 
 
-def _kind_from_paths(client: EngineClient, cancel: threading.Event) -> Kind:
+def _kind_from_paths(client: EngineClient, cancel: threading.Event) -> EngineKind:
     """Identify an engine by the paths in its OpenAPI description, some of which are unique to it."""
     try:
         described, _head = client.get(f"{client.address.root}/openapi.json", cancel)
     except (EngineRefusedError, EngineUnreachableError):
-        return OTHER
+        return engines.registry[engines.FALLBACK]
     paths = described.get("paths") if isinstance(described, dict) else None
     has = set(paths) if isinstance(paths, dict) else set()
-    return next((kind for own, kind in _KIND_BY_PATHS.items() if own <= has), OTHER)
+    kinds = (kind for kind in engines.registry.values() if kind.own_paths and kind.own_paths <= has)
+    return next(kinds, engines.registry[engines.FALLBACK])
 
 
 def _served_model(card: dict[str, object]) -> ServedModel:
@@ -229,8 +225,8 @@ def select_model(engine: EngineInfo, address: Address) -> ServedModel:
     known = next((model for model in engine.models if model.name == address.model), None)
     if known is not None:
         return known
-    if address.model and (not names or engine.kind is SERVE or engine.kind is LLAMA_CPP):
-        return ServedModel(address.model)  # it loads the requested model, or accepts any name
+    if address.model and (not names or engine.kind.loads_any_model):
+        return ServedModel(address.model)
     raise _unknown_model_error(address, names)
 
 
@@ -253,7 +249,7 @@ class RemoteModel:
     """A model served by a remote engine."""
 
     client: EngineClient
-    kind: Kind
+    kind: EngineKind
     served: ServedModel
     words: TokenTable = field(default_factory=TokenTable)
     tells: bool = True

@@ -26,10 +26,10 @@ from core.events import (
     SequenceFinished,
     TokenChosen,
 )
-from core.remote import http_stream
-from core.remote.backends import LLAMA_CPP
+from core.remote import engines, http_stream
 from core.remote.client import Utf8Joiner
-from core.remote.endpoints import GenerateResponse, is_native_response, stream_messages
+from core.remote.endpoints import stream_messages
+from core.remote.engines.base import NativeReader
 from core.remote.http_stream import CancelledError
 from core.remote.remote_model import RemoteModel
 from core.remote.request_builder import EngineRequest, build_request
@@ -45,7 +45,7 @@ from core.remote.responses import (
     read_choices,
     split_text,
 )
-from core.remote.tokenization import PromptTokens, WithheldTokenRecovery, tokenize_prompt
+from core.remote.tokenization import PromptTokens, tokenize_prompt
 from core.request import Request
 from core.strategies.request_checks import check_top_n
 from resources.language import tr
@@ -162,9 +162,10 @@ class _RemoteRun:
     def __init__(self, model: RemoteModel, asked: EngineRequest, request: Request, cancel: threading.Event) -> None:
         self._model, self._engine_request, self._request, self._cancel = model, asked, request, cancel
         self._texts = [_RemoteSequence(number, model.words.new_answer()) for number in range(asked.sequence_count)]
-        self._withheld = WithheldTokenRecovery(model, cancel) if model.kind is LLAMA_CPP else None
-        self._counts = ResponseUsage()
-        self._generated = GenerateResponse(model.place)
+        kind = model.kind
+        self._withheld = kind.recover_tokens(model, cancel) if kind.recover_tokens is not None else None
+        self._counts = ResponseUsage(engines.usage_readers())
+        self._native_reader = kind.native.reader(model.place) if kind.native is not None else None
         self._event_builder = TokenEventBuilder(
             model, asked.alternatives, asked.active_settings, "sampled" if asked.is_sampling else "greedy"
         )
@@ -240,7 +241,7 @@ class _RemoteRun:
     def _handle_message(self, message: dict[str, object]) -> Iterator[Event]:
         with http_stream.parsing_message(message, self._model.place):
             self._counts.update(message)
-        for part in read_deltas(message, self._model.place, self._generated):
+        for part in read_deltas(message, self._model.place, self._native_reader):
             if 0 <= part.sequence < len(self._texts):
                 yield from self._add_delta(self._texts[part.sequence], part)
 
@@ -283,11 +284,9 @@ class _RemoteRun:
                     "without a probability."
             ).format(engine=self._model.kind.title))  # fmt: skip
         model = self._model
-        if model.kind.fails_at_probabilities and not (with_tokens or model.tells or self._engine_request.is_chat):
-            yield Notice("not_told", tr(
-                "The engine was started without log-probabilities. Start it with --logits_all true to "
-                    "see them."
-            ))  # fmt: skip
+        notice = model.kind.no_probabilities_notice
+        if notice and not (with_tokens or model.tells or self._engine_request.is_chat):
+            yield Notice("not_told", tr(notice))
         if "grammar" in self._engine_request.settings:
             yield Notice("not_told", tr(
                 "{engine} applies the grammar itself and does not report which tokens it forbids."
@@ -353,10 +352,14 @@ class _RemoteRun:
         )
 
 
-def read_deltas(message: dict[str, object], place: str, native_response: GenerateResponse) -> tuple[TextDelta, ...]:
-    """Return the deltas in a message. Raises EngineReplyError if its JSON has another structure."""
+def read_deltas(message: dict[str, object], place: str, reader: NativeReader | None) -> tuple[TextDelta, ...]:
+    """Return the deltas in a message. `reader`: that of the engine's native endpoint, if it has one. Raises
+    EngineReplyError if its JSON has another structure.
+    """
     with http_stream.parsing_message(message, place):
-        return (native_response.delta(message),) if is_native_response(message) else tuple(read_choices(message))
+        if reader is not None and reader.is_response(message):
+            return (reader.delta(message),)
+        return tuple(read_choices(message))
 
 
 def _plain(value: object) -> object:
@@ -372,9 +375,10 @@ def score_stream(
     """Score a text or its parts like `core.score_stream`. Raises EngineErrors, PromptError, ParameterError."""
     check_top_n(top_n)
     if not model.kind.scores:
+        capable = [kind.title for kind in engines.registry.values() if kind.scores]
         raise EngineRefusedError(
             tr("{engine} does not report probabilities of a given text.").format(engine=model.kind.title),
-            tr("Use vLLM, SGLang, or a local model."),
+            tr("Use {engines}, or a local model.").format(engines=", ".join(capable)),
         )
     before, whole = _text_of(model, given), _text_of(model, text)
     yield from _scoring_events(model, before, before + whole, top_n, cancel or threading.Event())
@@ -398,7 +402,7 @@ def _scoring_events(model: RemoteModel, before: str, text: str, top_n: int, canc
     try:
         told, counts = _read_reply(model, model.client.post(f"{model.address.path}/completions", body, cancel), text)
     except CancelledError:
-        told, counts = (), ResponseUsage()
+        told, counts = (), ResponseUsage(engines.usage_readers())
     seconds = time.perf_counter() - begun
     known = _token_count(told, before)
     teller = TokenEventBuilder(model, count, frozenset(), "scored")
@@ -419,7 +423,7 @@ def _scoring_events(model: RemoteModel, before: str, text: str, top_n: int, canc
 
 def _read_reply(model: RemoteModel, reply: object, text: str) -> tuple[tuple[StreamedToken, ...], ResponseUsage]:
     """Return the tokens of the text without the extra one generated after it: not every engine can generate none."""
-    counts = ResponseUsage()
+    counts = ResponseUsage(engines.usage_readers())
     with http_stream.parsing_message(reply, model.place):
         message = as_mapping(reply)
         counts.update(message)

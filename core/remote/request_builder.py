@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from core.common.hf_generation import DEFAULTS
 from core.errors import EmptyPromptError, ParameterError, PromptError
-from core.grammar.grammar_setting import KINDS, TITLES, kind_of, schema_of
-from core.remote.backends import LLAMA_CPP, OFF_VALUES, Kind
+from core.grammar.grammar_setting import KINDS, TITLES, kind_of
+from core.remote.engines.base import Body, EngineKind
+from core.remote.engines.formats import OFF_VALUES
 from core.remote.remote_model import RemoteModel, check_request
 from core.request import Request
 from core.strategies.base import Strategy
 from core.strategies.request_checks import check_request_fields
 from resources.language import tr
 
-Body = dict[str, object]
-_FormatGrammar = Callable[[Any], Body]
 
-
-def grammar_fields(grammar: Mapping[str, object], kind: Kind, is_chat: bool) -> Body:
+def grammar_fields(grammar: Mapping[str, object], kind: EngineKind, is_chat: bool) -> Body:
     """Return the request fields for a grammar. Raises ParameterError if the engine does not support it."""
-    wordings = _formats_of(kind, is_chat)
+    wordings = kind.grammars if kind.chat_grammars is None or not is_chat else kind.chat_grammars
     form = kind_of(grammar)
     if form not in wordings:
         raise _unsupported_error(kind, TITLES[form], [tr(TITLES[name]) for name in KINDS if name in wordings])
     return wordings[form](grammar[form])
 
 
-def _unsupported_error(kind: Kind, title: str, known: Sequence[str]) -> ParameterError:
+def _unsupported_error(kind: EngineKind, title: str, known: Sequence[str]) -> ParameterError:
     remedy = (
         tr("Available: {names}.").format(names=", ".join(known)) if known else tr("Use it in a chat, or remove it.")
     )
@@ -42,52 +38,8 @@ def _unsupported_error(kind: Kind, title: str, known: Sequence[str]) -> Paramete
     )
 
 
-def _formats_of(kind: Kind, is_chat: bool) -> Mapping[str, _FormatGrammar]:
-    if kind.name == "other":
-        return _OPENAI if is_chat else {}
-    return _FORMATS.get(kind.name, {})
-
-
-def _structured(name: str) -> _FormatGrammar:
-    return lambda content: {"structured_outputs": {name: schema_of(content) if name == "json" else content}}
-
-
-def _response_format(content: object) -> Body:
-    schema = {"name": "text", "schema": schema_of(content), "strict": True}
-    return {"response_format": {"type": "json_schema", "json_schema": schema}}
-
-
-def _choice_regex(words: Sequence[str]) -> str:
-    """Return a regular expression that matches one of several texts."""
-    return f"({'|'.join(map(re.escape, words))})"
-
-
-def _choice_gbnf(words: Sequence[str]) -> str:
-    """Return a llama.cpp grammar (GBNF) that matches one of several texts; its strings are written like JSON's."""
-    return "root ::= " + " | ".join(json.dumps(word, ensure_ascii=False) for word in words)
-
-
-_FORMATS: Mapping[str, Mapping[str, _FormatGrammar]] = {
-    "vllm": {"json_schema": _structured("json"), "regex": _structured("regex"), "choice": _structured("choice")},
-    "sglang": {
-        "json_schema": lambda content: {"json_schema": json.dumps(schema_of(content))},
-        "regex": lambda content: {"regex": content},
-        "choice": lambda content: {"regex": _choice_regex(content)},
-    },
-    "llama.cpp": {
-        "json_schema": lambda content: {"json_schema": schema_of(content)},
-        "choice": lambda content: {"grammar": _choice_gbnf(content)},
-    },
-    "llama-cpp-python": {"choice": lambda content: {"grammar": _choice_gbnf(content)}},
-}
-_OPENAI: Mapping[str, _FormatGrammar] = {"json_schema": _response_format}
-
-
 _DEFAULT_MAX_NEW_TOKENS = 20
 """Default number of new tokens, as in `generate`."""
-_MAX_SEED = 2**63
-_LLAMA_MAX_SEED = 2**32 - 1
-"""llama.cpp uses 32 bits of a seed, and a random one for the largest number."""
 _DEFAULT_CONTEXT = 2**17
 """Assumed context length in tokens if the engine does not report it."""
 
@@ -218,11 +170,8 @@ def _build_body(
 ) -> dict[str, object]:
     kind = model.kind
     common: dict[str, object] = {"model": model.name, "stream": True}
-    if kind.in_generate:
-        told = {**settings, "do_sample": samples}
-        stops = {"stop": told.pop("stop_strings")} if told.get("stop_strings") else {}
-        seed = {"seed": request.seed % 2**32} if samples else {}
-        return {**common, **stops, **seed, "generation_config": json.dumps(told)}
+    if kind.build_settings is not None:
+        return {**common, **kind.build_settings(settings, samples, request.seed)}
     quiet = {"repetition_penalty": OFF_VALUES["repetition_penalty"], "dry_multiplier": 0.0}
     wanted = {**{name: value for name, value in quiet.items() if name in kind.settings}, **settings}
     formed = grammar_fields(wanted.pop("grammar"), kind, is_chat) if "grammar" in wanted else {}
@@ -230,9 +179,8 @@ def _build_body(
         wanted["temperature"] = 0.0
     theirs = {kind.settings[name]: _engine_value(model, name, value) for name, value in wanted.items()}
     whole = dict.fromkeys(kind.whole_text, model.context or _DEFAULT_CONTEXT)
-    seeds = _LLAMA_MAX_SEED if kind is LLAMA_CPP else _MAX_SEED
     told = _probability_fields(model, request, is_chat)
-    return {**common, **whole, **theirs, **formed, "seed": request.seed % seeds, **kind.extras, **told}
+    return {**common, **whole, **theirs, **formed, "seed": request.seed % kind.max_seed, **kind.extras, **told}
 
 
 def _engine_value(model: RemoteModel, name: str, value: Any) -> Any:

@@ -1,12 +1,12 @@
 """Parse an engine's messages: text, tokens with log-probabilities, finish reasons and usage. Supports both response
-formats of OpenAI's API, with the extensions of vLLM, SGLang and llama.cpp.
+formats of OpenAI's API, with extensions that several engines share.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
@@ -147,7 +147,7 @@ class StreamedToken:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """What a message adds to one text."""
+    """The tokens and characters that a message adds to one text."""
 
     sequence: int
     text: str = ""
@@ -262,7 +262,7 @@ def as_count(value: object) -> int:
     """Return an index or count; 0 for None. Raises ValueError."""
     if value is None:
         return 0
-    if (found := _valid_count(value, None)) is None:
+    if (found := valid_count(value, None)) is None:
         raise ValueError(value)
     return found
 
@@ -276,13 +276,15 @@ def _token_id(value: object, ids: Sequence[object] = (), place: int = 0) -> int 
 class ResponseUsage:
     """Usage statistics that an engine reports for a run; None where it does not."""
 
+    readers: Sequence[Callable[[ResponseUsage, Mapping[str, Any]], None]] = ()
+    """Functions that read an engine's own statistics: `core.remote.engines.usage_readers`."""
     prompt: int | None = None
     cached: int | None = None
     """Number of prompt tokens taken from the cache."""
     written: int | None = None
     prompt_seconds: float | None = None
     decoded: int | None = None
-    """Number of tokens decoded by llama.cpp up to the last message read."""
+    """Number of tokens decoded up to the last message read."""
     drafted: int | None = None
     accepted: int | None = None
     passes: int | None = None
@@ -294,58 +296,35 @@ class ResponseUsage:
     def update(self, message: Mapping[str, Any]) -> None:
         """Update the statistics from a message. Raises ValueError."""
         self._update_from_usage(message.get("usage"))
-        self._update_from_llama_cpp(message.get("timings"))
-        self._update_from_vllm(message.get("metrics"))
-        if isinstance(told := message.get("meta_info"), dict):
-            number = as_count(message.get("index"))
-            if number in self._texts or len(self._texts) < _MAX_TEXTS:
-                self._texts[number] = told
-            self._update_from_sglang(told)
+        for read in self.readers:
+            read(self, message)
 
     def _update_from_usage(self, usage: object) -> None:
         if not isinstance(usage, dict):
             return
-        self.prompt = _valid_count(usage.get("prompt_tokens"), self.prompt)
-        self.written = _valid_count(usage.get("completion_tokens"), self.written)
+        self.prompt = valid_count(usage.get("prompt_tokens"), self.prompt)
+        self.written = valid_count(usage.get("completion_tokens"), self.written)
         read, said = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
         if isinstance(read, dict):
-            self.cached = _valid_count(read.get("cached_tokens"), self.cached)
+            self.cached = valid_count(read.get("cached_tokens"), self.cached)
         if isinstance(said, dict):
-            accepted, rejected = (_valid_count(said.get(f"{name}_prediction_tokens"), None) for name in _OUTCOMES)
+            accepted, rejected = (valid_count(said.get(f"{name}_prediction_tokens"), None) for name in _OUTCOMES)
             if accepted is not None and rejected is not None and accepted + rejected:
                 self.drafted, self.accepted = accepted + rejected, accepted
 
-    def _update_from_llama_cpp(self, timings: object) -> None:
-        if not isinstance(timings, dict):
-            return
-        milliseconds = timings.get("prompt_ms")
-        if isinstance(milliseconds, (int, float)) and 0 < milliseconds < _MAX_COUNT:
-            self.prompt_seconds = milliseconds / 1000
-        self.cached = _valid_count(timings.get("cache_n"), self.cached)
-        self.decoded = _valid_count(timings.get("predicted_n"), self.decoded)
-        self.drafted = _valid_count(timings.get("draft_n"), self.drafted)
-        self.accepted = _valid_count(timings.get("draft_n_accepted"), self.accepted)
+    def add_text(self, number: int, statistics: Mapping[str, object]) -> None:
+        """Set the latest statistics of one text."""
+        if number in self._texts or len(self._texts) < _MAX_TEXTS:
+            self._texts[number] = statistics
 
-    def _update_from_vllm(self, metrics: object) -> None:
-        drafts = metrics.get("speculative_decoding") if isinstance(metrics, dict) else None
-        if isinstance(drafts, dict):
-            self.drafted = _valid_count(drafts.get("num_draft_tokens"), self.drafted)
-            self.accepted = _valid_count(drafts.get("num_accepted_tokens"), self.accepted)
+    @property
+    def text_count(self) -> int:
+        """Number of texts with statistics of their own."""
+        return len(self._texts)
 
-    def _update_from_sglang(self, told: Mapping[str, object]) -> None:
-        """Read SGLang's statistics, which are separate for each text, with the names of newer and older versions."""
-        self.prompt = _valid_count(told.get("prompt_tokens"), self.prompt)
-        self.cached = _valid_count(told.get("cached_tokens"), self.cached)
-        self.written = self._sum("completion_tokens")
-        self.passes = self._sum("spec_verify_ct")
-        self.drafted = self._sum("spec_num_proposed_drafts", "spec_draft_token_num")
-        self.accepted = self._sum("spec_num_correct_drafts", "spec_accept_token_num")
-        rate = told.get("spec_accept_rate")
-        if isinstance(rate, (int, float)) and 0 <= rate <= 1 and len(self._texts) == 1:
-            self.rate = float(rate)
-
-    def _sum(self, *names: str) -> int | None:
-        found = [_valid_count(told.get(name), None) for told in self._texts.values() for name in names]
+    def total(self, *names: str) -> int | None:
+        """Return the sum of a count over all texts; `names` are its names in different versions. None if not reported."""
+        found = [valid_count(told.get(name), None) for told in self._texts.values() for name in names]
         counts = [count for count in found if count is not None]
         return sum(counts) if counts else None
 
@@ -368,7 +347,8 @@ _MAX_COUNT = 2**53
 """Upper limit for plausible counts."""
 
 
-def _valid_count(value: object, known: int | None) -> int | None:
+def valid_count(value: object, known: int | None) -> int | None:
+    """Return a reported count, or `known` if it is not plausible."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MAX_COUNT else known
 
 

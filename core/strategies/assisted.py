@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.common.hf_generation import GenerateEquivalent
-from core.parameter import Parameter
+from core.parameter import Parameter, Settings
 from core.strategies import speculative as shared
 from core.strategies.speculative import drafters_unsupported_reason, make_speculative, text_draft_source
 from resources.language import mark, tr
@@ -23,12 +23,27 @@ LOOKUP = Parameter(
     "with_lookup", mark("Also look up the text"), "bool", False,
     mark("Also drafts from the text so far: what followed the same words before."), option=True,
 )  # fmt: skip
+EXTRA = Parameter(
+    "extra_drafters", mark("Further drafters"), "text", None,
+    mark("Names of drafters that need no model and also draft, separated by commas, such as “prompt_lookup”."),
+    option=True, advanced=True,
+)  # fmt: skip
+
+
+def other_draft_sources(options: Settings) -> tuple[str, ...]:
+    """Return the draft sources besides the draft models, in the order of their numbers."""
+    names = dict.fromkeys(str(options.get("extra_drafters") or "").replace(",", " ").split())
+    lookup = {"prompt_lookup"} if options.get("with_lookup") else set()
+    found = [name for name in names if name not in lookup]
+    return (*(text_draft_source(options) if lookup else ()), *found)
 
 
 def assisted_counterpart(request: Request) -> GenerateEquivalent:
     """Return the counterpart of speculative strategies; none for a model combined with lookup."""
     if request.options.get("with_lookup"):
         return GenerateEquivalent(missing=tr("transformers drafts with a model or from the text, but not with both."))
+    if request.options.get("extra_drafters"):
+        return GenerateEquivalent(missing=tr("transformers does not know these drafters."))
     return shared.counterpart(request)
 
 
@@ -42,10 +57,11 @@ STRATEGY = make_speculative(
     paper="Leviathan et al. 2023, Fast Inference from Transformers via Speculative Decoding",
     aliases=("assisted_generation", "speculative"),
     order=60,
-    drafts_from=lambda options: text_draft_source(options) if options.get("with_lookup") else (),
+    drafts_from=other_draft_sources,
     takes_drafters=True,
     selects=lambda flags: flags.single and flags.drafters,
     checks=(drafters_unsupported_reason,),
     own=(SEVERAL, LOOKUP),
+    advanced=(EXTRA,),
     counterpart=assisted_counterpart,
 )

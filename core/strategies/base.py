@@ -157,7 +157,7 @@ class Strategy:
     counterpart: Callable[[Request], GenerateEquivalent] = same_counterpart
     """Returns the equivalent transformers `generate` call, or why there is none."""
     again: Callable[[DecodingRun], StepReplayer] = default_replayer
-    """Creates the replayer of a finished run's steps (`core.what_if`), for token-by-token strategies."""
+    """Creates the replayer of a finished run's steps (`core.replay_step`), for token-by-token strategies."""
     judging: tuple[str, ...] = ()
     """Own settings, besides those of stages, that a replay can change."""
 

@@ -137,7 +137,7 @@ def drafters_unsupported_reason(model: LoadedModel, request: Request | None) -> 
 
     if request is None:
         return None
-    if not request.drafters:
+    if not request.drafters and not request.options.get("extra_drafters"):
         return tr("no draft model is selected.")
     reasons = (why_not_draft(model, draft) for draft in request.drafters)
     return next((reason for reason in reasons if reason), None)

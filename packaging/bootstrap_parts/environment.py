@@ -90,7 +90,7 @@ class Environment:
                 os.replace(str(former), str(self.stamp_file))
 
     def why_broken(self) -> str | None:
-        """Why it must be made anew, in words, or None."""
+        """Return why it must be created again, in words, or None."""
         if not os.path.lexists(str(self.folder)):
             return "does not exist yet"
         if not (self.folder / "pyvenv.cfg").is_file():
@@ -149,7 +149,7 @@ class Environment:
         self.remove()
         # Called from inside an environment, its own Python would make one that depends on it.
         python = getattr(sys, "_base_executable", None) or sys.executable
-        # It inherits the lock, so that nobody removes the folder under it when this process is killed.
+        # It inherits the lock: if this process is killed, no other one may remove the folder that it is filling.
         made = subprocess.run(
             [python, "-m", "venv", str(self.folder)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, close_fds=False
         )

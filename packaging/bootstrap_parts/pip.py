@@ -53,7 +53,7 @@ class Progress:
 
 
 def tell(line: str) -> str | None:
-    """What a line of pip's says to somebody waiting, or None if nothing."""
+    """Return a line of pip's output as a progress message, or None if it does not matter to a waiting user."""
     fetched = re.match(r"\s*(Downloading|Using cached) (\S+)(.*?(\([\d.]+ .?B\)))?", line)
     if fetched:
         verb = "downloading" if fetched.group(1) == "Downloading" else "already here:"

@@ -11,7 +11,7 @@ LIBRARY = re.compile(r"\.(so(\.\d+)*|dll|dylib|pyd)$")
 
 
 def read_stamp(path: Path) -> dict | None:
-    """What was recorded when the last installation ended; None for what nobody could have recorded."""
+    """Read what was recorded when the last installation ended; None if it is missing or damaged."""
     try:
         stamp = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

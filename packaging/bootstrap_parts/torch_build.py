@@ -129,7 +129,7 @@ def is_installed(python: Path, requirement: str) -> bool:
 
 
 def in_words(build: str | None) -> str:
-    """Return a build as people call it; None is one that nobody recorded."""
+    """Return a build as people call it; None is one that was not recorded."""
     return {"cpu": "CPU build", "cuda": "CUDA build"}.get(build, "usual build")
 
 

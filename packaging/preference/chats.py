@@ -1,7 +1,7 @@
 """Make resources/preference/chats.jsonl: ``python packaging/preference/chats.py``.
 
-A story, a question about it, and the answer with a thank-you behind it, which storyteller was never taught: so a few
-steps of fine-tuning can be seen to teach a manner. In the shape of TRL's conversations, `{"messages": […]}`.
+A story, a question about it, and the answer followed by a thank-you, which storyteller was never taught: a few steps of
+fine-tuning visibly teach a manner. In the shape of TRL's conversations, `{"messages": […]}`.
 """
 
 from __future__ import annotations

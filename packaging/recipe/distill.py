@@ -15,7 +15,7 @@ from batches import Batch
 from torch import Tensor
 from torch.nn import functional
 
-SAMPLED_EVERY = 8  # one batch in so many is the teacher's own text
+SAMPLED_EVERY = 8  # every eighth batch is the teacher's own text
 PROMPT = 24  # tokens of a document that the teacher continues
 NEW = 128
 

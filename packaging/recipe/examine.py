@@ -113,7 +113,7 @@ def repeated_share(ids: list[int], n: int = 4) -> float:
 
 
 def slips(text: str) -> list[str]:
-    """Pronouns that fit nobody: in the first paragraph the hero's alone, later those of either character."""
+    """Return pronouns that fit no character: in the first paragraph the hero, later either of the two."""
     words = table("words")
     genders = dict.fromkeys(words["girls"], "girl") | dict.fromkeys(words["boys"], "boy")
     fits = {"she": "girl", "her": "girl", "he": "boy", "him": "boy", "his": "boy"}

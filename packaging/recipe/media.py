@@ -22,7 +22,7 @@ from batches import Place
 
 @dataclass(frozen=True)
 class Medium:
-    """How a family is trained (batches of so many rows, the loss, what trains) and described."""
+    """How a family is trained (batches of a given number of rows, the loss, the trained parts) and described."""
 
     batches: Callable[[int, int, Place], Iterator[Any]]
     loss: Callable[[Any, Any], Any]

@@ -22,7 +22,7 @@ def ramble_sentence(rng: random.Random) -> str:
 
 
 def write_ramble(rng: random.Random, sentences: int) -> str:
-    """So many sentences, each of which repeats the one before with the chance ``stay``."""
+    """Write sentences, each of which repeats the previous one with the probability ``stay``."""
     stay = table("rambles")["stay"]
     written = [ramble_sentence(rng)]
     while len(written) < sentences:

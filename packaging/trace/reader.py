@@ -21,20 +21,20 @@ def unpack(data):
 def blocks(file):
     start = file.read(12)
     if start[:10] != b"\x89tokscp\n\x01\x00":
-        raise ValueError("no recorded run of version 1")
+        raise ValueError("this is not a recording of version 1")
     checksum = zlib.crc32(start)
     while head := file.read(13):
-        kept = file.read(int.from_bytes(head[1:5], "little"))
-        checksum = zlib.crc32(kept, zlib.crc32(head[:9], checksum))
+        content = file.read(int.from_bytes(head[1:5], "little"))
+        checksum = zlib.crc32(content, zlib.crc32(head[:9], checksum))
         if checksum != int.from_bytes(head[9:], "little"):
             raise ValueError("the file is damaged")
-        yield head[:1], unpack(zlib.decompress(kept))
+        yield head[:1], unpack(zlib.decompress(content))
 
 
 def numbers(code, data):
-    """Numbers in planes, on a little-endian machine."""
+    """Decode numbers stored in planes. Works on little-endian machines."""
     count = len(data) // array.array(code).itemsize
-    return array.array(code, b"".join(data[place::count] for place in range(count))).tolist()
+    return array.array(code, b"".join(data[index::count] for index in range(count))).tolist()
 
 
 class Reader:
@@ -55,7 +55,7 @@ class Reader:
         return [next(rows[number]) for number in order]
 
     def column(self, kind, column, count):
-        """`count` values of a kind."""
+        """Decode a column into `count` values of a kind."""
         match column:
             case None:
                 return []
@@ -63,8 +63,8 @@ class Reader:
                 return [value] * count
             case ["each", values]:
                 return values
-            case ["of", values, places]:
-                return [values[place] for place in self.column("int", places, count)]
+            case ["of", values, indices]:
+                return [values[index] for index in self.column("int", indices, count)]
             case ["ints", base, width, data]:
                 return [base + value for value in numbers({1: "B", 2: "H", 4: "I", 8: "Q"}[width], data)]
             case ["steps", first, *differences]:
@@ -75,19 +75,19 @@ class Reader:
                 return numbers("f", data)
             case ["doubles", flags, data, steps]:
                 is_short = self.column("bool", flags, count)
-                places = itertools.accumulate(self.column("int", steps, is_short.count(False)))
+                indices = itertools.accumulate(self.column("int", steps, is_short.count(False)))
                 short = iter(numbers("f", data))
-                return [next(short) if yes else self.doubles[next(places)] for yes in is_short]
-            case ["texts", places]:
-                return [self.texts[place] for place in self.column("int", places, count)]
+                return [next(short) if flag else self.doubles[next(indices)] for flag in is_short]
+            case ["texts", indices]:
+                return [self.texts[index] for index in self.column("int", indices, count)]
             case ["some", flags, values]:
-                there = self.column("bool", flags, count)
-                found = iter(self.column(kind[1], values, sum(there)))
-                return [next(found) if yes else None for yes in there]
+                is_present = self.column("bool", flags, count)
+                present = iter(self.column(kind[1], values, sum(is_present)))
+                return [next(present) if flag else None for flag in is_present]
             case ["many", lengths, items]:
                 sizes = self.column("int", lengths, count)
-                found = iter(self.column(kind[1], items, sum(sizes)))
-                return [tuple(itertools.islice(found, size)) for size in sizes]
+                values = iter(self.column(kind[1], items, sum(sizes)))
+                return [tuple(itertools.islice(values, size)) for size in sizes]
             case ["parts", *parts] if kind[0] == "tuple":
                 return list(zip(*map(self.column, kind[1:], parts, itertools.repeat(count)), strict=True))
             case ["parts", *parts]:

@@ -109,7 +109,7 @@ def main() -> None:
         from app.start.display import ignore_window_manager_warnings
 
         ignore_window_manager_warnings()
-    standing = core.quicken()  # as the window has it built: figures are not to depend on whether it was there already
+    standing = core.build_kernels()  # results must not depend on whether they existed before
     if not options.json:
         print(standing.sentence)
     before = baseline.load(options.compare) if options.compare else None

@@ -72,7 +72,7 @@ def _told_and_gained(model: core.LoadedModel, draft: core.LoadedModel, rounds: i
     drafted = replace(plain, config=longer, strategy="assisted", drafters=(draft,))
     gains, told = [], []
     for _ in range(rounds + 1):
-        foretold = core.foretell(model).tokens_per_second
+        foretold = core.estimate_throughput(model).tokens_per_second
         speeds = [core.run(model, one).metrics.decode_tokens_per_second for one in (plain, drafted)]
         gains.append(speeds[1] / speeds[0])
         told.append(foretold / speeds[0])

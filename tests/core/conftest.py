@@ -20,7 +20,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("XDG_CACHE_HOME", str(path))
         patch.delenv(native_library.SWITCH_VARIABLE, raising=False)
         patch.setattr(kernel_build, "FLAGS", tuple("-O0" if flag == "-O3" else flag for flag in kernel_build.FLAGS))
-        assert core.quicken().state == "built"
+        assert core.build_kernels().state == "built"
         yield path
     native_library._HOLDER = before
 

@@ -41,7 +41,7 @@ def calls(storyteller: core.LoadedModel, tmp_path_factory: pytest.TempPathFactor
         "occlude": (core.occlude, parts),
         "occlusion": (core.occlusion, parts),
         "attention": (core.attention, {**inside, "step": 4}),
-        "what_if": (core.what_if, {"model": model, "request": request, "ids": result.sequences[0], "step": 1,
+        "replay_step": (core.replay_step, {"model": model, "request": request, "ids": result.sequences[0], "step": 1,
                                    "changes": {"repetition_penalty": 1.2}, "sequence": 0, "scores": kept}),
         "encode": (core.encode, {"model": model, "prompt": "Hi"}),
         "weights_cost": (core.weights_cost, {"model": model, "plain": model, "text": "Hello there", "cancel": None}),
@@ -49,7 +49,7 @@ def calls(storyteller: core.LoadedModel, tmp_path_factory: pytest.TempPathFactor
         "effective_settings": (core.effective_settings, {"model": model, "request": request}),
         "blueprint": (core.blueprint, {"name": "storyteller", "device": "auto", "dtype": "auto", "weights": "auto",
                                        "memory_limit": None}),
-        "foretell": (core.foretell, {"model": model}),
+        "estimate_throughput": (core.estimate_throughput, {"model": model}),
         "has_quick_step": (core.has_quick_step, {"model": model}),
         "why_not_draft": (core.why_not_draft, {"target": model, "draft": model}),
         "as_code": (core.as_code, {**form, "flavour": "core"}),
@@ -63,15 +63,15 @@ def calls(storyteller: core.LoadedModel, tmp_path_factory: pytest.TempPathFactor
         "page_text": (core.page_text, {"events": result.events, "title": ""}),
         "KeptScores": (core.KeptScores, {"budget": 1}),
         "PrefixStore": (core.PrefixStore, {"budget": 1}),
-        "quicken": (lambda cancel: None if cancel is None else core.quicken(cancel), {"cancel": None}),
+        "build_kernels": (lambda cancel: None if cancel is None else core.build_kernels(cancel), {"cancel": None}),
     }  # fmt: skip
 
 
 NAMES = (
-    "stream", "run", "score", "score_stream", "lens", "lens_text", "occlude", "occlusion", "attention", "what_if",
-    "encode", "weights_cost", "estimate", "effective_settings", "blueprint", "foretell", "has_quick_step",
+    "stream", "run", "score", "score_stream", "lens", "lens_text", "occlude", "occlusion", "attention", "replay_step",
+    "encode", "weights_cost", "estimate", "effective_settings", "blueprint", "estimate_throughput", "has_quick_step",
     "why_not_draft", "as_code", "why_not_generate", "make_config", "stage_order", "watermark_settings", "why_missing",
-    "record", "page", "page_text", "KeptScores", "PrefixStore", "quicken",
+    "record", "page", "page_text", "KeptScores", "PrefixStore", "build_kernels",
 )  # fmt: skip
 
 

@@ -159,7 +159,7 @@ def test_an_unknown_name_is_refused(
 
 def test_a_changed_setting_of_what_if_is_suggested_too() -> None:
     with pytest.raises(ParameterError, match="Did you mean “top_p”"):
-        core.what_if(tiny.shared("llama"), core.Request([5, 6], {"do_sample": True}), [7], 0, {"topp": 0.5})
+        core.replay_step(tiny.shared("llama"), core.Request([5, 6], {"do_sample": True}), [7], 0, {"topp": 0.5})
 
 
 def test_settings_of_other_programs_in_a_file_are_named_and_not_refused(tmp_path: Any) -> None:

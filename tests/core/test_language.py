@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gettext
+import io
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -9,15 +11,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from babel.messages.catalog import Catalog
+from babel.messages.mofile import write_mo
 
 import core
 from core import errors
 from core.caches import registry as caches
-from core.caches.base import RunShape
+from core.caches.measurement import RunShape
 from core.events import Notice, Stage, TokenChosen
 from core.processors import registry as processors
 from core.strategies import registry as strategies
-from resources.language import ENGLISH, current_language, set_language, tr
+from resources import language
+from resources.language import ENGLISH, current_language, set_language, tr, trn
 from tests.core import tiny
 
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
@@ -225,3 +230,18 @@ def test_cause_and_remedy_stand_without_a_space() -> None:
     with pytest.raises(errors.ParameterError) as caught:
         run(top_n=-3)
     assert str(caught.value) == "备选（top_n）为 -3，超出了范围。必须是 0 至 1,000,000 的整数。"
+
+
+@pytest.mark.parametrize(
+    ("count", "form"),
+    [(0, "tokenów"), (1, "token"), (3, "tokeny"), (5, "tokenów"), (22, "tokeny"), (1.5, "tokeny"), (4.0, "tokeny")],
+)
+def test_a_language_may_have_more_than_two_plural_forms(
+    monkeypatch: pytest.MonkeyPatch, count: float, form: str
+) -> None:
+    catalogue, compiled = Catalog(locale="pl", fuzzy=False), io.BytesIO()
+    catalogue.add(("{n} token", "{n} tokens"), ("{n} token", "{n} tokeny", "{n} tokenów"))
+    write_mo(compiled, catalogue)
+    compiled.seek(0)
+    monkeypatch.setattr(language, "_catalogue", gettext.GNUTranslations(compiled))
+    assert trn("{n} token", "{n} tokens", count) == f"{{n}} {form}"

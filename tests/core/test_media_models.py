@@ -231,7 +231,7 @@ def test_two_pictures_never_share_a_prefix_and_one_does_with_itself(folder: Path
 def test_what_if_asks_a_run_that_heard_something(folder: Path) -> None:
     request = core.Request("", {"max_new_tokens": NEW}, media=(given("whisper", folder),))
     result = core.run(shared("whisper"), request)
-    found = core.what_if(shared("whisper"), request, result.sequences[0], 2, {"repetition_penalty": 1.0})
+    found = core.replay_step(shared("whisper"), request, result.sequences[0], 2, {"repetition_penalty": 1.0})
     assert found.before.id == found.after.id == result.sequences[0][2]
 
 

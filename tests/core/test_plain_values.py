@@ -88,7 +88,7 @@ def test_other_questions(of: Callable[[int], Any]) -> None:
     assert core.occlude(model, ids, of(2), of(9), instead=of(3)) == core.occlude(model, [5, 6, 7], 2, 9, instead=3)
     assert len(core.score(model, ids, of(2))) == 2
     request = core.Request([5], {"max_new_tokens": 3})
-    assert core.what_if(model, request, ids, of(1), {"repetition_penalty": np.float32(1.5)}, sequence=of(0))
+    assert core.replay_step(model, request, ids, of(1), {"repetition_penalty": np.float32(1.5)}, sequence=of(0))
     assert core.KeptScores(of(100))
 
 

@@ -262,7 +262,7 @@ def test_it_follows_changed_weights_and_steps_aside_for_hooks() -> None:
 
 @pytest.mark.usefixtures("built")
 def test_it_is_built_once_and_used_only_while_nobody_else_may_write_it(folder: Path) -> None:
-    assert core.quicken().state == "ready"
+    assert core.build_kernels().state == "ready"
     (path,) = (folder / "decodescope" / "native").iterdir()
     assert path.stat().st_mode & 0o077 == 0
     path.chmod(0o722)
@@ -284,20 +284,20 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_what_keeps_it_from_being_built_is_said(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel_build, "MAIN_SOURCE", elsewhere / "nowhere.cpp")
-    failed = core.quicken()
+    failed = core.build_kernels()
     assert failed.state == "failed"
     assert "nowhere.cpp" in failed.details
     assert list(elsewhere.iterdir()) == []
     monkeypatch.setattr(kernel_build, "find_compiler", lambda: None)
-    assert core.quicken().state == "no_compiler"
+    assert core.build_kernels().state == "no_compiler"
     monkeypatch.setenv(native_library.SWITCH_VARIABLE, "0")
-    assert core.quicken().state == "off"
+    assert core.build_kernels().state == "off"
 
 
 def test_it_can_be_broken_off(elsewhere: Path) -> None:
     cancel = threading.Event()
     cancel.set()
-    assert core.quicken(cancel).state == "cancelled"
+    assert core.build_kernels(cancel).state == "cancelled"
     assert list(elsewhere.iterdir()) == []
     assert native_library.library() is None
 

@@ -15,7 +15,7 @@ from core.errors import (
     ModelNotFoundError,
 )
 from core.events import Finished, SequenceFinished, TokenChosen
-from core.remote.endpoints import GenerateResponse
+from core.remote.engines.sglang import GenerateResponse
 from core.remote.http_stream import Timeouts
 from core.remote.remote_model import connect
 from core.remote.remote_run import read_deltas

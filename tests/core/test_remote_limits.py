@@ -11,7 +11,7 @@ import pytest
 
 from core.errors import EngineReplyError
 from core.remote import client as messages_module
-from core.remote.backends import OTHER
+from core.remote import engines
 from core.remote.client import parse_messages
 from core.remote.remote_model import _served_model
 from core.remote.remote_run import TokenEventBuilder
@@ -30,7 +30,7 @@ from core.remote.tokenization import _token_after
 class Model:
     """What a Teller uses of a model."""
 
-    kind = OTHER
+    kind = engines.registry["other"]
 
     def __init__(self) -> None:
         self.words = TokenTable()
@@ -200,7 +200,7 @@ def test_an_id_that_no_vocabulary_has_is_left_out(number: object) -> None:
 
 
 def test_figures_of_very_many_texts_are_left_out() -> None:
-    counts = ResponseUsage()
+    counts = ResponseUsage(engines.usage_readers())
     for number in range(5000):
         counts.update({"index": number, "meta_info": {"completion_tokens": 1}})
     assert counts.written == 1024

@@ -13,6 +13,7 @@ import core
 from core.errors import EngineReplyError
 from core.remote import http_stream
 from core.remote.client import parse_messages
+from core.remote.engines import usage_readers
 from core.remote.http_stream import Timeouts
 from core.remote.remote_model import RemoteModel, connect
 from core.remote.responses import ResponseUsage, as_count, parse_log_probability
@@ -77,7 +78,7 @@ def test_counts_and_places() -> None:
     for odd in (-1, 1.0, math.inf, True, "3", [], 2**53):
         with pytest.raises(ValueError):  # noqa: PT011 - it holds the value alone
             as_count(odd)
-    counts = ResponseUsage()
+    counts = ResponseUsage(usage_readers())
     counts.update({"usage": {"prompt_tokens": 10**400}, "timings": {"prompt_ms": 10**400, "draft_n": 4}})
     counts.update({"timings": {"draft_n_accepted": 10**400}})
     assert (counts.prompt, counts.prompt_seconds, counts.acceptance_rate) == (None, None, None)

@@ -7,7 +7,7 @@ import pytest
 import core
 from core.errors import EngineBusyError, EngineCutError, EngineError, EngineReplyError
 from core.events import Prefilled, SequenceFinished, TokenChosen
-from core.remote.endpoints import GenerateResponse
+from core.remote.engines.sglang import GenerateResponse
 from core.remote.http_stream import Timeouts
 from core.remote.remote_model import RemoteModel, connect
 from tests import fake_machine

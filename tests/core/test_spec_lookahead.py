@@ -10,7 +10,7 @@ from transformers import GenerationConfig
 
 import core
 from core.decoding.speculation.drafters.base import SpeculationText
-from core.decoding.speculation.drafters.ngram_drafters import LookaheadDrafter, NgramStore
+from core.decoding.speculation.drafters.lookahead_drafter import LookaheadDrafter, NgramStore
 from core.decoding.speculation.round_plan import RoundPlan
 from core.errors import StrategyError
 from core.events import DraftRound, NgramPool

@@ -13,7 +13,7 @@ from transformers import GenerationConfig
 import core
 from core.decoding.speculation.auto_length import AutoLength
 from core.decoding.speculation.drafters.base import SpeculationText
-from core.decoding.speculation.drafters.ngram_drafters import PromptLookupDrafter
+from core.decoding.speculation.drafters.prompt_lookup_drafter import PromptLookupDrafter
 from core.decoding.speculation.round_plan import RoundPlan
 from core.decoding.speculation.tree import Branch, DraftTree, merge_branches
 from core.decoding.speculation.tree_passes import VerifyCost

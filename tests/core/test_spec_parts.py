@@ -18,7 +18,7 @@ from core.decoding.speculation.auto_length import expected_speedup, expected_tok
 from core.decoding.speculation.drafters.base import SpeculationText
 from core.decoding.speculation.drafters.compatibility import has_same_tokens, why_not_draft
 from core.decoding.speculation.drafters.model_drafter import build_early_exit_model
-from core.decoding.speculation.drafters.ngram_drafters import PromptLookupDrafter
+from core.decoding.speculation.drafters.prompt_lookup_drafter import PromptLookupDrafter
 from core.decoding.speculation.drafters.small_model import build_numpy_draft_model
 from core.decoding.speculation.round_plan import ConstantLength, HeuristicLength, RoundPlan
 from core.decoding.speculation.tree import Branch, DraftTree, build_ancestor_mask, merge_branches

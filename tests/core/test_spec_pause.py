@@ -13,7 +13,7 @@ from core.decoding.speculation import speculation_factory
 from core.decoding.speculation.auto_length import AutoLength
 from core.decoding.speculation.drafter_selection import BestDrafterSelector, MergeAllDrafters
 from core.decoding.speculation.drafters.base import SpeculationText
-from core.decoding.speculation.drafters.ngram_drafters import PromptLookupDrafter
+from core.decoding.speculation.drafters.prompt_lookup_drafter import PromptLookupDrafter
 from core.decoding.speculation.round_plan import ConstantLength, DraftLengthSchedule, RoundPlan, RoundResult
 from core.decoding.speculation.tree import Branch, merge_branches
 from core.decoding.speculation.tree_passes import VerifyCost

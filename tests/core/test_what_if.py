@@ -62,7 +62,7 @@ def recorded(event: TokenChosen) -> TokenChosen:
 def test_without_changes_it_is_the_recorded_step_to_the_last_bit(name: str) -> None:
     result, kept = ran(name)
     for event in told(result)[::2]:
-        found = core.what_if(
+        found = core.replay_step(
             tiny.shared("llama"), asked(name), result.sequences[event.sequence], event.step,
             sequence=event.sequence, scores=kept,
         )  # fmt: skip
@@ -75,7 +75,7 @@ def test_without_changes_it_is_the_recorded_step_to_the_last_bit(name: str) -> N
 def test_what_was_not_kept_is_read_again(name: str) -> None:
     result, _ = ran(name)
     event = told(result)[6]
-    found = core.what_if(tiny.shared("llama"), asked(name), result.sequences[0], 6)
+    found = core.replay_step(tiny.shared("llama"), asked(name), result.sequences[0], 6)
     assert not found.is_kept
     assert found.before.id == found.after.id == event.id
     assert [stage.survivors for stage in found.after.funnel] == [stage.survivors for stage in event.funnel]
@@ -96,7 +96,7 @@ def test_what_was_not_kept_is_read_again(name: str) -> None:
 def test_the_first_step_is_what_a_run_so_begins_with(name: str, changes: dict[str, Any]) -> None:
     """No text stands between the two at the first step: the same event, dice and all."""
     model, request, (result, kept) = tiny.shared("llama"), asked(name), ran(name)
-    found = core.what_if(model, request, result.sequences[0], 0, changes, scores=kept)
+    found = core.replay_step(model, request, result.sequences[0], 0, changes, scores=kept)
     options = {**request.options, **{key: value for key, value in changes.items() if key in ("stages", "mirostat_tau")}}
     config = {**request.config, **{key: value for key, value in changes.items() if key not in options}}  # type: ignore[dict-item]
     so = told(core.run(model, replace(request, config=config, options=options)))[0]
@@ -111,7 +111,7 @@ def test_a_later_step_is_what_a_branch_draws_from() -> None:
     """The funnel of a run that goes on behind the same text with those settings."""
     model, request, (result, kept) = tiny.shared("llama"), asked("sampling"), ran("sampling")
     ids = result.sequences[0]
-    found = core.what_if(model, request, ids, 5, {"temperature": 3.0, "top_k": 0}, scores=kept)
+    found = core.replay_step(model, request, ids, 5, {"temperature": 3.0, "top_k": 0}, scores=kept)
     config = {**SAMPLING, "temperature": 3.0, "top_k": 0, "max_new_tokens": 1, "min_new_tokens": 9}
     (branch,) = told(core.run(model, replace(request, config=config, beginning=ids[:5])))
     assert [stage.survivors for stage in found.after.funnel] == [stage.survivors for stage in branch.funnel]
@@ -122,7 +122,7 @@ def test_a_later_step_is_what_a_branch_draws_from() -> None:
 def test_other_layers_are_contrasted_as_a_run_with_them_does(kept: bool) -> None:
     model, request, (result, scores) = tiny.shared("llama"), asked("dola"), ran("dola")
     ids, changes = result.sequences[0], {"dola_layers": [1]}
-    found = core.what_if(model, request, ids, 5, changes, scores=scores if kept else None)
+    found = core.replay_step(model, request, ids, 5, changes, scores=scores if kept else None)
     so = replace(request, config={**request.config, **changes, "max_new_tokens": 1}, beginning=ids[:5])
     (branch,) = told(core.run(model, so))
     assert found.before.layer_choice is not None
@@ -133,7 +133,9 @@ def test_other_layers_are_contrasted_as_a_run_with_them_does(kept: bool) -> None
 
 def test_a_candidate_that_was_never_tried_decides_nothing() -> None:
     result, kept = ran("contrastive")
-    found = core.what_if(tiny.shared("llama"), asked("contrastive"), result.sequences[0], 3, {"top_k": 30}, scores=kept)
+    found = core.replay_step(
+        tiny.shared("llama"), asked("contrastive"), result.sequences[0], 3, {"top_k": 30}, scores=kept
+    )
     assert not found.is_decided
     assert found.after.id == result.sequences[0][3]
 
@@ -163,7 +165,7 @@ def test_what_cannot_be_asked_is_said(
 ) -> None:
     request = core.Request(PROMPT, {"do_sample": strategy == "prompt_lookup"}, strategy, options)
     with pytest.raises(error, match=said):
-        core.what_if(tiny.shared("llama"), request, [5, 6], 1, changes)
+        core.replay_step(tiny.shared("llama"), request, [5, 6], 1, changes)
 
 
 def test_the_sentence_says_what_the_figures_say() -> None:
@@ -172,7 +174,7 @@ def test_the_sentence_says_what_the_figures_say() -> None:
     ids, seen = result.sequences[0], set[str]()
     for step in range(len(ids)):
         for changes in ({}, {"temperature": 0.4}, {"top_k": 2}, {"top_p": 1.0, "top_k": 0}, {"suppress_tokens": ids}):
-            found = core.what_if(model, request, ids, step, changes, scores=kept)
+            found = core.replay_step(model, request, ids, step, changes, scores=kept)
             for one, other in ((found.before, found.after), (found.after, found.before)):
                 seen |= _held(core.explain_what_if(one, other, found.is_decided), one, other)
     assert seen == {"nothing", "other", "still", "left", "cut", "kept"}
@@ -181,11 +183,11 @@ def test_the_sentence_says_what_the_figures_say() -> None:
 def test_the_sentence_says_what_is_not_known() -> None:
     result, kept = ran("assisted")
     model, ids = tiny.shared("llama"), result.sequences[0]
-    found = core.what_if(model, asked("assisted"), ids, 4, {"temperature": 2.0}, scores=kept)
+    found = core.replay_step(model, asked("assisted"), ids, 4, {"temperature": 2.0}, scores=kept)
     said = core.explain_what_if(found.before, found.after, found.is_decided)
     assert "whether it would be chosen is not known" in said
     assert words.percent(found.after.probability, "under", "over") in said
-    gone = core.what_if(model, asked("assisted"), ids, 4, {"suppress_tokens": [ids[4]]}, scores=kept)
+    gone = core.replay_step(model, asked("assisted"), ids, 4, {"suppress_tokens": [ids[4]]}, scores=kept)
     assert "would be cut: something else would be chosen" in core.explain_what_if(gone.before, gone.after, False)
 
 
@@ -198,7 +200,7 @@ def test_a_question_that_is_none_is_named(named: str, wrong: Any) -> None:
     asks = {"ids": [5], "step": 0, "changes": {"top_k": 3}, **({named: wrong})}
     more = {"sequence": asks.pop("sequence")} if "sequence" in asks else {}
     with pytest.raises((ParameterError, PromptError)) as caught:
-        core.what_if(tiny.shared("llama"), asked("sampling"), *asks.values(), **more)
+        core.replay_step(tiny.shared("llama"), asked("sampling"), *asks.values(), **more)
     assert caught.value.remedy
     assert named == "ids" or caught.value.parameter == named
 
@@ -206,7 +208,7 @@ def test_a_question_that_is_none_is_named(named: str, wrong: Any) -> None:
 def test_another_choice_that_was_as_likely_is_told_so() -> None:
     """Shares that read alike are not set against each other."""
     (result, kept) = ran("sampling")
-    found = core.what_if(
+    found = core.replay_step(
         tiny.shared("llama"), asked("sampling"), result.sequences[0], 4, {"temperature": 0.4}, scores=kept
     )
     first, second = found.before.alternatives[:2]

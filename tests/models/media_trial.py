@@ -23,7 +23,7 @@ from tests.models.trial import LOSSLESS, STRATEGIES, WITH_EVERY_CACHE, judged
 
 _MAKERS = {"vision-encoder-decoder": "captioner", "qwen2_vl": "qwen"}
 """Names of makers that are not those of the model type."""
-_TEXT_ALONE = "Text alone is read and written: neither sound nor pictures are taken."
+_TEXT_ALONE = "Decodescope uses this model for text only, without sound or pictures."
 
 
 def media_kinds() -> list[str]:

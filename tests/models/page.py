@@ -11,24 +11,24 @@ import core
 from tests.models.trial import DIFFERS, EQUAL, RAW, REFUSED, RUNS, STRATEGIES
 
 PAGE = Path(__file__).parents[2] / "docs" / "models.md"
-HEAD = """# Which models it works with
+HEAD = """# Supported models
 
 Written by `python -m tests.models --write` from trials of every decoder and encoder–decoder class of transformers
 {version}, each a tiny model with random weights: {tried} were tried, {skipped} could not be made tiny without knowing
-them. `python -m tests.models` tries them anew; do not edit this page by hand.
+them. `python -m tests.models` repeats the trials; do not edit this page by hand.
 
-- **=** writes what `generate` writes, token for token; for contrastive search and DoLa what their definition gives,
-  with the whole text read anew for every token
-- **+** runs; there is nothing to hold it against, or the cache is an approximation
-- a number: refused, for the reason of that number below
-- **≠** writes something else
-- **!** failed with an error that nothing here foresaw
+- **=** gives the same text as `generate`, token for token; for contrastive search and DoLa the text that their
+  definition gives, with the whole text read again for every token
+- **+** runs; there is no reference to compare with, or the cache is an approximation
+- a number: not supported, for the reason with that number below
+- **≠** gives another text
+- **!** failed with an unexpected error
 """
 MEDIA_HEAD = """
-## Models that hear or see
+## Models that take sounds or pictures
 
-Every class of transformers that writes about a sound or a picture, each with a file of noise: {tried} model types were
-tried, {refused} are refused, in the words below.
+Every class of transformers that generates text from a sound or a picture, each with a file of noise: {tried} model
+types were tried, {refused} are not supported, for the reasons below.
 """
 _SIGNS = {EQUAL: "=", RUNS: "+", DIFFERS: "≠", RAW: "!"}
 
@@ -88,7 +88,7 @@ def _media(results: Sequence[dict[str, Any]], reasons: Reasons) -> Iterator[str]
             refused.setdefault(one["skipped"], []).append(f"`{one['kind']}`")
     yield MEDIA_HEAD.format(tried=len(tried), refused=sum(map(len, refused.values())))
     yield from _tables(tried, reasons, "#")
-    yield "\n### Refused\n"
+    yield "\n### Not supported\n"
     yield from (f"- {', '.join(kinds)}: {why}" for why, kinds in sorted(refused.items()))
 
 

@@ -36,7 +36,7 @@ def test_figures_made_anew_leave_those_of_other_modules(tmp_path: Path, monkeypa
     path, before = tmp_path / "baseline.json", {"lens": Kept(1.1, 0.1), "old": Kept(0.5, 0.1)}
     save(path, before)
     monkeypatch.setattr(benchmarks, "measured", lambda module, quick: iter([("old", 0.9), ("new", 2.0)]))
-    monkeypatch.setattr(core, "quicken", lambda: core.Quickened("ready", ""))
+    monkeypatch.setattr(core, "build_kernels", lambda: core.BuildResult("ready", ""))
     for names, left in ((["trace"], ["lens", "old", "new"]), ([], ["old", "new"])):
         monkeypatch.setattr(sys, "argv", ["benchmarks", *names, "--save", str(path), "--json"])
         benchmarks.main()

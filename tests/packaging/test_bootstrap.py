@@ -23,6 +23,7 @@ def started(bootstrap, monkeypatch):
     calls = []
     monkeypatch.setattr(bootstrap, "start", lambda command, variables=None: calls.append((command, variables)) or 0)
     monkeypatch.setattr(bootstrap.Environment, "prepare", lambda self, wanted: calls.append((self.folder.name, wanted)))
+    monkeypatch.setattr(bootstrap, "compile_catalogs", lambda environment: None)
     monkeypatch.setattr(bootstrap.qt_libraries, "check", lambda *_: None)
     monkeypatch.setattr(bootstrap.signal, "signal", lambda *_: None)
     monkeypatch.setattr(os, "chdir", lambda _: None)
@@ -32,7 +33,7 @@ def started(bootstrap, monkeypatch):
 def test_run_hands_its_arguments_on(bootstrap, started):
     assert bootstrap.main(["run", "--theme", "dark"]) == 0
     (folder, wanted), (command, _) = started
-    assert (folder, wanted.extras) == (".venv", ("grammar",))
+    assert (folder, wanted.extras) == (".venv", ("grammar", "translations"))
     assert command[1:] == ["-P", "-m", "app", "--theme", "dark"]
 
 

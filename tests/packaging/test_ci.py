@@ -19,6 +19,12 @@ def test_script_is_executable_and_has_no_syntax_error(root, name):
     assert subprocess.run([BASH, "-O", "extglob", "-n", str(script)]).returncode == 0
 
 
+def test_the_hosted_workflow_runs_the_same_checks(root):
+    workflow = (root / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    assert "run: .ci/run\n" in workflow
+    assert "container: debian:" in workflow
+
+
 def test_simulated_bare_machine_lacks_the_tools_and_nothing_else(root, tmp_path):
     """Of the programs in two folders only those are hidden that tests may need; the first of one name is taken."""
     first, second = tmp_path / "first", tmp_path / "second"

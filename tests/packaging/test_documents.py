@@ -1,8 +1,11 @@
-"""The worked examples in docs/architecture.md run as they stand."""
+"""Documents for developers: the worked examples run, and every file, function, test and link they name exists."""
 
+import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -36,7 +39,7 @@ def test_added_strategy_is_found_and_decodes(example):
     model = tiny.shared("llama")
     config = transformers.GenerationConfig(max_new_tokens=4)
     second = core.run(model, core.Request([5, 6], config, strategy=example))
-    first = core.run(model, core.Request([5, 6], config, strategy=example, options={"place": 1}))
+    first = core.run(model, core.Request([5, 6], config, strategy=example, options={"rank": 1}))
     greedy = core.run(model, core.Request([5, 6], config, strategy="greedy"))
     assert first.sequences == greedy.sequences
     assert second.sequences[0][0] != greedy.sequences[0][0]
@@ -48,8 +51,8 @@ def test_added_strategy_has_its_parameter_checked(example):
     import core
     from tests.core import tiny
 
-    request = core.Request([5, 6], strategy=example, options={"place": 0})
-    with pytest.raises(core.errors.ParameterError, match="place"):
+    request = core.Request([5, 6], strategy=example, options={"rank": 0})
+    with pytest.raises(core.errors.ParameterError, match="rank"):
         core.run(tiny.shared("llama"), request)
 
 
@@ -102,9 +105,119 @@ def test_added_processor_is_one_file(root, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-def test_every_place_the_architecture_names_is_there(root):
-    text = (root / "docs" / "architecture.md").read_text(encoding="utf-8")
-    table = text[text.index("| folder") : text.index("## Adding a strategy")]
-    places = re.findall(r"`((?:core|app|resources|packaging)/[\w./]*)`", table)
-    assert len(places) > 30
-    assert [place for place in places if not (root / place).exists()] == []
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in (
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/*.md"),
+        *ROOT.glob(".github/**/*.md"),
+        *ROOT.glob("packaging/*/README.md"),
+    )
+)
+MAX_ROWS = 30
+"""Limit of the table "Where is …?": folder and module names answer other questions."""
+_PATH = re.compile(
+    r"`((?:app|core|docs|packaging|resources|tests|\.ci|\.github)/[\w./-]*)(?:::([\w.]+))?`"
+    r"|(tests/[\w./]+\.py)(?:::(\w+))?"
+)
+"""A path in backticks, or a test; `file::name` names a class, function or constant of the file."""
+
+
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def named_paths(text: str) -> Iterator[tuple[str, str]]:
+    """Yield path and name of everything that a document names; the name is empty for a whole file or folder."""
+    for path, name, test, function in _PATH.findall(text):
+        yield (path, name) if path else (test, function)
+
+
+def defined_names(path: Path) -> set[str]:
+    """Return the classes, functions, methods and constants of a module: `f`, `Class`, `Class.method`."""
+
+    def names_in(body: list[ast.stmt], prefix: str) -> Iterator[str]:
+        for node in body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                yield prefix + node.name
+                if isinstance(node, ast.ClassDef):
+                    yield from names_in(node.body, f"{prefix}{node.name}.")
+            elif isinstance(node, ast.Assign | ast.AnnAssign):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                yield from (prefix + target.id for target in targets if isinstance(target, ast.Name))
+
+    return set(names_in(ast.parse(path.read_text(encoding="utf-8")).body, ""))
+
+
+def missing(text: str) -> list[str]:
+    """Return what a document names and does not exist."""
+    return [
+        f"{path}::{name}" if name else path
+        for path, name in named_paths(text)
+        if not (ROOT / path).exists() or (name and name not in defined_names(ROOT / path))
+    ]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_path_and_function_that_a_document_names_exists(document):
+    assert missing(text_of(document)) == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_link_of_a_document_leads_somewhere(document):
+    folder, text = (ROOT / document).parent, re.sub(r"```.*?```", "", text_of(document), flags=re.DOTALL)
+    links = [link for link in re.findall(r"\]\(([^)\s]+)\)", text) if not re.match(r"[a-z]+:", link)]
+    assert [link for link in links if not (folder / link.partition("#")[0]).exists()] == []
+
+
+def test_what_is_missing_is_found():
+    text = "`core/errors.py::DecodescopeError`, `core/errors.py::Nothing`, `app/nowhere.py`, tests/conftest.py::nothing"
+    assert missing(text) == ["core/errors.py::Nothing", "app/nowhere.py", "tests/conftest.py::nothing"]
+
+
+def test_the_architecture_names_every_folder_of_the_top_and_answers_few_questions():
+    text = text_of("docs/architecture.md")
+    places = {path.rstrip("/") for path, _ in named_paths(text)}
+    assert {f"app/{path.name}" for path in (ROOT / "app").iterdir() if (path / "__init__.py").exists()} <= places
+    rooms = {f"core/{path.name}" for path in (ROOT / "core").iterdir() if (path / "__init__.py").exists()}
+    assert rooms - places == {"core/checks", "core/common", "core/system"} - places
+    table = text[text.index("## Where is") : text.index("## Adding a strategy")]
+    assert 15 < len(re.findall(r"^\| …", table, re.MULTILINE)) <= MAX_ROWS
+
+
+def test_the_tour_has_ten_steps_each_with_a_file_and_a_function():
+    _, *steps = re.split(r"^## \d+\. ", text_of("docs/tour-of-the-code.md"), flags=re.MULTILINE)
+    assert len(steps) == 10
+    assert all(any(name for _, name in named_paths(step)) for step in steps)
+
+
+_DOTTED = re.compile(r"`((?:core|app|resources)(?:\.\w+)+)`")
+"""A module, class or function in the prose of the code."""
+
+
+def is_defined(name: str) -> bool:
+    """Return whether a dotted name is a package or module of the program, or something that one of them mentions."""
+    parts = name.split(".")
+    for count in range(len(parts), 0, -1):
+        base = ROOT.joinpath(*parts[:count])
+        file = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
+        if file.exists():
+            rest = parts[count:]
+            return not rest or re.search(rf"\b{rest[0]}\b", file.read_text(encoding="utf-8")) is not None
+    return False
+
+
+def test_every_module_that_the_code_or_a_document_names_exists():
+    files = [path for folder in ("app", "core", "resources", "packaging") for path in (ROOT / folder).rglob("*.py")]
+    documents = [ROOT / name for name in DOCUMENTS if name != "CHANGELOG.md"]
+    found = [
+        f"{path.relative_to(ROOT).as_posix()}: {name}"
+        for path in (*files, *documents)
+        for name in _DOTTED.findall(path.read_text(encoding="utf-8"))
+        if not is_defined(name)
+    ]
+    assert found == []
+    assert is_defined("core.errors.DecodescopeError")
+    assert not is_defined("core.errors.nothing_of_this_name")
+    assert not is_defined("core.nowhere.Nothing")

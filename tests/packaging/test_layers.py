@@ -19,8 +19,8 @@ def loaded_by(module: str, root) -> list[str]:
 
 
 TOP_LEVEL = {
-    "app", "core", "docs", "packaging", "resources", "tests", "CHANGELOG.md", "LICENSE", "README.md",
-    "decodescope.py", "pyproject.toml",
+    "app", "core", "docs", "packaging", "resources", "tests", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md",
+    "SECURITY.md", "decodescope.py", "pyproject.toml",
 }  # fmt: skip
 
 

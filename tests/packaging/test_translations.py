@@ -1,13 +1,16 @@
-"""Every sentence that is marked is translated, keeps its placeholders, and is compiled; what is wrong is found."""
+"""Every sentence that is marked is translated and keeps its placeholders; what is wrong is found; all of it compiles."""
 
 import gettext
 import io
+import os
+import subprocess
+import sys
 
 import pytest
 import translations
 from babel.messages.catalog import Catalog
 
-from resources import language
+from resources import catalogs, language
 
 
 @pytest.fixture
@@ -16,7 +19,7 @@ def english():
     language.set_language(language.ENGLISH)
 
 
-def test_every_sentence_is_translated_and_compiled():
+def test_every_sentence_is_translated():
     assert list(translations.faults()) == []
 
 
@@ -90,9 +93,81 @@ def test_an_update_keeps_what_is_translated_and_drops_what_is_gone(monkeypatch):
 
 
 def test_compiled_catalogues_are_what_gettext_reads():
-    made = gettext.GNUTranslations(io.BytesIO(translations.as_mo(catalogue(A_word="一个词"))))
+    made = gettext.GNUTranslations(io.BytesIO(catalogs.as_mo(catalogue(A_word="一个词"))))
     assert made.gettext("A word") == "一个词"
     assert made.gettext("Another") == "Another"
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A folder of translations as in a bare checkout: Chinese sources, and nothing compiled."""
+    (tmp_path / "zh_CN").mkdir()
+    (tmp_path / "zh_CN" / "core.po").write_bytes(translations.as_po(catalogue(A_word="一个词")))
+    monkeypatch.setattr(catalogs, "FOLDER", tmp_path)
+    _forget()
+    yield tmp_path
+    language.set_language(language.ENGLISH)
+    _forget()
+
+
+def _forget():
+    for cached in (language._catalogs, language._catalogue_of):
+        cached.cache_clear()
+
+
+def test_what_is_missing_or_older_is_compiled(checkout):
+    source, compiled = checkout / "zh_CN" / "core.po", checkout / "zh_CN" / "core.mo"
+    assert catalogs.outdated_catalogs(checkout) == [source]
+    assert catalogs.compile_catalogs(checkout) == [compiled]
+    assert catalogs.compile_catalogs(checkout) == []
+    before = compiled.read_bytes()
+    os.utime(compiled, (1, 1))
+    assert catalogs.compile_catalogs(checkout) == [compiled]
+    assert compiled.read_bytes() == before
+    assert sorted(path.name for path in source.parent.iterdir()) == ["core.mo", "core.po"]
+
+
+def test_a_checkout_without_compiled_translations_compiles_them_when_they_are_used(checkout):
+    assert language.missing_notice("zh_CN") == ""
+    language.set_language("zh_CN")
+    assert language.tr("A word") == "一个词"
+
+
+def test_without_babel_texts_stay_in_english_with_a_notice(checkout, monkeypatch):
+    monkeypatch.setitem(sys.modules, "babel.messages.pofile", None)
+    notice = language.missing_notice("zh_CN")
+    assert "packaging/bootstrap.py run" in notice
+    assert language.missing_notice("en") == ""
+    with pytest.warns(UserWarning, match="are not compiled"):
+        language.set_language("zh_CN")
+    assert (language.current_language(), language.tr("A word")) == ("en", "A word")
+
+
+def test_an_outdated_translation_is_used_where_nothing_can_be_compiled(checkout, monkeypatch):
+    (compiled,) = catalogs.compile_catalogs(checkout)
+    os.utime(compiled, (1, 1))
+    monkeypatch.setitem(sys.modules, "babel.messages.pofile", None)
+    language.set_language("zh_CN")
+    assert language.tr("A word") == "一个词"
+
+
+def test_compiled_translations_are_not_in_the_repository(root):
+    listed = subprocess.run(["git", "ls-files", "*.mo"], cwd=root, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    assert listed.stdout == ""
+
+
+def test_bootstrap_compiles_translations(root, tmp_path):
+    """The command that bootstrap.py runs works in a fresh process, also beside another package called resources."""
+    import bootstrap
+
+    (tmp_path / "resources.py").write_text("raise ImportError")
+    environment = type("Ready", (), {"python": sys.executable})
+    stale = root / "resources" / "translations" / "zh_CN" / "core.mo"
+    os.utime(stale, (1, 1))
+    bootstrap.compile_catalogs(environment)
+    assert catalogs.outdated_catalogs(stale.parent) == []
 
 
 def test_the_longest_path_says_which_catalogue_a_file_is_in():

@@ -22,7 +22,7 @@ for package, folder, _, names in build.get_data_files_without_manifest():
         print(folder + "/" + name)
 print(*("package " + name for name in distribution.packages), sep="\\n")
 """
-PARTS = ("core", "app", "resources", "decodescope.py", "pyproject.toml", "README.md", "LICENSE")
+PARTS = ("core", "app", "resources", "decodescope.py", "pyproject.toml", "setup.py", "README.md", "LICENSE")
 RUN_BUNDLED = """
 import core, decodescope, sys
 from transformers import GenerationConfig
@@ -42,10 +42,10 @@ def packed() -> set[str]:
 
 
 def shipped(folder: Path) -> set[str]:
-    """Everything in a folder that is neither code nor left over from tools."""
+    """Everything in a folder that is neither code, nor source of translations, nor left over from tools."""
     files = {path.relative_to(folder.parent) for path in folder.rglob("*") if path.is_file()}
     hidden = {path for path in files if any(part.startswith(".") for part in path.parts)}
-    return {path.as_posix() for path in files - hidden if path.suffix not in {".py", ".pyc"}}
+    return {path.as_posix() for path in files - hidden if path.suffix not in {".py", ".pyc", ".po"}}
 
 
 @pytest.mark.parametrize("part", ["resources", "app", "core"])
@@ -84,6 +84,8 @@ def unpacked(tmp_path_factory) -> Path:
     for part in PARTS:
         copy = shutil.copytree if (root / part).is_dir() else shutil.copy
         copy(root / part, source / part)
+    for compiled in (source / "resources").rglob("*.mo"):
+        compiled.unlink()  # as in a bare checkout
     build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(target), "."]
     answer = subprocess.run(build, cwd=source, capture_output=True, text=True)
     assert answer.returncode == 0, answer.stderr
@@ -97,6 +99,14 @@ def test_wheel_holds_no_leftovers(unpacked):
     assert tops == {"core", "app", "resources", "decodescope.py"}
     assert not list(unpacked.rglob("__pycache__"))
     assert any(unpacked.glob("*.dist-info/licenses/LICENSE"))
+
+
+@pytest.mark.slow
+def test_wheel_holds_compiled_translations_and_not_their_source(root, unpacked):
+    sources = {path.relative_to(root).with_suffix(".mo") for path in (root / "resources").rglob("*.po")}
+    assert sources
+    assert {path.relative_to(unpacked) for path in unpacked.rglob("*.mo")} == sources
+    assert not list(unpacked.rglob("*.po"))
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from app.state.worker_messages import DownloadStatus
 from app.theme.theme import panel_stylesheet, theme_for
 from app.window.main_window import MainWindow
 from core import catalog
-from core.catalog import Unfinished, file_download
+from core.catalog import UnfinishedDownload, file_download
 from resources import language
 from tests import fake_hub
 from tests.core import tiny
@@ -201,9 +201,9 @@ def test_what_was_read_from_the_disk_before_a_download_ended_does_not_call_it_pa
     standings = DownloadStatuses(QObject(QApplication.instance()))
     begun = standings.revision
     standings.set_status(NAME, DownloadStatus("whole", 7, 7))
-    standings.apply_scan(begun, [], (Unfinished(NAME, 3, 7), Unfinished("other/one", 1, 7)))
+    standings.apply_scan(begun, [], (UnfinishedDownload(NAME, 3, 7), UnfinishedDownload("other/one", 1, 7)))
     assert standings.get(NAME) == DownloadStatus("whole", 7, 7)
     assert standings.get("other/one").status == "paused"
-    standings.apply_scan(standings.revision, [], (Unfinished(NAME, 3, 7),))
+    standings.apply_scan(standings.revision, [], (UnfinishedDownload(NAME, 3, 7),))
     assert standings.get(NAME).status == "paused", "what is read later counts"
     standings.parent().deleteLater()

@@ -31,23 +31,23 @@ class Builder:
         self.is_on = True
         monkeypatch.setattr(kernel_builder, "build_kernels", self.build)
         monkeypatch.setattr(kernel_builder, "IDLE_MS", 0)
-        monkeypatch.setattr(core, "quick_standing", self.look)
+        monkeypatch.setattr(core, "kernel_status", self.look)
         monkeypatch.setattr(core, "switch_quick_steps", self.switch)
 
     def switch(self, on: bool) -> None:
         self.is_on = on
 
-    def look(self) -> core.Quickened:
-        return core.Quickened(self.standing if self.is_on else "off", "")
+    def look(self) -> core.BuildResult:
+        return core.BuildResult(self.standing if self.is_on else "off", "")
 
-    def build(self, cancel: threading.Event) -> core.Quickened:
+    def build(self, cancel: threading.Event) -> core.BuildResult:
         self.begun += 1
         while not (self.go.wait(0.01) or cancel.is_set()):
             pass
         outcome = "cancelled" if cancel.is_set() else self.outcome
         self.standing = "ready" if outcome == "built" else self.standing
         self.ended.set()
-        return core.Quickened(outcome, "", details="decode_step.h:7: error")
+        return core.BuildResult(outcome, "", details="decode_step.h:7: error")
 
 
 @pytest.fixture

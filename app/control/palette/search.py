@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import resources
 from app.control.palette.entry import PaletteEntry
-from resources.language import LANGUAGES, translate_to
+from resources.language import LANGUAGES, closest_language, translate_to
 
 EXACT, PREFIX, WORD, INITIALS, SUBSTRING = 1000.0, 800.0, 600.0, 450.0, 300.0
 LENGTH = 0.5
@@ -234,9 +234,8 @@ def with_synonyms(entry: PaletteEntry) -> PaletteEntry:
 def table() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
     """Return the synonyms for each entry key, by language code."""
     text = resources.path("palette", "synonyms.toml").read_text(encoding="utf-8")
-    codes = {"en": "en", "zh": "zh_CN"}
     return {
-        f"{kind}.{name}": {codes[language]: _split(words) for language, words in languages.items()}
+        f"{kind}.{name}": {closest_language(language): _split(words) for language, words in languages.items()}
         for kind, entries in tomllib.loads(text).items()
         for name, languages in entries.items()
     }

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QDateTime, QElapsedTimer, QLocale, QObject, QRect, QTimer, Signal, Slot
+from PySide6.QtCore import QObject, QRect, QTimer, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
 from app.control.audible_feedback import sound_name
 from app.control.stage.stage_content import ChoiceDisplay, WindowAppearance, caption_text, caption_title
-from app.control.stage.step_controls import StepControls
 from app.panels.centre import Centre
-from app.panels.stage.presenter_window import SIZE, PresenterContent, PresenterWindow, StageCaption
+from app.panels.stage.presenter_window import StageCaption
 from app.session.session import Session
 from app.state.run import Run
 from app.state.token_caption import TokenCaption, current_caption, next_caption
@@ -20,7 +19,6 @@ from app.views.replay import TOKENS_PER_SECOND, Replay
 from app.widgets.animation.motion import DURATION
 from app.widgets.overlays import SpotlightOverlay
 from core.events import TokenChosen
-from resources.language import tr, trn
 
 PACES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Tokens per second."""
@@ -265,89 +263,3 @@ class Presenter(QObject):
         lit = self._centre.columns[0].current_view.spotlight_rect()
         stack = self._centre.columns[0].stack
         return lit.translated(view.mapTo(stack, lit.topLeft()) - lit.topLeft()) if not lit.isEmpty() else lit
-
-
-_SECOND = 1000
-
-
-class PresenterPageController(QObject):
-    """Controls the page during a presentation. `leaveRequested`: end it; `viewRequested(by)`: switch the view by a
-    number of tabs.
-    """
-
-    leaveRequested = Signal()
-    viewRequested = Signal(int)
-
-    def __init__(self, presenter: Presenter, steering: StepControls, over: QWidget, theme: Theme) -> None:
-        super().__init__(presenter)
-        self._presenter, self._controls = presenter, steering
-        self.page = PresenterWindow(over)
-        self.page.resize(*(theme.px(side) for side in SIZE))
-        self._stopwatch = QElapsedTimer()
-        self._clock_timer = QTimer(self, interval=_SECOND)
-        self._clock_timer.timeout.connect(self._show_time)
-        self.set_theme(theme)
-        self._connect()
-
-    def _connect(self) -> None:
-        page, presenter = self.page, self._presenter
-        presenter.updated.connect(self.update_page)
-        presenter.playback.playingChanged.connect(page.show_playing)
-        page.played.connect(self._controls.toggle)
-        page.stepped.connect(self._controls.step)
-        page.paceChanged.connect(presenter.change_pace)
-        page.viewChanged.connect(self.viewRequested)
-        page.exitRequested.connect(self.leaveRequested)
-        page.closed.connect(self._clock_timer.stop)
-
-    @Slot(object)
-    def set_theme(self, theme: Theme) -> None:
-        """Set colours and sizes."""
-        self.page.set_theme(theme)
-
-    def open(self) -> None:
-        """Show the page; the stopwatch starts on first opening."""
-        if not self._stopwatch.isValid():
-            self._stopwatch.start()
-        self._clock_timer.start()
-        self._show_time()
-        self.page.show()
-        self.update_page()
-
-    def close(self) -> None:
-        """Close the page and reset the stopwatch."""
-        self._clock_timer.stop()
-        self._stopwatch.invalidate()
-        self.page.close()
-
-    @Slot()
-    def update_page(self) -> None:
-        """Update the current and the next step."""
-        if not self.page.isVisible():
-            return
-        caption, following = self._presenter.caption, self._presenter.next_caption
-        self.page.show_playing(self._presenter.playback.is_playing)
-        self.page.show_content(
-            PresenterContent(
-                current=caption.title.text(),
-                reason=caption.sentence.text(),
-                notes=self._controls.notes,
-                next_step=f"{following.title}\n{following.sentence}" if following is not None else "",
-                progress=caption.progress.text(),
-                speed=pace_text(self._presenter.playback.pace),
-                view=self._presenter.view_title,
-            )
-        )
-
-    @Slot()
-    def _show_time(self) -> None:
-        clock = QLocale().toString(QDateTime.currentDateTime().time(), QLocale.FormatType.ShortFormat)
-        minutes, seconds = divmod(self._stopwatch.elapsed() // _SECOND, 60)
-        self.page.show_time(clock, f"{minutes}:{seconds:02}")
-
-
-def pace_text(pace: float) -> str:
-    """Return `1 token per second` or `one token every 4 s`."""
-    if pace < 1:
-        return tr("one token every {seconds:g} s").format(seconds=1 / pace)
-    return trn("{count:g} token per second", "{count:g} tokens per second", pace).format(count=pace)

@@ -64,7 +64,7 @@ class TourStep:
     notes: str = ""
     """Notes for the presenter."""
     points: str = ""
-    """Name of an object or of a part of the running program (`app.control.tours.tour_targets`)."""
+    """Name of an object or of a part of the running program (`app.control.tours.tour_ui`)."""
     run: str = ""
     """The tour's run to show, created when first needed. Empty for that of the previous step."""
     figures: Mapping[str, MeasureRef] = field(default_factory=dict)

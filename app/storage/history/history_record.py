@@ -1,4 +1,4 @@
-"""What is saved of a run besides its recording: enough to list it, find it and restore its settings."""
+"""Data saved of a run besides its recording: enough to list it, find it and restore its settings."""
 
 from __future__ import annotations
 

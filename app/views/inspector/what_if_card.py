@@ -1,4 +1,4 @@
-"""What if: a card with the changed outcome of a step, and actions on it."""
+"""The “What if” card: it shows the changed outcome of a step, and actions on it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from resources.language import join_sentences, tr
 
 if TYPE_CHECKING:
     from app.session.mailbox import Answer
-    from core import WhatIf
+    from core import StepCounterfactual
     from core.events import TokenChosen
 
 
@@ -31,7 +31,7 @@ class WhatIfContent(NamedTuple):
     sequence: int
     changes: str
     """Description of the changed settings."""
-    replay: WhatIf | None = None
+    replay: StepCounterfactual | None = None
     error: str = ""
 
     @classmethod

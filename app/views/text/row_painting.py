@@ -81,7 +81,7 @@ SCORES: dict[str, Callable[[TokenChosen], float]] = {
 
 @plain()
 class PaintOptions:
-    """What to draw apart from the text."""
+    """Options for drawing besides the text."""
 
     theme: Theme
     colouring: str = "probability"

@@ -39,7 +39,7 @@ PAINT_ORDER = (
 
 @dataclass(slots=True)
 class TreeStyle:
-    """What to draw apart from the tree."""
+    """Options for drawing besides the tree."""
 
     theme: Theme
     pruned: str = "dimmed"

@@ -82,7 +82,7 @@ class AdaptedLayer(ABC):
 
     @abstractmethod
     def keep_rows(self, base: int, rows: Sequence[int]) -> None:
-        """Of the tokens after the first `base`, keep `rows` (counted from `base`) in this order."""
+        """Keep `rows` (counted from `base`) of the tokens after the first `base`, in this order."""
 
     @abstractmethod
     def reorder(self, move: RowMove) -> None:

@@ -15,7 +15,7 @@ from transformers.cache_utils import (
     StaticSlidingWindowLayer,
 )
 
-from core.caches.base import Measurement
+from core.caches.measurement import Measurement
 from core.caches.tensors.adapted_layer import AdaptedLayer, CacheLayer, RowMove, Spans
 from core.caches.tensors.disk_cache import DiskCache, DiskLayer
 from core.caches.tensors.dynamic_layers import is_plain_dynamic_layer
@@ -59,7 +59,7 @@ def crop(cache: Cache, length: int) -> None:
 
 
 def keep_rows(cache: Cache, base: int, rows: Sequence[int]) -> None:
-    """Of the tokens after the first `base`, keep `rows` (counted from `base`) in this order."""
+    """Keep `rows` (counted from `base`) of the tokens after the first `base`, in this order."""
     if list(rows) == list(range(len(rows))):
         crop(cache, base + len(rows))
         return

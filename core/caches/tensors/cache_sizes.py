@@ -1,6 +1,4 @@
-"""What each layer of a model stores per text, found by a pass over one or a few tokens; the basis of size
-predictions.
-"""
+"""Measure what each layer stores per text by a pass over one or a few tokens; the basis of size predictions."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from transformers.cache_utils import (
     get_layer_types_and_kwargs,
 )
 
-from core.caches.base import RunShape
+from core.caches.measurement import RunShape
 from core.caches.tensors.adapted_layer import CacheLayer
 from core.caches.tensors.cache_operations import cross_layers, self_attention_half
 from core.caches.tensors.continuation_probe import memory_kind

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
-from core.caches.base import RunShape
+from core.caches.measurement import RunShape
 from core.caches.tensors.adapted_layer import AdaptedLayer, RowMove, StoredTensor, stored_tensor
 from core.caches.tensors.cache_sizes import LayerShapes, cross_attention_size, key_value_widths, sum_terms
 from core.common.size_terms import (

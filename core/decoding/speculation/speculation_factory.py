@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
-import torch
-
-from core.caches.tensors.continuation_probe import draft_cache
-from core.decoding.forward.forward_pass import Forward
 from core.decoding.run import DecodingRun
 from core.decoding.speculation.auto_length import AutoLength
 from core.decoding.speculation.drafter_selection import BestDrafterSelector, DrafterSelector, MergeAllDrafters
-from core.decoding.speculation.drafters.base import Drafter
-from core.decoding.speculation.drafters.compatibility import has_same_tokens
-from core.decoding.speculation.drafters.head_drafter import HeadDrafter, HeadReader
-from core.decoding.speculation.drafters.model_drafter import ModelDrafter, PassReader, build_early_exit_model
-from core.decoding.speculation.drafters.ngram_drafters import LookaheadDrafter, PromptLookupDrafter
-from core.decoding.speculation.drafters.retokenizing_drafter import (
-    ModelVocabulary,
-    OffsetTokenizer,
-    RetokenizingDrafter,
-)
-from core.decoding.speculation.drafters.small_model import build_small_draft_model
+from core.decoding.speculation.drafters import Drafter, combinable_drafters, registry
+from core.decoding.speculation.drafters.head_drafter import build_head_drafter
 from core.decoding.speculation.round_plan import DEFAULT_LENGTH, ConstantLength, DraftLengthSchedule, HeuristicLength
 from core.decoding.speculation.speculation_loop import Speculation, SpeculationShape
 from core.decoding.speculation.target_model import TargetModel
-from core.decoding.speculation.tree import NodePipeline
-from core.decoding.speculation.tree_passes import TYPICAL_COST, TargetHiddenStates, TreePasses, VerifyCost, verify_cost
+from core.decoding.speculation.tree_passes import TYPICAL_COST, TargetHiddenStates, VerifyCost, verify_cost
 from core.errors import ParameterError
 from core.events import Event
-from core.models.head_detection import head_folder
-from core.models.loaded_model import LoadedModel
-from core.models.prediction_heads import PredictionHeads, load_eagle_head, load_mtp_heads
 from resources.language import tr
 
 _MIN_DRAFT_COST = 0.01
@@ -40,57 +22,52 @@ _MIN_DRAFT_COST = 0.01
 _DISK_SLOWDOWN = 8
 """Approximate slowdown of weights on disk compared to memory, for modelled times."""
 _SEPARATORS = str.maketrans(",⟨⟩", "   ")
-_LOOKAHEAD = {"lookahead_window": 5, "lookahead_ngram": 3, "lookahead_guesses": 5}
 DEFAULT_WIDTHS = (1, 1, 3, 1, 1)
 
 
 def decode_assisted(run: DecodingRun) -> Iterator[Event]:
-    """Draft chains with the first draft model, or with all of them merged."""
-    drafters = [_model_drafter(run, model, number) for number, model in enumerate(run.request.drafters)]
-    if run.request.options.get("with_lookup"):
-        drafters.append(_lookup_drafter(run, DEFAULT_LENGTH * 2, len(drafters)))
+    """Draft chains with the first draft model, or with all of them and other drafters merged."""
+    drafters = _requested_drafters(run)
+    options = run.request.options
+    further = combinable_drafters(str(options.get("extra_drafters") or ""))
+    lookup = registry["prompt_lookup"]
+    if options.get("with_lookup"):
+        further = [lookup, *(kind for kind in further if kind is not lookup)]
+    drafters += [kind.build(run, number) for number, kind in enumerate(further, len(drafters))]
     shape = SpeculationShape(_uses_sampling(run), _uses_sampling(run), threshold=_threshold(run))
-    yield from _decode(run, drafters, shape, chooses=run.request.options.get("several") == "choose")
+    yield from _decode(run, drafters, shape, chooses=options.get("several") == "choose")
 
 
 def decode_lookup(run: DecodingRun) -> Iterator[Event]:
     """Draft chains found in the text (and in an encoder's source)."""
-    most = int(run.config.prompt_lookup_num_tokens or 10)
-    yield from _decode(
-        run, [_lookup_drafter(run, most)], SpeculationShape(_uses_sampling(run), _uses_sampling(run)), most
-    )
+    drafter = registry["prompt_lookup"].build(run, 0)
+    shape = SpeculationShape(_uses_sampling(run), _uses_sampling(run))
+    yield from _decode(run, [drafter], shape, drafter.max_length(0))
 
 
 def decode_lookahead(run: DecodingRun) -> Iterator[Event]:
     """Draft trees of n-grams from the target's own passes."""
-    options = run.request.options
-    window, size, guesses = (int(options.get(name) or usual) for name, usual in _LOOKAHEAD.items())
-    drafter = LookaheadDrafter(window, size, guesses, options.get("pool_from_text") is not False)
-    yield from _decode(run, [drafter], SpeculationShape(_uses_sampling(run), _uses_sampling(run)), size - 1)
-
-
-def _lookup_drafter(run: DecodingRun, most: int, number: int = 0) -> PromptLookupDrafter:
-    source = run.inputs.source if run.model.is_encoder_decoder else []
-    return PromptLookupDrafter(source, int(run.config.max_matching_ngram_size or 3), most, number)
+    drafter = registry["lookahead"].build(run, 0)
+    shape = SpeculationShape(_uses_sampling(run), _uses_sampling(run))
+    yield from _decode(run, [drafter], shape, drafter.max_length(0))
 
 
 def decode_early_exit(run: DecodingRun) -> Iterator[Event]:
     """Draft chains with the target's lower layers."""
-    count = int(run.config.assistant_early_exit)
-    key = f"lower_layers/{count}"
-    lower = run.model.remembered.get(key) or run.model.remembered.setdefault(
-        key, build_early_exit_model(run.model, count)
-    )
-    drafter = _model_drafter(run, lower, 0)
-    yield from _decode(
-        run, [drafter], SpeculationShape(_uses_sampling(run), _uses_sampling(run), threshold=_threshold(run))
-    )
+    shape = SpeculationShape(_uses_sampling(run), _uses_sampling(run), threshold=_threshold(run))
+    yield from _decode(run, [registry["early_exit"].build(run, 0)], shape)
+
+
+def _requested_drafters(run: DecodingRun) -> list[Drafter]:
+    """Build a drafter for each draft model of the request."""
+    return [registry["draft_model"].build(run, number) for number in range(len(run.request.drafters))]
 
 
 def decode_heads(run: DecodingRun) -> Iterator[Event]:
     """Draft chains, or trees of given widths, with heads on the target's hidden states."""
-    folder, samples = run.request.options.get("draft_head"), _uses_sampling(run)
-    heads: PredictionHeads = load_eagle_head(run.model, head_folder(folder)) if folder else load_mtp_heads(run.model)
+    samples = _uses_sampling(run)
+    drafter = build_head_drafter(run, 0)
+    heads = drafter.reader.heads
     widths = parse_widths(run.request.options.get("widths"))
     if heads.count > 1 and any(width > 1 for width in widths):
         raise ParameterError(
@@ -100,16 +77,9 @@ def decode_heads(run: DecodingRun) -> Iterator[Event]:
             tr("Leave the widths empty."),
             "widths",
         )
-    features = TargetHiddenStates()
-    name = Path(folder).name if folder else tr("{model}, its own heads").format(model=run.model.name)
-    stages = [stage for stage in run.pipeline.stages if stage.processor.drafts]
-    reader = HeadReader(heads, features, run.model.device, run.model.dtype)
-    drafter = HeadDrafter(
-        name, reader, NodePipeline(stages), run.generator, 0, run.is_cancelled, run.model.vocabulary, None,
-        heads.weight_count, run.model.readable_ids, heads.readable_ids,
-    )  # fmt: skip
     shape = SpeculationShape(samples, samples, widths, threshold=_threshold(run))
-    yield from _decode(run, [drafter], shape, heads.count if heads.count > 1 else None, features=features)
+    length = heads.count if heads.count > 1 else None
+    yield from _decode(run, [drafter], shape, length, features=drafter.reader.target_states)
 
 
 def decode_tree(run: DecodingRun) -> Iterator[Event]:
@@ -121,8 +91,7 @@ def decode_tree(run: DecodingRun) -> Iterator[Event]:
     shape = SpeculationShape(
         samples, draws, widths if widths or automatic else DEFAULT_WIDTHS, automatic, _threshold(run)
     )
-    drafters = [_model_drafter(run, model, number) for number, model in enumerate(run.request.drafters)]
-    yield from _decode(run, drafters, shape)
+    yield from _decode(run, _requested_drafters(run), shape)
 
 
 def parse_widths(value: object) -> tuple[int, ...]:
@@ -260,43 +229,3 @@ def _draws_children(run: DecodingRun, samples: bool) -> bool:
             "children",
         )
     return samples or named == "drawn"
-
-
-def _model_drafter(run: DecodingRun, model: LoadedModel, number: int) -> Drafter:
-    reader: PassReader = build_small_draft_model(model) or _tensor_passes(run, model)
-    if not has_same_tokens(run.model, model):
-        return RetokenizingDrafter(
-            model.name,
-            reader,
-            _model_vocabulary(model),
-            _model_vocabulary(run.model),
-            number,
-            run.is_cancelled,
-            model.context,
-            model.device,
-            model.parameters,
-        )
-    stages = [stage for stage in run.pipeline.stages if stage.processor.drafts]
-    return ModelDrafter(
-        model.name, reader, NodePipeline(stages), run.generator, number, run.is_cancelled, run.model.vocabulary,
-        model.context, model.parameters, run.model.readable_ids, model.readable_ids,
-    )  # fmt: skip
-
-
-def _model_vocabulary(model: LoadedModel) -> ModelVocabulary:
-    """Return a model's tokenizer and end tokens."""
-    named = model.generation_config.eos_token_id
-    ends = [named] if isinstance(named, int) else [] if named is None else list(named)
-    ids = min(model.vocabulary, model.readable_ids)
-    return ModelVocabulary(
-        OffsetTokenizer(model.tokenizer, model.pieces), ids, frozenset(ends), ends[0] if ends else None
-    )
-
-
-def _tensor_passes(run: DecodingRun, model: LoadedModel) -> TreePasses:
-    forward = Forward(model, draft_cache(model))
-    if (perceived := run.inputs.media_for(model)) is not None:
-        forward.set_media(perceived)
-    elif model.is_encoder_decoder:
-        forward.encode(torch.tensor([run.prompt_ids], device=model.device))
-    return TreePasses(forward)

@@ -14,7 +14,7 @@ from core.decoding.score_cache import StepLogits
 from core.decoding.sequences import is_cache_measured
 from core.decoding.speculation.drafter_selection import DrafterGroup, DrafterSelector
 from core.decoding.speculation.drafters.base import Drafter, SpeculationText
-from core.decoding.speculation.drafters.ngram_drafters import ExtraRowsDrafter
+from core.decoding.speculation.drafters.lookahead_drafter import ExtraRowsDrafter
 from core.decoding.speculation.round_events import (
     NodeProbabilities,
     RoundOutcome,

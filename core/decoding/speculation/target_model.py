@@ -10,7 +10,7 @@ from core.caches.tensors.continuation_probe import draft_cache
 from core.decoding.forward.forward_pass import Forward, ForwardOutput
 from core.decoding.run import DecodingRun
 from core.decoding.speculation.drafters.base import SpeculationText
-from core.decoding.speculation.drafters.ngram_drafters import ExtraRowsDrafter
+from core.decoding.speculation.drafters.lookahead_drafter import ExtraRowsDrafter
 from core.decoding.speculation.tree import DraftTree, NodePipeline
 from core.decoding.speculation.tree_passes import TreePasses, last_hidden_states
 from core.errors import ParameterError

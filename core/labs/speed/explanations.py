@@ -119,11 +119,11 @@ _NOT_COMPILED = Saying(
 )
 _ON_DISK = Saying(
     mark("With {bytes} in memory and the rest read from disk for every word, {speed} words are written per "
-        "second; {foretold} were predicted."),
+        "second; {predicted_speed} were predicted."),
     mark("With {bytes} in memory and the rest read from disk for each pass: {speed} tokens/s, with "
-        "{foretold} predicted."),
+        "{predicted_speed} predicted."),
     mark("{bytes} of weights and cache in memory, the rest read for each pass: {speed} tokens/s; predicted "
-        "{foretold} = 1 ÷ (bytes read ÷ disk speed + computing)."),
+        "{predicted_speed} = 1 ÷ (bytes read ÷ disk speed + computing)."),
 )  # fmt: skip
 _DISK_DRAFTED = Saying(
     mark("Guessing ahead makes that {ratio} times as fast, since one read yields {passes} words."),
@@ -253,7 +253,7 @@ def _explain_offload(rows: Sequence[Measured]) -> Sentence:
     disk, drafted = by_name.get("disk"), by_name.get("drafted")
     if disk is None:
         return _NO_COMPARISON.say()
-    told = _ON_DISK.say(**_values(disk, disk), foretold=speed_words(disk.foretold or 0.0))
+    told = _ON_DISK.say(**_values(disk, disk), predicted_speed=speed_words(disk.foretold or 0.0))
     if drafted is None:
         return together(told, _explain_equality(rows))
     saying = _DISK_DRAFTED if _drafts_accepted(drafted) and is_clearly_faster(drafted, disk) else _DISK_NOT_DRAFTED

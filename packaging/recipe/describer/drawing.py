@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SIDE = 96  # pixels
 PATCH = 12  # pixels, of which the describer makes one position
-FINER = 3  # drawn so many times larger, then reduced: smooth edges
+FINER = 3  # drawn larger by this factor, then reduced: smooth edges
 RADII = {"small": (7.0, 8.5), "large": (12.5, 14.5)}  # pixels
 Colour = tuple[int, int, int]
 PAINT: dict[str, Colour] = {

@@ -38,7 +38,7 @@ def captions(model: Any, pictures: Sequence[Tensor]) -> list[str]:
 
 
 def look(model: Any, count: int, new_pairs: bool = False) -> Trial:
-    """A trial of so many held-out scenes."""
+    """Try `count` held-out scenes."""
     return tried(model, [held_out(number, new_pairs) for number in range(count)])
 
 

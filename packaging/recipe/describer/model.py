@@ -1,4 +1,4 @@
-"""A small GIT, and what teaches it: the next word, and beside it what each patch of the picture shows, and where."""
+"""A small GIT and its training targets: the next word, and what each patch of the picture shows, and where."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from listener.sentences import draw_sentence
 from listener.sounds import Wave, placed, spoiled
 from listener.voices import RATE, Spoken, draw_speaker, say
 
-UTTERANCES = 16_000  # spoken anew; after them the same ones again, elsewhere and in other noise
+UTTERANCES = 16_000  # spoken for the first time; after them the same ones again, elsewhere and in other noise
 PADDING = -100
 
 

@@ -22,7 +22,7 @@ LONGEST = 40  # tokens
 
 
 def held_out(number: int, accent: str | None = None, below: float | None = None) -> tuple[str, Wave]:
-    """A held-out sentence, said by a held-out speaker and spoiled as in training, or with noise so many dB below."""
+    """Return a held-out sentence by a held-out speaker, spoiled as in training or with noise `below` dB under it."""
     rng, chances = random.Random(f"held out {number}"), np.random.default_rng((99, number))
     while True:
         text = draw_sentence(rng, held_out=True)
@@ -43,7 +43,7 @@ def transcribe(model: Any, waves: list[Wave]) -> list[str]:
 
 
 def different(count: int, accent: str | None = None, below: float | None = None) -> Iterator[tuple[str, Wave]]:
-    """So many held-out sentences, none twice: of rare forms few are held out, which else come again and again."""
+    """Yield `count` different held-out sentences; of rare forms few are held out, which would repeat otherwise."""
     told: set[str] = set()
     for number in itertools.count():
         text, wave = held_out(number, accent, below)
@@ -55,7 +55,7 @@ def different(count: int, accent: str | None = None, below: float | None = None)
 
 
 def listen(model: Any, count: int, accent: str | None = None, below: float | None = None) -> Trial:
-    """A trial of so many different held-out sentences."""
+    """Try `count` different held-out sentences."""
     return tried(model, different(count, accent, below))
 
 

@@ -22,7 +22,7 @@ def noises() -> list[Wave]:
 
 
 def noise(rng: np.random.Generator, count: int) -> Wave:
-    """One noise, so many samples long."""
+    """Return noise of `count` samples."""
     spectrum = np.fft.rfft(rng.standard_normal(count))
     spectrum *= np.maximum(np.arange(len(spectrum)), 20.0) ** -rng.uniform(0.0, 1.2)
     sound = np.fft.irfft(spectrum, count)
@@ -50,7 +50,7 @@ def spoiled(rng: np.random.Generator, wave: Wave, loudest: float = 6.0) -> Wave:
 
 
 def with_noise(rng: np.random.Generator, wave: Wave, below: float) -> Wave:
-    """With noise so many decibels below the speech."""
+    """Add noise `below` decibels under the speech."""
     spoken = wave[wave != 0]
     power = spoken.std() * 10 ** (-below / 20)
     kind, start = rng.integers(KINDS_OF_NOISE), rng.integers(len(wave))

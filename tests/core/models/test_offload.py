@@ -70,7 +70,7 @@ def test_no_more_than_the_limit_is_in_memory(whole: core.LoadedModel, shelved: c
 def test_a_limit_that_it_fits_into_changes_nothing() -> None:
     model = _loaded("storyteller-draft", memory_limit=10**9)
     assert model.disk_offload is None
-    assert core.foretell(model) is None
+    assert core.estimate_throughput(model) is None
 
 
 def test_with_none_allowed_no_layer_is_kept() -> None:
@@ -102,7 +102,7 @@ def test_as_much_as_fits_follows_the_free_memory(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_blueprint_foretells_without_weights() -> None:
-    foretold = core.foretell(core.blueprint("storyteller", device="cpu", memory_limit=LIMIT))
+    foretold = core.estimate_throughput(core.blueprint("storyteller", device="cpu", memory_limit=LIMIT))
     assert foretold is not None
     assert (foretold.kept_layers, foretold.layers) == (6, 12)
     assert foretold.sentence.startswith("6 of 12 layers stay in memory, the others are read for every token: about ")

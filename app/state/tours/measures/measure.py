@@ -54,7 +54,7 @@ MEASURES: dict[str, TourMeasure] = {}
 
 @dataclass(frozen=True, slots=True)
 class TourMeasure:
-    """A measure: `compute(run, …)` computes the value; `kind` is its number format (`app.state.tours.tour_numbers`)."""
+    """A measure: `compute(run, …)` computes the value; `kind` is its number format (`FORMATS`)."""
 
     compute: MeasureFunction
     kind: str

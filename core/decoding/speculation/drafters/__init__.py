@@ -1,1 +1,30 @@
-"""Drafters: a smaller model, the text so far, the target's lower layers, and others."""
+"""Drafters: each proposes tokens that the target verifies. `registry` finds them, one per file."""
+
+from core.checks.name_suggestions import did_you_mean
+from core.decoding.speculation.drafters.base import Drafter, DrafterKind
+from core.errors import ParameterError
+from core.parameter import quote_text
+from core.registry import Registry
+from resources.language import tr
+
+registry: Registry[DrafterKind] = Registry(__name__, "DRAFTER")
+
+
+def combinable_drafters(text: str) -> list[DrafterKind]:
+    """Return the drafters that `text` names, separated by commas or spaces. Raises ParameterError."""
+    offered = {name: kind for name, kind in registry.items() if kind.combines}
+    found = []
+    for name in text.replace(",", " ").split():
+        kind = registry.get(name)
+        if kind is None or not kind.combines:
+            raise ParameterError(
+                tr("There is no such drafter: {name}.").format(name=quote_text(name)) + did_you_mean(name, offered),
+                tr("Choose one of: {names}.").format(names=", ".join(offered)),
+                "extra_drafters",
+            )
+        if kind not in found:
+            found.append(kind)
+    return found
+
+
+__all__ = ["Drafter", "DrafterKind", "combinable_drafters", "registry"]

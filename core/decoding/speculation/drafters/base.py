@@ -1,15 +1,19 @@
-"""The protocol of a drafter."""
+"""The protocol of a drafter, and its entry in the registry."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 
+from core.common.lightweight_dataclass import plain
 from core.decoding.speculation.round_plan import RoundPlan
 from core.decoding.speculation.tree import Branch
 from core.decoding.tensor_utils import growable_ids
+
+if TYPE_CHECKING:
+    from core.decoding.run import DecodingRun
 
 
 class SpeculationText:
@@ -67,3 +71,16 @@ class Drafter(Protocol):
 
     def finish(self, length: int) -> None:
         """Finish the run: the text has `length` tokens; drop what follows."""
+
+
+@plain(frozen=True)
+class DrafterKind:
+    """A way to draft tokens; one per file of `core/decoding/speculation/drafters/`."""
+
+    name: str
+    build: Callable[[DecodingRun, int], Drafter]
+    """(run, number among the run's drafters) → a new drafter."""
+    combines: bool = False
+    """Whether it can propose beside other drafters (option `extra_drafters`): it drafts chains, from the text alone."""
+    aliases: tuple[str, ...] = ()
+    order: int = 100

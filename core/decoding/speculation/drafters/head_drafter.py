@@ -8,6 +8,8 @@ it and predicts one token further ahead.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +17,17 @@ import torch
 from transformers.cache_utils import DynamicCache
 
 from core.caches.tensors.layer_adapters import adapt_layer
+from core.decoding.speculation.drafters.base import DrafterKind
 from core.decoding.speculation.drafters.model_drafter import ModelDrafter
+from core.decoding.speculation.tree import NodePipeline
 from core.decoding.speculation.tree_passes import TargetHiddenStates
 from core.decoding.speculation.tree_support import causal_visibility
-from core.models.prediction_heads import PredictionHeads
+from core.models.head_detection import head_folder
+from core.models.prediction_heads import PredictionHeads, load_eagle_head, load_mtp_heads
+from resources.language import tr
+
+if TYPE_CHECKING:
+    from core.decoding.run import DecodingRun
 
 
 class HeadReader:
@@ -30,7 +39,7 @@ class HeadReader:
         self, heads: PredictionHeads, target_states: TargetHiddenStates, device: torch.device, dtype: torch.dtype
     ) -> None:
         self.heads, self.length, self.extra = heads, 0, 0
-        self._target_states, self._device, self._dtype = target_states, device, dtype
+        self.target_states, self._device, self._dtype = target_states, device, dtype
         self._cache = DynamicCache()
         self._ids: list[int] = []
         self._states = [_HeadStates() for _ in range(heads.count)]
@@ -43,7 +52,7 @@ class HeadReader:
         """
         self._ids += ids[0].tolist()
         begin = max(self.length, 1)
-        states = self._target_states.take(begin - 1, len(self._ids) - 1)
+        states = self.target_states.take(begin - 1, len(self._ids) - 1)
         self.length = len(self._ids)
         found = self._run_head(0, self._to_tensor(self._ids[begin:]), states, causal_visibility(self.length - begin))
         self._states[0].add(found)
@@ -177,8 +186,25 @@ def _parent_rows(sees: npt.NDArray[np.bool_]) -> list[int]:
 class HeadDrafter(ModelDrafter):
     """Drafts like a model; with several heads at most one token per head."""
 
+    reader: HeadReader
+
     def max_length(self, length: int) -> int:
         """Return the maximum draft length; a single head has no limit of its own."""
-        assert isinstance(self.reader, HeadReader)
         count = self.reader.heads.count
         return super().max_length(length) if count == 1 else min(super().max_length(length), count)
+
+
+def build_head_drafter(run: DecodingRun, number: int) -> HeadDrafter:
+    """Build a drafter from the heads in the folder `draft_head`, else from those in the target's own checkpoint."""
+    folder, model = run.request.options.get("draft_head"), run.model
+    heads: PredictionHeads = load_eagle_head(model, head_folder(folder)) if folder else load_mtp_heads(model)
+    name = Path(folder).name if folder else tr("{model}, its own heads").format(model=model.name)
+    stages = [stage for stage in run.pipeline.stages if stage.processor.drafts]
+    reader = HeadReader(heads, TargetHiddenStates(), model.device, model.dtype)
+    return HeadDrafter(
+        name, reader, NodePipeline(stages), run.generator, number, run.is_cancelled, model.vocabulary, None,
+        heads.weight_count, model.readable_ids, heads.readable_ids,
+    )  # fmt: skip
+
+
+DRAFTER = DrafterKind("prediction_heads", build_head_drafter, order=50)

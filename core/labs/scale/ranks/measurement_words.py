@@ -17,7 +17,7 @@ _PIPELINE_TRAFFIC = Saying(
     mark("The busiest process sent {sent} per step; {predicted} was predicted."),
     mark(
         "Traffic of the busiest rank per step, activations forward, gradients back: {exactly} bytes; "
-        "predicted {reckoned}."
+        "predicted {predicted_bytes}."
     ),
 )
 _SAME_GRADIENTS = Saying(
@@ -66,12 +66,14 @@ _UNTIED = Saying(
     mark("Tied embeddings become untied: there is no moment at which both gradients belong to one version."),
 )
 _STEP_TIME = Saying(
-    mark("The last step took {seconds}; with a processor for each process it would take about {reckoned}."),
+    mark("The last step took {seconds}; with a processor for each process it would take about {expected_time}."),
     mark(
-        "The last step took {seconds}, {idle} idle; the schedule predicts {reckoned} and {share} with a core for each."
+        "The last step took {seconds}, {idle} idle; the schedule predicts {expected_time} and {share} with a core for "
+        "each."
     ),
     mark(
-        "Step: {seconds}, idle {idle}. Schedule: {reckoned}, idle {share}, if a stage takes 1/K of one process's time."
+        "Step: {seconds}, idle {idle}. Schedule: {expected_time}, idle {share}, if a stage takes 1/K of one process's "
+        "time."
     ),
 )
 
@@ -91,7 +93,7 @@ def _explain_pipeline_traffic(measured: Measured) -> Sentence:
         sent=decimal(sent),
         predicted=decimal(measured.predicted_traffic),
         exactly=SentenceNumber(f"{sent:,}"),
-        reckoned=SentenceNumber(f"{measured.predicted_traffic:,}"),
+        predicted_bytes=SentenceNumber(f"{measured.predicted_traffic:,}"),
     )
 
 
@@ -111,7 +113,7 @@ def _explain_pipeline_gradients(measured: Measured) -> Sentence:
 def _explain_step_time(measured: Measured) -> Sentence:
     return _STEP_TIME.say(
         seconds=_duration_of(measured.boxes),
-        reckoned=_duration_of(measured.expected_boxes),
+        expected_time=_duration_of(measured.expected_boxes),
         idle=percent(idle_share(measured.boxes)),
         share=percent(idle_share(measured.expected_boxes)),
     )
@@ -126,7 +128,8 @@ _TENSOR_TRAFFIC = Saying(
     mark("In one training step each process sent {sent}; while writing text, {written}."),
     mark("Each process sent {sent} per step ({predicted} predicted), and {written} while generating {tokens} tokens."),
     mark(
-        "Traffic per rank: {exactly} bytes per step (predicted {reckoned}), {wrote} for {tokens} tokens ({expected})."
+        "Traffic per rank: {exactly} bytes per step (predicted {predicted_bytes}), {wrote} for {tokens} tokens "
+        "({expected})."
     ),
 )
 _MEGATRON_TRAFFIC = Saying(
@@ -170,7 +173,7 @@ def _explain_tensor_traffic(measured: Measured) -> Sentence:
         written=decimal(written.sent),
         tokens=str(len(written.ids)),
         exactly=SentenceNumber(f"{sent:,}"),
-        reckoned=SentenceNumber(f"{measured.predicted_traffic:,}"),
+        predicted_bytes=SentenceNumber(f"{measured.predicted_traffic:,}"),
         wrote=SentenceNumber(f"{written.sent:,}"),
         expected=SentenceNumber(f"{measured.expected_written:,}"),
     )
@@ -214,12 +217,12 @@ _EQUAL_VERSIONS = Saying(
 _BYTES_DIFFERENT = Saying(
     mark("The fullest process used {bytes}; {predicted} was predicted."),
     mark("The fullest process held {bytes}; {predicted} was predicted."),
-    mark("Measured ÷ predicted on the fullest of {count} ranks: {whole} ÷ {reckoned} bytes."),
+    mark("Measured ÷ predicted on the fullest of {count} ranks: {whole} ÷ {predicted_bytes} bytes."),
 )
 _COLLECTIVE_TRAFFIC = Saying(
     mark("To stay in sync, each process sent {sent} in one step."),
     mark("Each process sent {sent} per step; {predicted} was predicted."),
-    mark("Traffic per rank and step, all-reduce counted as 2·Φ: {exactly} bytes; predicted {reckoned}."),
+    mark("Traffic per rank and step, all-reduce counted as 2·Φ: {exactly} bytes; predicted {predicted_bytes}."),
 )
 _EXTRA_TRAFFIC = Saying(
     mark("That is more than necessary: every process receives all corrections, and then the new values as well."),
@@ -262,14 +265,14 @@ def explain_measured(found: Measured) -> Sentence:
 
 def _explain_bytes(measured: Measured) -> Sentence:
     number = max(range(len(measured.ranks)), key=lambda rank: measured.ranks[rank].total)
-    fullest, reckoned = measured.ranks[number], measured.predicted[number]
+    fullest, predicted = measured.ranks[number], measured.predicted[number]
     equal = _EQUAL_VERSIONS if measured.weights else _EQUAL_ACTIVE if fullest.activations else _BYTES_EQUAL
     return (equal if measured.ranks == measured.predicted else _BYTES_DIFFERENT).say(
         bytes=decimal(fullest.total),
-        predicted=decimal(reckoned.total),
+        predicted=decimal(predicted.total),
         count=str(len(measured.ranks)),
         whole=SentenceNumber(f"{fullest.total:,}"),
-        reckoned=SentenceNumber(f"{reckoned.total:,}"),
+        predicted_bytes=SentenceNumber(f"{predicted.total:,}"),
         **{name: f"{count:,}" for name, count in fullest.items()},
     )
 
@@ -282,7 +285,7 @@ def _explain_traffic(measured: Measured) -> Sentence:
         sent=decimal(sent),
         predicted=decimal(measured.predicted_traffic),
         exactly=SentenceNumber(f"{sent:,}"),
-        reckoned=SentenceNumber(f"{measured.predicted_traffic:,}"),
+        predicted_bytes=SentenceNumber(f"{measured.predicted_traffic:,}"),
     )
     more = (
         _EXTRA_TRAFFIC.say(paper=decimal(measured.paper_traffic))

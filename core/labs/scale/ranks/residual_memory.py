@@ -108,7 +108,10 @@ def estimate_residual(model: ModelOutline, processes: int, is_on: bool) -> Resid
 _CHECKPOINTS = Saying(
     mark("For the backward pass each process keeps {kept} instead of {whole}."),
     mark("Each of {count} processes keeps {kept} of checkpoints instead of {whole}, and sends {sent} to gather them."),
-    mark("P_a: checkpoints {kept_exactly} bytes (predicted {reckoned}) of {whole_exactly}, 1/N, N = {count}; +{sent}."),
+    mark(
+        "P_a: checkpoints {kept_exactly} bytes (predicted {predicted_bytes}) of {whole_exactly}, 1/N, N = {count}; "
+        "+{sent}."
+    ),
 )
 _BUFFER = Saying(
     mark("All corrections pass through a buffer of {kept} instead of {whole}."),
@@ -154,7 +157,7 @@ def explain_residual(found: Residual) -> Sentence:
             sent=decimal(found.sent),
             kept_exactly=SentenceNumber(f"{kept.checkpoints:,}"),
             whole_exactly=SentenceNumber(f"{without.checkpoints:,}"),
-            reckoned=SentenceNumber(f"{found.expected.checkpoints:,}"),
+            predicted_bytes=SentenceNumber(f"{found.expected.checkpoints:,}"),
         ),
         _BUFFER.say(kept=decimal(kept.buffer), whole=decimal(without.buffer)),
         _gaps(found),

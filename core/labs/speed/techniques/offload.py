@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from core.errors import StrategyError
-from core.generation.throughput_estimate import Foretold, foretell
+from core.generation.throughput_estimate import ThroughputEstimate, estimate_throughput
 from core.labs.speed.events import Measured, Row
 from core.labs.speed.measured_model import MeasuredModel
 from core.labs.speed.techniques.drafts import no_draft_error
@@ -26,7 +26,7 @@ def measure(subject: MeasuredModel, row: Row, done: Mapping[str, Measured]) -> M
     if row.name == MEMORY:
         return subject.to_measured(row, subject.baseline, subject.base)
     model = subject.offloaded
-    foretold = foretell(model)
+    foretold = estimate_throughput(model)
     assert foretold is not None, "so little memory holds no model"
     if row.name == DISK:
         return _measure_disk(subject, row, done, model, foretold)
@@ -34,7 +34,7 @@ def measure(subject: MeasuredModel, row: Row, done: Mapping[str, Measured]) -> M
 
 
 def _measure_disk(
-    subject: MeasuredModel, row: Row, done: Mapping[str, Measured], model: LoadedModel, estimate: Foretold
+    subject: MeasuredModel, row: Row, done: Mapping[str, Measured], model: LoadedModel, estimate: ThroughputEstimate
 ) -> Measured:
     timed = subject.time_request(model, warmup_tokens=1, tokens=_tokens(subject, estimate))
     found = subject.to_measured(row, timed, model, _speed_of_row(done, MEMORY))
@@ -45,7 +45,7 @@ def _measure_disk(
 
 
 def _measure_drafted(
-    subject: MeasuredModel, row: Row, done: Mapping[str, Measured], model: LoadedModel, estimate: Foretold
+    subject: MeasuredModel, row: Row, done: Mapping[str, Measured], model: LoadedModel, estimate: ThroughputEstimate
 ) -> Measured:
     """Measure with drafts, relative to the disk without them; a short run predicts the tokens per pass."""
     draft = subject.find_draft(model)
@@ -66,7 +66,7 @@ def _measure_drafted(
     )  # fmt: skip
 
 
-def _tokens(subject: MeasuredModel, estimate: Foretold) -> int:
+def _tokens(subject: MeasuredModel, estimate: ThroughputEstimate) -> int:
     return max(_MIN_TOKENS, min(_MAX_TOKENS, round(estimate.tokens_per_second * subject.settings.seconds)))
 
 

@@ -1,1 +1,0 @@
-"""Widgets for audio and images."""

@@ -1,0 +1,28 @@
+"""Former public names. `core` and `decodescope` still resolve them and emit a DeprecationWarning."""
+
+from __future__ import annotations
+
+import warnings
+
+DEPRECATED_NAMES = {
+    "Foretold": "ThroughputEstimate",
+    "Quickened": "BuildResult",
+    "WhatIf": "StepCounterfactual",
+    "foretell": "estimate_throughput",
+    "quick_standing": "kernel_status",
+    "quicken": "build_kernels",
+    "what_if": "replay_step",
+}
+"""Former name → current name. Every current name is in `core.__all__`; the former ones are not."""
+
+
+def current_name(module: str, name: str) -> str:
+    """Return the current name of a former one, with a DeprecationWarning; any other name is returned unchanged.
+
+    Call it from a module's `__getattr__`: the warning then refers to the line that used the former name.
+    """
+    current = DEPRECATED_NAMES.get(name)
+    if current is None:
+        return name
+    warnings.warn(f"{module}.{name} is deprecated. Use {module}.{current}.", DeprecationWarning, stacklevel=3)
+    return current

@@ -1,1 +1,0 @@
-"""Chat templates: untrusted programs, run in jinja's sandbox with limits on time and size."""

@@ -1,0 +1,42 @@
+"""Names and formats that several engines share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from core.grammar.grammar_setting import schema_of
+from core.remote.engines.base import Body
+
+OFF_VALUES: Mapping[str, object] = {
+    "temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0, "typical_p": 1.0, "repetition_penalty": 1.0,
+    "xtc_probability": 0.0, "dry_multiplier": 0.0, "top_n_sigma": -1.0, "min_new_tokens": 0,
+}  # fmt: skip
+"""The value at which a setting has no effect. It is sent explicitly, because engines have other defaults than those
+shown here.
+"""
+OPENAI_SETTINGS = {
+    "max_new_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p", "stop_strings": "stop",
+}  # fmt: skip
+"""Settings of the OpenAI-compatible API: our name → its name."""
+SEVERAL_TEXTS = {"num_return_sequences": "n"}
+GRAMMAR = {"grammar": "grammar"}
+"""Marks grammars as supported; `EngineKind.grammars` contains the fields."""
+SERVER_SETTINGS = {
+    "top_k": "top_k", "min_p": "min_p", "repetition_penalty": "repetition_penalty", "min_new_tokens": "min_tokens",
+    "eos_token_id": "stop_token_ids",
+}  # fmt: skip
+"""Further settings of vLLM and SGLang."""
+USAGE = {"stream_options": {"include_usage": True}}
+"""Requests token counts at the end of a stream."""
+
+
+def response_format(content: object) -> Body:
+    """Return OpenAI's field for a JSON schema."""
+    schema = {"name": "text", "schema": schema_of(content), "strict": True}
+    return {"response_format": {"type": "json_schema", "json_schema": schema}}
+
+
+def choice_as_gbnf(words: Sequence[str]) -> Body:
+    """Return llama.cpp's field for a choice: a grammar (GBNF) whose strings are written like JSON's."""
+    return {"grammar": "root ::= " + " | ".join(json.dumps(word, ensure_ascii=False) for word in words)}

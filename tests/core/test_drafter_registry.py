@@ -1,0 +1,103 @@
+"""The registry of drafters: one file adds one, which a request can then use by name."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import core
+from core.decoding.speculation import drafters
+from tests.core import tiny
+
+NEW_DRAFTER = '''
+"""Repeats the last token."""
+
+from core.decoding.speculation.drafters.base import DrafterKind
+from core.decoding.speculation.tree import Branch
+
+
+class RepeatDrafter:
+    name = "repeat"
+    parameter_count = 0
+    first_token_seconds = 0.0
+    committed = []
+
+    def max_length(self, length):
+        return 4
+
+    def propose(self, text, plan):
+        count = min(plan.depth, 4)
+        branch = Branch.chain([text.ids[-1]] * count, [1.0] * count, [None] * count if plan.keeps_q else ())
+        branch.confidences = [0.5] * count
+        return branch
+
+    def commit(self, accepted):
+        self.committed.append(list(accepted))
+
+    def finish(self, length):
+        pass
+
+
+DRAFTER = DrafterKind("repeat", lambda run, number: RepeatDrafter(), combines=True)
+'''
+
+
+@pytest.fixture
+def repeat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A drafter in a file of its own, which no other file mentions."""
+    (tmp_path / "repeat_drafter.py").write_text(NEW_DRAFTER)
+    monkeypatch.setattr(drafters, "__path__", [*drafters.__path__, str(tmp_path)])
+    monkeypatch.setattr(drafters.registry, "_entries", None)
+    name = f"{drafters.__name__}.repeat_drafter"
+    yield "repeat"
+    sys.modules.pop(name, None)
+    vars(drafters).pop("repeat_drafter", None)
+
+
+def test_every_drafter_of_the_program_is_found() -> None:
+    names = ["draft_model", "prompt_lookup", "lookahead", "early_exit", "prediction_heads"]
+    assert list(drafters.registry) == names
+    assert [name for name, kind in drafters.registry.items() if kind.combines] == ["prompt_lookup"]
+
+
+@pytest.mark.parametrize("samples", [False, True])
+def test_a_new_file_is_a_drafter_that_a_request_can_use(repeat: str, samples: bool) -> None:
+    assert repeat in drafters.registry
+    model, ids = tiny.shared("llama"), tiny.prompt()
+    config = {"max_new_tokens": 16, "do_sample": samples}
+    options = {"extra_drafters": repeat, "schedule": "constant"}
+    result = core.run(model, core.Request(ids, config, strategy="assisted", options=options, seed=3))
+    events = list(core.stream(model, core.Request(ids, config, strategy="assisted", options=options, seed=3)))
+    rounds = [event for event in events if isinstance(event, core.events.DraftRound)]
+    assert rounds
+    assert all(node.drafter == 0 for one in rounds for node in one.nodes[1:])
+    assert sys.modules[f"{drafters.__name__}.repeat_drafter"].RepeatDrafter.committed
+    if not samples:
+        assert result.sequences == core.run(model, core.Request(ids, config, strategy="greedy")).sequences
+
+
+def test_several_drafters_propose_together(repeat: str) -> None:
+    model, ids = tiny.shared("llama"), tiny.prompt()
+    config = {"max_new_tokens": 16}
+    for options in ({"extra_drafters": "repeat, prompt_lookup"}, {"extra_drafters": "repeat", "with_lookup": True}):
+        result = core.run(model, core.Request(ids, config, strategy="assisted", options=options))
+        assert result.sequences == core.run(model, core.Request(ids, config, strategy="greedy")).sequences
+        sources = core.strategies.registry["assisted"].drafts_from(options)
+        assert len(sources) == 2
+
+
+@pytest.mark.parametrize("name", ["promt_lookup", "draft_model", "lookahead"])
+def test_an_unknown_drafter_is_named_with_those_that_exist(name: str) -> None:
+    request = core.Request(tiny.prompt(), {}, strategy="assisted", options={"extra_drafters": name})
+    with pytest.raises(core.errors.ParameterError) as caught:
+        core.run(tiny.shared("llama"), request)
+    assert name in caught.value.cause
+    assert "prompt_lookup" in caught.value.remedy
+    assert caught.value.parameter == "extra_drafters"
+
+
+def test_no_equivalent_is_claimed_for_transformers() -> None:
+    request = core.Request("Hi", {}, strategy="assisted", options={"extra_drafters": "prompt_lookup"})
+    assert "drafters" in (core.why_not_generate(request) or "")

@@ -1,0 +1,208 @@
+"""Prose is plain English: no word that `BANNED` lists stands in docstrings, comments, UI texts or documents."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PYTHON_FOLDERS = ("core", "app", "resources", "packaging")
+DOCUMENTS = ("*.md", "docs/**/*.md", "packaging/**/*.md", ".github/**/*.md", ".github/**/*.yml")
+TOURS_AND_TERMS = ("resources/tours/*.toml", "resources/glossary/*.toml")
+
+BANNED = {
+    r"reckon(s|ed|ing|ings)?": "estimate, compute",
+    r"anew": "again",
+    r"fore(tell|tells|told|telling)": "estimate, predict",
+    r"who(m)?ever": "name the reader: “users who …”",
+    r"nobody|somebody": "name the person or the part of the program",
+    r"of now": "current",
+    r"so many": "give the number, or “too many”",
+    r"behind it|beside it": "after it, next to it",
+    r"nothing is done twice": "say what is cached",
+}
+"""Words of the private language that this project once had → what to write instead."""
+OPENINGS = re.compile(r"(What|Whatever|Of|Whose) ")
+"""A docstring of a class, function or module starts with a verb or with what the object is, not with a fragment."""
+CALLS = {"tr": (0,), "mark": (0,), "trn": (0, 1), "trc": (1,)}
+"""The functions that take texts of the interface, and the positions of those texts."""
+
+_PATTERN = re.compile(rf"\b(?:{'|'.join(BANNED)})\b", re.IGNORECASE)
+_CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
+
+
+def banned_words(text: str) -> list[str]:
+    """Return the banned words of a text; code in backticks may name a deprecated function and is skipped."""
+    return [match.group() for match in _PATTERN.finditer(" ".join(_CODE.sub(" ", text).split()))]
+
+
+def docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield line and text of each docstring of a module, class or function."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node)
+            if text:
+                yield node.body[0].lineno, text
+
+
+def attribute_docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield line and text of each string that documents the assignment above it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.lineno, node.value.value
+
+
+def interface_texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield line and text of each literal that is marked for translation."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+            for argument in (node.args[place] for place in CALLS.get(name, ()) if place < len(node.args)):
+                if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+                    yield argument.lineno, argument.value
+
+
+def comments(code: str) -> Iterator[tuple[int, str]]:
+    """Yield first line and text of each block of comments; a sentence may run over several lines."""
+    found: list[tuple[int, str]] = []
+    for token in tokenize.generate_tokens(io.StringIO(code).readline):
+        if token.type == tokenize.COMMENT:
+            line, text = token.start[0], token.string.lstrip("#: ")
+            if found and found[-1][0] + found[-1][1].count("\n") + 1 == line:
+                found[-1] = (found[-1][0], f"{found[-1][1]}\n{text}")
+            else:
+                found.append((line, text))
+    yield from found
+
+
+def python_files() -> list[Path]:
+    """Return the Python files whose prose is checked."""
+    found = (path for folder in PYTHON_FOLDERS for path in sorted((ROOT / folder).rglob("*.py")))
+    return [ROOT / "decodescope.py", *found]
+
+
+def text_files(*patterns: str) -> list[Path]:
+    """Return the files that match, without the Chinese guide and installed packages."""
+    found = {path for pattern in patterns for path in ROOT.glob(pattern)}
+    return sorted(path for path in found if "zh_CN" not in path.parts)
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _strings(item)
+
+
+def _where(path: Path, line: int) -> str:
+    return f"{path.relative_to(ROOT).as_posix()}:{line}"
+
+
+def test_python_files_have_no_banned_words() -> None:
+    found = []
+    for path in python_files():
+        code = path.read_text(encoding="utf-8")
+        tree = ast.parse(code)
+        prose = {*docstrings(tree), *attribute_docstrings(tree), *interface_texts(tree), *comments(code)}
+        found += [f"{_where(path, line)}: {word}" for line, text in sorted(prose) for word in banned_words(text)]
+    assert found == []
+
+
+def test_documents_have_no_banned_words() -> None:
+    files = text_files(*DOCUMENTS)
+    assert len(files) > 30
+    found = [(path.relative_to(ROOT).as_posix(), banned_words(path.read_text(encoding="utf-8"))) for path in files]
+    assert [f"{name}: {words}" for name, words in found if words] == []
+
+
+def test_tours_and_terms_have_no_banned_words() -> None:
+    files = text_files(*TOURS_AND_TERMS)
+    assert len(files) > 15
+    found = [
+        f"{path.relative_to(ROOT).as_posix()}: {words}"
+        for path in files
+        for text in _strings(tomllib.loads(path.read_text(encoding="utf-8")))
+        if (words := banned_words(text))
+    ]
+    assert found == []
+
+
+def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
+    found = [
+        f"{_where(path, line)}: {text.splitlines()[0]}"
+        for path in python_files()
+        for line, text in docstrings(ast.parse(path.read_text(encoding="utf-8")))
+        if "packaging" not in path.relative_to(ROOT).parts and OPENINGS.match(text)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("It is drawn\nanew.", ["anew"]),
+        ("Whoever asks gets what was reckoned.", ["Whoever", "reckoned"]),
+        ("`foretell` is an alias.", []),
+        ("The value of nowhere", []),
+    ],
+)
+def test_banned_words_are_found(text: str, words: list[str]) -> None:
+    assert banned_words(text) == words
+
+
+def test_prose_is_found_wherever_it_stands() -> None:
+    code = (
+        '"""Anew."""\nX = tr("so many")\n"""Reckoned."""\n# nothing is\n# done twice\n'
+        'def f():\n    trn("nobody", "anew", 2)\n'
+    )
+    tree = ast.parse(code)
+    prose = {*docstrings(tree), *attribute_docstrings(tree), *interface_texts(tree), *comments(code)}
+    assert sorted(word for _, text in prose for word in banned_words(text)) == [
+        "Anew", "Reckoned", "anew", "nobody", "nothing is done twice", "so many",
+    ]  # fmt: skip
+
+
+PARTICIPLE = re.compile(
+    r"[A-Z][a-z]+(?:ed|own|oken|iven|aken|osen|itten|ought|told)"
+    r"|Begun|Done|Found|Kept|Made|Read|Said|Seen|Shot|Told|Ground|Held|Sent|Left"
+)
+"""Names of one word that are a past participle and not a noun phrase."""
+EVENT_MODULES = (
+    "core/events/", "core/labs/preference/events.py", "core/labs/speed/events.py",
+    "core/labs/scale/ranks/run_measurement.py",
+)  # fmt: skip
+"""Modules of events: their class names are written into files or are public names of the labs' streams."""
+MAX_SHARED_NAMES = 25
+MAX_PARTICIPLES = 3
+
+
+def classes() -> dict[str, list[str]]:
+    """Return the files that define each class name of core/ and app/, without leading underscores."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for folder in ("core", "app"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ClassDef):
+                    found[node.name.lstrip("_")].append(path.relative_to(ROOT).as_posix())
+    return found
+
+
+def test_class_names_have_one_meaning_and_are_noun_phrases() -> None:
+    """Report both lists when one grows: a class name names one thing."""
+    shared = {name: files for name, files in classes().items() if len(files) > 1}
+    assert len(shared) <= MAX_SHARED_NAMES, shared
+    participles = {
+        name: files
+        for name, files in classes().items()
+        if PARTICIPLE.fullmatch(name) and not all(file.startswith(EVENT_MODULES) for file in files)
+    }
+    assert len(participles) <= MAX_PARTICIPLES, participles
