@@ -26,7 +26,7 @@ _COMMA, _BAR = re.compile(r"(?<!\\),"), re.compile(r"(?<!\\)\|")
 
 
 def parse_phrases(model: LoadedModel, text: str) -> list[ConstraintPhrase]:
-    """Parse `dragon | knight, lived happily`: commas separate constraints, bars alternatives, \\\ escapes both.
+    r"""Parse `dragon | knight, lived happily`: commas separate constraints, bars alternatives, `\` escapes both.
 
     Every alternative is tokenized with and without a leading space, and either form meets it. Raises ParameterError for
     words the tokenizer cannot encode, TokenizerMissingError without a tokenizer.
