@@ -115,7 +115,7 @@ class NativeDecodeStep:
         self._storage = _LayerStorage(len(modules.layers))
         self._pass = native_library.PassStruct(**{
             name: ctypes.addressof(getattr(self._storage, name))
-            for name in ("old_keys", "old_values", "new_keys", "new_values", "old_places", "new_places")
+            for name in ("old_keys", "old_values", "new_keys", "new_values", "old_capacities", "new_capacities")
         })  # fmt: skip
         self._max_tokens = _MAX_TOKENS_IN_PANELS if weights.is_in_panels else MAX_TOKENS
         self._has_windows = any(layer.window for layer in modules.layers)

@@ -275,8 +275,8 @@ class NativeDraftModel(NumpyDraftModel):
         keys, values = ctypes.addressof(self._key_addresses), ctypes.addressof(self._value_addresses)
         places = ctypes.addressof(self._capacities)
         self._pass = native_library.PassStruct(
-            texts=1, old_keys=keys, new_keys=keys, old_values=values, new_values=values, old_places=places,
-            new_places=places,
+            texts=1, old_keys=keys, new_keys=keys, old_values=values, new_values=values, old_capacities=places,
+            new_capacities=places,
         )  # fmt: skip
         self._ignored_index, self._argmax_result = ctypes.c_int64(0), (ctypes.c_float * 4)()
         self._record_addresses()
