@@ -106,9 +106,7 @@ def invalid_reason(parameter: Parameter, value: Any) -> str:
 
 
 def parse_lines(text: str) -> list[str] | None:
-    """Parse one string per line, with escapes such as `\
-    `, or a JSON list of strings; None if there are none.
-    """
+    r"""Parse one string per line, with escapes such as `\n`, or a JSON list of strings; None if there are none."""
     return read_lines(text) or None
 
 
