@@ -20,7 +20,7 @@ def loaded_by(module: str, root) -> list[str]:
 
 TOP_LEVEL = {
     "app", "core", "docs", "packaging", "resources", "tests", "CHANGELOG.md", "LICENSE", "README.md",
-    "decodescope.py", "pyproject.toml",
+    "decodescope.py", "pyproject.toml", "setup.py",
 }  # fmt: skip
 
 
