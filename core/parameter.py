@@ -187,7 +187,9 @@ _CHECKS: dict[ParameterKind, Callable[[Parameter, object], _Rejection | None]] =
 
 
 def check_vocabulary(parameter: Parameter, value: object, vocabulary: int) -> None:
-    """Check the token ids of a value, already accepted by `check`, against a model's vocabulary. Raises ParameterError."""
+    """Check the token ids of a value, already accepted by `check`, against a model's vocabulary. Raises
+    ParameterError.
+    """
     outside = [i for i in ids_in(parameter.form or "ids", value) if i >= vocabulary]
     if outside:
         cause = tr("{title} ({parameter}) contains the token id {id}, but the model's ids are 0 to {last:,}.").format(

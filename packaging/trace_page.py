@@ -52,7 +52,7 @@ def spelled(kind: TypeSpec) -> str:
 def docstrings() -> dict[str, str]:
     """What the source says below each field, by `Class.field`, and of each class, by its name."""
     found = {}
-    for path in (*sorted((ROOT / "core" / "events").glob("*.py")), ROOT / "core" / "size_terms.py"):
+    for path in (*sorted((ROOT / "core" / "events").glob("*.py")), ROOT / "core" / "common" / "size_terms.py"):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ClassDef):
                 name = FILE_NAMES.get(node.name, node.name)

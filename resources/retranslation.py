@@ -52,7 +52,9 @@ class _Template(NamedTuple):
 
 
 def retranslate(text: str) -> str:
-    """Return `text` in the current language if it matches a translated sentence of any language; otherwise unchanged."""
+    """Return `text` in the current language if it matches a translated sentence of any language; otherwise
+    unchanged.
+    """
     return _retranslate(text, 0)
 
 

@@ -167,11 +167,6 @@ class BorrowedSettings(QObject):
             self._sources.centre.show_view(snapshot.view)
             self.changed.emit()
 
-    def keep_current(self, borrower: str) -> None:
-        """Make the borrowed settings the user's own."""
-        if self._loans.pop(borrower, None) is not None:
-            self.changed.emit()
-
     def state(self) -> BorrowedState:
         """Return what `resume` needs in a rebuilt window (another language)."""
         return BorrowedState(take_snapshot(self._sources), dict(self._loans), self._applied_example)

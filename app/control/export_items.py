@@ -30,7 +30,9 @@ _PICTURES, _FIGURES = (PNG, SVG), (CSV, JSON)
 
 
 class ExportItems:
-    """Exports views by name, panels as `inspector` and `timeline`, the whole window as `window` and the run as `run`."""
+    """Exports views by name, panels as `inspector` and `timeline`, the whole window as `window` and the run as
+    `run`.
+    """
 
     def __init__(self, centre: Centre, inspector: Inspector, timeline: Timeline, session: Session) -> None:
         self._centre, self._session = centre, session

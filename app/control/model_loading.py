@@ -147,7 +147,9 @@ _FORMATS = {
 
 
 class WeightsController(QObject):
-    """Opens the dialog above the window of `over` and reloads the model. `changed`: another format or limit was chosen."""
+    """Opens the dialog above the window of `over` and reloads the model. `changed`: another format or limit was
+    chosen.
+    """
 
     changed = Signal()
     measureRequested = Signal()

@@ -82,11 +82,6 @@ class RegistryChoice(QObject):
         if values := self._stored.pop(self.name, None):
             self._panel.set_values({**self._panel.changed_values(), **values})
 
-    def store_values(self) -> str:
-        """Store the changed values for the next start; return the name of the selected entry."""
-        self._stored[self.name] = self._panel.changed_values()
-        return self.name
-
     def snapshot(self) -> RegistryChoiceSnapshot:
         """Copy the selection and the parameter values."""
         panel = self._panel

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 
 class WhatIfController(QObject):
-    """Sends one request at a time to the worker, always for the latest settings, and shows the result in the inspector."""
+    """Sends one request at a time to the worker, always for the latest settings, and shows the result in the
+    inspector.
+    """
 
     def __init__(
         self, session: Session, requests: RequestBuilder, setup: SettingsController, inspector: Inspector

@@ -1,4 +1,6 @@
-"""One editor for each kind of setting, all with `value()`, `setValue()` and `edited`; None is shown as `off` or `auto`."""
+"""One editor for each kind of setting, all with `value()`, `setValue()` and `edited`; None is shown as `off` or
+`auto`.
+"""
 
 from __future__ import annotations
 

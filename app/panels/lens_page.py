@@ -26,7 +26,9 @@ _STYLE = "* { font-size: %dpx; } QTableCornerButton::section { background: trans
 
 
 class LensTableModel(QAbstractTableModel):
-    """Table with one column per token and one row per layer, the last layer on top; columns are added as they arrive."""
+    """Table with one column per token and one row per layer, the last layer on top; columns are added as they
+    arrive.
+    """
 
     def __init__(self, texts: Sequence[str], is_dark: bool, parent: QWidget) -> None:
         super().__init__(parent)

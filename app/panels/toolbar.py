@@ -326,7 +326,9 @@ class Toolbar(QFrame):
         return super().event(event)
 
     def _distribute_width(self) -> None:
-        """Distribute the remaining width among the pickers: first what their titles need, then what else they prefer."""
+        """Distribute the remaining width among the pickers: first what their titles need, then what else they
+        prefer.
+        """
         pickers = [picker for picker in self.pickers if not picker.isHidden()]
         others = [
             part
@@ -358,7 +360,9 @@ class Toolbar(QFrame):
 
 
 def _distribute(widths: Sequence[tuple[int, int]], room: int) -> list[int | None]:
-    """Return a width in pixels for each (minimum, preferred) pair in `room`; None for each if all preferred widths fit."""
+    """Return a width in pixels for each (minimum, preferred) pair in `room`; None for each if all preferred widths
+    fit.
+    """
     if sum(wanted for _least, wanted in widths) <= room:
         return [None] * len(widths)
     least = [min(wish) for wish in widths]

@@ -21,7 +21,9 @@ _MIB_PER_GIB = 1024
 
 
 class WeightsMemorySelector(QWidget):
-    """Selector for the memory of the weights. Emits `changed(MiB)` with a number of MiB, `ALL_IN_MEMORY` or `AS_FITS`."""
+    """Selector for the memory of the weights. Emits `changed(MiB)` with a number of MiB, `ALL_IN_MEMORY` or
+    `AS_FITS`.
+    """
 
     changed = Signal(int)
 

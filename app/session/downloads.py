@@ -90,7 +90,9 @@ _SEARCH = "?search"
 
 
 class HubSearch(QObject):
-    """Searches the Hub. `listed`: the results changed or are complete; `judged(name)`: details of a model were added."""
+    """Searches the Hub. `listed`: the results changed or are complete; `judged(name)`: details of a model were
+    added.
+    """
 
     listed = Signal()
     judged = Signal(str)

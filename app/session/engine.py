@@ -98,7 +98,9 @@ class Engine(Protocol):
         ...
 
     def inspect_layers(self, request: ModelQuery) -> Iterator[PartialResult]:
-        """Yield partial results of a layer inspection; stop early when cancelled. Raises core.errors.DecodescopeError."""
+        """Yield partial results of a layer inspection; stop early when cancelled. Raises
+        core.errors.DecodescopeError.
+        """
         ...
 
 
@@ -281,7 +283,9 @@ def _not_loaded_error() -> Exception:
 
 
 def _draft_load_request(request: RunRequest, name: str) -> LoadRequest:
-    """Return the load request of a draft: on the same device, without permissions and weight format, fully in memory."""
+    """Return the load request of a draft: on the same device, without permissions and weight format, fully in
+    memory.
+    """
     return replace(
         request.load, model=name, weights="auto", memory=ALL_IN_MEMORY, allow_pickle=False, allow_remote_code=False
     )

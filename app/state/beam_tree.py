@@ -142,7 +142,9 @@ class BeamTree:
     # The table
 
     def hypotheses(self, count: int) -> list[HypothesisRow]:
-        """Return the competing hypotheses after `count` steps, the best first; after the last step, the final ranking."""
+        """Return the competing hypotheses after `count` steps, the best first; after the last step, the final
+        ranking.
+        """
         count = min(count, len(self.steps))
         if count == len(self.steps) and self.ranking is not None:
             return [self._ranked(hypothesis) for hypothesis in self.ranking.hypotheses]

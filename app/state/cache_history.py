@@ -179,7 +179,9 @@ class CacheHistory(IncrementalFold):
 
     @property
     def plan(self) -> CachePlan | None:
-        """The cache's plan; after a switch because memory ran out, that of the new cache. None before the first plan."""
+        """The cache's plan; after a switch because memory ran out, that of the new cache. None before the first
+        plan.
+        """
         return self.forecast.plan
 
     @property

@@ -199,7 +199,9 @@ class Conversation:
         return not self.is_open and any(turn.role == "user" for turn in self.turns_in_context)
 
     def with_turns(self, new: Sequence[Message]) -> tuple[dict[str, str], ...]:
-        """Return the messages for the next run: the held turns and the `new` ones; empty if there is nothing to answer."""
+        """Return the messages for the next run: the held turns and the `new` ones; empty if there is nothing to
+        answer.
+        """
         if not new and self.turns_in_context and self.turns_in_context[-1].role == "assistant":
             return ()
         return (*(turn.message for turn in self.turns_in_context), *(dict(turn) for turn in new))

@@ -19,7 +19,9 @@ _Reader = Callable[[Any], Any]
 
 
 class RequestFormatError(DecodescopeError):
-    """Plain values that are not a valid request; `field` names the invalid field, or is empty if the whole is invalid."""
+    """Plain values that are not a valid request; `field` names the invalid field, or is empty if the whole is
+    invalid.
+    """
 
     title = mark("Cannot read the settings of this run")
 

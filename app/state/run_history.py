@@ -14,7 +14,9 @@ MAX_RUNS_IN_MEMORY = 6
 
 
 class NavigationHistory:
-    """Navigation through shown runs. A new or opened run always becomes the last one, so that going back loses nothing."""
+    """Navigation through shown runs. A new or opened run always becomes the last one, so that going back loses
+    nothing.
+    """
 
     def __init__(self) -> None:
         self.ids: list[str] = []

@@ -108,7 +108,9 @@ def _prefill(run: Run) -> float | None:
 
 
 def _decode(run: Run) -> float | None:
-    """Return tokens after the first of all sequences, divided by the longest sequence's time (they advance together)."""
+    """Return tokens after the first of all sequences, divided by the longest sequence's time (they advance
+    together).
+    """
     new = sum(max(0, len(sequence.tokens) - 1) for sequence in run.sequences)
     seconds = max(sum(token.seconds for token in sequence.tokens[1:]) for sequence in run.sequences)
     return new / seconds if seconds > 0 else None

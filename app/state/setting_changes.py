@@ -18,7 +18,9 @@ SettingChange = tuple[str, str]
 
 
 def list_changes(ran: RunRequest, now: RunRequest) -> list[SettingChange]:
-    """Return the changes in window order, toolbar first. The prompt is left out, since the views show that of the run."""
+    """Return the changes in window order, toolbar first. The prompt is left out, since the views show that of the
+    run.
+    """
     strategy, cache = strategies.registry[now.strategy], caches.registry[now.cache]
     found = [
         (tr("Model"), ran.model, now.model),

@@ -49,7 +49,7 @@ def escape(text: str) -> str:
 
 
 def unescape(line: str) -> str:
-    r"""Replace the escapes `\n`, `\t`, `\r`, `\\` and `\u2028`; any other backslash is literal."""
+    """Replace `\\n`, `\\t`, `\\r`, `\\\\` and `\\u2028`; any other backslash is literal."""
     return _ESCAPED.sub(lambda found: _ESCAPES.get(found[1]) or chr(int(found[1][1:], 16)), line)
 
 

@@ -14,7 +14,9 @@ from app.state.media import BundledMedium, kind_by_name
 
 
 class ExamplePrompt(NamedTuple):
-    """A prompt with the settings that show its effect; an empty `model` or `strategy` leaves the current one unchanged."""
+    """A prompt with the settings that show its effect; an empty `model` or `strategy` leaves the current one
+    unchanged.
+    """
 
     id: str
     title: str

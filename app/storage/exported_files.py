@@ -26,7 +26,9 @@ def write_table(rows: CsvRows, path: Path, guard_formulas: bool = True) -> None:
 
 
 def as_json(rows: CsvRows) -> str:
-    """Return a JSON list with one object per row, keyed by the header; non-finite numbers and missing cells are null."""
+    """Return a JSON list with one object per row, keyed by the header; non-finite numbers and missing cells are
+    null.
+    """
     head, *lines = rows or [()]
     keys = [str(key) for key in head]
     objects = [

@@ -29,7 +29,7 @@ _BUSY_ERRORS = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 if sys.platform == "win32":
     import msvcrt
 
-    def _try(handle: int) -> None:
+    def _try_lock(handle: int) -> None:
         msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
 else:
     import fcntl

@@ -177,7 +177,9 @@ class MigrationError(ValueError):
 
 
 def migrate(data: Mapping[str, Any], target_version: int, migrators: Mapping[int, Migrator]) -> dict[str, Any]:
-    """Return the data migrated to `target_version`; data of a later version is left unchanged. Raises MigrationError."""
+    """Return the data migrated to `target_version`; data of a later version is left unchanged. Raises
+    MigrationError.
+    """
     plain, version = dict(data), version_of(data)
     try:
         for step in range(version, target_version):

@@ -168,7 +168,9 @@ class SettingsStore:
             self.save()
 
     def drop_invalid_values(self) -> None:
-        """Drop saved parameter values that no editor can show. Separate from `load`, because it imports every strategy."""
+        """Drop saved parameter values that no editor can show. Separate from `load`, because it imports every
+        strategy.
+        """
         choices = self.settings.choices
         bad = _drop_invalid(choices.values, core.strategies.registry, "values")
         bad += _drop_invalid(choices.cache_values, core.caches.registry, "cache_values")

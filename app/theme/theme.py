@@ -87,7 +87,9 @@ class Theme(NamedTuple):
         return color
 
     def ink(self, name: str) -> QColor:
-        """Return the colour of that field for small text, moved towards the text colour where it would be hard to read."""
+        """Return the colour of that field for small text, moved towards the text colour where it would be hard to
+        read.
+        """
         return _readable_color(getattr(self, name), self.text, self.tint)
 
     def ramp(self, t: float) -> QColor:

@@ -132,7 +132,9 @@ GAP, RING, CORNER_RADIUS = 4, 3, 7
 
 
 class SpotlightOverlay(QWidget):
-    """Lies over `target` and ignores the mouse. `target_rect()` returns the lit rectangle in the target's coordinates."""
+    """Lies over `target` and ignores the mouse. `target_rect()` returns the lit rectangle in the target's
+    coordinates.
+    """
 
     def __init__(self, target: QWidget, theme: Theme) -> None:
         super().__init__(target)

@@ -10,7 +10,9 @@ from PySide6.QtWidgets import QWidget
 
 
 def visible_rect(widget: QWidget, rect: QRect, ancestor: QWidget) -> QRect:
-    """Return the visible part of `rect` of `widget` in the coordinates of its `ancestor`; empty if nothing is visible."""
+    """Return the visible part of `rect` of `widget` in the coordinates of its `ancestor`; empty if nothing is
+    visible.
+    """
     seen, here = rect.intersected(widget.rect()), widget
     while here is not ancestor and not seen.isEmpty():
         above = here.parentWidget()

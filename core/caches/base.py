@@ -98,7 +98,9 @@ def unsupported_operation_reason(model: LoadedModel, needs: frozenset[CacheOpera
 
 
 def own_windows_reason(model: LoadedModel) -> str | None:
-    """Refuse models that apply windows themselves (GPT-Neo): they rely on positions in a cache that keeps everything."""
+    """Refuse models that apply windows themselves (GPT-Neo): they rely on positions in a cache that keeps
+    everything.
+    """
     from core.caches.tensors.continuation_probe import window_widths  # a model is loaded, so torch is too
 
     if any(window_widths(model)):
@@ -287,7 +289,9 @@ class CacheBackend:
         truncate(cache, length)
 
     def select(self, cache: Cache, positions: Sequence[int] | torch.Tensor) -> None:
-        """Keep only the tokens at `positions` (1-D tensor or list, ascending). Raises CacheError if that is impossible."""
+        """Keep only the tokens at `positions` (1-D tensor or list, ascending). Raises CacheError if that is
+        impossible.
+        """
         from core.caches.tensors.cache_operations import select  # needs torch
 
         select(cache, positions)

@@ -30,7 +30,9 @@ FOLDER = Parameter(
 
 
 def build(model: LoadedModel, length: int, options: Settings) -> Cache:
-    """Build an empty cache whose layers are kept in host memory or on disk. Raises CacheError if neither is available."""
+    """Build an empty cache whose layers are kept in host memory or on disk. Raises CacheError if neither is
+    available.
+    """
     from core.caches.tensors.disk_cache import build_offloaded  # torch is loaded only when something runs
 
     return build_offloaded(model, options.get("place") or "auto", options.get("folder") or "")

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def build(model: LoadedModel, length: int, options: Settings) -> Cache:
-    """Build a cache whose windowed layers keep the last `sliding_window` − 1 tokens (the next token fills the window)."""
+    """Build a cache whose windowed layers keep the last `sliding_window` − 1 tokens (the next token fills the
+    window).
+    """
     from core.caches.tensors.dynamic_layers import config_cache, with_cross_attention
 
     return with_cross_attention(model, config_cache(model))

@@ -151,7 +151,9 @@ def _fit_as(kind: str, parameters: int, config: JsonObject) -> Fit:
 
 
 def _look_up_exact(text: str, names: list[str]) -> tuple[list[HubModel], HubError | None]:
-    """Look up the model with exactly that name, which a search omits if it is private; or return why it is not visible."""
+    """Look up the model with exactly that name, which a search omits if it is private; or return why it is not
+    visible.
+    """
     if "/" not in text or text in names:
         return [], None
     try:

@@ -17,7 +17,7 @@ def script_lines(
     """Return the lines of the script. `drafts` are the draft models."""
     settings = _needed_settings(request, effective, source)
     classes = sorted({type(value).__name__ for value in settings.values() if is_config_object(value)})
-    prompt = prompt_source(request)
+    prompt, arguments = prompt_source(request), _request_arguments(request, effective, settings, drafts)
     before, prompt = ([], prompt) if "\n" not in prompt else ([f"prompt = {prompt}"], "prompt")
     return [
         *([f"from transformers import {', '.join(classes)}", ""] if classes else []),
@@ -25,7 +25,7 @@ def script_lines(
         "",
         f"model = {_load_call(source)}",
         *before,
-        f"request = {call_source('decodescope.Request', prompt, **_request_arguments(request, effective, settings, drafts))}",
+        f"request = {call_source('decodescope.Request', prompt, **arguments)}",
         "result = decodescope.run(model, request)",
         *_print_lines(effective, request),
     ]

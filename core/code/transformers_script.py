@@ -80,7 +80,9 @@ class _PromptSource:
 
     @property
     def lines(self) -> list[str]:
-        """Return the lines that make `inputs` on the model's device, with the end of the prompt healed if that is set."""
+        """Return the lines that make `inputs` on the model's device, with the end of the prompt healed if that is
+        set.
+        """
         if not self._heals:
             return self._inputs
         if self.is_empty:

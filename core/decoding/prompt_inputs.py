@@ -71,7 +71,9 @@ def continues_prompt(model: LoadedModel) -> bool:
 
 
 def encode_caption_start(model: LoadedModel, prompt: object, start: list[int]) -> list[int]:
-    """Return the decoder's `start` and the prompt's ids, which may include it already. Raises whatever `encode` raises."""
+    """Return the decoder's `start` and the prompt's ids, which may include it already. Raises whatever `encode`
+    raises.
+    """
     if isinstance(prompt, str):
         text = prompt.strip()
         return [*start, *(tokenize(model, text, add_special_tokens=False) if text else [])]

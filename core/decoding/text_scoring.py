@@ -228,7 +228,9 @@ def comparison_unsupported_reason(first: LoadedModel, second: LoadedModel) -> st
 
 
 def divergence(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-    """Return KL(first ‖ second) in bits, [n], of logits [n, V]; ignore vocabulary entries that only one has (padding)."""
+    """Return KL(first ‖ second) in bits, [n], of logits [n, V]; ignore vocabulary entries that only one has
+    (padding).
+    """
     width = min(first.shape[-1], second.shape[-1])
     p = torch.log_softmax(first[:, :width], -1)
     q = torch.log_softmax(second[:, :width].to(first.device), -1)

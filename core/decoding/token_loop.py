@@ -178,7 +178,9 @@ class ContrastMethod(Protocol):
     def apply(
         self, logits: torch.Tensor, hidden: tuple[torch.Tensor, ...], allowed: torch.Tensor
     ) -> tuple[torch.Tensor, LayerChoice]:
-        """Return contrasted scores [B, V] and the chosen layer; `allowed` are the logits with forbidden tokens at −∞."""
+        """Return contrasted scores [B, V] and the chosen layer; `allowed` are the logits with forbidden tokens at
+        −∞.
+        """
 
 
 class ContrastPipeline:

@@ -286,7 +286,9 @@ class TokenChosen(_LazyDetailEvent):
 
     @property
     def details(self) -> tuple[StageDetail, ...]:
-        """Details of the stages that have their own diagram, in stage order, without building the rest of the funnel."""
+        """Details of the stages that have their own diagram, in stage order, without building the rest of the
+        funnel.
+        """
         if self.source is not None:
             return self.source.details()
         return tuple([stage.detail for stage in self.funnel if stage.detail is not None])

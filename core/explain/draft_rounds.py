@@ -170,7 +170,9 @@ _CHOSEN: dict[ChoiceReason, Saying] = {
 
 
 def explain_choice(event: DraftRound, drafters: Sequence[str] = ()) -> Sentence:
-    """Explain which of several drafters a round used, and why; empty if there was only one. `drafters` are their names."""
+    """Explain which of several drafters a round used, and why; empty if there was only one. `drafters` are their
+    names.
+    """
     choice = event.choice
     if choice is None:
         return Sentence()

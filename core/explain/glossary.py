@@ -84,7 +84,9 @@ _NO_MATCH = 4
 
 
 def _match_rank(each: GlossaryTerm, words: list[str]) -> int:
-    """Rank a match: 0: a name starts with the text; 1: words of a name start with it; 2: in a name; 3: in the sentence."""
+    """Rank a match: 0: a name starts with the text; 1: words of a name start with it; 2: in a name; 3: in the
+    sentence.
+    """
     names = [name.casefold() for name in (each.term, each.id.replace("_", " "), tr(each.term), *each.also)]
     whole = " ".join(words)
     if any(name.startswith(whole) for name in names):

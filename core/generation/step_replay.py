@@ -139,7 +139,9 @@ class _ReplaySide:
         return self._step_rng.uniform(rows)
 
     def trace_scores(self, entering: StepLogits, ids: list[int], die: StepRng | None) -> list[torch.Tensor]:
-        """Return the scores of one step before the first stage and after each, [1, V]; `ids` are the tokens before it."""
+        """Return the scores of one step before the first stage and after each, [1, V]; `ids` are the tokens before
+        it.
+        """
         self._step_rng = die
         scores = [entering.raw] if entering.contrasted is None else [entering.raw, entering.contrasted]
         text = torch.tensor([[*self.run.start_ids, *ids]], device=self.run.model.device)

@@ -178,7 +178,9 @@ class GrammarVocabulary:
 
 
 class _TokenList:
-    """The interface that `TokenizerWrapper` requires. Text is never tokenized, since no token is forced (`no_forcing`)."""
+    """The interface that `TokenizerWrapper` requires. Text is never tokenized, since no token is forced
+    (`no_forcing`).
+    """
 
     bos_token_id = None
 

@@ -87,7 +87,9 @@ class GrammarMatcher:
         return torch.from_numpy(allowed[: self._size] == 0).to(self._device)
 
     def progress(self, text: list[int]) -> GrammarProgress:
-        """Return whether `text`, without an end token, is a complete text of the grammar, and whether it may continue."""
+        """Return whether `text`, without an end token, is a complete text of the grammar, and whether it may
+        continue.
+        """
         place = self._state(0)
         if not place.move_to(text) or not place.matcher.is_accepting():
             return "open"

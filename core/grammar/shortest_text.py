@@ -63,7 +63,9 @@ class TokenCoverage:
         return -(-count // self._rows[letters])
 
     def min_covering(self, part: bytes) -> int:
-        """Return the minimum for `part` of a text; the first token may begin before it and the last may end after it."""
+        """Return the minimum for `part` of a text; the first token may begin before it and the last may end after
+        it.
+        """
         size = len(part)
         if part in self._joined:
             return 1
@@ -254,7 +256,9 @@ class _RuleReader:
         return NOTHING
 
     def _regex_bound(self, token: _Token) -> LowerBound:
-        """Return the bound of a regular expression; flags may fold the case of letters (i) or ignore white space (x)."""
+        """Return the bound of a regular expression; flags may fold the case of letters (i) or ignore white space
+        (x).
+        """
         found = regex_lower_bound(token.value[1:-1], BYTE_MEASURES if token.mark else self._measures)
         return NOTHING if "x" in token.mark else self._measures.of_any(int(found.bytes)) if token.mark else found
 

@@ -89,7 +89,9 @@ class LayerReader:
         return logits[:, -1].float()
 
     def check_head(self, states: torch.Tensor, logits: torch.Tensor) -> None:
-        """Raise InsideError unless the last layer's states [L + 1, n, D] at the last position reproduce `logits` [V]."""
+        """Raise InsideError unless the last layer's states [L + 1, n, D] at the last position reproduce `logits`
+        [V].
+        """
         try:
             found = self.apply_head(states[-1, -1:])[0]
         except Exception as error:

@@ -62,10 +62,6 @@ class NativeTextPass:
         self._layers = [_layer(layer, fused.eps, library) for layer in fused.layers]
         self._norm, self._head = _norm(fused.norm, fused.eps), NativeLinear(library, [(fused.head, None)])
 
-    def uses_weights_of(self, fused: FusedLlama) -> bool:
-        """Return whether the pass was built from these weights."""
-        return self._fused is fused
-
     def states(self, remainders: Sequence[TextRemainder], prefix: Sequence[LayerKeysValues] = ()) -> torch.Tensor:
         """Return the states between the layers, [L + 1, n, D], one text after another. Without `prefix`, no text shares
         one.
@@ -96,7 +92,9 @@ class NativeTextPass:
         return F.embedding(layout.ids, self._fused.embed)
 
     def _run_layer(self, index: int, hidden: torch.Tensor, layout: _BatchLayout, last_only: bool) -> torch.Tensor:
-        """Apply a layer to hidden [n, D] in place; with `last_only`, return new states for the last token of each text."""
+        """Apply a layer to hidden [n, D] in place; with `last_only`, return new states for the last token of each
+        text.
+        """
         layer = self._layers[index]
         read = self._attend(index, self._project(index, hidden, layout), layout, last_only)
         if last_only:

@@ -34,7 +34,9 @@ class RaggedBatch:
     def __init__(
         self, fused: FusedLlama, prefix: Sequence[tuple[torch.Tensor, torch.Tensor]], native: NativeTextPass | None
     ) -> None:
-        """`prefix`: keys and values [1, heads, T, width] of every layer. `native`: a faster pass with the same result."""
+        """`prefix`: keys and values [1, heads, T, width] of every layer. `native`: a faster pass with the same
+        result.
+        """
         self._fused, self._prefix, self._native = fused, prefix, native
 
     def last_logits(self, remainders: Sequence[TextRemainder]) -> torch.Tensor:

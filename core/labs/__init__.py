@@ -1,4 +1,6 @@
-"""Labs: how large models are trained and run, on a small scale but for real. Importing this package imports no torch."""
+"""Labs: how large models are trained and run, on a small scale but for real. Importing this package imports no
+torch.
+"""
 
 from __future__ import annotations
 

@@ -26,7 +26,9 @@ Decode = Callable[[LoadedModel, Request, threading.Event], Iterator[Event]]
 
 
 class EventFilter:
-    """Filters the events of a repeated run. A second attempt generates the same text, so only new events are passed on."""
+    """Filters the events of a repeated run. A second attempt generates the same text, so only new events are passed
+    on.
+    """
 
     def __init__(self) -> None:
         self.counts: Counter[type[Event]] = Counter()
@@ -35,7 +37,9 @@ class EventFilter:
         self.cache_bytes = 0
 
     def filter_new(self, events: Iterator[Event]) -> Iterator[Event]:
-        """Yield events that were not emitted before. Raises OutOfMemoryError if the second text differs from the first."""
+        """Yield events that were not emitted before. Raises OutOfMemoryError if the second text differs from the
+        first.
+        """
         again: Counter[type[Event]] = Counter()
         for event in events:
             kind, again[type(event)] = type(event), again[type(event)] + 1

@@ -184,7 +184,9 @@ def modelopt_quantization(values: Mapping[str, object]) -> str | None:
 
 
 def missing_requirement(config: PreTrainedConfig) -> str | None:
-    """Return what this computer lacks to load quantized weights (a package, a GPU), as worded by transformers, or None."""
+    """Return what this computer lacks to load quantized weights (a package, a GPU), as worded by transformers, or
+    None.
+    """
     try:
         quantizer = _create_quantizer(config)
     except ImportError as error:

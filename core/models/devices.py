@@ -86,7 +86,9 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 
 def choose_device(requested: str) -> torch.device:
-    """Choose a device; `auto` takes cuda, then mps, then cpu. Raises DeviceError if the requested one is not available."""
+    """Choose a device; `auto` takes cuda, then mps, then cpu. Raises DeviceError if the requested one is not
+    available.
+    """
     if requested == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "mps" if _has_mps() else "cpu")
     try:

@@ -1,4 +1,6 @@
-"""Plan how to build a model from its folder: check config.json and permissions, and outline the module without memory."""
+"""Plan how to build a model from its folder: check config.json and permissions, and outline the module without
+memory.
+"""
 
 from __future__ import annotations
 

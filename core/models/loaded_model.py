@@ -324,7 +324,9 @@ def has_state_only(model: LoadedModel) -> bool:
 
 
 class Blueprint(LoadedModel):
-    """A model on the meta device, which takes almost no memory and cannot be run; `device` is where the model would be."""
+    """A model on the meta device, which takes almost no memory and cannot be run; `device` is where the model would
+    be.
+    """
 
     planned = torch.device("cpu")
     stored_bytes: int | None = None

@@ -134,7 +134,9 @@ _UNSUPPORTED_CLASSES = {"BlipForQuestionAnswering", "BlipForImageTextRetrieval",
 
 
 def modalities_of(config: Mapping[str, object]) -> Takes:
-    """Return the modalities of a model with that config; text only if an architecture is the text half of a larger one."""
+    """Return the modalities of a model with that config; text only if an architecture is the text half of a larger
+    one.
+    """
     names = config.get("architectures")
     heads = [str(name) for name in names] if isinstance(names, list) else []
     if heads and all(name.endswith(_TEXT_HEADS) and name not in _IMAGE_CLASSES for name in heads):

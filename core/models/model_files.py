@@ -254,7 +254,9 @@ def _count_quickly(file: Path) -> WeightTotals | None:
 
 
 def read_header(file: Path) -> dict[str, TensorHeader] | None:
-    """Return a safetensors file's entries by name, each with a valid shape and data_offsets; None for an invalid file."""
+    """Return a safetensors file's entries by name, each with a valid shape and data_offsets; None for an invalid
+    file.
+    """
     if not is_file(file):
         return None
     try:

@@ -33,7 +33,9 @@ _REMEDY = mark("Copy or download the model's tokenizer files again.")
 
 
 def load_tokenizer(path: Path, allow_remote_code: bool) -> PreTrainedTokenizerBase | None:
-    """Load the tokenizer in the folder, or return None if there is none. Raises TokenizerMissingError if it is broken."""
+    """Load the tokenizer in the folder, or return None if there is none. Raises TokenizerMissingError if it is
+    broken.
+    """
     if not any(is_file(path / name) for name in _FILES):
         return None
     try:

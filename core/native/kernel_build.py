@@ -1,4 +1,6 @@
-"""Compile the native library with the computer's compiler, at the lowest priority, and move it into place atomically."""
+"""Compile the native library with the computer's compiler, at the lowest priority, and move it into place
+atomically.
+"""
 
 from __future__ import annotations
 

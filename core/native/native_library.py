@@ -39,7 +39,9 @@ def find_compiler() -> str | None:
 
 
 def library_path() -> Path | None:
-    """Return the path of the library for this program and processor, whether it exists or not; None if it is disabled."""
+    """Return the path of the library for this program and processor, whether it exists or not; None if it is
+    disabled.
+    """
     if read_variable(SWITCH_VARIABLE) == "0" or os.name == "nt":
         return None
     return library_folder() / f"step-{_digest()}.so"
@@ -138,7 +140,7 @@ class PassStruct(ctypes.Structure):
     _fields_ = (
         ("texts", c_int64), ("count", c_int64), ("past", c_int64), ("keep", c_int64), ("threads", c_int64),
         ("hidden", c_void_p), ("logits", c_void_p), ("old_keys", c_void_p), ("old_values", c_void_p),
-        ("new_keys", c_void_p), ("new_values", c_void_p), ("old_places", c_void_p), ("new_places", c_void_p),
+        ("new_keys", c_void_p), ("new_values", c_void_p), ("old_capacities", c_void_p), ("new_capacities", c_void_p),
         ("mask", c_void_p), ("positions", c_void_p),
     )  # fmt: skip
 

@@ -44,7 +44,9 @@ class Mirostat:
         """Scores [B, V] of the previous step, with the maximum and logsumexp of each row."""
 
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """Return scores [B, V] with tokens more surprising than μ at −∞; `ids` [B, T] end with the latest drawn tokens."""
+        """Return scores [B, V] with tokens more surprising than μ at −∞; `ids` [B, T] end with the latest drawn
+        tokens.
+        """
         if self._previous is None:
             self.mu = [2 * self.tau] * len(scores)
         else:

@@ -112,7 +112,9 @@ def stage_phrase(stage: Stage) -> str:
 
 
 def _fill_template(template: str, value: float | None) -> str:
-    """Fill in the translated template; empty if the event's own text is used: in English, or without a required value."""
+    """Fill in the translated template; empty if the event's own text is used: in English, or without a required
+    value.
+    """
     if current_language() == ENGLISH or not template or ("{v}" in template and value is None):
         return ""
     return tr(template).format(v="" if value is None else f"{value:g}")

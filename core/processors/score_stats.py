@@ -30,8 +30,9 @@ class LikelyTokens(NamedTuple):
 
 def get_native_library() -> NativeLibrary | None:
     """Return the native library, if it is built. Imported on first use, because listing settings does not need it."""
+    from core.native.native_library import library
 
-    return get_native_library()
+    return library()
 
 
 def native_samplers(scores: torch.Tensor) -> SamplerFunctions | None:

@@ -311,7 +311,9 @@ class RemoteModel:
         return {name: reason for name, reason in found if reason}
 
     def spell(self, beginning: object) -> str:
-        """Convert words, or tokens reported by this engine, to the text that was shown for them. Raises ParameterError."""
+        """Convert words, or tokens reported by this engine, to the text that was shown for them. Raises
+        ParameterError.
+        """
         items = [*beginning] if isinstance(beginning, Iterable) and not isinstance(beginning, str) else [beginning]
         text, length = self.words.shown_prefix(items)
         for start, shown in ((length, text), (0, "")):

@@ -1,4 +1,6 @@
-"""The file format: a mark, a version, and compressed blocks with a checksum that continues that of the previous block."""
+"""The file format: a mark, a version, and compressed blocks with a checksum that continues that of the previous
+block.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +110,9 @@ def truncated_error(path: Path) -> TraceError:
 
 @contextmanager
 def _open_regular(path: Path) -> Iterator[BinaryIO]:
-    """Open a regular file for reading; a pipe would block forever. Raises TraceError, also for errors within the block."""
+    """Open a regular file for reading; a pipe would block forever. Raises TraceError, also for errors within the
+    block.
+    """
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise TraceError(

@@ -292,7 +292,7 @@ def test_a_compiled_step_is_refused_and_a_static_cache_serves(packed: core.Loade
 def test_what_it_costs_is_measured(packed: core.LoadedModel) -> None:
     """Little by little, of the whole text at last; what the picker's sentences claim holds."""
     plain, text = core.load("storyteller"), _TALE + " a little fox named Fern. She liked to sing." * 6
-    reports = list(core.generation.throughput_estimate(packed, plain, text))
+    reports = list(core.weights_cost(packed, plain, text))
     assert [report.done for report in reports] == [64, reports[-1].total]
     last = reports[-1]
     assert 0.001 < last.error < 0.015
@@ -300,9 +300,9 @@ def test_what_it_costs_is_measured(packed: core.LoadedModel) -> None:
     scored = core.score(plain, text)
     mean = sum(token.raw_log_probability for token in scored) / len(scored)
     assert last.plain_perplexity == pytest.approx(math.exp(-mean), rel=0.05)
-    four = list(core.generation.throughput_estimate(core.load("storyteller", weights="int4"), plain, text))[-1]
+    four = list(core.weights_cost(core.load("storyteller", weights="int4"), plain, text))[-1]
     assert 0.02 < four.error < 0.2
     stop = threading.Event()
     stop.set()
-    assert not list(core.generation.throughput_estimate(packed, plain, text, stop))
-    assert not list(core.generation.throughput_estimate(plain, plain, text))[-1].error
+    assert not list(core.weights_cost(packed, plain, text, stop))
+    assert not list(core.weights_cost(plain, plain, text))[-1].error

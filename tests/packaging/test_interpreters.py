@@ -47,7 +47,7 @@ def test_no_python_at_all_says_which_are_needed(monkeypatch):
 
 
 def test_newest_names_come_first(monkeypatch):
-    monkeypatch.setattr(interpreters, "unique_index", lambda name: f"/bin/{name}")
+    monkeypatch.setattr(interpreters, "which", lambda name: f"/bin/{name}")
     monkeypatch.setattr(interpreters.os, "name", "posix")
     assert [command[0] for command in interpreters.candidates()][:3] == [
         "/bin/python3.13",

@@ -98,7 +98,9 @@ def influence_sentence(
     other: str,
     progress: tuple[int, int],
 ) -> str:
-    """Name the most influential part and, while the analysis is running, its progress: `progress` is (examined, total)."""
+    """Name the most influential part and, while the analysis is running, its progress: `progress` is (examined,
+    total).
+    """
     if not weights:
         return tr("The preceding text has only one part, so it cannot be removed.")
     top = max(weights, key=lambda one: abs(one.weight))

@@ -114,7 +114,9 @@ def button_top(area: QRect, theme: Theme, title_and_hint: TitleAndHint, offset: 
 def title_and_hint_rects(
     area: QRect, theme: Theme, title_and_hint: TitleAndHint, extra: float = 0
 ) -> tuple[QRectF, QRectF]:
-    """Return the rectangles of title and hint: centred, or higher if the button below and `extra` pixels need the room."""
+    """Return the rectangles of title and hint: centred, or higher if the button below and `extra` pixels need the
+    room.
+    """
     side = max(theme.px(16), (area.width() - theme.px(460)) / 2)
     room = QRectF(0, 0, area.width() - 2 * side, 10_000)
     title = QFontMetricsF(theme.font(18, 600)).boundingRect(room, int(_FLAGS), title_and_hint[0]).height()
@@ -140,7 +142,9 @@ def paint_empty_page(
 
 
 class ScrolledView(View):
-    """A view with the page `_page` and its `_column` of parts. While `is_empty`, it shows a title and a hint instead."""
+    """A view with the page `_page` and its `_column` of parts. While `is_empty`, it shows a title and a hint
+    instead.
+    """
 
     def __init__(self, name: str, title: str, hint: str, offer: str, parent: QWidget | None = None) -> None:
         """Create the page. `offer`: the text of the button that starts a run with the current settings."""

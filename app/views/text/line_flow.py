@@ -121,7 +121,9 @@ def reads_right_to_left(paragraph: str) -> bool:
 
 
 def text_option(rtl: bool, wrap: bool, tab: float = 0.0) -> QTextOption:
-    """Return the options for breaking paragraphs: between words, and inside a word only if it is longer than the line."""
+    """Return the options for breaking paragraphs: between words, and inside a word only if it is longer than the
+    line.
+    """
     option = QTextOption()
     mode = QTextOption.WrapMode
     option.setWrapMode(mode.WrapAtWordBoundaryOrAnywhere if wrap else mode.NoWrap)

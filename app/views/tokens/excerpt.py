@@ -50,7 +50,9 @@ def _escape_html(text: str) -> str:
 
 
 def token_excerpt(area: TokenArea) -> Excerpt | None:
-    """Return the text up to the cursor, with a coloured version that includes the prompt; None before the first token."""
+    """Return the text up to the cursor, with a coloured version that includes the prompt; None before the first
+    token.
+    """
     run = area.run
     if run is None or not run.tokens:
         return None

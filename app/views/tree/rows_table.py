@@ -135,7 +135,9 @@ class SortedRowsModel(QAbstractTableModel):
         self.refresh_cells()
 
     def first_unique_index(self, row: int, text: int) -> int:
-        """Return the index of the first character at which a row's text, in column `text`, differs from all other rows."""
+        """Return the index of the first character at which a row's text, in column `text`, differs from all other
+        rows.
+        """
         if len(self._unique_indices) != len(self.rows):
             texts = [str(self.index(place, text).data()) for place in range(len(self.rows))]
             starts = [text_start(one) for one in texts]

@@ -158,7 +158,9 @@ class TreeContent(ABC):
 
 
 def prompt_end(run: Run) -> str:
-    """Return the end of the prompt, shown before the text so far; empty after a control token, where a new text starts."""
+    """Return the end of the prompt, shown before the text so far; empty after a control token, where a new text
+    starts.
+    """
     if run.before and words.control_name(run.before[-1].text, run.before[-1].special):
         return ""
     return "".join(

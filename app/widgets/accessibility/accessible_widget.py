@@ -1,4 +1,6 @@
-"""Accessibility of painted widgets: plain descriptions of their parts, the mixin that returns them, and announcements."""
+"""Accessibility of painted widgets: plain descriptions of their parts, the mixin that returns them, and
+announcements.
+"""
 
 from __future__ import annotations
 

@@ -72,7 +72,9 @@ class TreeMetrics:
         return QPointF(middle, start.y()), QPointF(middle, end.y())
 
     def curve(self, start: QPointF, end: QPointF, clip: QRectF | None = None) -> BezierCurve:
-        """Return the edge between two points; if it is long, only the part inside `clip` across the tree's direction."""
+        """Return the edge between two points; if it is long, only the part inside `clip` across the tree's
+        direction.
+        """
         curve = (start, *self.control_points(start, end), end)
         if clip is None:
             return curve

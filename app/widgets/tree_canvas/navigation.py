@@ -18,7 +18,9 @@ MAX_NEWEST_FRACTION = 0.8
 
 
 def newest_rect(state: CanvasState, view: QRectF) -> QRectF:
-    """Return the rectangle of the newest live nodes; around one of them, with a margin, if they do not fit into `view`."""
+    """Return the rectangle of the newest live nodes; around one of them, with a margin, if they do not fit into
+    `view`.
+    """
     model, scene = state.scene.model, state.scene
     column = scene.layout.nodes_in(scene.last_depth)
     living = [node for node in column if model.nodes[node].state not in DIMMED] or column

@@ -89,7 +89,9 @@ class TreePainter:
             self.boxes.draw(painter, place, spec.state, line, ground, style, camera.zoom, ratio)
 
     def _edges(self, painter: QPainter, rect: QRectF, best: set[int]) -> None:
-        """Paint the edges, faint ones first. Each curve is a call: Qt is ten times slower with many curves in one path."""
+        """Paint the edges, faint ones first. Each curve is a call: Qt is ten times slower with many curves in one
+        path.
+        """
         scene, trail = self.scene, set(self.style.selected_path)
         edges: dict[str, list[tuple[float, QPainterPath]]] = {}
         painter.setBrush(Qt.BrushStyle.NoBrush)

@@ -47,7 +47,8 @@ def prefix_digest(ids: str, tensors: Mapping[str, torch.Tensor]) -> str:
 
 def _hash_model(model: LoadedModel) -> str:
     config = {name: value for name, value in model.model.config.to_dict().items() if name not in _IRRELEVANT_KEYS}
-    about = f"{type(model.model).__name__} {json.dumps(config, sort_keys=True, default=str)} {content_hashes(model.model.modules())}"
+    hashes = content_hashes(model.model.modules())
+    about = f"{type(model.model).__name__} {json.dumps(config, sort_keys=True, default=str)} {hashes}"
     return _hash_tensors(hashlib.blake2b(about.encode()), dict(_tensors(model)))
 
 

@@ -159,7 +159,9 @@ class PrefixStore:
         return self.prefixes[-1]
 
     def longest_prefix(self, model: LoadedModel, ids: Sequence[int]) -> Prefix:
-        """Return the longest prefix of this model that the text `ids` begins with. Raises CacheError if there is none."""
+        """Return the longest prefix of this model that the text `ids` begins with. Raises CacheError if there is
+        none.
+        """
         from core.errors import CacheError
 
         fitting = [p for p in self.prefixes if p.network() is model.model and tuple(ids[: len(p.ids)]) == p.ids]

@@ -1,4 +1,6 @@
-"""What each layer of a model stores per text, found by a pass over one or a few tokens; the basis of size predictions."""
+"""What each layer of a model stores per text, found by a pass over one or a few tokens; the basis of size
+predictions.
+"""
 
 from __future__ import annotations
 
@@ -118,7 +120,9 @@ class LayerShapes:
 
 
 def model_layer_shapes(model: LoadedModel) -> LayerShapes:
-    """Return the shapes of all layers, computed once. Raises UnpredictableError for models with their own cache class."""
+    """Return the shapes of all layers, computed once. Raises UnpredictableError for models with their own cache
+    class.
+    """
     found: LayerShapes | UnpredictableError | None = model.remembered.get(_KEY)
     if found is None:
         found = model.remembered[_KEY] = _compute_shapes(model)

@@ -199,7 +199,9 @@ def trial_length(layers: list[Any]) -> int:
 
 
 def has_entries(layer: Any) -> bool:
-    """Return whether every compressor of the layer has an entry and a buffered token, so that their sizes can be read."""
+    """Return whether every compressor of the layer has an entry and a buffered token, so that their sizes can be
+    read.
+    """
     return all(layer.entry_count[name] and layer.buffer_kv[name].shape[1] for name in layer.buffer_kv)
 
 

@@ -183,7 +183,9 @@ class PreallocatedLayerAdapter(DynamicLayerAdapter):
 
 
 class IndexedLayerAdapter(DynamicLayerAdapter):
-    """Adapter of a layer that keeps more than keys and values (such as an index of the few tokens worth attending to)."""
+    """Adapter of a layer that keeps more than keys and values (such as an index of the few tokens worth attending
+    to).
+    """
 
     def truncate(self, length: int, total: int) -> None:
         if self._is_filled and self.layer.get_seq_length() > length:

@@ -38,7 +38,9 @@ _BITS = {"built-in": (1, 2, 4, 8), "quanto": (2, 4), "hqq": (1, 2, 4, 8), "fp8":
 
 
 def quantizer_for(engine: str, bits: int) -> Quantizer:
-    """Return the quantizer of an engine. Raises CacheError if its library is missing or does not support the bit width."""
+    """Return the quantizer of an engine. Raises CacheError if its library is missing or does not support the bit
+    width.
+    """
     if not is_installed(engine):
         raise CacheError(
             tr("Quantizing with {engine} needs a library that is not installed.").format(engine=engine),
@@ -88,7 +90,9 @@ def quantize_quanto(groups: torch.Tensor, bits: int) -> QuantizedGroups:
 
 
 def quantize_hqq(groups: torch.Tensor, bits: int) -> QuantizedGroups:
-    """Quantize with half-quadratic quantization (Badri & Shaji 2023), which moves the zero point to reduce the error."""
+    """Quantize with half-quadratic quantization (Badri & Shaji 2023), which moves the zero point to reduce the
+    error.
+    """
     from hqq.core.quantize import Quantizer as Library  # optional, and slow to load
 
     packed, meta = Library.quantize(

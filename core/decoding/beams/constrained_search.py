@@ -26,7 +26,7 @@ _COMMA, _BAR = re.compile(r"(?<!\\),"), re.compile(r"(?<!\\)\|")
 
 
 def parse_phrases(model: LoadedModel, text: str) -> list[ConstraintPhrase]:
-    r"""Parse `dragon | knight, lived happily`: commas separate constraints, bars alternatives, `\` escapes both.
+    """Parse `dragon | knight, lived happily`: commas separate constraints, bars alternatives, a backslash escapes both.
 
     Every alternative is tokenized with and without a leading space, and either form meets it. Raises ParameterError for
     words the tokenizer cannot encode, TokenizerMissingError without a tokenizer.

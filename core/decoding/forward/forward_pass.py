@@ -248,7 +248,9 @@ class Forward:
         return self._run_prepared(ids, kwargs)
 
     def _position_inputs(self, ids: torch.Tensor, position_ids: object) -> dict[str, object]:
-        """Return explicit positions for modules that number them differently, and the media inputs of the first pass."""
+        """Return explicit positions for modules that number them differently, and the media inputs of the first
+        pass.
+        """
         if self._media is None and not self._needs_positions:
             return {}
         read = tokens_read(self.cache)

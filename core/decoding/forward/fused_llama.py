@@ -353,7 +353,9 @@ def _is_known_class(network: torch.nn.Module | LlamaModule) -> TypeGuard[LlamaMo
 
 
 def is_unmodified(modules: Iterable[torch.nn.Module]) -> bool:
-    """Whether every module has an original class and forward method (torch, transformers or this program) and no hooks."""
+    """Whether every module has an original class and forward method (torch, transformers or this program) and no
+    hooks.
+    """
     return not any(_is_patched(module) or not _is_original_class(type(module)) for module in modules)
 
 
@@ -422,7 +424,9 @@ def has_growing_layers(cache: object) -> bool:
 
 
 def get_fused_llama(model: LoadedModel) -> FusedLlama | None:
-    """Return the fused pass of a Llama-like model; built once, checked against the module, rebuilt when weights change."""
+    """Return the fused pass of a Llama-like model; built once, checked against the module, rebuilt when weights
+    change.
+    """
     network = model.model
     known: FusedLlama | None = model.remembered.get("lean")
     if known is not None and known.is_current():

@@ -343,7 +343,9 @@ class CompiledStep:
 
 
 def get_compiled_step(model: LoadedModel, cache: object) -> CompiledStep | None:
-    """Return the compiled step of a model with a fused pass, for a static cache that requests it; kept with the model."""
+    """Return the compiled step of a model with a fused pass, for a static cache that requests it; kept with the
+    model.
+    """
     if not isinstance(cache, PreallocatedStaticCache) or not cache.compiled:
         return None
     if not all(type(layer) is FixedSizeLayer for layer in cache.layers):

@@ -78,7 +78,9 @@ class DecoderModules:
 
 
 def map_modules(network: Any, copies: bool) -> DecoderModules:
-    """Map the network's submodules. `copies` allows joining matrices of the same input. Raises UnsupportedArchitecture."""
+    """Map the network's submodules. `copies` allows joining matrices of the same input. Raises
+    UnsupportedArchitecture.
+    """
     config, trunk = network.config, _trunk(network)
     first = next(iter(_layers(trunk)))
     attention = _submodule(first, _ATTENTION)

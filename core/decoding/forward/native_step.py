@@ -115,7 +115,7 @@ class NativeDecodeStep:
         self._storage = _LayerStorage(len(modules.layers))
         self._pass = native_library.PassStruct(**{
             name: ctypes.addressof(getattr(self._storage, name))
-            for name in ("old_keys", "old_values", "new_keys", "new_values", "old_places", "new_places")
+            for name in ("old_keys", "old_values", "new_keys", "new_values", "old_capacities", "new_capacities")
         })  # fmt: skip
         self._max_tokens = _MAX_TOKENS_IN_PANELS if weights.is_in_panels else MAX_TOKENS
         self._has_windows = any(layer.window for layer in modules.layers)
@@ -138,10 +138,6 @@ class NativeDecodeStep:
     def argmax(self, logits: int, rows: int, chosen: int, found: int) -> None:
         """Write the argmax of float32 logits [rows, V] like `NativeLibrary.choices`."""
         self._library.top_choices(logits, (rows, self._weights.vocabulary), chosen, found)
-
-    def is_built_from(self, fused: FusedForward) -> bool:
-        """Whether it was built from the same fused pass."""
-        return self._fused is fused
 
     def supports(self, ids: torch.Tensor, cache: Cache, has_positions: bool = False) -> bool:
         """Whether it supports `ids` [B, n]: a few tokens after the prompt, with room for them.

@@ -180,7 +180,9 @@ class SpeedupGate:
     """Decides during drafting by drafter statistics and the verify-cost curve."""
 
     def __init__(self, stats: AcceptanceStats, cost: VerifyCost, draft_cost: float | None, max_length: int) -> None:
-        """Initialize the gate; `draft_cost` is the expected cost of a draft pass ÷ a target pass before any was timed."""
+        """Initialize the gate; `draft_cost` is the expected cost of a draft pass ÷ a target pass before any was
+        timed.
+        """
         self._stats, self._cost, self._draft_cost = stats, cost, draft_cost or 1 / 8
         self._max_nodes = max(_MAX_NODES, max_length)
         self._node_costs = _compute_node_costs(cost, self._max_nodes)
@@ -194,7 +196,9 @@ class SpeedupGate:
         return self._stats.acceptance_of(drafter, probability, is_alternative)
 
     def should_branch(self) -> bool:
-        """Return whether even an unlikely token after others is worth its price; never for a trial, which is a chain."""
+        """Return whether even an unlikely token after others is worth its price; never for a trial, which is a
+        chain.
+        """
         return (
             not self.is_trial
             and self._rate_to_beat * _NODE_COST_FACTOR * self._node_seconds(TRIAL_LENGTH) < _BRANCH_PROBABILITY

@@ -22,7 +22,9 @@ from core.system.device_memory import is_out_of_memory
 
 
 class TreePositions:
-    """Builds a model's position_ids and its 4-D additive float mask; windowed layers get the window in their mask too."""
+    """Builds a model's position_ids and its 4-D additive float mask; windowed layers get the window in their mask
+    too.
+    """
 
     def __init__(self, model: LoadedModel) -> None:
         config = model.config

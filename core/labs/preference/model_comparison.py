@@ -113,7 +113,9 @@ def compare_texts(
 
 @torch.no_grad()
 def kl_divergence(policy: torch.nn.Module, reference: torch.nn.Module, sampled: SampledCompletions) -> torch.Tensor:
-    """Return KL(policy ‖ reference) of each text [B] in nats, summed exactly over the vocabulary at each sampled token."""
+    """Return KL(policy ‖ reference) of each text [B] in nats, summed exactly over the vocabulary at each sampled
+    token.
+    """
     now = answer_logits(policy, sampled).log_softmax(-1)
     before = answer_logits(reference, sampled).log_softmax(-1)
     nats: torch.Tensor = ((now.exp() * (now - before)).sum(-1) * sampled.answer_mask).sum(1)

@@ -180,7 +180,9 @@ class _PolicyAndValue(torch.nn.Module):
 
 
 class PpoBatch(NamedTuple):
-    """A round's sampled texts and everything that stays constant while training on them; [B, T] unless noted otherwise."""
+    """A round's sampled texts and everything that stays constant while training on them; [B, T] unless noted
+    otherwise.
+    """
 
     sampled: SampledCompletions
     old_log_probs: torch.Tensor

@@ -1,4 +1,6 @@
-"""Measure in a separate process, which uses none of this process's memory and can be stopped at once. Imports no torch."""
+"""Measure in a separate process, which uses none of this process's memory and can be stopped at once. Imports no
+torch.
+"""
 
 from __future__ import annotations
 

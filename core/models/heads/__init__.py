@@ -1,1 +1,3 @@
-"""Prediction heads that draft from a model's own hidden states: those in its checkpoint (MTP) and separate EAGLE heads."""
+"""Prediction heads that draft from a model's own hidden states: those in its checkpoint (MTP) and separate EAGLE
+heads.
+"""

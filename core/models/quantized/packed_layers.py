@@ -236,7 +236,9 @@ class _ExpertWeights:
 
 
 def count_weights(network: Network) -> int:
-    """Return the number of weights, counting tied ones once, also an embedding that is packed again as the output head."""
+    """Return the number of weights, counting tied ones once, also an embedding that is packed again as the output
+    head.
+    """
     shared = _duplicates(network)
     return sum(p.numel() for p in network.parameters()) - sum(module.weight.numel() for module in shared)
 

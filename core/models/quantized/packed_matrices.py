@@ -43,7 +43,9 @@ def quantize_rows(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def split_vectors(vectors: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return int8 [2 · M, K], coarse numbers before fine ones, and float32 coarse step sizes [M, 1], of vectors [M, K]."""
+    """Return int8 [2 · M, K], coarse numbers before fine ones, and float32 coarse step sizes [M, 1], of vectors [M,
+    K].
+    """
     steps = torch.linalg.vector_norm(vectors, torch.inf, -1, keepdim=True).div_(_LEVELS).clamp_(min=_TINY)
     fine = vectors / steps
     coarse = fine.round()

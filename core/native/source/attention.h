@@ -155,8 +155,8 @@ inline void keep(bfloat16* place, const float* values, long count) {
 // Keys or values of one head: what was there moves to its new place, where it has one.
 template <typename Kept>
 inline Kept* moved(void* const* old_store, void* const* new_store, long layer, long head, const Model& model, const Pass& pass) {
-    const Kept* from = static_cast<const Kept*>(old_store[layer]) + head * pass.old_places[layer] * model.width;
-    Kept* to = static_cast<Kept*>(new_store[layer]) + head * pass.new_places[layer] * model.width;
+    const Kept* from = static_cast<const Kept*>(old_store[layer]) + head * pass.old_capacities[layer] * model.width;
+    Kept* to = static_cast<Kept*>(new_store[layer]) + head * pass.new_capacities[layer] * model.width;
     if (from != to) std::memcpy(to, from, pass.past * model.width * sizeof(Kept));
     return to;
 }

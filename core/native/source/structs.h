@@ -52,8 +52,8 @@ struct Pass {
     void* const* old_values;
     void* const* new_keys;      // [texts, kv_heads, >= past + count, width]
     void* const* new_values;
-    const int64_t* old_places;  // tokens from one head to the next, a layer each
-    const int64_t* new_places;
+    const int64_t* old_capacities;  // tokens from one head to the next, a layer each
+    const int64_t* new_capacities;
     const float* mask;          // of one text, [count, past + count], added to what a query is to a key; may be null:
                                 // then each token sees itself and what is before it
     const int64_t* positions;   // [count]; may be null: then they follow the past

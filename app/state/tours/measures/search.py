@@ -214,7 +214,9 @@ def paths_in(run: Run, number: int) -> MeasureValue:
 
 @measure("place", may_be_missing=True)
 def saved_round(run: Run) -> MeasureValue:
-    """First round in which the accepted path leaves the draft's top choices: a single chain would have been rejected."""
+    """First round in which the accepted path leaves the draft's top choices: a single chain would have been
+    rejected.
+    """
     for n, entry in enumerate(_rounds(run)):
         if entry.accepted and any(_is_second_guess(entry, node) for node in entry.accepted):
             return n

@@ -120,7 +120,9 @@ Groups = list[list[str]]
 
 
 class CollectPage(LabPage):
-    """Signals: `saveWanted(prompt, [groups, …])` saves these rankings; `exportWanted` exports all saved ones to a file."""
+    """Signals: `saveWanted(prompt, [groups, …])` saves these rankings; `exportWanted` exports all saved ones to a
+    file.
+    """
 
     task = "draw"
     saveWanted = Signal(str, object)

@@ -205,7 +205,9 @@ class DeviceBars(QWidget, AccessibleWidget):
             self._stroke(painter, track, track.left() + track.width() * row.expected / full_scale, Qt.PenStyle.DashLine)
 
     def _paint_name(self, painter: QPainter, name: str, box: QRectF, capacity_x: float) -> None:
-        """Write the part's name into its box, beside the capacity stroke at `capacity_x`: a second cue besides colour."""
+        """Write the part's name into its box, beside the capacity stroke at `capacity_x`: a second cue besides
+        colour.
+        """
         if self._capacity and box.left() < capacity_x < box.right():
             left, right = QRectF(box), QRectF(box)
             left.setRight(capacity_x)

@@ -18,7 +18,9 @@ from resources.language import tr
 
 
 class PipelinePage(ScalePage):
-    """Settings, the lanes, a slider over all times at which something starts or ends, and a description of that time."""
+    """Settings, the lanes, a slider over all times at which something starts or ends, and a description of that
+    time.
+    """
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(tr("Pipeline"), parent)

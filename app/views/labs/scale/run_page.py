@@ -40,7 +40,9 @@ class ProcessPage(ScalePage):
         self._error: ErrorReport | None = None
 
     def lay_out(self, name: str, *shown: QWidget) -> None:
-        """Add the button `name` below the settings, the progress above `shown`, and the program's error output below."""
+        """Add the button `name` below the settings, the progress above `shown`, and the program's error output
+        below.
+        """
         self.button = QPushButton(self)
         self.button.setObjectName(name)
         self.button.setProperty("role", "primary")

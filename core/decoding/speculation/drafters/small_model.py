@@ -148,7 +148,9 @@ class NumpyDraftModel:
         return grown
 
     def _store(self, layer: _NumpyLayer, joined: Array, index: int, turn: tuple[Array, Array], row: int) -> Array:
-        """Store key and value, with the rotary embedding applied to the key; return the rotated queries [heads, width]."""
+        """Store key and value, with the rotary embedding applied to the key; return the rotated queries [heads,
+        width].
+        """
         both, (cos, sin) = self._heads + self._kv_heads, turn
         parts = joined.reshape(-1, 2, self._width // 2)
         turned = parts[:both]
@@ -273,8 +275,8 @@ class NativeDraftModel(NumpyDraftModel):
         keys, values = ctypes.addressof(self._key_addresses), ctypes.addressof(self._value_addresses)
         places = ctypes.addressof(self._capacities)
         self._pass = native_library.PassStruct(
-            texts=1, old_keys=keys, new_keys=keys, old_values=values, new_values=values, old_places=places,
-            new_places=places,
+            texts=1, old_keys=keys, new_keys=keys, old_values=values, new_values=values, old_capacities=places,
+            new_capacities=places,
         )  # fmt: skip
         self._ignored_index, self._argmax_result = ctypes.c_int64(0), (ctypes.c_float * 4)()
         self._record_addresses()

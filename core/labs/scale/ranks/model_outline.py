@@ -1,4 +1,6 @@
-"""Facts about a model that are needed before any process starts: its folder, the sizes of its tensors, and its shape."""
+"""Facts about a model that are needed before any process starts: its folder, the sizes of its tensors, and its
+shape.
+"""
 
 from __future__ import annotations
 

@@ -70,7 +70,9 @@ class PipelineRank:
         self._schedule = _SCHEDULES[job.scheme](timed, count, self._loss, scale_grads=False)
 
     def run_batch(self, ids: Tensor) -> float:
-        """Run forward and backward of a batch [micro-batches, length + 1]; return its loss, 0 except on the last stage."""
+        """Run forward and backward of a batch [micro-batches, length + 1]; return its loss, 0 except on the last
+        stage.
+        """
         losses: list[Tensor] = []
         given = (ids[:, :-1].contiguous(),) if self._job.rank == 0 else ()
         right = ids[:, 1:].contiguous() if self.stage.head is not None else None

@@ -40,7 +40,9 @@ def mark_memory(kind: str, tensors: Iterable[Tensor]) -> None:
 
 
 def record_blocks(work: Callable[[], object]) -> list[Block]:
-    """Return the blocks, sorted by start; time counts allocations and releases. Blocks never released last to the end."""
+    """Return the blocks, sorted by start; time counts allocations and releases. Blocks never released last to the
+    end.
+    """
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         work()
     with temporary_folder() as folder:
