@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from core.parameter import Settings
     from core.remote.address import Address
     from core.remote.client import EngineClient
     from core.remote.responses import ResponseUsage, TextDelta, TokenTable
@@ -16,7 +17,9 @@ Body = dict[str, object]
 """Fields of a request."""
 GrammarFormat = Callable[[Any], Body]
 """(content of a grammar) → the request fields for it."""
-UsageReader = Callable[["ResponseUsage", Mapping[str, Any]], None]
+Message = Mapping[str, Any]
+"""A message of an engine: a JSON object."""
+UsageReader = Callable[["ResponseUsage", Message], None]
 """Adds the statistics in a message to those of the run."""
 
 
@@ -41,7 +44,7 @@ class NativeReader(Protocol):
     def is_response(message: Mapping[str, object]) -> bool:
         """Return whether a message comes from the native endpoint."""
 
-    def delta(self, message: Mapping[str, Any]) -> TextDelta:
+    def delta(self, message: Message) -> TextDelta:
         """Return what a message adds. Raises EngineCutError if the engine aborted the text."""
 
 
@@ -50,7 +53,7 @@ class NativeEndpoint:
     """An endpoint that reports more than the OpenAI-compatible one."""
 
     path: str
-    build_body: Callable[[Mapping[str, Any], bool, int], Body]
+    build_body: Callable[[Message, bool, int], Body]
     """(body of the compatible request, whether it samples, number of alternatives) → the equivalent native body."""
     reader: type[NativeReader]
 
@@ -128,7 +131,7 @@ class EngineKind:
     """Supported kinds of grammars: kind → the request fields for it."""
     chat_grammars: Mapping[str, GrammarFormat] | None = None
     """The same for chats, if they differ."""
-    build_settings: Callable[[Mapping[str, Any], bool, int], Body] | None = None
+    build_settings: Callable[[Settings, bool, int], Body] | None = None
     """(settings by our names, whether it samples, seed) → request fields, if it does not use the usual ones."""
     no_probabilities_notice: str = ""
     """What to do if it was started without probabilities. Such an engine answers a request for them with an internal

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from core.errors import EngineError
 from core.grammar.grammar_setting import schema_of
 from core.remote.client import EngineClient, short_timeout_client
-from core.remote.engines.base import Body, ConnectedModel, EngineKind, EngineTokenizer
+from core.remote.engines.base import Body, ConnectedModel, EngineKind, EngineTokenizer, Message
 from core.remote.engines.formats import GRAMMAR, OPENAI_SETTINGS, USAGE, choice_as_gbnf
 from core.remote.http_stream import CancelledError
 from core.remote.responses import ResponseUsage, StreamedToken, TextDelta, TokenLogprob, display_bytes, valid_count
@@ -174,7 +172,7 @@ class WithheldTokenRecovery:
         return content if isinstance(content, str) and content and "\ufffd" not in content else f"⟨{number}⟩"
 
 
-def read_usage(usage: ResponseUsage, message: Mapping[str, Any]) -> None:
+def read_usage(usage: ResponseUsage, message: Message) -> None:
     """Read the timings, which every message contains."""
     timings = message.get("timings")
     if not isinstance(timings, dict):

@@ -10,7 +10,7 @@ from typing import Any
 
 from core.grammar.grammar_setting import schema_of
 from core.remote import http_stream
-from core.remote.engines.base import Body, EngineKind, NativeEndpoint
+from core.remote.engines.base import Body, EngineKind, Message, NativeEndpoint
 from core.remote.engines.formats import GRAMMAR, OPENAI_SETTINGS, SERVER_SETTINGS, SEVERAL_TEXTS, USAGE
 from core.remote.responses import (
     MAX_ALTERNATIVES,
@@ -32,7 +32,7 @@ _NATIVE_NAMES = {
 """Maps setting names of the compatible API to those of the native API."""
 
 
-def generate_body(body: Mapping[str, Any], is_sampling: bool, alternatives: int) -> Body:
+def generate_body(body: Message, is_sampling: bool, alternatives: int) -> Body:
     """Return the body of a `/generate` request that is equivalent to a compatible one."""
     prompt = body["prompt"]
     settings = {_NATIVE_NAMES[name]: value for name, value in body.items() if name in _NATIVE_NAMES}
@@ -67,7 +67,7 @@ class GenerateResponse:
         """Return whether a message comes from `/generate`."""
         return isinstance(message.get("meta_info"), dict)
 
-    def delta(self, message: Mapping[str, Any]) -> TextDelta:
+    def delta(self, message: Message) -> TextDelta:
         """Return what a message adds. Raises EngineCutError if the engine aborted the text."""
         meta, number = message["meta_info"], as_count(message.get("index"))
         known = self._known.setdefault(number, _ReceivedText())
@@ -86,7 +86,7 @@ class GenerateResponse:
         known.tokens += len(tokens)
         return TextDelta(number, added, tokens, *self._finish_reason(meta.get("finish_reason")))
 
-    def _new_items(self, message: Mapping[str, Any], known: _ReceivedText) -> list[Sequence[Any]]:
+    def _new_items(self, message: Message, known: _ReceivedText) -> list[Sequence[Any]]:
         """Return the new ids, log-probabilities and alternatives."""
         meta = message["meta_info"]
         lists = (message.get("output_ids"), meta.get("output_token_logprobs"), meta.get("output_top_logprobs"))
@@ -146,7 +146,7 @@ def _tokens_without_logprobs(ids: Sequence[Any], text: str) -> tuple[StreamedTok
     )
 
 
-def read_usage(usage: ResponseUsage, message: Mapping[str, Any]) -> None:
+def read_usage(usage: ResponseUsage, message: Message) -> None:
     """Read the statistics, which are separate for each text, with the names of newer and older versions."""
     meta = message.get("meta_info")
     if not isinstance(meta, dict):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
+from core.parameter import Settings
 from core.remote.engines.base import Body, EngineKind
 
 _GENERATION_CONFIG_SETTINGS = (
@@ -16,7 +15,7 @@ _GENERATION_CONFIG_SETTINGS = (
 )  # fmt: skip
 
 
-def build_settings(settings: Mapping[str, Any], samples: bool, seed: int) -> Body:
+def build_settings(settings: Settings, samples: bool, seed: int) -> Body:
     """Return the settings as one JSON text in the form of transformers' GenerationConfig."""
     own = {**settings, "do_sample": samples}
     stops = {"stop": own.pop("stop_strings")} if own.get("stop_strings") else {}

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from core.grammar.grammar_setting import schema_of
-from core.remote.engines.base import Body, EngineKind, EngineTokenizer, GrammarFormat
+from core.remote.engines.base import Body, EngineKind, EngineTokenizer, GrammarFormat, Message
 from core.remote.engines.formats import GRAMMAR, OPENAI_SETTINGS, SERVER_SETTINGS, SEVERAL_TEXTS
 from core.remote.responses import ResponseUsage, valid_count
 
@@ -21,7 +18,7 @@ def tokenize_body(model: str, prompt: str | None, messages: object) -> Body:
     return content | {"model": model, "return_token_strs": True}
 
 
-def read_usage(usage: ResponseUsage, message: Mapping[str, Any]) -> None:
+def read_usage(usage: ResponseUsage, message: Message) -> None:
     """Read the numbers of drafted and accepted tokens."""
     metrics = message.get("metrics")
     drafts = metrics.get("speculative_decoding") if isinstance(metrics, dict) else None

@@ -53,7 +53,9 @@ class PromptLookupDrafter:
         return branch
 
     def _copy(self, begin: int, plan: RoundPlan, confidence: float) -> list[int]:
-        """Copy tokens from `begin` on while they are worth verifying; past the end of the text, repeat the copied ones."""
+        """Copy tokens from `begin` on while they are worth verifying; past the end of the text, repeat the copied
+        ones.
+        """
         ids: list[int] = []
         chance = 1.0
         for place in range(begin, begin + plan.depth):
