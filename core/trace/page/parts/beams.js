@@ -58,7 +58,7 @@ function startTree() {
     redrawTree();
   });
   find("tree-tools").append(pruned, zoomButton("−", tr("Smaller"), 1 / 1.25), zoomButton("+", tr("Larger"), 1.25));
-  find("tree-key").append(...[["", tr("kept")], ["best", tr("★ leading")], ["finished", tr("ended")], ["pruned dashed", tr("pruned")]]
+  find("tree-key").append(...[["", tr("kept")], ["best", tr("★ leading")], ["finished", tr("finished")], ["pruned dashed", tr("pruned")]]
     .map(([kind, words]) => make("span", {}, make("i", { class: kind }), words)), make("span", {}, tr("width = probability")));
   watch((before) => {
     if (!searchTree) redrawTree();

@@ -75,7 +75,7 @@ function showRound() {
   const pile = strip.children[shownRound];
   strip.setAttribute("aria-activedescendant", pile.id);
   if (pile.offsetLeft < strip.scrollLeft || pile.offsetLeft + pile.offsetWidth > strip.scrollLeft + strip.clientWidth) strip.scrollLeft = pile.offsetLeft - strip.clientWidth / 2;
-  const times = round.verify ? tr("{draft} ms drafting, {verify} ms checking.", { draft: fixed(round.draft * 1000, 1), verify: fixed(round.verify * 1000, 1) }) : "";
+  const times = round.verify ? tr("{draft} ms drafting, {verify} ms verification.", { draft: fixed(round.draft * 1000, 1), verify: fixed(round.verify * 1000, 1) }) : "";
   find("round-why").replaceChildren(make("b", {}, tr("Round {round}.", { round: shownRound + 1 })), " ", ...sentence(round.why), times && ` ${times}`);
   const chosen = state.picked?.kind === "draft" && state.picked.round === shownRound ? state.picked.node : null;
   if (roundTree.number !== shownRound) {

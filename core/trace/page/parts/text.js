@@ -2,10 +2,10 @@
 
 const COLOURINGS = {
   probability: [tr("Probability"), tr("unlikely"), tr("certain")],
-  rank: [tr("Rank"), tr("far down the list"), tr("first choice")],
-  entropy: [tr("Entropy"), tr("undecided"), tr("certain")],
+  rank: [tr("Rank"), tr("low rank"), tr("first choice")],
+  entropy: [tr("Entropy"), tr("uncertain"), tr("certain")],
   band: [tr("Rank in bands"), "", ""],
-  second: [tr("Second model"), tr("far apart"), tr("agree")],
+  second: [tr("Comparison model"), tr("differ"), tr("agree")],
   origin: [tr("Draft or model"), "", ""],
   none: [tr("None"), "", ""],
 };
@@ -172,7 +172,7 @@ function given(tokens) {
 function startText() {
   find("prompt").append(...given(run.prompt));
   find("beginning").append(...given(run.beginning));
-  if (run.beginning.length) find("beginning").title = tr("The run went on behind these tokens");
+  if (run.beginning.length) find("beginning").title = tr("The run continued after these tokens");
   if (run.prompt.at(-1)?.[2] && lengthOf() > 0) find("prompt").append("\n");
   find("tokens").addEventListener("keydown", onTextKey);
   find("tokens").addEventListener("click", onTextClick);

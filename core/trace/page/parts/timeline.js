@@ -71,7 +71,7 @@ function startTimeline() {
   options(find("measure"), MEASURES);
   options(find("speed"), SPEEDS);
   find("speed").value = "1";
-  find("place").setAttribute("aria-label", run.beams ? tr("Step of the search") : tr("Place in the text"));
+  find("place").setAttribute("aria-label", run.beams ? tr("Step of the search") : tr("Position in the text"));
   find("play").addEventListener("click", playOrPause);
   find("place").addEventListener("input", (event) => change({ cursor: Number(event.target.value), picked: null, playing: false }));
   find("measure").addEventListener("change", (event) => change({ measure: event.target.value }));
