@@ -1,4 +1,4 @@
-// The panel's tables: alternatives with bars, layers, the funnel.
+// Tables of the panel: alternatives with bars, layers, the funnel.
 
 const SAME = 5e-4;
 

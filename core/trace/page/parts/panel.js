@@ -1,4 +1,4 @@
-// The inspector: why this token, in words first, then the figures behind them.
+// The inspector: why this token was chosen, as a sentence, followed by its figures.
 
 function showPanel(before) {
   const about = subject();
@@ -24,7 +24,7 @@ function moved(before, after) {
   return before === after ? before : `${before} → ${after}`;
 }
 
-/** What the underlines say just now. */
+/** Meaning of the underlines in the current colouring. */
 const UNDERLINES = {
   probability: tr("Thicker and more orange: the model gave this token a lower probability."),
   rank: tr("Thicker and more orange: this token had a lower rank in the model's list."),
@@ -46,7 +46,7 @@ function hint() {
     make("p", {}, ...trAround("{left} {right}: move through the text. {space}: replay the generation.", keys)))];
 }
 
-/** What an engine on another machine has told of a token: id and rank, share and surprise. */
+/** Return the figures that a remote engine reported for a token: id, rank, probability and surprise. */
 function toldElsewhere(token) {
   const known = [token.id < 0 ? "" : tr("id {id}", { id: whole(token.id) }), token.rank ? tr("rank {rank}", { rank: whole(token.rank) }) : "",
     token.raw === null ? tr("probability not reported") : percent(token.raw)];
@@ -71,7 +71,7 @@ function aboutToken(at) {
     make("h3", {}, tr("This step")), numbers(token)];
 }
 
-/** What the second model held of the same token, behind the same text. */
+/** Show the figures of the comparison model for the same token after the same text. */
 function secondModel(other) {
   const told = tr("{model}: {share} · rank {rank} · divergence between the models: {bits} bits",
     { model: run.second, share: percent(other.raw), rank: whole(other.rank), bits: fixed(other.divergence, 2) });
@@ -112,7 +112,7 @@ function aboutNode(node) {
     }))), make("h3", {}, tr("Score")), make("p", { class: "formula" }, formula(node))];
 }
 
-/** Σ log p ÷ length^penalty with the node's own figures. */
+/** Return Σ log p ÷ length^penalty with the node's own values. */
 function formula(node) {
   const before = nodes.get(node.parent)?.score ?? 0;
   const penalty = run.beams.penalty;

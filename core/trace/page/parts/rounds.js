@@ -1,4 +1,4 @@
-// Rounds of speculation: a pile for each, and the tree of the chosen one.
+// Rounds of speculative decoding: one bar per round, and the tree of the selected round.
 
 let shownRound = 0;
 let roundTree = { number: -1, tree: null };
@@ -56,7 +56,7 @@ function onStripKey(event) {
   pickRound(step);
 }
 
-/** The round of what was picked, or of where the cursor has come to. */
+/** Show the round of the selected node, or of the cursor if it has moved. */
 function follow(before) {
   if (state.picked?.kind === "draft") shownRound = state.picked.round;
   else if (state.picked?.kind === "token") shownRound = Math.max(0, roundOf(state.picked.at));
