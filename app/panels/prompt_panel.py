@@ -209,8 +209,8 @@ class PromptPanel(QWidget):
             style = QTextCharFormat()
             style.setBackground(self._reuse_color)
             cursor = self.editor.textCursor()
-            text = self.editor.toPlainText()
-            cursor.setPosition(len(text[:characters].encode("utf-16-le")) // 2)
+            cached = self.editor.toPlainText()[:characters]
+            cursor.setPosition(len(cached.encode("utf-16-le")) // 2)
             cursor.movePosition(QTextCursor.MoveOperation.End, QTextCursor.MoveMode.KeepAnchor)
             mark.format, mark.cursor = style, cursor
             marks.append(mark)

@@ -171,9 +171,8 @@ def find_passages(
     end.
 
     `ids` is int64 [B, T]; `lengths` are the minimum and maximum; positions count from the start of the window.
-    `breaks`:
-    the address of int8 per token and the number of tokens; one more entry is for ids that are not tokens. Return None
-    without native code, or if an entry is not known yet.
+    `breaks`: the address of int8 per token and the number of tokens; one more entry is for ids that are not tokens.
+    Return None without native code, or if an entry is not known yet.
     """
     found = get_native_library()
     if found is None or ids.device.type != "cpu" or ids.stride(1) != 1:

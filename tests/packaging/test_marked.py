@@ -49,6 +49,7 @@ ALLOWED = (
     Allowed("core/models/config_validation.py", r"NVIDIA ModelOpt|[A-Z][\w -]+", "names of programs"),
     Allowed("core/common/setting_values.py", r"Tensor", "the name of a class"),
     Allowed("core/trace/validation.py", r"[A-Z][A-Za-z]+", "names of events"),
+    Allowed("core/trace/schema.py", r"[A-Z][a-z]+", "names of records in files"),
     Allowed("core/common/former_name.py", r"Tokenscope", "the program's former name"),
     Allowed("core/caches/tensors/quantized.py", r"pip install .*", "a command"),
     Allowed("core/__init__.py", r"[A-Z][a-z]+", "names of classes, where they are imported from"),

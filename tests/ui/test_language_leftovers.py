@@ -96,7 +96,7 @@ def guessing(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, window)
     with qtbot.waitSignal(window.parts.guess.questionShown, timeout=WAIT_MS) as asked:
         window.parts.guess.start()
-    window.parts.guess.pick(asked.args[0].right)
+    window.parts.guess.pick(asked.args[0].answer)
 
 
 def with_example(qtbot: QtBot, window: MainWindow) -> None:

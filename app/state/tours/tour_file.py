@@ -197,21 +197,26 @@ def placeholders(text: str) -> set[str]:
     return {name for _, name, _, _ in Formatter().parse(text) if name}
 
 
+def _at(where: str, cause: str) -> str:
+    """Put the part of the file in front of a cause; `where` is empty for the file itself."""
+    return f"{where}: {cause}" if where else cause
+
+
 def _check_keys(table: Mapping[str, Any], known: Iterable[str], where: str) -> None:
     for key, value in table.items():
         if key not in known:
             unknown_key = tr("unknown key “{key}”.").format(key=truncate_name(key))
-            raise _TourFileError(f"{where} {unknown_key}{did_you_mean(key, known)}".strip())
+            raise _TourFileError(_at(where, f"{unknown_key}{did_you_mean(key, known)}"))
         kind = _KINDS.get(key, str)
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            told = tr("wrong type for “{key}”: {value}.")
-            raise _TourFileError(f"{where} {told.format(key=key, value=truncate_name(str(value)))}".strip())
+            wrong_type = tr("wrong type for “{key}”: {value}.").format(key=key, value=truncate_name(str(value)))
+            raise _TourFileError(_at(where, wrong_type))
 
 
 def _text(table: Mapping[str, Any], key: str, where: str) -> str:
     value = table.get(key)
     if not isinstance(value, str) or not value:
-        raise _TourFileError(f"{where} {tr('the key “{key}” is missing.').format(key=key)}".strip())
+        raise _TourFileError(_at(where, tr("the key “{key}” is missing.").format(key=key)))
     return value
 
 

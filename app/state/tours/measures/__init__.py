@@ -1,7 +1,7 @@
-"""Named measures: each takes one figure of one or two runs, from their events alone.
+"""Named measures for tours: each computes one number from the events of one or two runs.
 
-`MEASURES` has them all by name; a tour's file names them. Measures of texts and tokens are in `tokens`, of beams and
-drafts in `search`, of the cache and of two runs side by side in `memory`.
+`MEASURES` contains all of them by name; tour files refer to these names. Measures of texts and tokens are in `tokens`,
+of beams and drafts in `search`, of the cache and of two runs in `memory`.
 """
 
 from app.state.tours.measures import memory, search, tokens

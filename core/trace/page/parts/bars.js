@@ -1,4 +1,4 @@
-// The panel's tables: alternatives with bars, layers, the funnel.
+// Tables of the panel: alternatives with bars, layers, the funnel.
 
 const SAME = 5e-4;
 
@@ -15,7 +15,7 @@ function isContrastive(token) {
 }
 
 function alternatives(token) {
-  if (!token.others.length) return [make("p", { class: "remark" }, tr("Not recorded: this run kept no alternatives."))];
+  if (!token.others.length) return [make("p", { class: "remark" }, tr("Not recorded: this run did not keep alternatives."))];
   return isContrastive(token) ? contrastive(token) : [alternativeTable(token)];
 }
 
@@ -33,8 +33,8 @@ function alternativeTable(token) {
 
 function contrastive(token) {
   const scored = token.others.filter((item) => item.length > 5).sort((a, b) => b[6] - a[6]);
-  const remark = tr("Score: how sure the model is, less the likeness to the text so far.");
-  return [make("p", { class: "remark" }, remark), table("bars", [tr("token"), "", tr("sure"), tr("likeness"), tr("score")], scored.map((item) => ({
+  const remark = tr("Score: the model's confidence minus the similarity to the text so far.");
+  return [make("p", { class: "remark" }, remark), table("bars", [tr("token"), "", tr("confidence"), tr("similarity"), tr("score")], scored.map((item) => ({
     kind: item[0] === token.id ? "chosen" : "",
     cells: [run.words[item[1]], [lane(item[3]), lane(item[5], "likeness")], fixed(item[3], 2), fixed(item[5], 2), decimal(item[6])],
   })))];
@@ -42,7 +42,7 @@ function contrastive(token) {
 
 function layers([chosen, divergences]) {
   const largest = Math.max(...divergences.map(([, value]) => value)) || 1;
-  return [make("h3", {}, tr("Layers")), make("p", { class: "remark" }, tr("How far each layer's guess is from the last one's.")),
+  return [make("h3", {}, tr("Layers")), make("p", { class: "remark" }, tr("Divergence of each layer's prediction from the last layer's.")),
     table("bars", [tr("layer"), "", tr("divergence")], divergences.map(([layer, value]) => ({
       kind: layer === chosen ? "chosen" : "", cells: [tr("layer {layer}", { layer }), [lane(value / largest)], value >= 0.001 ? fixed(value, 3) : value.toExponential(1)],
     })))];
@@ -71,9 +71,9 @@ function stageOf(label, survivors, most, title) {
 }
 
 function tipOf(before, label, survivors, mass, raw) {
-  if (!before) return tr("The model's own distribution over {count} tokens.", { count: whole(survivors) });
+  if (!before) return tr("The model's distribution over {count} tokens, before any setting.", { count: whole(survivors) });
   const cut = before[1] - survivors;
-  if (cut <= 0) return tr("{label}: changes the probabilities and cuts no token.", { label });
-  return tr("{label}: cuts {cut} of {before} tokens. The {left} left hold {mass} of what came in, {raw} of the model's own distribution.",
+  if (cut <= 0) return tr("{label}: changes the probabilities and removes no token.", { label });
+  return tr("{label}: removes {cut} of {before} tokens. The remaining {left} hold {mass} of the incoming probability and {raw} of the model's own distribution.",
     { label, cut: whole(cut), before: whole(before[1]), left: whole(survivors), mass: percent(mass), raw: percent(raw) });
 }

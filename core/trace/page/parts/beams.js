@@ -1,11 +1,11 @@
-// The tree of a beam search, and the texts that it ranked.
+// The tree of a beam search and its ranked texts.
 
 let zoom = 1;
 const MOST_WITH_PRUNED = 60;
 let isPrunedShown = nodes.size <= MOST_WITH_PRUNED;
 let searchTree = null;
 
-/** Draw it anew: other nodes are to be seen, or at another size. */
+/** Draw the tree again after its visible nodes or its size have changed. */
 function redrawTree() {
   const shown = [...nodes.values()].filter((node) => isPrunedShown || node.fate !== "pruned");
   const root = { node: 0, parent: null, order: 0, label: lastWord(), share: null, state: "root", spoken: tr("The prompt"), step: -1 };
@@ -58,7 +58,7 @@ function startTree() {
     redrawTree();
   });
   find("tree-tools").append(pruned, zoomButton("−", tr("Smaller"), 1 / 1.25), zoomButton("+", tr("Larger"), 1.25));
-  find("tree-key").append(...[["", tr("kept")], ["best", tr("★ leading")], ["finished", tr("ended")], ["pruned dashed", tr("pruned")]]
+  find("tree-key").append(...[["", tr("kept")], ["best", tr("★ leading")], ["finished", tr("finished")], ["pruned dashed", tr("pruned")]]
     .map(([kind, words]) => make("span", {}, make("i", { class: kind }), words)), make("span", {}, tr("width = probability")));
   watch((before) => {
     if (!searchTree) redrawTree();

@@ -1,4 +1,4 @@
-// Elements made by hand: text only ever becomes text.
+// Create elements. Text is always inserted as text, never as HTML.
 
 const PICTURES = find("columns-of-time").namespaceURI;
 
@@ -6,7 +6,7 @@ function find(id) {
   return document.getElementById(id);
 }
 
-/** An element with attributes (null: without it) and children; a string child is text, null is left out. */
+/** Create an element with attributes (null: omitted) and children; a string child becomes text, null is left out. */
 function make(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
@@ -24,7 +24,7 @@ function fill(element, attributes, children) {
   return element;
 }
 
-/** A sentence cut at its figures: what stands at odd places is one, and stands out. */
+/** Return the parts of a sentence as children: those with an odd index are numbers and are highlighted. */
 function sentence(parts) {
   return parts.map((part, place) => (place % 2 ? make("b", {}, part) : part));
 }
@@ -38,7 +38,7 @@ function rows(element, pairs) {
   element.replaceChildren(...pairs.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]));
 }
 
-/** One of several, as a row of buttons: arrows walk along them, as in any group of radio buttons. */
+/** Create a row of buttons of which one is selected; arrow keys move between them, as in a group of radio buttons. */
 function choice(group, titles, chosen, choose) {
   const buttons = titles.map((title, place) =>
     make("button", { type: "button", role: "radio", "aria-checked": place === chosen, tabindex: place === chosen ? 0 : -1 }, title));

@@ -1,4 +1,4 @@
-// What is said of the run as a whole.
+// Settings and figures of the whole run.
 
 function startFacts() {
   find("title").textContent = run.title;

@@ -1,6 +1,6 @@
-// Places of a tree's nodes: a column for each step, and within it no two branches closer than a row.
+// Positions of a tree's nodes: one column per step; in a column, branches are at least one row apart.
 
-/** Map of node → {column, row} for `items` [{node, parent, order}], parents before children. */
+/** Return a map node → {column, row} for `items` [{node, parent, order}], parents before children. */
 function layOut(items) {
   const children = new Map(items.map((item) => [item.node, []]));
   const roots = [];
@@ -11,7 +11,7 @@ function layOut(items) {
   return places;
 }
 
-/** A subtree by itself: its own row is 0; `low` and `high` are its outermost rows in each column. */
+/** Lay out one subtree: its own row is 0; `low` and `high` are its outermost rows in each column. */
 function measure(item, column, children) {
   const shape = { item, column, low: [0], high: [0], parts: [] };
   const below = [...children.get(item.node)].sort((a, b) => a.order - b.order);
@@ -35,7 +35,7 @@ function measure(item, column, children) {
   return shape;
 }
 
-/** Rows a subtree has to move down to lie below what is there. */
+/** Return how many rows a subtree must move down to lie below the existing ones. */
 function gap(outline, part) {
   return outline.length ? Math.max(...part.low.map((row, depth) => (outline[depth] ?? -Infinity) + 1 - row), 0) : 0;
 }

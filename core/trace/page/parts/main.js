@@ -1,4 +1,4 @@
-// The page begins.
+// Start the page.
 
 function startTheme() {
   const names = ["system", "light", "dark"];
@@ -25,7 +25,7 @@ function startTexts() {
   watch(() => show(state.text));
 }
 
-/** Space plays and Esc lets go, wherever one is that has no use of its own for them. */
+/** Space plays and Esc clears the selection, unless the focused element uses these keys itself. */
 function onKey(event) {
   const isControl = event.target.closest("button, select, input");
   if (event.key === " " && !isControl && !event.ctrlKey) {

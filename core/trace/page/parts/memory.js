@@ -1,4 +1,4 @@
-// The cache over the run: what was measured, piled by its parts, and what was foretold.
+// The memory of the cache over the run: measured bytes, stacked by part, and predicted bytes.
 
 const CHART = { height: 220, left: 68, right: 12, top: 10, bottom: 26 };
 
@@ -12,7 +12,7 @@ function startMemory() {
   new ResizeObserver(([{ contentRect }]) => drawMemory(Math.max(280, contentRect.width))).observe(find("memory-chart"));
 }
 
-/** Where the cursor is, and what the cache held there. */
+/** Mark the position of the cursor and the bytes of the cache there. */
 function showMemory() {
   const told = memoryWords();
   find("memory-now").textContent = told;
@@ -62,7 +62,7 @@ function areas(points, x, y) {
   });
 }
 
-/** The last measurement up to the cursor, in words. */
+/** Describe the last measurement up to the cursor. */
 function memoryWords() {
   const seen = run.memory.points.filter(([at]) => at <= state.cursor);
   if (!seen.length) return tr("Nothing measured yet.");

@@ -1,4 +1,4 @@
-// The inspector: why this token, in words first, then the figures behind them.
+// The inspector: why this token was chosen, as a sentence, followed by its figures.
 
 function showPanel(before) {
   const about = subject();
@@ -24,32 +24,32 @@ function moved(before, after) {
   return before === after ? before : `${before} → ${after}`;
 }
 
-/** What the underlines say just now. */
+/** Meaning of the underlines in the current colouring. */
 const UNDERLINES = {
-  probability: tr("The thicker and the more orange its underline, the less sure the model was of it."),
-  rank: tr("The thicker and the more orange its underline, the further down the model's list it stood."),
-  entropy: tr("The thicker and the more orange its underline, the less the model knew what would come."),
-  band: tr("The thicker and the more orange its underline, the further down the model's list it stood."),
-  second: tr("The thicker and the more orange its underline, the further the two models are apart on it."),
-  origin: tr("Its underline says who proposed it: the draft or the model."),
+  probability: tr("Thicker and more orange: the model gave this token a lower probability."),
+  rank: tr("Thicker and more orange: this token had a lower rank in the model's list."),
+  entropy: tr("Thicker and more orange: the model was less certain what comes next."),
+  band: tr("Thicker and more orange: this token had a lower rank in the model's list."),
+  second: tr("Thicker and more orange: the two models differ more on this token."),
+  origin: tr("The underline shows who proposed the token: the draft or the model."),
   none: "",
 };
 
 function hint() {
-  const rounds = run.rounds.length ? tr("The rounds below show what was drafted, accepted and refused.") : "";
+  const rounds = run.rounds.length ? tr("The rounds below show which tokens were drafted, accepted and rejected.") : "";
   const tree = run.beams ? tr("The tree below shows every continuation that was considered.") : "";
   const keys = { left: make("kbd", {}, "←"), right: make("kbd", {}, "→"), space: make("kbd", {}, tr("Space")) };
   return [make("div", { class: "hint" }, make("h2", {}, tr("Inspector")), make("p", { class: "name" }, tr("Why this token?")),
-    make("p", {}, run.scored ? tr("Click a token: here you read how likely the model held it, and what it would have put.")
-      : tr("Click a token: here you read why it was chosen, and what else could have been.")),
+    make("p", {}, run.scored ? tr("Click a token to see how likely the model found it, and what it would have written instead.")
+      : tr("Click a token to see why it was chosen, and what the alternatives were.")),
     make("p", {}, [UNDERLINES[state.colouring], tree, rounds].filter(Boolean).join(" ")),
-    make("p", {}, ...trAround("{left} {right} walk along the text, {space} plays how it was written.", keys)))];
+    make("p", {}, ...trAround("{left} {right}: move through the text. {space}: replay the generation.", keys)))];
 }
 
-/** What an engine on another machine has told of a token: id and rank, share and surprise. */
+/** Return the figures that a remote engine reported for a token: id, rank, probability and surprise. */
 function toldElsewhere(token) {
   const known = [token.id < 0 ? "" : tr("id {id}", { id: whole(token.id) }), token.rank ? tr("rank {rank}", { rank: whole(token.rank) }) : "",
-    token.raw === null ? tr("its probability is not told") : percent(token.raw)];
+    token.raw === null ? tr("probability not reported") : percent(token.raw)];
   return known.filter(Boolean).join(" · ");
 }
 
@@ -71,18 +71,18 @@ function aboutToken(at) {
     make("h3", {}, tr("This step")), numbers(token)];
 }
 
-/** What the second model held of the same token, behind the same text. */
+/** Show the figures of the comparison model for the same token after the same text. */
 function secondModel(other) {
-  const told = tr("{model}: {share} · rank {rank} · {bits} bits apart",
+  const told = tr("{model}: {share} · rank {rank} · divergence between the models: {bits} bits",
     { model: run.second, share: percent(other.raw), rank: whole(other.rank), bits: fixed(other.divergence, 2) });
-  return [make("h3", {}, tr("The second model")), make("p", { class: "remark" }, told), ...(other.others.length ? [alternativeTable(other)] : [])];
+  return [make("h3", {}, tr("Comparison model")), make("p", { class: "remark" }, told), ...(other.others.length ? [alternativeTable(other)] : [])];
 }
 
 function numbers(token) {
   const choices = Math.exp(token.entropy);
   const perplexity = choices >= 1.5
-    ? tr("{value}, as if among {count} equal choices", { value: fixed(choices, 1), count: whole(Math.round(choices)) })
-    : tr("{value}, hardly any doubt", { value: fixed(choices, 1) });
+    ? tr("{value}, like {count} equally likely choices", { value: fixed(choices, 1), count: whole(Math.round(choices)) })
+    : tr("{value}, almost no uncertainty", { value: fixed(choices, 1) });
   const list = make("dl");
   rows(list, [[tr("Entropy"), tr("{bits} bits", { bits: fixed(token.entropy / Math.LN2, 2) })], [tr("Perplexity"), perplexity],
     ...(token.seconds ? [[tr("Time"), `${fixed(token.seconds * 1000, 1)} ms`]] : [])]);
@@ -95,15 +95,15 @@ const VERDICTS = {
   finished: (step) => tr("Finished at step {step}.", { step }),
   early_stopped: (step) => tr("Stopped early at step {step}.", { step }),
 };
-const FATES = { kept: tr("kept"), pruned: tr("pruned"), finished: tr("ended"), early_stopped: tr("stopped") };
-const DRAFTED = { accepted: tr("accepted"), refused: tr("refused"), unreached: tr("never reached"), bonus: tr("bonus"), correction: tr("correction") };
+const FATES = { kept: tr("kept"), pruned: tr("pruned"), finished: tr("finished"), early_stopped: tr("stopped") };
+const DRAFTED = { accepted: tr("accepted"), refused: tr("rejected"), unreached: tr("not reached"), bonus: tr("bonus"), correction: tr("correction") };
 
 function aboutNode(node) {
   const rivals = run.beams.steps[node.step].nodes.filter((other) => other.group === node.group).sort((a, b) => a.place - b.place);
   const first = Math.max(0, Math.min(rivals.indexOf(rivals.find((other) => other.node === node.node)) - 6, rivals.length - 12));
   const step = node.step + 1;
   return [...heading(tr("Beam node"), wordOf(node), tr("step {step} · score {score} · log p {log}", { step, score: decimal(node.score), log: decimal(node.logp) }),
-    tr("{share} · rank {rank} of the model's", { share: moved(percent(node.raw), percent(node.final)), rank: whole(node.rank) })),
+    tr("{share} · rank {rank} in the model's list", { share: moved(percent(node.raw), percent(node.final)), rank: whole(node.rank) })),
     verdict(node.why, VERDICTS[node.fate](step)),
     make("h3", {}, tr("Text so far")), make("p", { class: "so-far", dir: "auto" }, pathTo(node.node).map((at) => at.text).join("").trim() || "–"),
     make("h3", {}, tr("Step {step}", { step })), table("rivals", [tr("continuation"), "log p", tr("score"), ""], rivals.slice(first, first + 12).map((other) => ({
@@ -112,7 +112,7 @@ function aboutNode(node) {
     }))), make("h3", {}, tr("Score")), make("p", { class: "formula" }, formula(node))];
 }
 
-/** Σ log p ÷ length^penalty with the node's own figures. */
+/** Return Σ log p ÷ length^penalty with the node's own values. */
 function formula(node) {
   const before = nodes.get(node.parent)?.score ?? 0;
   const penalty = run.beams.penalty;
@@ -129,13 +129,13 @@ function aboutDraft(number, at) {
   }
   const node = round.nodes.find((other) => other.node === at);
   const rivals = round.nodes.filter((other) => other.parent === node.parent).sort((a, b) => b.q - a.q);
-  const opening = { accepted: tr("Accepted."), refused: tr("Refused."), unreached: tr("Never reached.") }[node.fate];
-  const die = tr("die {die}", { die: fixed(node.die ?? 0, 2) });
-  const dice = node.ratio === null || node.die === null ? [] : [make("h3", {}, tr("Die and ratio")), make("p", { class: "formula" },
+  const opening = { accepted: tr("Accepted."), refused: tr("Rejected."), unreached: tr("Not reached.") }[node.fate];
+  const die = tr("random {die}", { die: fixed(node.die ?? 0, 2) });
+  const dice = node.ratio === null || node.die === null ? [] : [make("h3", {}, tr("Draw and ratio")), make("p", { class: "formula" },
     `min(1, p ÷ q) = ${fixed(node.ratio, 2)}\n${die} ${node.fate === "accepted" ? "<" : "≥"} ${fixed(node.ratio, 2)}`)];
   return [...heading(tr("Drafted node"), wordOf(node),
     tr("round {round} · draft {draft} · target {target}", { round: number + 1, draft: percent(node.q), target: percent(node.p) })), verdict(node.why, opening),
-    make("h3", {}, tr("Its rivals")), table("rivals", [tr("token"), tr("draft"), tr("target"), ""], rivals.map((other) => ({
+    make("h3", {}, tr("Alternatives")), table("rivals", [tr("token"), tr("draft"), tr("target"), ""], rivals.map((other) => ({
       kind: other.node === at ? "chosen" : other.fate === "unreached" ? "gone" : "",
       cells: [wordOf(other), percent(other.q), percent(other.p), DRAFTED[other.fate]],
     }))), ...dice];

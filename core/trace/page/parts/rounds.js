@@ -1,4 +1,4 @@
-// Rounds of speculation: a pile for each, and the tree of the chosen one.
+// Rounds of speculative decoding: one bar per round, and the tree of the selected round.
 
 let shownRound = 0;
 let roundTree = { number: -1, tree: null };
@@ -56,7 +56,7 @@ function onStripKey(event) {
   pickRound(step);
 }
 
-/** The round of what was picked, or of where the cursor has come to. */
+/** Show the round of the selected node, or of the cursor if it has moved. */
 function follow(before) {
   if (state.picked?.kind === "draft") shownRound = state.picked.round;
   else if (state.picked?.kind === "token") shownRound = Math.max(0, roundOf(state.picked.at));
@@ -75,7 +75,7 @@ function showRound() {
   const pile = strip.children[shownRound];
   strip.setAttribute("aria-activedescendant", pile.id);
   if (pile.offsetLeft < strip.scrollLeft || pile.offsetLeft + pile.offsetWidth > strip.scrollLeft + strip.clientWidth) strip.scrollLeft = pile.offsetLeft - strip.clientWidth / 2;
-  const times = round.verify ? tr("{draft} ms drafting, {verify} ms checking.", { draft: fixed(round.draft * 1000, 1), verify: fixed(round.verify * 1000, 1) }) : "";
+  const times = round.verify ? tr("{draft} ms drafting, {verify} ms verification.", { draft: fixed(round.draft * 1000, 1), verify: fixed(round.verify * 1000, 1) }) : "";
   find("round-why").replaceChildren(make("b", {}, tr("Round {round}.", { round: shownRound + 1 })), " ", ...sentence(round.why), times && ` ${times}`);
   const chosen = state.picked?.kind === "draft" && state.picked.round === shownRound ? state.picked.node : null;
   if (roundTree.number !== shownRound) {

@@ -1,4 +1,4 @@
-// What is shown: which text, how far, what is picked. Everything that draws watches it.
+// The state of the page: shown text, cursor and selection. Everything that draws subscribes to it.
 
 const run = JSON.parse(find("run").textContent);
 const state = { text: 0, cursor: 0, picked: null, playing: false, colouring: "probability", measure: "surprise", speed: 1 };
@@ -8,14 +8,14 @@ function watch(redraw) {
   watchers.push(redraw);
 }
 
-/** Change some of it; `changed` holds what was. */
+/** Change parts of the state; `changed` contains their previous values. */
 function change(patch) {
   const before = { ...state };
   Object.assign(state, patch);
   for (const redraw of watchers) redraw(before);
 }
 
-/** Pick a token, a node of the tree or a drafted node; null picks nothing. */
+/** Select a token, a node of the tree or a drafted node; null clears the selection. */
 function pick(picked) {
   change({ picked, playing: false });
 }

@@ -1,11 +1,11 @@
-// The text: every token underlined by how sure the model was of it, each of them a thing to pick.
+// The text: every token is underlined by its colouring and can be selected.
 
 const COLOURINGS = {
   probability: [tr("Probability"), tr("unlikely"), tr("certain")],
-  rank: [tr("Rank"), tr("far down the list"), tr("first choice")],
-  entropy: [tr("Entropy"), tr("undecided"), tr("certain")],
+  rank: [tr("Rank"), tr("low rank"), tr("first choice")],
+  entropy: [tr("Entropy"), tr("uncertain"), tr("certain")],
   band: [tr("Rank in bands"), "", ""],
-  second: [tr("Second model"), tr("far apart"), tr("agree")],
+  second: [tr("Comparison model"), tr("differ"), tr("agree")],
   origin: [tr("Draft or model"), "", ""],
   none: [tr("None"), "", ""],
 };
@@ -20,7 +20,7 @@ const SCORES = {
 };
 let drawn = { tokens: null, spans: [] };
 
-/** A colour between unlikely (0) and certain (1), of whichever theme is shown. */
+/** Return a colour between unlikely (0) and certain (1) in the current theme. */
 function ramp(score) {
   if (score === null) return "var(--faint)";
   const at = Math.min(Math.max(score, 0), 1) * 4;
@@ -60,7 +60,7 @@ function written(token) {
   return /^ +$/.test(gap) && text ? [make("span", { class: "gap" }, gap), text] : [token.text];
 }
 
-/** A space that hangs over the end of a line has no underline: its token goes on in the next. */
+/** A space at the end of a line has no underline: its token continues on the next line. */
 function hangSpaces() {
   const gaps = [...find("tokens").querySelectorAll(".gap")];
   const range = document.createRange();
@@ -89,7 +89,7 @@ const KEYS = {
 };
 const ORIGINS = ["draft", "correction", "bonus", "target"];
 
-/** The underline that a word of the key stands for. */
+/** Create the sample underline of a legend entry. */
 function swatch(place) {
   if (state.colouring === "band") return style(make("span", { class: "swatch" }), { background: ramp(BAND_SCORES[place]) });
   return make("span", { class: "token swatch", "data-origin": ORIGINS[place] });
@@ -121,7 +121,7 @@ function placeText(count) {
   else find("tokens").setAttribute("aria-activedescendant", `token-${picked}`);
 }
 
-/** Pick a token of the text; of a search the node it stands for. */
+/** Select a token of the text; in a search, its node. */
 function pickToken(at) {
   const place = Math.min(Math.max(at, 0), drawn.spans.length - 1);
   if (place < 0) return;
@@ -129,7 +129,7 @@ function pickToken(at) {
   drawn.spans[place].scrollIntoView({ block: "nearest" });
 }
 
-/** The token above or below: the nearest of the next line. */
+/** Return the token above or below: the nearest one in the next line. */
 function besideLine(from, direction) {
   const box = drawn.spans[from].getBoundingClientRect();
   let best = null;
@@ -164,7 +164,7 @@ function onTextClick(event) {
   if (span && getSelection().isCollapsed) pickToken(drawn.spans.indexOf(span));
 }
 
-/** Tokens that nobody chose: control tokens as pills, the rest as text. */
+/** Show tokens that were not chosen: control tokens as pills, the others as text. */
 function given(tokens) {
   return tokens.map(([text, , name]) => (name ? make("span", { class: "pill" }, name) : text));
 }
@@ -172,7 +172,7 @@ function given(tokens) {
 function startText() {
   find("prompt").append(...given(run.prompt));
   find("beginning").append(...given(run.beginning));
-  if (run.beginning.length) find("beginning").title = tr("The run went on behind these tokens");
+  if (run.beginning.length) find("beginning").title = tr("The run continued after these tokens");
   if (run.prompt.at(-1)?.[2] && lengthOf() > 0) find("prompt").append("\n");
   find("tokens").addEventListener("keydown", onTextKey);
   find("tokens").addEventListener("click", onTextClick);

@@ -1,4 +1,4 @@
-// The timeline: the run from its first token to its last, to be played or dragged.
+// The timeline: replay the run from its first to its last token, or drag the cursor.
 
 const MEASURES = { surprise: tr("Surprise"), entropy: tr("Entropy"), probability: tr("Probability") };
 const SPEEDS = { 0.5: "0.5×", 1: "1×", 2: "2×", 4: "4×" };
@@ -7,7 +7,7 @@ const CEILING = 12;
 let timer = 0;
 let trackWidth = 0;
 
-/** Height of a bar: bits by their root, on a fixed scale; a probability as it is. */
+/** Return the height of a bar: the square root of bits on a fixed scale; probabilities unchanged. */
 function heightOf(token) {
   if (token.untold && (state.measure === "entropy" || token.raw === null)) return 0;
   if (state.measure === "probability") return token.raw;
@@ -33,7 +33,7 @@ function showPlay() {
   find("play").setAttribute("aria-label", state.playing ? tr("Pause") : tr("Play"));
 }
 
-/** Bars as two shapes, however many there are; where there is no room for all, neighbours share the tallest. */
+/** Draw all bars as two shapes; if there are more bars than pixels, neighbours share the tallest. */
 function showColumns() {
   const tokens = track();
   const width = trackWidth;
@@ -71,7 +71,7 @@ function startTimeline() {
   options(find("measure"), MEASURES);
   options(find("speed"), SPEEDS);
   find("speed").value = "1";
-  find("place").setAttribute("aria-label", run.beams ? tr("Step of the search") : tr("Place in the text"));
+  find("place").setAttribute("aria-label", run.beams ? tr("Step of the search") : tr("Position in the text"));
   find("play").addEventListener("click", playOrPause);
   find("place").addEventListener("input", (event) => change({ cursor: Number(event.target.value), picked: null, playing: false }));
   find("measure").addEventListener("change", (event) => change({ measure: event.target.value }));

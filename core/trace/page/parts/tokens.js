@@ -1,4 +1,4 @@
-// The tokens of the shown text, whether they were chosen one at a time or are the path of a search.
+// The tokens of the shown text: chosen one at a time, or the path of a search.
 
 const nodes = new Map();
 if (run.beams) {
@@ -13,12 +13,12 @@ function pathTo(node) {
   return path.reverse();
 }
 
-/** Places of the cursor: tokens, or steps of a search. */
+/** Return the number of cursor positions: tokens, or steps of a search. */
 function lengthOf(text = state.text) {
   return run.beams ? run.beams.steps.length : run.texts[text].tokens.length;
 }
 
-/** Last node of a search's text; while it is under way the first text is that of the leading hypothesis. */
+/** Return the last node of a search's text; during the search the first text is that of the leading hypothesis. */
 function endOf(text, cursor) {
   const atEnd = cursor >= lengthOf(text);
   const ranked = run.beams.ranking[text];
@@ -26,7 +26,7 @@ function endOf(text, cursor) {
   return ranked ? ranked.node : 0;
 }
 
-/** Every token of the shown text; those from `cursor` on are drawn faintly. */
+/** Return every token of the shown text; those from `cursor` on are drawn faintly. */
 function shownTokens() {
   return run.beams ? pathTo(endOf(state.text, state.cursor)) : run.texts[state.text].tokens;
 }
@@ -36,7 +36,7 @@ function writtenCount() {
   return Math.min(state.cursor, tokens.length);
 }
 
-/** One token for each place of the cursor: of a search the foremost continuation of every step. */
+/** Return one token per cursor position: in a search, the best continuation of every step. */
 function track() {
   return run.beams ? run.beams.steps.map((step) => foremost(step.nodes)) : run.texts[state.text].tokens;
 }
@@ -54,14 +54,14 @@ function wordOf(token) {
   return run.words[token.word];
 }
 
-/** The token the panel speaks of: the picked one, else the newest while the text is being written. */
+/** Return the token that the panel describes: the selected one, otherwise the newest while the text is replayed. */
 function subject() {
   if (state.picked) return state.picked;
   const count = writtenCount();
   return state.cursor < lengthOf() && count > 0 ? { kind: "token", at: count - 1 } : null;
 }
 
-/** Number of a token: a branch counts on where its text goes on. */
+/** Return the number of a token: a branch continues the numbering of its parent. */
 function numberOf(place) {
   return run.beginning.length + place + 1;
 }

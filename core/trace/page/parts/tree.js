@@ -1,9 +1,9 @@
-// A tree as a drawing: boxes with a token and its share, edges as wide as that is likely. Beams and rounds both use it.
+// Draw a tree: boxes with a token and its probability; the width of an edge is its probability. Used for beams and rounds.
 
 const BOX = { width: 118, height: 30, column: 158, row: 44, margin: 26 };
 
-/** A tree of `items` [{node, parent, order, label, share, state, spoken}] in `box`; `choose(node)` when one is picked.
- *  What changes from step to step is marked on it afterwards, so that it is drawn only once. */
+/** Create a tree of `items` [{node, parent, order, label, share, state, spoken}] in `box`; `choose(node)` is called on selection.
+ *  Changes from step to step are marked afterwards, so the tree is drawn only once. */
 function drawTree(box, name, items, zoom, choose) {
   const places = layOut(items);
   const rowsUsed = [...places.values()].map((place) => place.row);
@@ -29,7 +29,7 @@ function drawTree(box, name, items, zoom, choose) {
   return tree;
 }
 
-/** Say which nodes lead, which are still to come, and which one is chosen. */
+/** Mark the leading nodes, those that are still to come, and the selected one. */
 function markTree(tree, best, isAhead, chosen) {
   for (const item of tree.items) {
     const mark = `${best.has(item.node) ? "best" : item.state}${isAhead(item) ? " ahead" : ""}`;
@@ -96,7 +96,7 @@ function boxOf(prefix, item, { x, y }, column) {
 
 const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60]|\p{Extended_Pictographic}|\p{RI}/u;
 
-/** As much of a label as so many letters take, cut between the characters that one sees; wide ones take the room of two. */
+/** Shorten a label to this many characters, cut between visible characters; wide ones count twice. */
 function fitted(label, room) {
   const parts = Intl.Segmenter ? Array.from(new Intl.Segmenter().segment(label), (part) => part.segment) : [...label];
   const beyond = (most) => {
@@ -116,7 +116,7 @@ function onTreeKey(event, tree, choose) {
   choose(next);
 }
 
-/** Parent, foremost child, neighbour in the column, first and last node; undefined for other keys and where there is none. */
+/** Return the parent, first child, neighbour in the column, first or last node; undefined for other keys or if there is none. */
 function treeStep(key, items, places, chosen) {
   if (!["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End"].includes(key)) return undefined;
   if (chosen === null || key === "Home") return items[0].node;

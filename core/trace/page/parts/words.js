@@ -1,6 +1,6 @@
-// Numbers as the program says them (core/explain/words.py); tests hold the two against each other.
+// Format numbers as core/explain does; tests compare both.
 
-/** `value` with that many digits; halves go to the even neighbour. */
+/** Format `value` with that many digits; halves are rounded to even. */
 function fixed(value, digits) {
   if (value < 0) return `-${fixed(-value, digits)}`;
   const scaled = value * 10 ** digits;
@@ -8,7 +8,7 @@ function fixed(value, digits) {
   return tie && Math.floor(scaled) % 2 === 0 ? (Math.floor(scaled) / 10 ** digits).toFixed(digits) : value.toFixed(digits);
 }
 
-/** Of a figure that an engine on another machine does not tell. */
+/** Shown for a figure that a remote engine does not report. */
 const UNTOLD = "–";
 
 function percent(share) {
@@ -32,7 +32,7 @@ function briefPercent(share) {
   return value >= 0.05 ? `${fixed(value, 1)} %` : "< 0.1 %";
 }
 
-/** .46, where a node has room for three characters; <.01, >.99 and 1 at the ends. */
+/** Format as .46 for nodes with room for three characters; <.01, >.99 and 1 at the ends. */
 function treeShare(share) {
   if (share === null) return UNTOLD;
   if (share > 0 && share < 0.005) return "<.01";
@@ -40,7 +40,7 @@ function treeShare(share) {
   return share >= 1 ? "1" : fixed(Math.max(share, 0), 2).replace(/^0/, "");
 }
 
-/** With a real minus sign; −∞ where there is nothing to count. */
+/** Format with a true minus sign; −∞ for a value of null. */
 function decimal(value, digits = 2) {
   return value === null ? "−∞" : fixed(value, digits).replace("-", "−");
 }
@@ -61,7 +61,7 @@ function size(bytes) {
   return `${fixed(bytes, unit === 0 || bytes >= 100 ? 0 : 1)} ${units[unit]}`;
 }
 
-/** Surprise in bits of a natural log-probability. */
+/** Convert a natural log-probability to surprise in bits. */
 function bits(log) {
   return log === null ? Infinity : Math.max(0, -log / Math.LN2);
 }
