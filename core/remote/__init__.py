@@ -29,9 +29,21 @@ if TYPE_CHECKING:
     from core.request import Request
 
 __all__ = [
-    "KINDS", "Address", "EngineKind", "connect", "find_key", "forget_key", "has_keyring", "has_keyring_package", "is_address",
-    "keep_key", "parse", "probe", "score_stream", "stream",
-]  # fmt: skip
+    "KINDS",
+    "Address",
+    "EngineKind",
+    "connect",
+    "find_key",
+    "forget_key",
+    "has_keyring",
+    "has_keyring_package",
+    "is_address",
+    "keep_key",
+    "parse",
+    "probe",
+    "score_stream",
+    "stream",
+]
 
 
 def probe(address: Address, cancel: threading.Event | None = None) -> EngineInfo:

@@ -323,7 +323,9 @@ class ResponseUsage:
         return len(self._texts)
 
     def total(self, *names: str) -> int | None:
-        """Return the sum of a count over all texts; `names` are its names in different versions. None if not reported."""
+        """Return the sum of a count over all texts; `names` are its names in different versions. None if not
+        reported.
+        """
         found = [valid_count(told.get(name), None) for told in self._texts.values() for name in names]
         counts = [count for count in found if count is not None]
         return sum(counts) if counts else None

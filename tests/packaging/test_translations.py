@@ -1,4 +1,6 @@
-"""Every sentence that is marked is translated and keeps its placeholders; what is wrong is found; all of it compiles."""
+"""Every sentence that is marked is translated and keeps its placeholders; what is wrong is found; all of it
+compiles.
+"""
 
 import gettext
 import io

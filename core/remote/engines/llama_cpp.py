@@ -1,4 +1,6 @@
-"""llama.cpp's server. It reports only whole characters; the tokens that it withholds are recovered with its tokenizer."""
+"""llama.cpp's server. It reports only whole characters; the tokens that it withholds are recovered with its
+tokenizer.
+"""
 
 from __future__ import annotations
 

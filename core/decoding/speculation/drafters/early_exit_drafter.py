@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 def build_early_exit_drafter(run: DecodingRun, number: int) -> Drafter:
-    """Build a drafter from the target's first `assistant_early_exit` layers; the reduced model is kept for later runs."""
+    """Build a drafter from the target's first `assistant_early_exit` layers; the reduced model is kept for later
+    runs.
+    """
     count = int(run.config.assistant_early_exit)
     key = f"lower_layers/{count}"
     lower = run.model.remembered.get(key) or run.model.remembered.setdefault(
