@@ -91,8 +91,8 @@ def _match_rank(each: GlossaryTerm, words: list[str]) -> int:
     whole = " ".join(words)
     if any(name.startswith(whole) for name in names):
         return 0
-    words = [word for name in names for word in name.replace("-", " ").split()]
-    if all(any(word.startswith(part) for word in words) for part in words):
+    name_words = [word for name in names for word in name.replace("-", " ").split()]
+    if all(any(word.startswith(part) for word in name_words) for part in words):
         return 1
     if all(any(part in name for name in names) for part in words):
         return 2
