@@ -33,13 +33,13 @@ CASES: dict[str, tuple[StageDetail, str, tuple[str, ...]]] = {
     "few": (StageDetail(top_cut=TopCut(0.5, 0.25, 0.125, LIKELY[:1], 1)), "_FEW_LIKELY", ()),
     "no cut": (StageDetail(top_cut=TopCut(0.5, 0.75, 0.125, LIKELY, 3)), "_NO_CUT", ("0.75", "0.5", "3")),
     "on the edge": (StageDetail(top_cut=TopCut(0.5, 0.5, 0.125, LIKELY, 3)), "_NO_CUT", ("0.5", "3")),
-    "spared": (StageDetail(top_cut=TopCut(0.5, 0.25, 0.125, LIKELY, 3)), "_SPARED", ("0.25", "0.5", "3")),
+    "spared": (StageDetail(top_cut=TopCut(0.5, 0.25, 0.125, LIKELY, 3)), "_CUT_PREVENTED", ("0.25", "0.5", "3")),
     "cut": (StageDetail(top_cut=TopCut(0.5, 0.25, 0.125, LIKELY, 3, 2)), "_TOP_CUT", ("0.25", "0.5", "3", "2")),
     "spread": (StageDetail(spread=ScoreSpread(8.5, 3.75, 4.75, -9.0, (3, 1))), "_SPREAD", ("8.5", "4.75", "3.75")),
     "too much": (StageDetail(aim=SurpriseAim(2.0, 3.5, 2.25)), "_TOO_MUCH", ("2.25", "2", "3.5")),
     "as asked": (StageDetail(aim=SurpriseAim(2.0, 3.5, 2.0)), "_TOO_LITTLE", ("2", "3.5")),
     "too little": (StageDetail(aim=SurpriseAim(2.0, 3.5, 0.5)), "_TOO_LITTLE", ("0.5", "2", "3.5")),
-    "heat": (StageDetail(heat=StepTemperature(0.75, 0.5, 1.5)), "_HEAT", ("0.75", "0.5", "1.5")),
+    "heat": (StageDetail(heat=StepTemperature(0.75, 0.5, 1.5)), "_TEMPERATURE", ("0.75", "0.5", "1.5")),
 }
 
 
@@ -80,7 +80,7 @@ def test_one_of_a_kind_is_told_as_one() -> None:
         1.0,
         detail=StageDetail(repeats=Repeats((Repeat(5, " dog", 1, 1, 0.8),), 1)),
     )
-    assert "over 1 token, and “dog” followed 1 token ago" in str(core.explain_stage(one))
+    assert "before (1 token), and “dog” followed 1 token ago" in str(core.explain_stage(one))
     cut = Stage(
         "xtc_probability",
         "XTC 0.5",
@@ -89,4 +89,4 @@ def test_one_of_a_kind_is_told_as_one() -> None:
         1.0,
         detail=StageDetail(top_cut=TopCut(0.5, 0.25, 0.125, LIKELY[:2], 2, 1)),
     )
-    assert "Taken away: 1, " in str(core.explain_stage(cut))
+    assert "Removed: 1, " in str(core.explain_stage(cut))

@@ -62,7 +62,7 @@ FAULTS: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
     "temperature": (set_up(do_sample=True, temperature=-1.0), ("温度", "temperature", "-1.0", "0", "100")),
     "top_k": (set_up(do_sample=True, top_k="many"), ("top_k", "many", "整数")),
     "top_n": (lambda: run(top_n=-3), ("备选", "top_n", "-3")),
-    "switch": (set_up(do_sample="perhaps"), ("do_sample", "perhaps", "true", "false")),
+    "switch": (set_up(do_sample="perhaps"), ("do_sample", "perhaps", "True", "False")),
     "choice": (lambda: run(strategy="dola", config={"dola_layers": "middle"}), ("dola_layers", "middle", "low")),
     "tokens": (set_up(suppress_tokens="abc"), ("suppress_tokens", "abc", "词元编号")),
     "vocabulary": (set_up(suppress_tokens=[5, 61]), ("suppress_tokens", "61", "60")),
@@ -142,7 +142,7 @@ def test_damaged_files_are_told_in_chinese(
 def test_every_reason_of_a_refusal_is_chinese() -> None:
     for kind in ("gpt2", "t5", "mamba", "mistral"):
         model = tiny.make(kind)
-        found = [entry.why_not(model) for entry in (*strategies.values(), *caches.values())]
+        found = [entry.unsupported_reason(model) for entry in (*strategies.values(), *caches.values())]
         assert [reason for reason in found if reason is not None and not CHINESE.search(reason)] == []
 
 
@@ -175,7 +175,7 @@ def test_a_stage_is_called_in_the_language_of_now() -> None:
     raw = Stage("raw", "raw", 61, 1.0, 1.0, kind="model", phrase="the model")
     said = [(core.stage_label(stage), core.stage_phrase(stage)) for stage in (raw, heat, banned, unknown)]
     assert said == [
-        ("模型", "模型"), ("T 0.8", "温度 0.8"), ("禁写 3", "禁写词元的列表"), ("later 2", "a later stage"),
+        ("模型", "模型"), ("T 0.8", "温度 0.8"), ("禁用 3", "禁用词元的列表"), ("later 2", "a later stage"),
     ]  # fmt: skip
     set_language(ENGLISH)
     said = [(core.stage_label(stage), core.stage_phrase(stage)) for stage in (raw, heat, banned, unknown)]
@@ -199,7 +199,7 @@ def test_a_notice_is_chinese_and_names_the_cache() -> None:
 
 def test_what_fits_is_said_in_chinese() -> None:
     told = core.estimate(tiny.make("gpt2"), core.Request([5, 6, 7], {"max_new_tokens": 20}))
-    assert re.fullmatch(r"需要 .*，空闲 .*：权重 .*，缓存 .*（动态，23 个词元）。", told.figures)
+    assert re.fullmatch(r"需要 .*，可用 .*：权重 .*，缓存 .*（动态，23 个词元）。", told.figures)
     short = replace(told, free=1000, remedies=("最多写 3 个新词元", "改用 float16"))
     assert short.advice == "放不下。可行的办法：最多写 3 个新词元，或改用 float16。"
 
@@ -218,7 +218,7 @@ def test_a_script_says_in_chinese_why_it_is_of_the_core() -> None:
     script = core.as_code(request, model="storyteller")
     compile(script, "script", "exec")
     comments = [line for line in script.splitlines() if line.startswith("#")]
-    assert comments == ["# transformers 的 generate 无法做到：transformers 5 不再包含对比搜索。"]
+    assert comments == ["# transformers 的 generate 做不到这一点：transformers 5 不再包含对比搜索。"]
 
 
 def test_cause_and_remedy_stand_without_a_space() -> None:
