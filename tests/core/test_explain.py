@@ -142,7 +142,8 @@ def test_contrastive() -> None:
 def test_dola() -> None:
     choice = LayerChoice(4, ((2, 0.1), (4, 0.2)))
     assert explain_token(token(method="dola", layer_choice=choice, raw_probability=0.22, probability=0.18)) == (
-        "Layer 4 differed most from the last one. In contrast with it, “fox” went from 22 % to 18 %, the highest of all."
+        "Layer 4 differed most from the last one. In contrast with it, “fox” went from 22 % to 18 %, "
+        "the highest of all."
     )
     drawn = token(method="dola_sampled", layer_choice=choice, probability=0.25, final_rank=2)
     assert explain_token(drawn).endswith("“fox” kept its 25 %, the second most likely, and was drawn.")
