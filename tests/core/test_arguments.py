@@ -88,9 +88,9 @@ def test_an_argument_of_another_kind_is_named(
 
 
 def test_a_cancel_that_is_none_is_named(storyteller: core.LoadedModel) -> None:
-    with pytest.raises(core.errors.ParameterError, match=r"cancel is True\. Give a threading\.Event, or None\."):
+    with pytest.raises(core.errors.ParameterError, match=r"cancel is True\. Pass a threading\.Event, or None\."):
         core.run(storyteller, core.Request("Hi"), cancel=True)  # type: ignore[arg-type]
-    with pytest.raises(core.errors.ParameterError, match=r"scores is 64\. Give a core\.KeptScores, or None\."):
+    with pytest.raises(core.errors.ParameterError, match=r"scores is 64\. Pass a core\.KeptScores, or None\."):
         core.run(storyteller, core.Request("Hi"), scores=64)  # type: ignore[arg-type]
 
 

@@ -195,21 +195,24 @@ def test_a_default_is_said_where_the_model_has_another(folders: Path) -> None:
     [
         ({"strategy": "contrastive"}, "no longer contains contrastive search"),
         ({"strategy": "dola"}, "no longer contains DoLa"),
-        ({"strategy": "diverse_beam_search"}, "no longer contains beams in groups"),
+        ({"strategy": "diverse_beam_search"}, "no longer contains beam groups"),
         ({"strategy": "constrained_beam_search", "options": {"must_contain": "tea"}}, "constrained beam search"),
-        ({"strategy": "token_tree", "drafters": ("storyteller-draft",)}, "never as a tree"),
+        ({"strategy": "token_tree", "drafters": ("storyteller-draft",)}, "not as trees"),
         ({"strategy": "assisted", "drafters": ("storyteller-draft", "storyteller-draft-b")}, "one draft model"),
         ({"strategy": "prompt_lookup", "cache": "static"}, "dynamic cache only"),
-        ({"strategy": "prompt_lookup", "options": {"verifier": "sampling"}}, "no choice of the verifier"),
+        ({"strategy": "prompt_lookup", "options": {"verifier": "sampling"}}, "cannot choose the verifier"),
         (
             {"strategy": "sampling", "options": {"seed_each": True}, "config": {"num_return_sequences": 3}},
-            "one die for all",
+            "one generator for all",
         ),
-        ({"strategy": "sampling", "config": {"num_return_sequences": 2}, "options": {"seed_each": True}}, "one die"),
-        ({"strategy": "greedy", "beginning": "It was"}, "a part of the prompt"),
+        (
+            {"strategy": "sampling", "config": {"num_return_sequences": 2}, "options": {"seed_each": True}},
+            "one generator",
+        ),
+        ({"strategy": "greedy", "beginning": "It was"}, "as part of the prompt"),
         ({"strategy": "greedy", "cache": "sink"}, "no longer contains the sink cache"),
         ({"strategy": "greedy", "cache": "quantized"}, "quantized cache"),
-        ({"strategy": "greedy", "cache": "offloaded"}, "never to a disk"),
+        ({"strategy": "greedy", "cache": "offloaded"}, "not to disk"),
     ],
 )
 def test_what_transformers_has_not_is_said(fields: dict[str, Any], reason: str) -> None:
@@ -237,7 +240,7 @@ def test_the_caches_of_graphics_cards() -> None:
 
 def test_a_model_that_is_not_here_is_named_all_the_same() -> None:
     assert 'from_pretrained("someone/model",' in core.as_code(core.Request("Once"), model="someone/model")
-    assert "put yours here" in core.as_code(core.Request("Once"))
+    assert "Insert yours here" in core.as_code(core.Request("Once"))
 
 
 def test_what_no_run_could_have_is_refused() -> None:

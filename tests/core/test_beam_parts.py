@@ -134,7 +134,7 @@ def test_fates_in_words() -> None:
     assert "kept: First of 18 continuations: among the best 3, so it stays." in told
     assert any(line.startswith("pruned: Fourth of 18 continuations: only the best 3 stay. Its score is")
                for line in told)  # fmt: skip
-    assert any("finished. The text ends here by itself, with a final score of" in line for line in told)
+    assert any("finished. The text ends here with an end token, with a final score of" in line for line in told)
     assert any("only one among the best 3 of a step may end" in line for line in told)
     told = explained(num_beams=3, max_new_tokens=10, early_stopping=True, eos_token_id=list(range(20, 60)))
     assert any(line.startswith("early_stopped") and "the search ended" in line for line in told)
@@ -142,7 +142,7 @@ def test_fates_in_words() -> None:
 
 def test_penalties_in_words() -> None:
     told = explained(num_beams=4, num_beam_groups=4, diversity_penalty=0.5, max_new_tokens=5)
-    assert any("Earlier groups chose the same token, which took 0.5 off its score." in line for line in told)
+    assert any("Earlier groups chose the same token, which lowered its score by 0.5." in line for line in told)
 
 
 def test_words_need_no_torch() -> None:

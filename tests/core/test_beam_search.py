@@ -193,12 +193,12 @@ def test_a_time_limit_ends_all_beams_at_one_step() -> None:
 def test_more_texts_than_beams_are_refused() -> None:
     config = GenerationConfig(num_beams=3)
     config.num_return_sequences = 5  # the constructor would refuse it; a file need not
-    with pytest.raises(ParameterError, match="5 texts cannot be returned by 3 beams"):
+    with pytest.raises(ParameterError, match="3 beams cannot return 5 sequences"):
         core.run(tiny.shared("llama"), core.Request(tiny.prompt(), config))
 
 
 def test_nothing_left_to_choose() -> None:
-    with pytest.raises(ParameterError, match="no token to choose"):
+    with pytest.raises(ParameterError, match="No token is left to choose"):
         run(tiny.shared("llama"), tiny.prompt(), num_beams=2, suppress_tokens=list(range(tiny.VOCABULARY)))
 
 

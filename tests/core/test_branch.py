@@ -167,7 +167,7 @@ def test_refusals_have_words() -> None:
     model = tiny.shared("llama")
     with pytest.raises(PromptTooLongError, match="The prompt has 272 tokens"):
         run(model, tiny.prompt(260))
-    with pytest.raises(ParameterError, match="The beginning holds the token id 61"):
+    with pytest.raises(ParameterError, match="The beginning contains the token id 61"):
         run(model, [5, 61])
     with pytest.raises(PromptError, match="goes on with None"):
         run(model, [5, None])
@@ -179,7 +179,7 @@ def test_its_code_begins_with_it_too() -> None:
     config = {"max_new_tokens": 6}
     request = core.Request("Once upon a time,", config, strategy="greedy", beginning=(" there", 276))
     code = core.as_code(request, model="storyteller")
-    assert "begun already" in code
+    assert "a forced beginning" in code
     scope: dict[str, Any] = {}
     exec(compile(code, "script", "exec"), scope)
     assert scope["result"].sequences == core.run(core.load("storyteller"), request).sequences

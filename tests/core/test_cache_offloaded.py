@@ -129,7 +129,7 @@ def test_a_folder_that_cannot_be_used(tmp_path: Path) -> None:
 
 def test_there_is_no_host_to_wait_in_without_a_card() -> None:
     run = core.Request([5], cache="offloaded", cache_options={"place": "host"})
-    with pytest.raises(CacheError, match="no other memory to wait in"):
+    with pytest.raises(CacheError, match="no other memory to move to"):
         core.run(tiny.shared("llama"), run)
 
 

@@ -140,9 +140,9 @@ def test_eight_bits_write_what_the_dynamic_cache_writes() -> None:
 
 def test_rows_change_places_without_quantizing_again() -> None:
     layer, keys = filled(QuantizationSettings(), 70, rows=2)
-    before = layer.written[0].read(torch.float32)
+    before = layer.stores[0].read(torch.float32)
     layer.reorder_cache(torch.tensor([1, 1, 0]))
-    assert torch.equal(layer.written[0].read(torch.float32), before[[1, 1, 0]])
+    assert torch.equal(layer.stores[0].read(torch.float32), before[[1, 1, 0]])
     assert torch.equal(layer.keys, keys[[1, 1, 0], :, 64:])
 
 
@@ -171,8 +171,8 @@ def test_more_bits_lose_less() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"engine": "quanto", "nbits": 8}, "cannot write numbers in 8 bits"),
-        ({"q_group_size": 24}, "cannot be cut into groups"),
+        ({"engine": "quanto", "nbits": 8}, "does not support 8 bits"),
+        ({"q_group_size": 24}, "cannot be divided into groups"),
     ],
 )
 def test_recipes_that_cannot_be_followed(options: dict[str, Any], words: str) -> None:
@@ -190,7 +190,7 @@ def test_a_missing_library_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPa
 
 def test_what_it_cannot_do_it_says() -> None:
     backend = core.caches.registry["quantized"]
-    assert "forget its last tokens" in (
+    assert "drop its last tokens" in (
         backend.unsupported_reason(tiny.shared("llama"), frozenset({"truncate", "drafts"})) or ""
     )
     assert "sliding attention" in (backend.unsupported_reason(tiny.shared("mistral")) or "")

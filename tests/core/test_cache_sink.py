@@ -143,7 +143,7 @@ def test_turning_back_undoes_turning_even_when_it_scales() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"window_length": 5, "num_sink_tokens": 4}, "no room beside"),
+        ({"window_length": 5, "num_sink_tokens": 4}, "too small for"),
         ({"window_length": 257}, "longer than the model's"),
     ],
 )
@@ -162,7 +162,7 @@ def test_models_it_cannot_serve(kind: str, words: str) -> None:
 
 @pytest.mark.parametrize(
     ("strategy", "words"),
-    [("prompt_lookup", "cannot forget its last tokens"), ("token_tree", "cannot forget its last tokens")],
+    [("prompt_lookup", "cannot drop its last tokens"), ("token_tree", "cannot drop its last tokens")],
 )
 def test_what_it_forgot_cannot_be_taken_back(strategy: str, words: str) -> None:
     needs = core.strategies.registry[strategy].needs

@@ -254,7 +254,7 @@ def test_windows_are_not_compiled() -> None:
         ("nonsense", "gpt2", "There is no cache"),
         ("static", "mamba", "recurrent states"),
         ("sliding_window", "gpt2", "trained without a window"),
-        ("model_specific", "llama", "its own cache is “Dynamic”"),
+        ("model_specific", "llama", "its own cache is the same as “Dynamic”"),
         ("encoder_decoder", "gpt2", "has no encoder"),
     ],
 )

@@ -77,7 +77,7 @@ def test_a_search_tells_what_is_needed_to_choose_before_a_byte_of_weights_is_ask
     assert small.parameters == core.load(folder).parameters
     assert (small.fits, small.why_not) == (True, "")
     assert not vast_one.fits
-    assert vast_one.why_not.endswith("it does not fit")
+    assert vast_one.why_not.endswith("does not fit")
     assert "GGUF" in other.why_not
     assert not here.sent(WEIGHTS)
 
@@ -100,7 +100,7 @@ def test_what_cannot_be_loaded_is_told_beforehand(here: Hub, folder: Path) -> No
     here.put("b/pickle", {"config.json": json.dumps(config).encode(), "pytorch_model.bin": b"x"})
     here.put("c/none", {"config.json": json.dumps(config).encode()})
     told = {model.name: model.why_not for model in core.catalog.search("/")}
-    assert "program code of its own" in told["a/code"]
+    assert "its own program code" in told["a/code"]
     assert "pickled weights" in told["b/pickle"]
     assert "no weights" in told["c/none"]
     with pytest.raises(errors.PickledWeightsError):
@@ -365,7 +365,7 @@ def test_a_cache_that_cannot_be_written_is_told(here: Hub, tmp_path: Path, monke
 )
 def test_a_name_that_cannot_be_is_told_without_asking(here: Hub, name: str) -> None:
     for ask in (core.catalog.download, core.catalog.delete, core.catalog.verify):
-        with pytest.raises(errors.NotOnHubError, match="cannot be the name"):
+        with pytest.raises(errors.NotOnHubError, match="is not a valid model name"):
             ask(name)
     assert not here.asked
 

@@ -113,15 +113,15 @@ def test_progress_is_told() -> None:
 @pytest.mark.parametrize(
     ("settings", "words", "reason"),
     [
-        ({"max_new_tokens": 2}, [[9, 30, 41]], "takes at least 3 tokens, and only 2"),
-        ({"max_new_tokens": 3, "forced_eos_token_id": 2}, [[9, 30, 41]], "only 2 may be written"),
+        ({"max_new_tokens": 2}, [[9, 30, 41]], "takes at least 3 tokens, but only 2"),
+        ({"max_new_tokens": 3, "forced_eos_token_id": 2}, [[9, 30, 41]], "only 2 are allowed"),
         ({"suppress_tokens": [30]}, [[9, 30]], "suppress_tokens"),
         ({"bad_words_ids": [[9, 30]]}, [[41, 9, 30]], "bad_words_ids"),
         ({"no_repeat_ngram_size": 1}, [[9, 9]], "no_repeat_ngram_size"),
         ({}, [[9, 500]], "the vocabulary has 61 tokens"),
         ({}, [[9, 2]], "end token"),
-        ({}, [[]], "Give a list of phrases"),
-        ({}, [["nine"]], "Give a list of phrases"),
+        ({}, [[]], "Pass a list of phrases"),
+        ({}, [["nine"]], "Pass a list of phrases"),
     ],
 )
 def test_the_impossible_is_refused(settings: dict[str, Any], words: list[Any], reason: str) -> None:

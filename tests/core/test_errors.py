@@ -78,7 +78,7 @@ def test_unknown_type(folder: Path, kind: str | None) -> None:
     edit_config(folder, model_type=kind)
     with pytest.raises(errors.UnknownArchitectureError) as caught:
         core.load(folder)
-    assert_told(caught.value, kind or "no stated type", "transformers")
+    assert_told(caught.value, kind or "does not state its model type", "transformers")
 
 
 def truncate(file: Path) -> None:
@@ -95,7 +95,12 @@ def garble(file: Path) -> None:
 
 @pytest.mark.parametrize(
     ("damage", "words"),
-    [(truncate, "bytes are there"), (empty, "0 bytes"), (garble, "header cannot be read"), (Path.unlink, "no weights")],
+    [
+        (truncate, "bytes are present"),
+        (empty, "0 bytes"),
+        (garble, "header cannot be read"),
+        (Path.unlink, "no weights"),
+    ],
 )
 def test_corrupt_weights(folder: Path, damage: Callable[[Path], Any], words: str) -> None:
     damage(folder / "model.safetensors")
@@ -117,7 +122,7 @@ def test_weights_that_do_not_fit(folder: Path, changes: dict[str, int]) -> None:
     edit_config(folder, **changes)
     with pytest.raises(errors.CorruptWeightsError) as caught:
         core.load(folder)
-    assert_told(caught.value, "fit its config.json")
+    assert_told(caught.value, "match its config.json")
 
 
 def test_pickled_weights_need_permission(folder: Path) -> None:
@@ -146,7 +151,7 @@ def test_remote_code_needs_permission(folder: Path) -> None:
     )
     with pytest.raises(errors.RemoteCodeError) as caught:
         core.load(folder)
-    assert_told(caught.value, "custom code", "Allow")
+    assert_told(caught.value, "its own program code", "Allow")
     assert not (folder / "ran").exists()
     assert type(core.load(folder, allow_remote_code=True).model).__name__ == "OddForCausalLM"
 
@@ -197,11 +202,11 @@ def test_unknown_token_id() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"do_sample": True, "temperature": 0.0}, ("temperature", "0.0", "above 0")),
+        ({"do_sample": True, "temperature": 0.0}, ("temperature", "0.0", "greater than 0")),
         ({"do_sample": True, "temperature": -1.0}, ("temperature",)),
         ({"do_sample": True, "top_p": 1.5}, ("top_p", "1.5", "0 to 1")),
         ({"do_sample": True, "top_k": -3}, ("top_k", "-3")),
-        ({"do_sample": True, "top_k": 2.5}, ("top_k", "whole number")),
+        ({"do_sample": True, "top_k": 2.5}, ("top_k", "an integer")),
         ({"do_sample": True, "min_p": 2.0}, ("min_p",)),
         ({"repetition_penalty": 0.0}, ("repetition_penalty",)),
         ({"repetition_penalty": float("nan")}, ("repetition_penalty",)),
@@ -210,7 +215,7 @@ def test_unknown_token_id() -> None:
         ({"no_repeat_ngram_size": -1}, ("no_repeat_ngram_size",)),
         ({"dola_layers": "middle"}, ("dola_layers", "low, high")),
         ({"bad_words_ids": [[-4]]}, ("bad_words_ids",)),
-        ({"suppress_tokens": list(range(61))}, ("no token", "banned")),
+        ({"suppress_tokens": list(range(61))}, ("No token", "banned")),
         ({"max_length": 3}, ("max_length", "12 tokens")),
     ],
 )
@@ -321,7 +326,7 @@ def test_encoder_decoder_without_start(tmp_path: Path) -> None:
     model = tiny.make("t5")
     model.model.generation_config.decoder_start_token_id = None
     model.model.generation_config.bos_token_id = None
-    with pytest.raises(errors.PromptError, match="decoder starts"):
+    with pytest.raises(errors.PromptError, match="start token of its decoder"):
         core.run(model, core.Request(tiny.prompt()))
 
 
@@ -364,6 +369,6 @@ def test_text_that_is_none_and_characters_without_a_token() -> None:
     model = tiny.make("llama")
     model.tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel({"cat": 5})))
     assert core.encode(model, "cat") == [5]
-    for text, words in (("dog", "cannot turn this text into tokens"), ("cat \ud83d", "half a character")):
+    for text, words in (("dog", "cannot convert this text to tokens"), ("cat \ud83d", "half a character")):
         with pytest.raises(errors.PromptError, match=words):
             core.encode(model, text)

@@ -51,27 +51,27 @@ FUNNEL = (model(), shift("temperature 0.8"), cut("top-p 0.92", 14))
 
 def test_sampled() -> None:
     said = explain_token(token(method="sampled", funnel=FUNNEL))
-    assert said == "Top-p 0.92 kept 14 of 2,048 tokens. “fox” had 31 %, the third most likely, and the dice chose it."
+    assert said == "Top-p 0.92 kept 14 of 2,048 tokens. “fox” was the third most likely, with 31 %, and was drawn."
     assert [said[start:stop] for start, stop in said.figures] == ["14 of 2,048", "31 %"]
 
 
 def test_the_place_is_that_among_what_is_left() -> None:
     said = explain_token(token(method="sampled", funnel=FUNNEL, final_rank=1))
-    assert said.endswith("“fox” had 31 %, the most likely, and the dice chose it.")
+    assert said.endswith("“fox” was the most likely, with 31 %, and was drawn.")
 
 
 def test_sampled_without_a_doubt() -> None:
     certain = token(method="sampled", probability=0.9999, rank=1)
-    assert explain_token(certain) == "“fox” had 99.99 %: the dice could hardly choose another."
+    assert explain_token(certain) == "“fox” had 99.99 %: hardly anything else could be drawn."
     alone = token(method="sampled", probability=1.0, funnel=(*FUNNEL, cut("top-k 1", 1)))
     assert explain_token(alone) == (
-        "Top-p 0.92 kept 14 of 2,048 tokens, and in the end 1 was left. Only “fox” was left, so no dice were needed."
+        "Top-p 0.92 kept 14 of 2,048 tokens; in the end, 1 was left. Only “fox” was left, so nothing had to be drawn."
     )
 
 
 def test_two_filters_name_both_ends() -> None:
     said = explain_token(token(method="sampled", funnel=(*FUNNEL, cut("min-p 0.1", 5))))
-    assert said.startswith("Top-p 0.92 kept 14 of 2,048 tokens, and in the end 5 were left.")
+    assert said.startswith("Top-p 0.92 kept 14 of 2,048 tokens; in the end, 5 were left.")
 
 
 def test_temperature_is_named_where_it_matters() -> None:
@@ -85,9 +85,9 @@ def test_temperature_is_named_where_it_matters() -> None:
 def test_greedy() -> None:
     first = Alternative(4, " fox", 0.31, 0.31, -1, -1, 1)
     plain = token(rank=1, alternatives=(first, other(" cat", 0.2, 2)))
-    assert explain_token(plain) == "“fox” had 31 %, the most of all, ahead of “cat” with 20 %."
+    assert explain_token(plain) == "“fox” had 31 %, the highest of all, ahead of “cat” with 20 %."
     tie = token(rank=1, alternatives=(first, other(" cat", 0.31, 1)))
-    assert explain_token(tie) == "“fox” and “cat” had 31 % each, the most of all; greedy decoding took “fox”."
+    assert explain_token(tie) == "“fox” and “cat” had 31 % each, the highest of all; greedy decoding chose “fox”."
     sure = token(raw_probability=0.9992, probability=0.9992, rank=1)
     assert explain_token(sure) == "“fox” had 99.92 %: the model was nearly certain."
 
@@ -95,7 +95,7 @@ def test_greedy() -> None:
 def test_two_tokens_that_differ_in_their_space_alone_are_told_apart() -> None:
     alike = token(method="greedy", piece=' "', text=' "', alternatives=(other(' "', 0.31, 3), other('"', 0.2, 1)))
     alike = replace(alike, alternatives=(replace(alike.alternatives[0], id=4), alike.alternatives[1]))
-    assert explain_token(alike) == '“␣"” had 31 %, the most of all, ahead of “"” with 20 %.'
+    assert explain_token(alike) == '“␣"” had 31 %, the highest of all, ahead of “"” with 20 %.'
 
 
 def test_a_ban_is_named() -> None:
@@ -110,7 +110,7 @@ def test_a_ban_is_named() -> None:
     alive = replace(wolf, probability=0.4)
     funnel = (funnel[0], ban((8, 0.5), (4, 0.31)))
     said = explain_token(token(method="sampled", alternatives=(alive, bear, FOX), funnel=funnel))
-    assert said.startswith("The list of banned words forbade “bear”, which was likelier by the model alone.")
+    assert said.startswith("The list of banned words forbade “bear”, which had a higher raw probability.")
 
 
 def test_what_put_another_ahead_is_named() -> None:
@@ -118,21 +118,23 @@ def test_what_put_another_ahead_is_named() -> None:
     funnel = (model((8, 0.5), (4, 0.25)), shift("guidance 2", (8, 0.3), (4, 0.2)),
               shift("the exponential length penalty", (4, 0.31), (8, 0.1)))  # fmt: skip
     said = explain_token(token(rank=2, alternatives=(wolf, FOX), funnel=funnel))
-    assert said.startswith("“wolf” was the model's first choice, but the hurry to the end put “fox” ahead of it.")
+    assert said.startswith(
+        "“wolf” was the model's first choice, but the exponential length penalty moved “fox” ahead of it."
+    )
 
 
 def test_contrastive() -> None:
     fox = Alternative(4, " fox", 0.31, 0.31, -1, -1, 3, 0.42, -0.1)
     bird = other(" bird", 0.4, 1, degeneration_penalty=0.91, score=-0.3)
     assert explain_token(token(method="contrastive", alternatives=(bird, fox))) == (
-        "“bird” was likelier (40 %), but resembled the text before it more (0.91 against 0.42), so “fox” with 31 % "
+        "“bird” was likelier (40 %), but more similar to the previous text (0.91 versus 0.42), so “fox” with 31 % "
         "had the better balance."
     )
     alike = replace(bird, degeneration_penalty=0.4204)
-    assert "(0.4204 against 0.4200)" in explain_token(token(method="contrastive", alternatives=(alike, fox)))
+    assert "(0.4204 versus 0.4200)" in explain_token(token(method="contrastive", alternatives=(alike, fox)))
     weak = replace(bird, probability=0.2)
     assert explain_token(token(method="contrastive", alternatives=(weak, fox))) == (
-        "“fox” was the likeliest of 2 candidates (31 %), and with a likeness of 0.42 to the text before it still the "
+        "“fox” was the likeliest of 2 candidates (31 %), and with a similarity of 0.42 to the previous text still the "
         "best balanced: its score is −0.10, that of “bird” −0.30."
     )
 
@@ -140,17 +142,18 @@ def test_contrastive() -> None:
 def test_dola() -> None:
     choice = LayerChoice(4, ((2, 0.1), (4, 0.2)))
     assert explain_token(token(method="dola", layer_choice=choice, raw_probability=0.22, probability=0.18)) == (
-        "Layer 4 differed most from the last one. Set against its guess, “fox” went from 22 % to 18 %, the most of all."
+        "Layer 4 differed most from the last one. In contrast with it, “fox” went from 22 % to 18 %, "
+        "the highest of all."
     )
     drawn = token(method="dola_sampled", layer_choice=choice, probability=0.25, final_rank=2)
-    assert explain_token(drawn).endswith("“fox” kept its 25 %, the second most likely, and the dice chose it.")
+    assert explain_token(drawn).endswith("“fox” kept its 25 %, the second most likely, and was drawn.")
 
 
 @pytest.mark.parametrize(
     ("origin", "ends"),
-    [("target", "and the dice chose it."), ("draft", "and the dice accepted it. The draft had proposed it."),
-     ("correction", "and the dice chose it instead. The draft had proposed something else here, which was refused."),
-     ("bonus", "and the dice chose it. All that was drafted before it was accepted, so it came as a bonus.")],
+    [("target", "and was drawn."), ("draft", "and was accepted at random. The draft had proposed it."),
+     ("correction", "and was drawn instead. The draft had proposed another token here, which was rejected."),
+     ("bonus", "and was drawn. Every drafted token before it was accepted, so it came as a bonus.")],
 )  # fmt: skip
 def test_what_the_draft_did(origin: Origin, ends: str) -> None:
     assert explain_token(token(method="sampled", origin=origin)).endswith(ends)
@@ -159,8 +162,8 @@ def test_what_the_draft_did(origin: Origin, ends: str) -> None:
 def test_beams_speak_of_the_models_own_figures() -> None:
     wolf = Alternative(8, " wolf", 0.5, 0.6, -1, -1, 1)
     assert explain_token(token(method="beam", alternatives=(wolf, FOX))) == (
-        "“fox” had 25 % by the model alone, less than “wolf” with 50 %; but the search compares whole texts, and kept "
-        "one that has it."
+        "“fox” had 25 % in the raw distribution, less than “wolf” with 50 %; but the search compares whole texts, "
+        "and kept one with it."
     )
     assert "the third most likely; but" in explain_token(token(method="beam"))
 
@@ -202,7 +205,7 @@ def test_every_stage_says_what_it_is() -> None:
     assert [(stage.phrase, stage.kind, stage.value) for stage in event.funnel] == [
         ("the model", "model", None),
         ("the repetition penalty of 1.3", "shift", 1.3),
-        ("the ban on any 2 tokens coming twice", "ban", 2),
+        ("the ban on repeating any 2 tokens", "ban", 2),
         ("the minimum of 5 new tokens", "ban", 5),
         ("the list of suppressed tokens", "ban", 1),
         ("temperature 0.8", "shift", 0.8),
@@ -215,13 +218,13 @@ def test_a_scored_token_was_given_and_not_chosen() -> None:
     first = other(" dog", 0.4, 1)
     said = explain_token(token(method="scored", probability=0.25, alternatives=(first,), funnel=(model(),)))
     assert said == (
-        "“fox” was given by the text; the model had it as the third most likely, with 25 %, "
-        "and would have put “dog” first, with 40 %."
+        "“fox” is part of the given text; for the model it was the third most likely, with 25 %, "
+        "and “dog” the first choice, with 40 %."
     )
     assert [said[start:stop] for start, stop in said.figures] == ["25 %", "40 %"]
     assert explain_token(token(method="scored")) == (
-        "“fox” was given by the text; the model had it as the third most likely, with 25 %."
+        "“fox” is part of the given text; for the model it was the third most likely, with 25 %."
     )
     assert explain_token(token(method="scored", rank=1)) == (
-        "“fox” was given by the text, and it is the model's first choice here, with 25 %."
+        "“fox” is part of the given text, and the model's first choice here, with 25 %."
     )

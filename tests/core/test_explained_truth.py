@@ -139,7 +139,7 @@ def _ahead(s: Step, name: str, share: str, other: str, second: str) -> bool:
 
 def _first_choice(s: Step, first: str, phrase: str, verb: str) -> bool:
     token, stage = int(s.raw.argmax()), s.stage(phrase)
-    kind = {"forbids it here": "ban", "left it out": "cut"}[verb]
+    kind = {"forbids it here": "ban", "cut it": "cut"}[verb]
     return token in s.named(first) and s.shares[stage - 1][token] > 0 == s.shares[stage][token] \
         and s.event.funnel[stage].kind == kind  # fmt: skip
 
@@ -176,10 +176,10 @@ def _kept(s: Step, phrase: str, kept: str, of: str, _rest: str, last: str) -> bo
     return told == [s.left(stage), s.left(stage - 1), s.left()] and s.event.funnel[stage].kind == "cut"
 
 
-def _drawn(s: Step, name: str, share: str, place: str, did: str) -> bool:
+def _drawn(s: Step, name: str, place: str, share: str, did: str) -> bool:
     ordinal = "the most likely" if s.rank(s.event.id) == 1 else f"the {words.ordinal(s.rank(s.event.id))} most likely"
-    return is_mine(s, name) and near(share, s.mine) and place == ordinal and did in ("chose it", "chose it instead",
-                                                                                    "accepted it")  # fmt: skip
+    return is_mine(s, name) and near(share, s.mine) and place == ordinal and did in (
+        "drawn", "drawn instead", "accepted at random")  # fmt: skip
 
 
 def _through_layers(s: Step, layer: str, name: str, old: str, new: str, place: str) -> bool:
@@ -187,7 +187,7 @@ def _through_layers(s: Step, layer: str, name: str, old: str, new: str, place: s
     assert choice is not None
     furthest = max(choice.divergences, key=lambda pair: pair[1])[0]
     rank = s.rank(s.event.id)
-    said = "the most" if rank == 1 else f"the {words.ordinal(rank)}"
+    said = ("the highest", "the most likely") if rank == 1 else f"the {words.ordinal(rank)}"
     return (int(layer) == choice.layer == furthest and is_mine(s, name) and near(new, s.mine)
             and near(old, float(s.raw[s.event.id])) and place.startswith(said))  # fmt: skip
 
@@ -223,29 +223,29 @@ def _stayed(s: Step, name: str, count: str, share: str, likeness: str, score: st
 
 
 CLAIMS: list[tuple[str, Callable[..., bool]]] = [
-    (rf"{NAME} was the model's first choice, but (.+?) (forbids it here|left it out)\.", _first_choice),
-    (rf"{NAME} was the model's first choice, but (.+?) put {NAME} ahead of it\.", _put_ahead),
-    (r"([A-Z].+?) (forbade|left out) the model's (\S+) likeliest tokens here\.", _likeliest_gone),
-    (rf"([A-Z].+?) (forbade|left out) {NAME}, which was likelier by the model alone\.", _likelier_gone),
+    (rf"{NAME} was the model's first choice, but (.+?) (forbids it here|cut it)\.", _first_choice),
+    (rf"{NAME} was the model's first choice, but (.+?) moved {NAME} ahead of it\.", _put_ahead),
+    (r"([A-Z].+?) (forbade|cut) the model's (\S+) likeliest tokens here\.", _likeliest_gone),
+    (rf"([A-Z].+?) (forbade|cut) {NAME}, which had a higher raw probability\.", _likelier_gone),
     (rf"([A-Z].+?) (raised|lowered) {NAME} from {SHARE} to {SHARE}\.", _moved),
-    (r"([A-Z].+?) kept ([\d,]+) of ([\d,]+) tokens(, and in the end ([\d,]+) (?:was|were) left)?\.", _kept),
-    (rf"Only {NAME} was left(?:, so no dice were needed)?\.", lambda s, name: is_mine(s, name) and s.left() == 1),
+    (r"([A-Z].+?) kept ([\d,]+) of ([\d,]+) tokens(; in the end, ([\d,]+) (?:was|were) left)?\.", _kept),
+    (rf"Only {NAME} was left(?:, so nothing had to be drawn)?\.", lambda s, name: is_mine(s, name) and s.left() == 1),
     (rf"{NAME} had {SHARE}: the model was nearly certain\.",
      lambda s, name, share: is_mine(s, name) and near(share, s.mine) and float(s.raw[s.event.id]) > 0.94),
-    (rf"{NAME} had {SHARE}: the dice could hardly choose another\.",
+    (rf"{NAME} had {SHARE}: hardly anything else could be drawn\.",
      lambda s, name, share: is_mine(s, name) and near(share, s.mine) and s.mine > 0.999),
-    (rf"{NAME} had {SHARE}, the most of all, ahead of {NAME} with {SHARE}\.", _ahead),
-    (rf"{NAME} had {SHARE}, (the .+?), and the dice (.+?)\.", _drawn),
-    (rf"Layer (\d+) differed most from the last one\. Set against its guess, {NAME} went from {SHARE} to {SHARE}, "
+    (rf"{NAME} had {SHARE}, the highest of all, ahead of {NAME} with {SHARE}\.", _ahead),
+    (rf"{NAME} was (the .+?), with {SHARE}, and was (.+?)\.", _drawn),
+    (rf"Layer (\d+) differed most from the last one\. In contrast with it, {NAME} went from {SHARE} to {SHARE}, "
      r"(.+?)\.", _through_layers),
-    (rf"Layer (\d+) differed most from the last one\. Set against its guess, {NAME} kept its {SHARE}, (.+?)\.",
+    (rf"Layer (\d+) differed most from the last one\. In contrast with it, {NAME} kept its {SHARE}, (.+?)\.",
      _kept_share),
     (rf"Layer (\d+) differed most from the last one, but only {NAME} was left to choose\.",
      lambda s, layer, name: is_mine(s, name) and s.left() == 1 and int(layer) == s.event.layer_choice.layer),
-    (rf"{NAME} was likelier \({SHARE}\), but resembled the text before it more \(([\d.]+) against ([\d.]+)\), so "
+    (rf"{NAME} was likelier \({SHARE}\), but more similar to the previous text \(([\d.]+) versus ([\d.]+)\), so "
      rf"{NAME} with {SHARE} had the better balance\.", _balanced),
-    (rf"{NAME} was the likeliest of (\d+) candidates \({SHARE}\), and with a likeness of (−?[\d.]+) to the text before "
-     rf"it still the best balanced: its score is (−?[\d.]+), that of {NAME} (−?[\d.]+)\.", _stayed),
+    (rf"{NAME} was the likeliest of (\d+) candidates \({SHARE}\), and with a similarity of (−?[\d.]+) to the previous "
+     rf"text still the best balanced: its score is (−?[\d.]+), that of {NAME} (−?[\d.]+)\.", _stayed),
 ]  # fmt: skip
 
 
@@ -307,7 +307,7 @@ def check(model: core.LoadedModel, prompt: Any, settings: dict[str, Any], **more
 
 def _without_draft(said: str) -> str:
     """What is said of the draft is held against the rounds, elsewhere."""
-    return re.sub(r" ?(The draft had proposed|All that was drafted)[^.]*\.$", "", said)
+    return re.sub(r" ?(The draft had proposed|Every drafted token)[^.]*\.$", "", said)
 
 
 @cache
@@ -358,7 +358,7 @@ def test_what_is_said_of_drafts_is_true(strategy: str, settings: dict[str, Any])
         if event.extra_kind == "correction":
             refused = [node for node in event.nodes if node.fate == "refused"]
             assert refused
-            assert said[-1].endswith("which was refused.")
+            assert said[-1].endswith("which was rejected.")
 
 
 def test_what_is_said_of_beams_is_true() -> None:

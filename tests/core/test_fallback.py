@@ -115,7 +115,7 @@ def test_kept_prefixes_are_given_back_first() -> None:
     store.put(model, core.caches.registry["sink"], {}, [1], core.caches.registry["sink"].build(model, 1, {}))
     store.prefixes[0].bytes = 5_000_000
     (notice,) = of(Notice, core.run(model, request(), prefixes=store).events)
-    assert "kept prefixes were freed" in notice.message
+    assert "stored prefixes was freed" in notice.message
     assert [prefix.backend for prefix in store.prefixes] == ["offloaded"]
 
 
@@ -124,7 +124,7 @@ def test_another_text_the_second_time_is_no_continuation() -> None:
     events = core.stream(model, request())
     next(event for event in events if isinstance(event, TokenChosen) and event.step == 8)
     spoil(model)
-    with pytest.raises(OutOfMemoryError, match="gave another text"):
+    with pytest.raises(OutOfMemoryError, match="gave a different text"):
         listen(events, [])
 
 

@@ -94,7 +94,7 @@ def test_no_room_for_temporary_files_is_told(monkeypatch: pytest.MonkeyPatch) ->
             (folder / "it").write_text("too much")
     assert not folder.exists()
     monkeypatch.setattr("tempfile.tempdir", "/nowhere")
-    with pytest.raises(FileNotWrittenError, match="set TMPDIR to a folder with room"), temporary_folder():
+    with pytest.raises(FileNotWrittenError, match="set TMPDIR to a folder with free space"), temporary_folder():
         pass
 
 

@@ -124,7 +124,7 @@ def test_beams_tell_what_the_grammar_forbade_each_of_them(strategy: str) -> None
                 assert (wish.id, wish.piece) == (first, model.pieces[first])
                 assert wish.raw_probability == pytest.approx(float(shares[first]), abs=1e-5)
                 assert (
-                    f"The model wanted {quote(wish.piece)} ({share(wish.raw_probability)}); the grammar forbade it."
+                    f"The model preferred {quote(wish.piece)} ({share(wish.raw_probability)}); the grammar forbade it."
                     in (str(core.explain_candidate(one, step, 4)))
                 )
                 seen += 1
@@ -230,36 +230,36 @@ def test_events_tell_what_was_wanted_and_what_was_left() -> None:
 @pytest.mark.parametrize(
     ("grammar", "cause"),
     [
-        ({"json_schema": {"type": "nonsense"}}, "it is no JSON schema: Invalid type: nonsense."),
+        ({"json_schema": {"type": "nonsense"}}, "this is not a valid JSON schema: Invalid type: nonsense."),
         ({"json_schema": "{bad"}, "not valid JSON: line 1, character 2"),
-        ({"json_schema": False}, "no text at all meets this schema"),
-        ({"json_schema": {"anyOf": []}}, "no text at all meets this schema"),
+        ({"json_schema": False}, "no text can match this schema"),
+        ({"json_schema": {"anyOf": []}}, "no text can match this schema"),
         ({"json_schema": {"type": "array", "uniqueItems": True}}, "cannot be kept token by token: uniqueItems"),
         ({"json_schema": {"$ref": "file:///x"}}, "not present"),
         ({"json_schema": 7}, "A JSON schema is an object"),
-        ({"json_schema": json.loads("[" * 300 + "]" * 300)}, "brackets within each other"),
-        ({"regex": "("}, "it is no regular expression: unclosed group"),
-        ({"regex": "[^\\s\\S]"}, "no text at all is one of this regular expression"),
+        ({"json_schema": json.loads("[" * 300 + "]" * 300)}, "levels deep"),
+        ({"regex": "("}, "this is not a valid regular expression: unclosed group"),
+        ({"regex": "[^\\s\\S]"}, "no text can match this regular expression"),
         ({"regex": ""}, "The grammar is empty"),
         ({"regex": "a" * 100_001}, "100,001 characters"),
         ({"regex": 5}, "as a text"),
         ({"lark": 'start: "a" foo'}, 'unknown name: "foo"'),
         ({"lark": "start: " + "(" * 400 + '"a"' + ")" * 400}, "too deeply nested"),
-        ({"lark": 'start: start "a"'}, "no text at all is one of this Lark grammar"),
+        ({"lark": 'start: start "a"'}, "no text can match this Lark grammar"),
         ({"choice": []}, "The choice is empty"),
-        ({"choice": ["a", ""]}, "One of the texts to choose from is empty"),
+        ({"choice": ["a", ""]}, "One of the choices is empty"),
         ({"choice": "red"}, "list of texts"),
         ({"choice": ["a"] * 2000}, "2,000 texts"),
-        ({"choice": ["a"], "regex": "a"}, "Give one of json_schema, regex, lark, choice"),
+        ({"choice": ["a"], "regex": "a"}, "Specify one of json_schema, regex, lark, choice"),
         ({"gbnf": "x"}, "no grammar of the kind “gbnf”"),
-        ("a+", "Give one of"),
+        ("a+", "Specify one of"),
     ],
 )
 def test_a_grammar_that_is_none_is_refused_in_plain_words(grammar: Any, cause: str) -> None:
     with pytest.raises(ParameterError) as caught:
         write(spelled.model(), grammar)
     assert cause in caught.value.cause
-    assert "switch the grammar off" in caught.value.remedy
+    assert "turn the grammar off" in caught.value.remedy
     assert "Unsatisfiable" not in caught.value.cause
     assert "<state>" not in caught.value.cause
 
@@ -271,7 +271,7 @@ def test_a_model_without_words_says_so() -> None:
 
 def test_without_the_package_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.system.optional_deps.find_spec", lambda name: None)
-    with pytest.raises(ParameterError, match=r"llguidance is not installed; pip install llguidance"):
+    with pytest.raises(ParameterError, match=r"llguidance is not installed; install it with pip install llguidance"):
         write(spelled.model(), {"choice": ["a"]})
 
 
@@ -279,7 +279,7 @@ def test_a_beginning_must_be_one_of_the_grammars() -> None:
     model = spelled.model()
     request = core.Request([5, 9], {"max_new_tokens": 9}, options={"grammar": {"choice": WORDS}}, beginning=["ab"])
     assert core.run(model, request).texts[0] in ("c", " cat", "ba")
-    with pytest.raises(ParameterError, match="begins with what no text of it begins with"):
+    with pytest.raises(ParameterError, match="no text of it begins like the required beginning"):
         core.run(model, core.Request([5], {}, options={"grammar": {"choice": WORDS}}, beginning=["x"]))
 
 
@@ -329,7 +329,7 @@ def test_a_limit_that_no_text_can_keep_is_refused_before_the_run(grammar: dict[s
     assert 0 < min_tokens(grammar, own, 0) <= fits
     assert write(spelled.model(), grammar, max_new_tokens=fits).events
     if "json_schema" not in grammar:
-        with pytest.raises(ParameterError, match="No text of the grammar is as short as 1 new tokens"):
+        with pytest.raises(ParameterError, match="No text of the grammar fits into 1 new tokens"):
             write(spelled.model(), grammar, max_new_tokens=1)
 
 
@@ -370,7 +370,7 @@ def test_a_schema_whose_texts_never_end_is_refused() -> None:
         NODE,
         {"$ref": "#/$defs/a", "$defs": {"a": {"type": "array", "minItems": 1, "items": {"$ref": "#"}}}},
     ):
-        with pytest.raises(ParameterError, match="no text ever ends by this schema"):
+        with pytest.raises(ParameterError, match="this schema never allows a text to end"):
             write(spelled.model(), {"json_schema": schema}, max_new_tokens=100)
 
 
@@ -381,7 +381,9 @@ def test_a_schema_whose_texts_never_end_is_refused() -> None:
 )  # fmt: skip
 def test_what_nobody_can_write_is_told_before_the_library_is_asked(grammar: dict[str, Any]) -> None:
     reason = core.grammar_problem(grammar)
-    assert reason.startswith(("The grammar holds half", "The schema holds what JSON", "The regular expression ends"))
+    assert reason.startswith(
+        ("The grammar contains half", "The schema contains values that JSON", "The regular expression ends")
+    )
     with pytest.raises(ParameterError, match="Correct it"):
         write(spelled.model(), grammar)
     assert core.grammar_problem({"regex": r"abc\\\\"}) == ""
@@ -415,12 +417,12 @@ def test_a_draft_that_the_grammar_forbids_is_refused_for_that() -> None:
 def test_the_sentence_says_what_the_model_wanted() -> None:
     result = write(spelled.model(), {"choice": WORDS})
     first = next(event for event in result.events if isinstance(event, TokenChosen))
-    assert f"The model wanted {core.words.quote(first.alternatives[0].text)}" in str(core.explain_token(first))
+    assert f"The model preferred {core.words.quote(first.alternatives[0].text)}" in str(core.explain_token(first))
 
 
 @pytest.mark.parametrize("strategy", ["greedy", "sampling", "beam_search", "lookahead"])
 def test_what_bans_all_that_the_grammar_allows_is_told_with_it(strategy: str) -> None:
     with pytest.raises(ParameterError, match="other settings ban all that the grammar allows") as told:
         write(spelled.model(), {"choice": ["abc", "ba"]}, strategy, min_new_tokens=30)
-    assert "a least length" in told.value.remedy
+    assert "minimum length" in told.value.remedy
     assert told.value.parameter == "grammar"

@@ -163,7 +163,7 @@ def test_an_answer_that_comes_too_slowly_is_given_up(monkeypatch: pytest.MonkeyP
             read += 1
             yield b"x"
 
-    with pytest.raises(InvalidResponseError, match="not complete"):
+    with pytest.raises(InvalidResponseError, match="incomplete"):
         read_limited(pieces(), 10**9)
     assert read < 20
 

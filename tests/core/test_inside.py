@@ -99,10 +99,10 @@ def test_the_model_is_left_as_it_was() -> None:
 
 def test_layers_that_cannot_be_read_are_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in ("xlm", "gemma3n_text"):
-        with pytest.raises(InsideError, match="cannot be read as choices"):
+        with pytest.raises(InsideError, match="cannot be read as predictions"):
             core.lens(zoo.make(kind), tiny.prompt(9), 5)
     monkeypatch.setattr(LayerReader, "apply_head", lambda self, states: torch.zeros(len(states), tiny.VOCABULARY))
-    with pytest.raises(InsideError, match="not all that its scores are made of"):
+    with pytest.raises(InsideError, match="do not depend on the last layer's state alone"):
         core.lens(tiny.shared("llama"), tiny.prompt(9), 5)
 
 
@@ -188,7 +188,7 @@ def test_questions_that_are_none_have_named_errors(look: object) -> None:
     for wrong, error in (([], EmptyPromptError), ("text", PromptError), ([1, None], PromptError), (7, PromptError)):
         with pytest.raises(error):
             look(model, wrong, 1)
-    with pytest.raises(ParameterError, match="knows 0 to 60"):
+    with pytest.raises(ParameterError, match="are 0 to 60"):
         look(model, [5, tiny.VOCABULARY], 1)
     with pytest.raises(TextTooLongError):
         look(model, tiny.prompt(300), 280)
@@ -252,5 +252,5 @@ def test_attention_is_what_the_module_tells(kind: str) -> None:
 def test_no_attention_is_shown_that_is_none() -> None:
     """A recurrent model has none, and ProphetNet tells scores in its place."""
     for model, source in ((tiny.shared("mamba"), None), (zoo.make("prophetnet"), SOURCE)):
-        with pytest.raises(InsideError, match="does not tell what its attention read"):
+        with pytest.raises(InsideError, match="does not return its attention weights"):
             core.attention(model, tiny.prompt(12), 8, source=source)

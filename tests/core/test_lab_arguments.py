@@ -208,14 +208,14 @@ def test_every_function_of_a_lab_is_among_them(lab: Any) -> None:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: s.ring("all_reduce", [[1.0]] * 65), "65 devices are more than can be told"),
+        (lambda: s.ring("all_reduce", [[1.0]] * 65), "65 devices are too many to show"),
         (lambda: s.ring("all_reduce", ["ab", "cd"]), "tensors is 'ab'"),
         (
             lambda: s.reckon(SMALL, s.Cluster(10**30), LAYOUT, TRAINING),
-            "devices is 10+. It must be a whole",
+            "devices is 10+. It must be an integer",
         ),
-        (lambda: s.reckon(SMALL, CLUSTER, "zero1", TRAINING), r"Give a core\.labs\.scale\.Layout"),
-        (lambda: p.kl_bound(0), "n is 0. It must be a whole number from 1 to 1,000,000"),
+        (lambda: s.reckon(SMALL, CLUSTER, "zero1", TRAINING), r"Pass a core\.labs\.scale\.Layout"),
+        (lambda: p.kl_bound(0), "n is 0. It must be an integer from 1 to 1,000,000"),
         (lambda: v.measuring(v.Asked("storyteller", ways=("x",))), "ways is 'x'. Choose one of: batch, weights"),
     ],
 )
@@ -261,11 +261,11 @@ def test_a_training_that_finds_no_room_any_more_says_so(
 def test_weights_that_are_no_weights_are_told(tiny: LoadedModel, tmp_path: Path) -> None:
     save_model(new_reward_model(tiny).classifier, tiny.tokenizer, tmp_path, "")
     (tmp_path / "model.safetensors").write_bytes(b"no weights at all")
-    with pytest.raises(core.errors.PreferenceError, match="no reward model that can be read"):
+    with pytest.raises(core.errors.PreferenceError, match="no readable reward model"):
         p.load_reward_model(tmp_path)
 
 
 @pytest.mark.parametrize("folder", ["a\0b", "~nobody-of-that-name/kept"])
 def test_what_is_no_path_of_a_folder_is_named(tiny: LoadedModel, folder: str) -> None:
-    with pytest.raises(ParameterError, match="Give the path of a folder"):
+    with pytest.raises(ParameterError, match="Give a folder path"):
         used_up(p.sft(EXAMPLES, model=tiny, folder=folder, steps=1))

@@ -70,10 +70,10 @@ def test_long_chains_of_rules_are_followed_to_their_ends() -> None:
 def test_it_is_told_before_the_run() -> None:
     model = spelled.model()
     request = core.Request([5, 9], {"max_new_tokens": 4}, options={"grammar": {"lark": 'start: "xyz" ~ 4'}})
-    with pytest.raises(ParameterError, match="No text of the grammar is as short as 4 new tokens"):
+    with pytest.raises(ParameterError, match="No text of the grammar fits into 4 new tokens"):
         core.run(model, request)
     endless = core.Request([5, 9], {"max_new_tokens": 4}, options={"grammar": {"lark": 'start: "xyz" start'}})
-    with pytest.raises(ParameterError, match="no text ever ends by these rules"):
+    with pytest.raises(ParameterError, match="these rules never allow a text to end"):
         core.run(model, endless)
 
 

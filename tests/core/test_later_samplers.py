@@ -65,7 +65,7 @@ def test_the_histogram_of_top_n_sigma_holds_every_finite_score() -> None:
     scores = torch.tensor([[4.0, 2.0, 0.0, -INFINITY, -2.0]])
     process = stage("top_n_sigma", top_n_sigma=1.0)
     cut = process(NO_IDS, scores)
-    told = process.witness()(0, scores[0], cut[0], 0)().spread
+    told = process.make_observer()(0, scores[0], cut[0], 0)().spread
     assert (told.best, told.lowest) == (4.0, -2.0)
     assert [place for place, count in enumerate(told.counts) if count] == [0, 10, 21, 31]
     assert sum(told.counts) == 4
@@ -86,7 +86,7 @@ def test_dynamic_temperature_by_hand() -> None:
 
 
 def test_a_dynamic_temperature_that_falls_is_refused() -> None:
-    with pytest.raises(ParameterError, match=r"ends at 0\.4, below where it begins, 0\.5\. Correct"):
+    with pytest.raises(ParameterError, match=r"its upper limit 0\.4 is below its lower limit 0\.5\. Correct"):
         stage("dynatemp_high", dynatemp_high=0.4)
 
 
@@ -306,7 +306,7 @@ def test_mirostat_refuses_drafts_by_name() -> None:
     request = core.Request(
         [5, 6], {"max_new_tokens": 4, "do_sample": True}, strategy="prompt_lookup", options=ON["mirostat"]
     )
-    with pytest.raises(ParameterError, match="Mirostat follows every token") as caught:
+    with pytest.raises(ParameterError, match="Mirostat needs tokens one by one") as caught:
         core.run(model, request)
     assert "without drafts" in caught.value.remedy
 
@@ -314,4 +314,4 @@ def test_mirostat_refuses_drafts_by_name() -> None:
 @pytest.mark.parametrize("name", ON)
 def test_generate_has_none_of_them(name: str) -> None:
     said = core.why_not_generate(core.Request("A", {}, strategy="sampling", options=ON[name]), model="storyteller")
-    assert said.startswith("it has no ")
+    assert said.startswith("it does not support ")

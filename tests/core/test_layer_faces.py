@@ -93,7 +93,7 @@ def test_an_index_is_cut_with_its_keys() -> None:
     layer.update_indexer(torch.zeros(2, LENGTH, 3))
     adapt_layer(layer).truncate(4, LENGTH)
     assert (layer.keys.shape[2], layer.indexer_keys.shape[1]) == (4, 4)
-    with pytest.raises(CacheError, match="chosen places"):
+    with pytest.raises(CacheError, match="selected positions"):
         adapt_layer(layer).keep_rows(1, [2])
 
 
@@ -104,7 +104,7 @@ def test_only_a_state_of_latest_inputs_can_be_taken_back_and_only_while_its_past
         layer.update_conv_state(torch.arange(5.0).expand(1, 2, 5), conv_kernel_size=3)
         assert adapt_layer(layer).min_length() == NEVER
         if not recorded:
-            with pytest.raises(CacheError, match="cannot be taken back"):
+            with pytest.raises(CacheError, match="cannot be rolled back"):
                 adapt_layer(layer).truncate(4, 5)
             continue
         adapt_layer(layer).truncate(4, 5)

@@ -178,7 +178,7 @@ def test_a_blip_that_is_wrapped_stays_as_it_was() -> None:
 
 def test_a_blip_that_answers_questions_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "blip", "architectures": ["BlipForQuestionAnswering"]}')
-    with pytest.raises(errors.UnknownArchitectureError, match="takes pictures"):
+    with pytest.raises(errors.UnknownArchitectureError, match="takes images"):
         core.load(tmp_path)
 
 

@@ -72,7 +72,7 @@ VALUES: list[tuple[dict[str, Any], str]] = [
     ({"vocab_size": 0}, "vocab_size is 0"),
     ({"vocab_size": -5}, "vocab_size is -5"),
     ({"vocab_size": 10**9}, "numbers"),
-    ({"vocab_size": 10**12}, "which no model can have"),
+    ({"vocab_size": 10**12}, "which is not possible"),
     ({"intermediate_size": 10**9}, "numbers"),
     ({"rms_norm_eps": "small"}, "config.json"),
     ({"rope_parameters": {"rope_type": "spiral", "rope_theta": 1.0}}, "config.json"),
@@ -234,7 +234,7 @@ def test_a_tokenizer_without_its_tokens_is_named(folder: Path, kind: str) -> Non
     """transformers makes one of nothing but special tokens, which reads every prompt as empty."""
     (folder / "tokenizer.json").unlink()
     (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": kind}))
-    assert_refused(folder, "lacks the file of its tokens")
+    assert_refused(folder, "its vocabulary file is missing")
 
 
 @pytest.mark.parametrize(
@@ -258,11 +258,11 @@ def test_what_python_says_of_a_fault_stands_in_the_details(folder: Path, file: s
 
 
 OTHERS = [
-    (lambda: t.Wav2Vec2Config(), "sound"),
-    (lambda: t.BlipConfig(architectures=["BlipForQuestionAnswering"]), "pictures"),
-    (lambda: t.Blip2Config(), "pictures"),
+    (lambda: t.Wav2Vec2Config(), "audio"),
+    (lambda: t.BlipConfig(architectures=["BlipForQuestionAnswering"]), "images"),
+    (lambda: t.Blip2Config(), "images"),
     (lambda: t.BertConfig(is_decoder=False), None),
-    (lambda: t.ViTConfig(), "pictures"),
+    (lambda: t.ViTConfig(), "images"),
 ]
 
 
@@ -289,7 +289,7 @@ def test_wrap_refuses_models_that_hear_or_see() -> None:
     sees = t.LlavaForConditionalGeneration(
         t.LlavaConfig(text_config=t.LlamaConfig(**text), vision_config=t.CLIPVisionConfig(**eyes))
     )
-    with pytest.raises(errors.UnknownArchitectureError, match="pictures"):
+    with pytest.raises(errors.UnknownArchitectureError, match="images"):
         core.wrap(sees)
 
 
@@ -313,7 +313,7 @@ def test_names_of_no_model(name: Any) -> None:
 
 
 def test_a_file_is_no_folder(folder: Path) -> None:
-    with pytest.raises(errors.ModelNotFoundError, match="is a file, and a model is a folder"):
+    with pytest.raises(errors.ModelNotFoundError, match="is a file, but a model is a folder"):
         core.load(folder / "model.safetensors")
 
 

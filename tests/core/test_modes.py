@@ -66,13 +66,13 @@ def test_rows_of_the_cache(settings: dict[str, int], rows: int) -> None:
 
 
 def test_a_cache_that_cannot_take_drafts_back_is_the_one_to_blame() -> None:
-    with pytest.raises(CacheError, match="forget its last tokens"):
+    with pytest.raises(CacheError, match="drop its last tokens"):
         core.run(tiny.shared("llama"), core.Request([5], strategy="prompt_lookup", cache="sink"))
 
 
 def test_half_a_cache_that_cannot_serve_is_named() -> None:
     options = {"self": "quantized"}
-    with pytest.raises(CacheError, match="forget its last tokens"):
+    with pytest.raises(CacheError, match="drop its last tokens"):
         core.run(
             tiny.shared("t5"),
             core.Request([5], strategy="prompt_lookup", cache="encoder_decoder", cache_options=options),
@@ -95,7 +95,7 @@ def test_a_request_is_plain_data_and_what_is_alive_comes_beside_it() -> None:
 
 def test_a_models_own_wish_for_heads_is_passed_over_where_it_has_none() -> None:
     model = tiny.shared("llama")
-    with pytest.raises(StrategyError, match="heads for several tokens"):
+    with pytest.raises(StrategyError, match="no multi-token prediction heads"):
         core.run(model, core.Request(tiny.prompt(), {"use_mtp": True, "max_new_tokens": 2}))
     own = tiny.make("llama")
     own.generation_config.use_mtp = True

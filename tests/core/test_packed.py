@@ -200,7 +200,7 @@ def test_what_cannot_be_is_named(folders: Callable[[str], Path], tmp_path: Path)
     config = json.loads((tmp_path / "config.json").read_text())
     method = {"quant_method": "fp8", "weight_block_size": [8, 8]}
     (tmp_path / "config.json").write_text(json.dumps({**config, "quantization_config": method}))
-    with pytest.raises(UnpackableError, match="quantized already"):
+    with pytest.raises(UnpackableError, match="already quantized"):
         core.load(tmp_path, weights="int8")
 
 
@@ -283,7 +283,7 @@ def test_bfloat16_stays_where_it_is_quicker_and_that_is_measured_once(
 
 def test_a_compiled_step_is_refused_and_a_static_cache_serves(packed: core.LoadedModel) -> None:
     config = GenerationConfig(max_new_tokens=4)
-    with pytest.raises(CacheError, match="int8; switch Compile off"):
+    with pytest.raises(CacheError, match="int8; turn Compile off"):
         core.run(packed, core.Request(_TALE, config, cache="static", cache_options={"compile": True}))
     fixed = core.run(packed, core.Request(_TALE, config, cache="static")).sequences
     assert fixed == core.run(packed, core.Request(_TALE, config)).sequences

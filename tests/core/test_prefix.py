@@ -172,7 +172,7 @@ def test_a_prefix_of_another_model_is_refused(tmp_path: Path) -> None:
     store, path = core.PrefixStore(), tmp_path / "prefix.safetensors"
     run(tiny.shared("llama"), tiny.prompt(), store)
     store.save(path, tiny.shared("llama"))
-    with pytest.raises(CacheError, match="would read nonsense"):
+    with pytest.raises(CacheError, match="cannot use it"):
         core.PrefixStore().load(path, tiny.make("llama", seed=1))
     with pytest.raises(CacheError, match="more than the"):
         core.PrefixStore(budget=10).load(path, tiny.shared("llama"))
@@ -183,7 +183,7 @@ def test_files_that_are_no_prefix(tmp_path: Path) -> None:
     with pytest.raises(CacheError, match="could not be read"):
         core.PrefixStore().load(path, tiny.shared("llama"))
     save_file({"x": torch.zeros(2)}, path)
-    with pytest.raises(CacheError, match="no saved prefix"):
+    with pytest.raises(CacheError, match="is not a saved prefix"):
         core.PrefixStore().load(path, tiny.shared("llama"))
     with pytest.raises(CacheError, match="no prefix to save"):
         core.PrefixStore().save(path, tiny.shared("llama"))
@@ -294,11 +294,11 @@ def test_a_prefix_of_nearly_the_same_model_is_refused(
     assert core.PrefixStore().load(path, tiny.make("llama")).ids
     twin = tiny.make("llama")
     change(twin)
-    with pytest.raises(CacheError, match="would read nonsense"):
+    with pytest.raises(CacheError, match="cannot use it"):
         core.PrefixStore().load(path, twin)
     if change in (tuned, rolled):  # the same model, changed since its fingerprint was taken
         change(model)
-        with pytest.raises(CacheError, match="would read nonsense"):
+        with pytest.raises(CacheError, match="cannot use it"):
             core.PrefixStore().load(path, model)
 
 
@@ -319,9 +319,9 @@ def test_the_prefix_of_a_text_is_the_longest_that_it_begins_with() -> None:
     written = run(model, tiny.prompt(), store)[0][0]
     run(model, tiny.prompt(seed=1), store)
     assert store.longest_prefix(model, [*tiny.prompt(), *written]).ids == (*tiny.prompt(), *written[:-1])
-    with pytest.raises(CacheError, match="not kept any more"):
+    with pytest.raises(CacheError, match="no longer stored"):
         store.longest_prefix(model, tiny.prompt(seed=2))
-    with pytest.raises(CacheError, match="reads its source anew"):
+    with pytest.raises(CacheError, match="reads its source again"):
         store.longest_prefix(tiny.shared("t5"), tiny.prompt())
 
 
@@ -336,7 +336,7 @@ def test_only_whole_texts_can_be_saved(name: str, tmp_path: Path) -> None:
 def test_a_state_is_no_prefix_for_a_file(tmp_path: Path) -> None:
     store = core.PrefixStore()
     run(tiny.shared("mamba"), tiny.prompt(), store)
-    with pytest.raises(CacheError, match="does not read its prompt into keys"):
+    with pytest.raises(CacheError, match="does not store its prompt as keys"):
         store.save(tmp_path / "prefix.safetensors", tiny.shared("mamba"))
 
 
@@ -358,5 +358,5 @@ def test_old_tuples_and_back(kind: str) -> None:
 
 @pytest.mark.parametrize("layers", [[], [(torch.zeros(1),)], [(torch.zeros(1),) * 2, (torch.zeros(1),) * 4]])
 def test_other_tuples_are_refused(layers: list[Any]) -> None:
-    with pytest.raises(CacheError, match="no tuple of"):
+    with pytest.raises(CacheError, match="is not a tuple"):
         from_legacy(layers)

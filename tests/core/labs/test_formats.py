@@ -70,11 +70,11 @@ def test_a_file_of_the_other_kind_gets_its_own_remedy(tmp_path: Path) -> None:
     for line in RANKINGS.values():
         with pytest.raises(PreferenceError, match="ranking of answers") as caught:
             read_examples(file_of(tmp_path, [line]))
-        assert "reward model is trained" in caught.value.remedy
+        assert "for a reward model instead" in caught.value.remedy
     for line, _prompt in EXAMPLES.values():
         with pytest.raises(PreferenceError, match="example for fine-tuning") as caught:
             read_rankings(file_of(tmp_path, [line]))
-        assert "learns from examples" in caught.value.remedy
+        assert "for fine-tuning instead" in caught.value.remedy
 
 
 def test_the_remedy_for_examples_names_their_formats(tmp_path: Path) -> None:

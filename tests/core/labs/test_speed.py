@@ -81,7 +81,7 @@ def test_what_cannot_be_measured_says_why() -> None:
     assert "recurrent state" in lost.reason
     nobody = found["assisted"]
     assert isinstance(nobody, speed.LeftOut)
-    assert nobody.reason.startswith("No smaller model with the tokenizer of storyteller-mamba")
+    assert nobody.reason == "This disk has no smaller model with the tokenizer of storyteller-mamba."
 
 
 def test_what_finds_no_room_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +90,7 @@ def test_what_finds_no_room_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {type(one) for one in found.values()} == {speed.LeftOut}
     lost = found["int4"]
     assert isinstance(lost, speed.LeftOut)
-    assert lost.reason == "Its weights take 21.8 MiB; 977 KiB are free."
+    assert lost.reason == "Its weights need 21.8 MiB, but only 977 KiB are free."
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def subject() -> MeasuredModel:
 
 
 def test_processes_share_heads_evenly_or_not_at_all(subject: MeasuredModel) -> None:
-    with pytest.raises(core.errors.ParameterError, match="6 attention heads cannot be shared evenly by 4"):
+    with pytest.raises(core.errors.ParameterError, match="6 attention heads cannot be divided evenly among 4"):
         parallel.measure(subject, Row("parallel", "4"), {})
 
 
@@ -175,7 +175,7 @@ def test_sentences_are_true_of_the_figures() -> None:
     eight = row("batch", "8", 39.0, 40.0, 41.0, texts=8)
     many = row("batch", "64", 30.0, 31.0, 32.0, texts=64)
     assert speed.explain_way("batch", [one, eight, many]) == (
-        "Most came with 8 texts at once: 40 tokens/s in all, 4.0 × one text alone. Each text had 5 tokens/s, "
+        "8 texts at once were fastest: 40 tokens/s in total, 4.0 × one text. Each text had 5 tokens/s, "
         "50 % of its speed alone."
     )
     noise = row("batch", "2", 10.5, 12.0, 13.0, texts=2)
@@ -185,11 +185,11 @@ def test_sentences_are_true_of_the_figures() -> None:
     plain = row("weights", "float32", 10.0)
     packed = row("weights", "int8", 25.0, bytes=260_000)
     assert speed.explain_way("weights", [plain, packed]) == (
-        "int8 was quickest: 25 tokens/s, 2.5 × float32, in 26 % of its memory."
+        "int8 was fastest: 25 tokens/s, 2.5 × float32, with 26 % of its memory."
     )
     slow = replace(packed, speeds=(9.0,))
     assert speed.explain_way("weights", [plain, slow]) == (
-        "Fewer bits brought no speed here: float32 had 10 tokens/s. int8 takes 26 % of its memory."
+        "Fewer bits are not faster here: float32 reached 10 tokens/s. int8 uses 26 % of its memory."
     )
 
 
@@ -197,8 +197,8 @@ def test_what_drafts_save_on_the_disk_is_said() -> None:
     disk = row("offload", "disk", 2.0, foretold=2.2, same=True)
     drafted = row("offload", "drafted", 7.0, same=True, per_pass=4.0)
     assert speed.explain_way("offload", [disk, drafted]) == (
-        "With 1.0 MB in memory and the rest read from the disk for each pass: 2 tokens/s, where 2.2 were foretold. "
-        "Drafts made that 3.5 × as quick, 7 tokens/s: one reading settles 4.0 tokens. All of them wrote the same text."
+        "With 1.0 MB in memory and the rest read from disk for each pass: 2 tokens/s, with 2.2 predicted. "
+        "Drafts made that 3.5 × as fast, 7 tokens/s: one read yields 4.0 tokens. All wrote the same text."
     )
 
 
@@ -207,15 +207,15 @@ def test_guesses_that_settled_nothing_are_not_said_to_have_helped() -> None:
     plain = row("drafts", "plain", 100.0, 101.0)
     lucky = row("drafts", "prompt_lookup", 300.0, 310.0, per_pass=1.0, base=100.5, same=True)
     drafted = row("drafts", "assisted", 150.0, 160.0, per_pass=2.4, base=100.0, same=True)
-    assert speed.explain_way("drafts", [plain, lucky]).startswith("No guessing ahead paid for itself here")
-    assert speed.explain_way("drafts", [plain, lucky, drafted]).startswith("Draft model was quickest: 155")
+    assert speed.explain_way("drafts", [plain, lucky]).startswith("Speculative decoding did not pay off here")
+    assert speed.explain_way("drafts", [plain, lucky, drafted]).startswith("Draft model was fastest: 155")
 
 
 def test_what_was_timed_between_goes_before_what_was_timed_once() -> None:
     plain = row("drafts", "plain", 100.0, 101.0)
     slow = row("drafts", "assisted", 150.0, 160.0, per_pass=2.4, base=200.0, against=(190.0, 210.0), same=True)
     assert speed.explain_way("drafts", [plain, slow]).startswith(
-        "No guessing ahead paid for itself here: the best, Draft model, reached 0.78 × one by one."
+        "Speculative decoding did not pay off here: the best, Draft model, reached 0.78 × token by token."
     )
 
 
@@ -224,15 +224,15 @@ def test_sentences_say_when_a_text_is_another() -> None:
     lookup = row("drafts", "prompt_lookup", 12.0, 11.0, same=True, per_pass=1.4)
     early = row("drafts", "early_exit", 8.0, same=False, per_pass=2.0)
     assert speed.explain_way("drafts", [plain, lookup]) == (
-        "Prompt lookup was quickest: 11.5 tokens/s, 1.1 × one by one, at 1.4 tokens for each pass of the model. "
-        "All of them wrote the same text."
+        "Prompt lookup was fastest: 11.5 tokens/s, 1.1 × token by token, with 1.4 tokens per pass of the model. "
+        "All wrote the same text."
     )
     assert speed.explain_way("drafts", [plain, early]) == (
-        "No guessing ahead paid for itself here: the best, Early exit, reached 0.8 × one by one. "
-        "Early exit wrote another text: near a tie, sums taken in another order decide."
+        "Speculative decoding did not pay off here: the best, Early exit, reached 0.8 × token by token. "
+        "Early exit wrote a different text: near ties are decided by the order of summation."
     )
     alone, two = row("parallel", "1", 10.0), row("parallel", "2", 4.0, same=True, bytes=500_000)
     assert speed.explain_way("parallel", [alone, two]) == (
-        "2 processes keep 500 kB of the weights each, and together are 0.4 × as quick as one. Sending and "
-        "waiting in every layer costs them more than the smaller products save. All of them wrote the same text."
+        "2 processes hold 500 kB of the weights each, and together are 0.4 × as fast as one. Sending and "
+        "waiting in every layer cost more than the smaller products save. All wrote the same text."
     )

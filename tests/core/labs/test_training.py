@@ -168,13 +168,13 @@ def test_nothing_is_written_beside_a_bundled_model(tiny: LoadedModel) -> None:
         train_reward(RANKINGS, model=tiny, folder=bundled / "storyteller" / "reward"),
         ppo(new_reward_model(tiny), model=tiny, folder=bundled / "tuned", prompts=["A"]),
     ):
-        with pytest.raises(PreferenceError, match="ship with the program"):
+        with pytest.raises(PreferenceError, match="ships with the program"):
             next(iter(make))
 
 
 def test_what_cannot_be_trained_is_told(tiny: LoadedModel, tmp_path: Path) -> None:
     ids_only = LoadedModel(tiny.model, None, "tiny")
-    with pytest.raises(PreferenceError, match="does not continue a text"):
+    with pytest.raises(PreferenceError, match="cannot continue a text"):
         list(train_reward(RANKINGS, model=ids_only, folder=tmp_path))
     with pytest.raises(PreferenceError, match="at most"):
         list(train_reward([ranked(["a b " * 400, "b"], "p")], model=tiny, folder=tmp_path))
@@ -313,5 +313,5 @@ def test_the_bundled_chats_become_turns_of_the_model_s_template(tiny: LoadedMode
 
 
 def test_a_training_of_no_steps_is_refused(tiny: LoadedModel, tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match=r"steps is -3\. It must be a whole number from 1"):
+    with pytest.raises(ParameterError, match=r"steps is -3\. It must be an integer from 1"):
         next(iter(sft([Example("a", "b")] * 6, model=tiny, folder=tmp_path, steps=-3)))

@@ -41,7 +41,7 @@ def change(folder: Path, **values: object) -> None:
 def test_it_is_named_by_load_blueprint_and_list(folder: Path, values: dict[str, Any]) -> None:
     change(folder, **values)
     for use in (core.load, core.blueprint):
-        with pytest.raises(ConfigInvalidError, match="quantized in a form that the installed transformers") as caught:
+        with pytest.raises(ConfigInvalidError, match="a quantization format that the installed transformers") as caught:
             use(folder)
         assert "GPTQ, AWQ" in caught.value.remedy
         assert "again" not in caught.value.remedy
@@ -70,7 +70,7 @@ def test_what_this_machine_lacks_is_named_before_weights_are_there(folder: Path,
         pytest.skip(f"{method} can be loaded here")
     change(folder, quantization_config={"quant_method": method})
     (folder / "model.safetensors").unlink()
-    with pytest.raises(ConfigInvalidError, match="cannot be loaded on this machine: ") as caught:
+    with pytest.raises(ConfigInvalidError, match="cannot be loaded on this computer: ") as caught:
         core.blueprint(folder)
     assert "Install what is missing" in caught.value.remedy
 
