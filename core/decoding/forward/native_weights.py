@@ -88,7 +88,7 @@ class NativeWeights:
         for own, layer in zip(self._layers, self._modules.layers, strict=True):
             if layer.rope in self._tables:
                 cos, sin = self._tables[layer.rope]
-                own.cos, own.sin, own.transposed = cos.data_ptr(), sin.data_ptr(), cos.shape[-1]
+                own.cos, own.sin, own.turned = cos.data_ptr(), sin.data_ptr(), cos.shape[-1]
 
     def _table(self, kind: str) -> tuple[torch.Tensor, torch.Tensor]:
         """Return float32 cos and signed sin (first half negated), [length, rotated width], rounded like the weights."""
