@@ -56,11 +56,11 @@ def test_files_of_every_earlier_minor_version_can_be_read(path: Path) -> None:
 def test_a_field_without_a_default_is_found_out() -> None:
     lacking: Any = json.loads(json.dumps(schema_description()))
     lacking["records"]["Alternative"] = lacking["records"]["Alternative"][1:]
-    with pytest.raises(ValueError, match=r"Alternative has no id"):
+    with pytest.raises(ValueError, match=r"Alternative lacks the field id"):
         layout_of(lacking)
     other: Any = json.loads(json.dumps(schema_description()))
     other["records"]["Alternative"][0] = ["id", "str"]
-    with pytest.raises(ValueError, match="another kind"):
+    with pytest.raises(ValueError, match="another type"):
         layout_of(other)
 
 
