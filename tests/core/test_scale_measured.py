@@ -199,5 +199,5 @@ def test_tensor_parallel_by_hand() -> None:
     assert expected_load.generation_traffic(tiny, 2) == 4 * (2 * (2 * 2 + 1) * 27 * 4 + 24 * 10)
     with pytest.raises(ParameterError, match="2 attention heads cannot be divided evenly among 4"):
         expected_load.check_divisible(tiny, 4)
-    with pytest.raises(ParameterError, match="no plan by which summarizer"):
+    with pytest.raises(ParameterError, match="no tensor parallelism plan for summarizer"):
         measure("summarizer", "tensor", 2)

@@ -185,13 +185,13 @@ def test_what_was_measured_is_told_as_it_is() -> None:
     assert "paper needs 6 B" in said
     assert "a single process reaches 8.000000" in said
     said = explain_measured(replace(found, ranks=(parts, less), predicted=(less, less), losses=(9.0, 7.0)))
-    assert "held 800 B; 400 B were predicted" in said
+    assert "held 800 B; 400 B was predicted" in said
     assert "a single process differs" in said
     boxes = schedule(2, 2, "pipedream")
     dreamed = replace(found, scheme="pipedream", boxes=boxes, expected_boxes=boxes, weights="latest", stray=0.42)
     said = explain_measured(replace(dreamed, difference=1e-7))
     assert "match PipeDream's definition, to within 1.0e-07" in said
-    assert "off by 42 % of the greatest from those of the forward's weights" in said
+    assert "differ from those of the forward pass's weights by 42 % of the largest" in said
     assert "become untied" not in said
     assert "become untied" in explain_measured(replace(dreamed, parted=True))
     assert "The gradients differ from those of a single process" in explain_measured(replace(dreamed, difference=1e-3))
