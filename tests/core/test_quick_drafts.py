@@ -68,17 +68,17 @@ def test_drafts_of_a_small_model(kind: str) -> None:
     level[np.arange(20), np.arange(20) % 2] = True
     sees = np.concatenate([level, np.eye(20, dtype=bool)], 1)
     steps: list[Callable[[Any], torch.Tensor | None]] = [
-        lambda reader: reader.text(torch.tensor([tiny.prompt(11)])),
-        lambda reader: reader.nodes(torch.tensor([[21, 22]]), (0, 0), np.eye(2, dtype=bool)),
-        lambda reader: reader.nodes(torch.tensor([list(range(20))]), (1,) * 20, sees),
-        lambda reader: reader.settle((1, 19)),
-        lambda reader: reader.nodes(torch.tensor([[32]]), (0,), np.ones((1, 1), dtype=bool)),
-        lambda reader: reader.settle(()),
-        lambda reader: reader.text(torch.tensor([tiny.prompt(20, 1)])),
-        lambda reader: reader.text(torch.tensor([tiny.prompt(33, 2)])),
+        lambda reader: reader.read_text(torch.tensor([tiny.prompt(11)])),
+        lambda reader: reader.read_nodes(torch.tensor([[21, 22]]), (0, 0), np.eye(2, dtype=bool)),
+        lambda reader: reader.read_nodes(torch.tensor([list(range(20))]), (1,) * 20, sees),
+        lambda reader: reader.commit((1, 19)),
+        lambda reader: reader.read_nodes(torch.tensor([[32]]), (0,), np.ones((1, 1), dtype=bool)),
+        lambda reader: reader.commit(()),
+        lambda reader: reader.read_text(torch.tensor([tiny.prompt(20, 1)])),
+        lambda reader: reader.read_text(torch.tensor([tiny.prompt(33, 2)])),
         lambda reader: reader.crop(7),
-        lambda reader: reader.text(torch.tensor([list(range(4, 50)) * 6])),
-        lambda reader: reader.text(torch.tensor([[7]])),
+        lambda reader: reader.read_text(torch.tensor([list(range(4, 50)) * 6])),
+        lambda reader: reader.read_text(torch.tensor([[7]])),
     ]
     for step in steps:
         found, expected = step(mine), step(theirs)

@@ -67,7 +67,7 @@ def test_the_likely_tokens(size: int, threshold: float, most: int, monkeypatch: 
             lambda row=row: score_stats.likely_tokens(scores_of(size), threshold, most, row), monkeypatch
         )
         assert (quick.tokens, quick.total) == (slow.tokens, slow.total)
-        assert quick.shares == pytest.approx(slow.shares)
+        assert quick.probabilities == pytest.approx(slow.probabilities)
 
 
 @pytest.mark.usefixtures("built")

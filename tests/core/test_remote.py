@@ -116,7 +116,7 @@ def test_a_grammar_in_each_engines_words(kind: str, grammar: dict[str, object], 
         events = core.run(model_of(machine), asked(grammar=grammar)).events
         assert machine.sent.get("sampling_params", machine.sent).items() >= sent.items()
         notices = [event.message for event in events if isinstance(event, Notice)]
-        assert any("keeps to the grammar by itself" in told for told in notices)
+        assert any("applies the grammar itself" in told for told in notices)
         first = tokens(events)[0]
         assert math.isnan(first.probability)  # what is left of it behind the grammar nobody tells
 
@@ -129,21 +129,21 @@ def test_any_other_engine_keeps_to_a_schema_in_chats() -> None:
         )
         core.run(model, chat)
         assert machine.sent["response_format"] == OPENAI
-        with pytest.raises(ParameterError, match="no grammar of this kind: JSON schema"):
+        with pytest.raises(ParameterError, match="does not support this kind of grammar: JSON schema"):
             core.run(model, asked(grammar={"json_schema": SCHEMA}))
 
 
 @pytest.mark.parametrize(("kind", "grammar"), [("vllm", {"lark": 'start: "a"'}), ("llama.cpp", {"regex": "a"})])
 def test_a_grammar_that_an_engine_has_not_is_refused(kind: str, grammar: dict[str, object]) -> None:
     with fake_machine.running(kind) as machine:
-        with pytest.raises(ParameterError, match="keeps to no grammar of this kind"):
+        with pytest.raises(ParameterError, match="does not support this kind of grammar"):
             core.run(model_of(machine), asked(grammar=grammar))
         assert not machine.asked
 
 
 def test_a_grammar_begins_with_the_answer(machine: Machine) -> None:
     request = core.Request("Once", {"max_new_tokens": 5, "grammar": {"choice": ["a"]}}, beginning=[" there"])
-    with pytest.raises(ParameterError, match="begins a grammar anew"):
+    with pytest.raises(ParameterError, match="starts the grammar with its answer"):
         core.run(model_of(machine), request)
 
 
@@ -176,9 +176,9 @@ def test_what_an_engine_has_not_is_refused_by_name() -> None:
     with fake_machine.running("other") as machine:
         model = model_of(machine)
         for request, error, words in (
-            (core.Request("Once", strategy="beam_search"), StrategyError, "not how its beams grew"),
-            (core.Request("Once", {"num_beams": 3}), StrategyError, "not how its beams grew"),
-            (core.Request("Once", strategy="prompt_lookup"), StrategyError, "lets no draft"),
+            (core.Request("Once", strategy="beam_search"), StrategyError, "not the steps of its beams"),
+            (core.Request("Once", {"num_beams": 3}), StrategyError, "not the steps of its beams"),
+            (core.Request("Once", strategy="prompt_lookup"), StrategyError, "cannot verify our drafts"),
             (core.Request("Once", strategy="contrastive"), StrategyError, "tokens only"),
             (core.Request("Once", cache="static"), CacheError, "its own cache"),
             (asked(no_repeat_ngram_size=2), ParameterError, "no_repeat_ngram_size"),
@@ -208,7 +208,7 @@ def test_a_run_goes_on_from_its_own_tokens(machine: Machine) -> None:
     core.run(model, again)
     assert machine.sent["prompt"] == "Once upon a time there was very"
     for beginning in ([4711], 5, [None]):
-        with pytest.raises(ParameterError, match="has not told"):
+        with pytest.raises(ParameterError, match="has not reported"):
             core.run(model, core.Request("Once", beginning=beginning))
 
 
@@ -251,23 +251,23 @@ def test_a_given_text_is_scored_where_the_engine_can(machine: Machine) -> None:
     assert events[-1].texts == (" upon a time",)
     behind = core.score(model, " a time", 3, given="Once upon")
     assert [event.piece for event in behind] == [" a", " time"]
-    with fake_machine.running("llama.cpp") as other, pytest.raises(EngineRefusedError, match="does not tell"):
+    with fake_machine.running("llama.cpp") as other, pytest.raises(EngineRefusedError, match="does not report probabilities"):
         core.score(model_of(other), "Once upon a time")
 
 
 def test_words_claim_only_what_was_told(machine: Machine) -> None:
     model = model_of(machine)
     plain = tokens(core.run(model, asked(do_sample=True, top_k=0)).events)
-    assert core.explain_token(plain[0]) == "“there” had 70 % by the model alone, the most of all."
+    assert core.explain_token(plain[0]) == "“there” had 70 % in the raw distribution, the highest of all."
     assert "the second most likely" in core.explain_token(plain[2])
-    assert "none of the 3 most likely that the engine told" in core.explain_token(plain[3])
+    assert "not among the 3 most likely that the engine reported" in core.explain_token(plain[3])
     warm = tokens(core.run(model, asked(do_sample=True, temperature=0.5)).events)[0]
     assert core.explain_token(warm).endswith("The engine does not report its probability after the settings.")
     given = core.score(model, "Once upon", 3)[0]
     assert core.explain_token(given).endswith("It is part of the given text.")
     with fake_machine.running("transformers") as silent:
         untold = core.run(model_of(silent), asked()).events
-    assert "does not tell how likely it was" in core.explain_token(tokens(untold)[0])
+    assert "without reporting its probability" in core.explain_token(tokens(untold)[0])
     for name in depth.DEPTHS:
         with depth.depth_context(name):
             assert "nan" not in "".join(map(core.explain_token, [*plain, warm, given, *tokens(untold)]))

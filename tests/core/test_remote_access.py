@@ -88,26 +88,26 @@ def ring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def test_a_key_outlasts_the_program_in_the_keyring(ring: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    address = parse("https://engine.example:8000/v1#m")
+    engine = parse("https://engine.example:8000/v1#m")
     assert address.has_keyring()
-    assert address.keep_key(address, " sk-é测 ", lasting=True)
+    assert address.keep_key(engine, " sk-é测 ", lasting=True)
     monkeypatch.setattr(address, "_session_keys", {})  # the program has been started anew
-    assert find_key(address) == "sk-é测"
+    assert find_key(engine) == "sk-é测"
     assert find_key(parse("https://other.example/v1")) == ""
-    forget_key(address)
-    assert (find_key(address), ring.ring.kept) == ("", {})
-    address.keep_key(address, "sk-1", lasting=True)
-    address.keep_key(address, "", lasting=True)
+    forget_key(engine)
+    assert (find_key(engine), ring.ring.kept) == ("", {})
+    address.keep_key(engine, "sk-1", lasting=True)
+    address.keep_key(engine, "", lasting=True)
     assert ring.ring.kept == {}
 
 
 def test_a_locked_keyring_is_asked_once_and_keeps_nothing(ring: Any) -> None:
-    address, ring.ring.is_locked = parse("https://engine.example/v1"), True
+    engine, ring.ring.is_locked = parse("https://engine.example/v1"), True
     for _ in range(3):
-        assert find_key(address) == ""
+        assert find_key(engine) == ""
     assert ring.asked == ["get"]
-    assert not address.keep_key(address, "sk-1", lasting=True)
-    assert find_key(address) == "sk-1"
+    assert not address.keep_key(engine, "sk-1", lasting=True)
+    assert find_key(engine) == "sk-1"
 
 
 def test_a_system_without_a_keyring_has_none(ring: Any) -> None:

@@ -56,10 +56,10 @@ def test_a_run_that_is_let_go_closes_the_connection(machine: Machine) -> None:
 @pytest.mark.parametrize(
     ("fault", "error", "words"),
     [
-        ({"dies_after": 3}, EngineCutError, "broke in the middle"),
+        ({"dies_after": 3}, EngineCutError, "was lost during the text"),
         ({"fails_after": 3}, EngineCutError, "the worker ran out of memory"),
-        ({"garbage_after": 3}, EngineReplyError, "this is no JSON"),
-        ({"pause": 1.0}, EngineCutError, "nothing more"),
+        ({"garbage_after": 3}, EngineReplyError, "not valid JSON"),
+        ({"pause": 1.0}, EngineCutError, "no more data"),
     ],
 )
 def test_a_machine_that_fails_in_the_middle(fault: dict[str, float], error: type[EngineError], words: str) -> None:

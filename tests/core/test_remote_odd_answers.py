@@ -62,7 +62,7 @@ def test_what_is_no_answer_is_told(
     with fake_machine.running("vllm") as machine:
         model = connect(machine.name(), timeouts=HASTY)
         machine.bend = of_first(change)
-        with pytest.raises(EngineReplyError, match="is not what an OpenAI-compatible engine sends"):
+        with pytest.raises(EngineReplyError, match="is not a valid response of an OpenAI-compatible engine"):
             ask(model)
 
 

@@ -137,7 +137,7 @@ def test_a_server_without_logits_is_asked_once_more_without_probabilities() -> N
         assert first.texts == [GREEDY]
         assert ["logprobs" in body for body in machine.asked] == [True, False]
         told = [event.message for event in first.events if isinstance(event, Notice)]
-        assert [("tells text only" in one, "--logits_all true" in one) for one in told] == [
+        assert [("reports only text" in one, "--logits_all true" in one) for one in told] == [
             (True, False),
             (False, True),
         ]

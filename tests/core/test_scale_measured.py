@@ -61,7 +61,7 @@ def test_a_process_that_is_killed_ends_the_lab(scheme: str, stage: str) -> None:
             if event.rank == 1 and event.stage == stage:
                 os.kill(event.process, signal.SIGKILL)
 
-    with pytest.raises(ScaleError, match=r"Process 2 of 2 ended .* code -9"):
+    with pytest.raises(ScaleError, match=r"Process 2 of 2 exited .* code -9"):
         kill_one()
     assert [number for number in ids if Path(f"/proc/{number}").exists()] == []
 
@@ -80,7 +80,7 @@ class Heard:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def hear(self, seconds: float) -> tuple[int, RankFailed | None] | None:
+    def next_message(self, seconds: float) -> tuple[int, RankFailed | None] | None:
         return self._told.pop(0) if self._told else None
 
     def code(self, rank: int) -> int:
@@ -96,8 +96,8 @@ LOST = RankFailed("Connection reset by peer", False)
 @pytest.mark.parametrize(
     ("told", "words"),
     [
-        ([(0, LOST), (0, None), (1, None)], "Process 2 of 2 ended .* code -9"),
-        ([(1, None)], "Process 2 of 2 ended .* code -9"),
+        ([(0, LOST), (0, None), (1, None)], "Process 2 of 2 exited .* code -9"),
+        ([(1, None)], "Process 2 of 2 exited .* code -9"),
         ([(0, LOST), (1, LOST), (0, None), (1, None)], "Process 1 of 2 could not go on: Connection reset"),
     ],
 )
@@ -127,14 +127,14 @@ def test_a_port_that_is_taken_is_named() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(ScaleError, match=f"Port {port} of this machine is taken"):
+        with pytest.raises(ScaleError, match=f"Port {port} of this machine is in use"):
             measure("storyteller", "ddp", 2, port=port)
 
 
 def test_what_has_no_room_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.models.model_entry.free_memory", lambda: 10**6)
     monkeypatch.setattr(inside, "LabProcesses", None)
-    with pytest.raises(OutOfMemoryError, match=r"2 processes would take about 1\.1 GB; 1\.0 MB are free"):
+    with pytest.raises(OutOfMemoryError, match=r"2 processes need about 1\.1 GB, but 1\.0 MB are free"):
         measure("storyteller", "ddp", 2)
     with pytest.raises(ParameterError, match="At most 4"):
         measure("storyteller", "ddp", 5)
@@ -197,7 +197,7 @@ def test_tensor_parallel_by_hand() -> None:
     assert expected_load.step_traffic(tiny, 2, 3) == 4 * (2 * (7 * 2 + 2) * 3 * 4 + 3 * 10)
     assert expected_load.paper_traffic(tiny, 2, 3) == 4 * 2 * 4 * 2 * 3 * 4
     assert expected_load.generation_traffic(tiny, 2) == 4 * (2 * (2 * 2 + 1) * 27 * 4 + 24 * 10)
-    with pytest.raises(ParameterError, match="2 attention heads cannot be shared evenly by 4"):
+    with pytest.raises(ParameterError, match="2 attention heads cannot be divided evenly among 4"):
         expected_load.check_divisible(tiny, 4)
-    with pytest.raises(ParameterError, match="no plan by which summarizer"):
+    with pytest.raises(ParameterError, match="no tensor parallelism plan for summarizer"):
         measure("summarizer", "tensor", 2)

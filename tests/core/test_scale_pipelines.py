@@ -129,7 +129,7 @@ def test_activations_by_hand() -> None:
 def test_what_cannot_be_run_is_refused_before_anything_is_started() -> None:
     with pytest.raises(ParameterError, match="2 are fewer than 3"):
         measure("storyteller", "1f1b", 3, options=Options(2))
-    with pytest.raises(ParameterError, match="summarizer cannot be cut"):
+    with pytest.raises(ParameterError, match="summarizer cannot be split"):
         measure("summarizer", "gpipe", 2)
     with pytest.raises(ParameterError, match="At most 16 micro-batches"):
         measure("storyteller", "gpipe", 2, options=Options(17))

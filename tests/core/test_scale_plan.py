@@ -181,20 +181,20 @@ def test_what_was_measured_is_told_as_it_is() -> None:
     parts, less = Parts(parameters=400, gradients=400), Parts(parameters=400)
     found = Measured("zero1", (parts, parts), (parts, parts), (9, 9), 9, 6, (9.0, 8.0), (9.0, 8.0), 0.1)
     said = explain_measured(found)
-    assert "exactly: 800 B" in said
+    assert "exactly the predicted bytes: 800 B" in said
     assert "paper needs 6 B" in said
-    assert "one process alone comes to 8.000000" in said
+    assert "a single process reaches 8.000000" in said
     said = explain_measured(replace(found, ranks=(parts, less), predicted=(less, less), losses=(9.0, 7.0)))
-    assert "held 800 B; 400 B were predicted" in said
-    assert "comes to another" in said
+    assert "held 800 B; 400 B was predicted" in said
+    assert "a single process differs" in said
     boxes = schedule(2, 2, "pipedream")
     dreamed = replace(found, scheme="pipedream", boxes=boxes, expected_boxes=boxes, weights="latest", stray=0.42)
     said = explain_measured(replace(dreamed, difference=1e-7))
-    assert "PipeDream's by definition, to 1.0e-07" in said
-    assert "off by 42 % of the greatest from those of the forward's weights" in said
-    assert "part ways" not in said
-    assert "part ways" in explain_measured(replace(dreamed, parted=True))
-    assert "The gradients are not those" in explain_measured(replace(dreamed, difference=1e-3))
+    assert "match PipeDream's definition, to within 1.0e-07" in said
+    assert "differ from those of the forward pass's weights by 42 % of the largest" in said
+    assert "become untied" not in said
+    assert "become untied" in explain_measured(replace(dreamed, parted=True))
+    assert "The gradients differ from those of a single process" in explain_measured(replace(dreamed, difference=1e-3))
 
 
 @pytest.mark.parametrize(
@@ -224,5 +224,5 @@ def test_what_is_no_count_is_named(parameters: object, devices: object) -> None:
 
 
 def test_a_schedule_that_no_screen_could_show_is_refused_before_it_takes_memory() -> None:
-    with pytest.raises(ParameterError, match="more than can be drawn"):
+    with pytest.raises(ParameterError, match="too many to draw"):
         core.labs.scale.schedule(10**6, 10**6)

@@ -36,7 +36,7 @@ def test_blocks_by_the_profilers_events() -> None:
 
 
 def test_what_cannot_be_shared_is_refused() -> None:
-    with pytest.raises(ParameterError, match="6 attention heads cannot be shared evenly by 4"):
+    with pytest.raises(ParameterError, match="6 attention heads cannot be divided evenly among 4"):
         next(remembering("storyteller", 4))
     with pytest.raises(ParameterError, match="At most 4"):
         next(remembering("storyteller", 5))
@@ -46,10 +46,10 @@ def test_no_room_and_no_port_are_said_before_anything_is_started(monkeypatch: py
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(ScaleError, match="is taken"):
+        with pytest.raises(ScaleError, match="is in use"):
             next(remembering("storyteller", 2, port=taken.getsockname()[1]))
     monkeypatch.setattr("core.models.model_entry.free_memory", lambda: 10**6)
-    with pytest.raises(OutOfMemoryError, match=r"2 processes would take about 991 MB; 1\.0 MB are free"):
+    with pytest.raises(OutOfMemoryError, match=r"2 processes need about 991 MB, but 1\.0 MB are free"):
         next(remembering("storyteller", 2))
 
 

@@ -166,7 +166,7 @@ def test_an_answer_to_nothing_and_the_decoders_own_first_token() -> None:
 
 def test_refusals_have_words() -> None:
     model = tiny.shared("llama")
-    with pytest.raises(TextTooLongError, match="258 tokens, and the model's context has room for 257"):
+    with pytest.raises(TextTooLongError, match="258 tokens, more than the model's context of 257"):
         core.score(model, tiny.prompt(258))
     assert len(core.score(model, tiny.prompt(257))) == 256, "the last token of a full context need not be read"
     assert core.score(model, [7]) == ()

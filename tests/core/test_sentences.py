@@ -283,16 +283,16 @@ TRUE: dict[str, Says] = {
     "settings._KEPT": lambda e, c: _stage(e, c)[1].kind == "cut",
     "settings._AND_FINALLY_LEFT": lambda e, c: 1 < e.funnel[-1].survivors < _stage(e, c)[1].survivors,
     "settings._AND_FINALLY_ONE": lambda e, c: e.funnel[-1].survivors == 1 < _stage(e, c)[1].survivors,
-    "contrastive._ONLY": lambda e, c: len(_scores(e)) == 1,
-    "contrastive._BALANCED": _of_balance,
-    "contrastive._AHEAD": lambda e, c: _of_balance(e, c) and c.values["count"] == f"{len(_scores(e))}",
-    "dola._ALONE": lambda e, c: e.funnel[-1].survivors == 1,
-    "dola._MOVED": lambda e, c: _first(e),
-    "dola._KEPT": lambda e, c: _first(e),
-    "dola._MOVED_BEST": lambda e, c: _first(e),
-    "dola._KEPT_BEST": lambda e, c: _first(e),
-    "dola._MOVED_NTH": lambda e, c: _rank_holds(e),
-    "dola._KEPT_NTH": lambda e, c: _rank_holds(e),
+    "choice._ONLY": lambda e, c: len(_scores(e)) == 1,
+    "choice._BALANCED": _of_balance,
+    "choice._AHEAD": lambda e, c: _of_balance(e, c) and c.values["count"] == f"{len(_scores(e))}",
+    "choice._ALONE": lambda e, c: e.funnel[-1].survivors == 1,
+    "choice._MOVED": lambda e, c: _first(e),
+    "choice._KEPT": lambda e, c: _first(e),
+    "choice._MOVED_BEST": lambda e, c: _first(e),
+    "choice._KEPT_BEST": lambda e, c: _first(e),
+    "choice._MOVED_NTH": lambda e, c: _rank_holds(e),
+    "choice._KEPT_NTH": lambda e, c: _rank_holds(e),
 }  # fmt: skip
 APART = {"against", "count", "rival", "likeness", "likeness2", "score", "score2"}
 """Figures that the claim's own check reads."""
@@ -332,7 +332,7 @@ def check_candidate(candidate: BeamCandidate, step: BeamStep, beams: int, record
         "_OTHERS_MET_MORE": candidate.score > min(kept, default=0.0), "_BELOW": candidate.score <= min(kept, default=0),
         "_LATE_END": candidate.rank > beams and candidate.ended is not None,
         "_LATE_END_OF_ONE": candidate.rank > beams == 1, "_WORSE_END": candidate.ended is not None,
-        "_DIVERSITY": candidate.diversity_penalty > 0, "_PLACE": True, "_PLACE_ALONE": True,
+        "_DIVERSITY": candidate.diversity_penalty > 0, "_RANK": True, "_RANK_WITHOUT_COUNT": True,
     }  # fmt: skip
     told = []
     for each, code in WAYS:
@@ -361,7 +361,7 @@ def check_round(event: DraftRound, recorder: Recorder) -> None:
                 assert all(near(claim.values[name], figures[name]) for name in figures if name in claim.values), said
                 assert ("_ALL_WERE" not in claim.name) or kept == drafted > 1
                 assert ("_NONE_WAS" not in claim.name) or kept == 0
-            assert f"rounds._ENDINGS.{event.extra_kind}" in [claim.name for claim in claims]
+            assert f"draft_rounds._ENDINGS.{event.extra_kind}" in [claim.name for claim in claims]
             assert bool(recorder.claims(lambda: explain_extra(event))[0]) == (event.extra_kind != "none")
             for node in event.nodes:
                 check_draft(node, event, recorder)
@@ -375,17 +375,17 @@ def check_draft(node: DraftNode, event: DraftRound, recorder: Recorder) -> None:
     assert near(opening["share"], node.draft_probability), said
     assert "target" not in opening or near(opening["target"], node.target_probability), said
     assert opening["name"] == words.quote(node.piece)
-    fates = {"_SURELY": "accepted", "_LUCKY": "accepted", "_SAME": "accepted", "_UNLUCKY": "refused",
+    fates = {"_CERTAINLY_ACCEPTED": "accepted", "_RANDOMLY_ACCEPTED": "accepted", "_SAME": "accepted", "_RANDOMLY_REJECTED": "refused",
              "_OTHER": "refused", "_ANOTHER": "refused"}  # fmt: skip
     assert all(fates.get(name, node.fate) == node.fate for name in names), said
-    for name in {"_LUCKY", "_UNLUCKY"} & set(names):
+    for name in {"_RANDOMLY_ACCEPTED", "_RANDOMLY_REJECTED"} & set(names):
         assert node.ratio is not None
         assert node.die is not None
-        assert (node.die < node.ratio) == (name == "_LUCKY")
+        assert (node.die < node.ratio) == (name == "_RANDOMLY_ACCEPTED")
         told = {"chance": node.ratio, "ratio": node.ratio, "die": node.die}
         assert all(near(value, told[figure]) for figure, value in names[name].items()), said
         if {"ratio", "die"} <= set(names[name]):
-            assert (float(names[name]["die"]) < float(names[name]["ratio"])) == (name == "_LUCKY"), said
+            assert (float(names[name]["die"]) < float(names[name]["ratio"])) == (name == "_RANDOMLY_ACCEPTED"), said
 
 
 def check(strategy: str, wanted: int, recorder: Recorder) -> set[str]:

@@ -137,13 +137,13 @@ def test_layers_on_disk_are_measured_there() -> None:
 
 
 REFUSED: list[tuple[str, str, dict[str, Any], str]] = [
-    ("llama", "quantized", {}, "cannot forget"),
-    ("llama", "sink", {}, "cannot forget"),
+    ("llama", "quantized", {}, "cannot drop its last tokens"),
+    ("llama", "sink", {}, "cannot drop its last tokens"),
     ("llama", "static", {"compile": True}, "one token at a time"),
-    ("mistral", "static", {}, "layers with a window"),
-    ("gemma3", "sliding_window", {}, "layers with a window"),
-    ("gemma3", "model_specific", {}, "layers with a window"),
-    ("t5", "encoder_decoder", {"self": "quantized"}, "cannot forget"),
+    ("mistral", "static", {}, "windowed layers"),
+    ("gemma3", "sliding_window", {}, "windowed layers"),
+    ("gemma3", "model_specific", {}, "windowed layers"),
+    ("t5", "encoder_decoder", {"self": "quantized"}, "cannot drop its last tokens"),
 ]
 
 

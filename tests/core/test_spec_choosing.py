@@ -131,8 +131,8 @@ def test_the_reason_in_words(name: str) -> None:
     usual, exact = said["usual"], said["exact"]
     assert ("2.25" in usual) == (name == "best")
     assert ("1 time" in usual) == (name == "untried")
-    assert ("(small) has earned more" in usual) == (name == "retried")
-    assert ("had no guess" in usual) == (name == "silent")
+    assert ("(small) has been faster" in usual) == (name == "retried")
+    assert ("proposed nothing" in usual) == (name == "silent")
     assert ("(text) 1.50" in exact) == (name != "untried")
     assert ("(counted)" in exact) == (name == "silent")
     assert core.explain_choice(DraftRound(0, 0, (), (), -1, "", "none", 0.0, 0.0, 0.0, 4)) == ""

@@ -154,7 +154,7 @@ def _watched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def _assert_holds_the_text(speculation: Any, kind: str) -> None:
-    length = len(speculation.run.start_ids) + len(speculation.track.ids)
+    length = len(speculation.run.start_ids) + len(speculation.sequence.ids)
     expected = _cache_of(kind, length)
     layers = speculation.run.forward.cache.layers
     for layer, keys in zip(layers, expected, strict=True):
@@ -212,7 +212,7 @@ def test_stopping_in_mid_round_leaves_a_consistent_run(monkeypatch: pytest.Monke
 
 
 def _assert_holds_the_text_of_lookup(speculation: Any) -> None:
-    assert speculation.target.passes.length == len(speculation.run.start_ids) + len(speculation.track.ids) - 1
+    assert speculation.target.passes.length == len(speculation.run.start_ids) + len(speculation.sequence.ids) - 1
 
 
 def test_a_cancel_while_drafting_writes_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,7 +270,7 @@ def test_rounds_and_nodes_in_words() -> None:
                 assert f"{node.ratio:.2f}" in sentence
                 assert ("was accepted" in sentence) == (node.fate == "accepted")
     greedy_round = rounds(_run("token_tree"))[0]
-    assert any("model alone would write" in explain_draft(node, greedy_round) for node in greedy_round.nodes)
+    assert any("model alone would choose" in explain_draft(node, greedy_round) for node in greedy_round.nodes)
 
 
 def test_a_node_that_several_drafters_proposed_names_them_all() -> None:

@@ -189,8 +189,8 @@ REFUSALS: list[tuple[str, str, dict[str, Any], str]] = [
     ("llama", "assisted", {}, "no draft model"),
     ("llama", "assisted", {"drafters": ["mamba"]}, "recurrent"),
     ("llama", "assisted", {"drafters": ["llama"], "config": config(num_beams=3)}, "beam"),
-    ("llama", "assisted", {"drafters": ["llama"], "cache": "quantized"}, "refused drafts"),
-    ("llama", "prompt_lookup", {"config": config(num_return_sequences=2, do_sample=True)}, "one sample"),
+    ("llama", "assisted", {"drafters": ["llama"], "cache": "quantized"}, "rejected drafts"),
+    ("llama", "prompt_lookup", {"config": config(num_return_sequences=2, do_sample=True)}, "one sequence"),
     ("llama", "early_exit", {"config": config(assistant_early_exit=4)}, "4 layers"),
 ]
 

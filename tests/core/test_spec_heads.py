@@ -144,7 +144,7 @@ def test_use_mtp_means_a_models_own_heads(models: dict[str, core.LoadedModel]) -
     result = core.run(models["glm"], core.Request(tiny.prompt(), config(use_mtp=True), top_n=0))
     assert result.sequences[0] == greedy(models["glm"])
     assert rounds(result)
-    with pytest.raises(StrategyError, match="without heads for several tokens"):
+    with pytest.raises(StrategyError, match="no multi-token prediction heads"):
         core.run(tiny.shared("llama"), core.Request(tiny.prompt(), {"use_mtp": True, "max_new_tokens": 2}))
 
 
@@ -161,7 +161,7 @@ def test_who_cannot_draft_says_why(tmp_path: Path, models: dict[str, core.Loaded
         (model, {"draft_head": str(heads_made.eagle(tmp_path / "wide", 16))}, StrategyError, "another model"),
         (model, {"draft_head": str(heads_made.eagle(tmp_path / "third", **third))}, StrategyError, "EAGLE-3"),
         (tiny.shared("t5"), {"draft_head": str(eagle)}, StrategyError, "encoder–decoder"),
-        (models["three heads"], {"widths": "2 1"}, ParameterError, "follow one chain"),
+        (models["three heads"], {"widths": "2 1"}, ParameterError, "can only draft a chain"),
     ]
     for asked, options, kind, words in cases:
         with pytest.raises(kind, match=words):

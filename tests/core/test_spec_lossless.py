@@ -66,7 +66,7 @@ def _copied(generator: torch.Generator) -> DraftTree:
 def _gated(generator: torch.Generator) -> DraftTree:
     """Rounds whose widths and depth follow from the drafter's doubts."""
     schedule = AutoLength(VerifyCost((1, 8), (1.0, 1.2)), {}, "test")
-    return _drawn(FIRST, gate=schedule.gate, leaves=True)(generator)
+    return _drawn(FIRST, gate=schedule.gate, allows_leaves=True)(generator)
 
 
 def _branching(generator: torch.Generator) -> DraftTree:
@@ -74,7 +74,7 @@ def _branching(generator: torch.Generator) -> DraftTree:
     schedule = AutoLength(VerifyCost((1, 32), (1.0, 1.01)), {}, "test", draft_cost=0.01)
     assert schedule.gate is not None
     assert schedule.gate.should_branch()
-    return _drawn(FIRST, gate=schedule.gate, leaves=True)(generator)
+    return _drawn(FIRST, gate=schedule.gate, allows_leaves=True)(generator)
 
 
 def _measure(draft: Round, rounds: int, length: int, seed: int = 0) -> Counter[Path]:

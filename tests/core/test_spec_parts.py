@@ -121,14 +121,14 @@ def test_array_passes_give_the_scores_of_the_module(kind: str) -> None:
     tensors = TreePasses(Forward(model, draft_cache(model)))
     second = np.array([[1, 0, 1, 0, 0], [0, 1, 0, 1, 0], [0, 1, 0, 0, 1]], dtype=bool)
     steps: list[Callable[[Any], torch.Tensor | None]] = [
-        lambda reader: reader.text(torch.tensor([text])),
-        lambda reader: reader.nodes(torch.tensor([[21, 22]]), (0, 0), np.eye(2, dtype=bool)),
-        lambda reader: reader.nodes(torch.tensor([[23, 24, 25]]), (1, 1, 1), second),
-        lambda reader: reader.settle((1, 4)),
-        lambda reader: reader.text(torch.tensor([[30, 31]])),
-        lambda reader: reader.nodes(torch.tensor([[32]]), (0,), np.ones((1, 1), dtype=bool)),
+        lambda reader: reader.read_text(torch.tensor([text])),
+        lambda reader: reader.read_nodes(torch.tensor([[21, 22]]), (0, 0), np.eye(2, dtype=bool)),
+        lambda reader: reader.read_nodes(torch.tensor([[23, 24, 25]]), (1, 1, 1), second),
+        lambda reader: reader.commit((1, 4)),
+        lambda reader: reader.read_text(torch.tensor([[30, 31]])),
+        lambda reader: reader.read_nodes(torch.tensor([[32]]), (0,), np.ones((1, 1), dtype=bool)),
         lambda reader: reader.crop(7),
-        lambda reader: reader.text(torch.tensor([list(range(4, 50)) * 4])),
+        lambda reader: reader.read_text(torch.tensor([list(range(4, 50)) * 4])),
     ]
     with torch.inference_mode():
         for step in steps:
@@ -314,7 +314,7 @@ def test_padded_vocabularies_are_brought_into_line() -> None:
     for size in (tiny.VOCABULARY - 3, tiny.VOCABULARY + 3):
         draft = tiny.make("llama", seed=4, vocab_size=size)
         drafter = _drafter_for(draft)
-        assert drafter._fit(torch.zeros(2, size)).shape == (2, tiny.VOCABULARY)
+        assert drafter._fit_vocabulary(torch.zeros(2, size)).shape == (2, tiny.VOCABULARY)
     assert words.get_vocab()
     assert target.vocabulary == tiny.VOCABULARY
 

@@ -48,12 +48,12 @@ def test_a_stage_that_is_off_changes_nothing_of_the_others() -> None:
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        (["top_q"], "“top_q”, which is no stage"),
+        (["top_q"], "“top_q”, which is not a stage"),
         (["top_p", "top_k", "top_p"], "“top_p” twice"),
-        (["temperature", "guidance_scale"], "guidance_scale behind temperature, and it has to act first"),
-        (["renormalize_logits", "top_p"], "renormalize_logits before top_p, and it has to act last"),
-        ("top_p", "Give a list of names"),
-        ([3], "Give a list of names"),
+        (["temperature", "guidance_scale"], "guidance_scale after temperature, but it must act first"),
+        (["renormalize_logits", "top_p"], "renormalize_logits before top_p, but it must act last"),
+        ("top_p", "Pass a list of names"),
+        ([3], "Pass a list of names"),
     ],
 )
 def test_an_order_that_cannot_be_is_refused_before_anything_is_read(names: Any, said: str) -> None:
@@ -153,7 +153,7 @@ def test_drafts_are_judged_in_the_order_that_is_given(strategy: str) -> None:
 
 def test_code_says_that_generate_has_no_such_setting_and_writes_the_order_down() -> None:
     request = core.Request("A", {"temperature": 0.5, "top_p": 0.5}, "sampling", {"stages": ["top_p", "temperature"]})
-    assert "order in which its stages act" in core.why_not_generate(request, model="storyteller")
+    assert "no setting for the order of the stages" in core.why_not_generate(request, model="storyteller")
     assert 'options={"stages": ["top_p", "temperature"]}' in core.as_code(request, "core", model="storyteller")
     alone = core.Request("A", {"temperature": 0.5, "top_k": 0}, "sampling", {"stages": ["top_p", "temperature"]})
     assert core.why_not_generate(alone, model="storyteller") == ""

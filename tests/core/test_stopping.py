@@ -24,7 +24,7 @@ def finish(result: core.Result) -> SequenceFinished:
 
 def stopping(**more: object) -> StoppingCriteria:
     settings: dict[str, object] = {
-        "max_new": 99, "room": None, "eos": frozenset(), "strings": (), "deadline": None, **more
+        "max_new": 99, "context_limit": None, "eos": frozenset(), "strings": (), "deadline": None, **more
     }  # fmt: skip
     return StoppingCriteria(**settings)  # type: ignore[arg-type]
 

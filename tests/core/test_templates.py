@@ -173,13 +173,13 @@ def test_a_bomb_is_refused_with_words(name: str) -> None:
     [
         (
             "{{ raise_exception('Only one question.') }}",
-            "refuses these messages: Only one question. Check that the roles",
+            "rejects these messages: Only one question. Check that the roles",
         ),
         (
             "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}",
-            "is not followed: it makes more text",
+            "exceeds a limit: it produces more text",
         ),
-        ("{{ messages[0].nothing.at.all }}", "cannot be filled with these messages"),
+        ("{{ messages[0].nothing.at.all }}", "failed on these messages"),
         ("{{ messages[0].content + 5 }}", "a value in it is missing or has the wrong type"),
         ("{{ 1 / 0 }}", "a value in it is missing or has the wrong type"),
     ],
@@ -191,7 +191,7 @@ def test_whose_fault_it_is_is_said(template: str, words: str) -> None:
     with pytest.raises(PromptError) as caught:
         core.encode(model, CHAT)
     assert words in str(caught.value)
-    assert ("roles alternate" in caught.value.remedy) == ("refuses" in caught.value.cause)
+    assert ("roles alternate" in caught.value.remedy) == ("rejects" in caught.value.cause)
 
 
 def test_tokenizers_that_do_it_their_way_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:

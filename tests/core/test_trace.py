@@ -254,7 +254,7 @@ def test_a_killed_program_loses_at_most_the_last_second(tmp_path: Path, sampled:
     assert found.events == sampled[:8]
     assert not found.is_whole
     seen = list[Event]()
-    with pytest.raises(TraceError, match="ends in the middle"):
+    with pytest.raises(TraceError, match="is incomplete"):
         seen.extend(core.replay(tmp_path / "run"))
     assert seen == sampled[:8]
 

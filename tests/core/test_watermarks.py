@@ -120,13 +120,13 @@ def test_no_sign_is_told_without_a_watermark() -> None:
 
 @pytest.mark.parametrize("keys", ["1 two", "", "--5", "5 ²", "1" * 30, "5-"])
 def test_keys_that_are_none_are_refused(keys: str) -> None:
-    with pytest.raises(ParameterError, match="whole numbers of 18 digits at most"):
+    with pytest.raises(ParameterError, match="integers of at most 18 digits"):
         run({**SYNTH, "synthid_keys": keys})
 
 
 def test_synthid_refuses_drafts_by_name() -> None:
     request = core.Request(PROMPT, {"max_new_tokens": 4, "do_sample": True}, "prompt_lookup", SYNTH)
-    with pytest.raises(ParameterError, match="SynthID follows every token"):
+    with pytest.raises(ParameterError, match="SynthID needs tokens one by one"):
         core.run(tiny.shared("llama"), request)
 
 
@@ -138,7 +138,7 @@ def test_the_sentence_says_what_the_statistic_says() -> None:
             said = [core.explain_watermark(text_statistics.watermark_found(s)[-1]) for s in (many, few)]
             assert said[0] != said[1]
             assert all("{" not in text for text in said)
-    assert "over 12 tokens its sign reaches 100 %, where chance gives 25 %" in core.explain_watermark(
+    assert "the mean score of 12 tokens is 100 %, where 25 % is expected by chance" in core.explain_watermark(
         text_statistics.watermark_found(many)[-1]
     )
     chance = text_statistics.watermark_found([WatermarkSign(share, share, 0.25, 0.433) for share in (1.0, 0.0, 0.0)])

@@ -153,11 +153,11 @@ def test_scores_are_let_go_beyond_the_budget_and_known_by_their_text() -> None:
 @pytest.mark.parametrize(
     ("strategy", "options", "changes", "error", "said"),
     [
-        ("beam_search", {}, {}, StrategyError, "several texts at a step"),
+        ("beam_search", {}, {}, StrategyError, "several texts at each step"),
         ("greedy", {}, {"temperature": 2.0}, ParameterError, "no setting “temperature”"),
-        ("greedy", {}, {"suppress_tokens": list(range(tiny.VOCABULARY))}, ParameterError, "leave no token"),
-        ("greedy", {}, {"stages": ["top_q"]}, ParameterError, "no stage"),
-        ("prompt_lookup", {"xtc_probability": 0.5}, {}, StrategyError, "which one fell here"),
+        ("greedy", {}, {"suppress_tokens": list(range(tiny.VOCABULARY))}, ParameterError, "all are banned"),
+        ("greedy", {}, {"stages": ["top_q"]}, ParameterError, "not a stage"),
+        ("prompt_lookup", {"xtc_probability": 0.5}, {}, StrategyError, "the one drawn here is unknown"),
     ],
 )
 def test_what_cannot_be_asked_is_said(
@@ -185,10 +185,10 @@ def test_the_sentence_says_what_is_not_known() -> None:
     model, ids = tiny.shared("llama"), result.sequences[0]
     found = core.replay_step(model, asked("assisted"), ids, 4, {"temperature": 2.0}, scores=kept)
     said = core.explain_what_if(found.before, found.after, found.is_decided)
-    assert "whether it would be chosen is not known" in said
+    assert "it is unknown whether it would be chosen" in said
     assert words.percent(found.after.probability, "under", "over") in said
     gone = core.replay_step(model, asked("assisted"), ids, 4, {"suppress_tokens": [ids[4]]}, scores=kept)
-    assert "would be cut: something else would be chosen" in core.explain_what_if(gone.before, gone.after, False)
+    assert "would be cut: another token would be chosen" in core.explain_what_if(gone.before, gone.after, False)
 
 
 @pytest.mark.parametrize(
@@ -238,11 +238,10 @@ def _held(said: str, before: TokenChosen, after: TokenChosen) -> set[str]:
 
 _SHARE = r"((?:under |over )?[\d.]+ %)"
 _CLAIMS = {
-    "other": rf"“(.+?)” would be chosen instead of “(.+?)”(?:: with {_SHARE}, where it had|, with) {_SHARE}"
-    r"(?: as before)?\.",
+    "other": rf"“(.+?)” would be chosen instead of “(.+?)”, with {_SHARE} (?:instead of {_SHARE}|as before)\.",
     "still": rf"“(.+?)” would still be chosen, with {_SHARE} (?:instead of {_SHARE}|as before)\.",
-    "left": r"([\d,]+) tokens would be left, where there were ([\d,]+)\.",
-    "cut": rf"“(.+?)” would be cut, which had {_SHARE}\.",
+    "left": r"([\d,]+) tokens would be left instead of ([\d,]+)\.",
+    "cut": rf"“((?:(?!“).)+?)”, which had {_SHARE}, would be cut\.",
     "kept": rf"“(.+?)” would be kept, with {_SHARE}\.",
 }
 
@@ -259,7 +258,7 @@ def _check_other(match: re.Match[str], before: TokenChosen, after: TokenChosen) 
     assert (match[1], match[2]) == (after.piece, before.piece)
     assert after.id != before.id
     was = next((item.probability for item in before.alternatives if item.id == after.id), 0.0)
-    assert (match[3] or match[4], match[4]) == (_told(after.probability), _told(was))
+    assert (match[3], match[4] or match[3]) == (_told(after.probability), _told(was))
 
 
 def _check_still(match: re.Match[str], before: TokenChosen, after: TokenChosen) -> None:

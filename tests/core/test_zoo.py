@@ -116,7 +116,7 @@ def test_proven_ones_would_stand_the_trial(kind: str, monkeypatch: pytest.Monkey
 def test_a_model_that_keeps_nothing_is_read_anew_and_refuses_what_would_be_of_no_use() -> None:
     model, registry = zoo.make("openai-gpt"), core.caches.registry
     assert registry["dynamic"].unsupported_reason(model) is None
-    assert "keeps nothing between tokens" in (registry["static"].unsupported_reason(model) or "")
+    assert "keeps no cache between tokens" in (registry["static"].unsupported_reason(model) or "")
     drafting = core.strategies.registry["prompt_lookup"]
     assert registry["dynamic"].unsupported_reason(model, drafting.needs) or drafting.why_not(model)
 
@@ -133,11 +133,11 @@ def test_a_text_ends_with_its_context(kind: str) -> None:
 
 def test_what_is_not_as_asked_for_is_told() -> None:
     told = of_kind(core.run(zoo.make("openai-gpt"), core.Request(zoo.prompt(5), settings())).events)
-    assert told["read_anew"].startswith("tiny-openai-gpt keeps nothing between tokens")
+    assert told["read_anew"].startswith("tiny-openai-gpt keeps no cache between tokens")
     model = tiny.make("llama")
     model.model.generation_config.cache_implementation = "static"
     ids = tiny.prompt()
-    assert "“Static” for that" in of_kind(core.run(model, core.Request(ids, settings())).events)["setting_ignored"]
+    assert "Select “Static” to use it" in of_kind(core.run(model, core.Request(ids, settings())).events)["setting_ignored"]
     assert of_kind(core.run(model, core.Request(ids, settings(), cache="static")).events) == {}
 
 
@@ -158,7 +158,7 @@ def test_early_exit_finds_the_layers(kind: str) -> None:
     assert result.metrics.acceptance_rate is not None
 
 
-@pytest.mark.parametrize(("kind", "words"), [("gpt_neo", "lays its windows over"), ("gpt2", "trained without")])
+@pytest.mark.parametrize(("kind", "words"), [("gpt_neo", "applies its windows to"), ("gpt2", "trained without")])
 def test_windows_are_told_as_they_are(kind: str, words: str) -> None:
     assert words in (core.caches.registry["sliding_window"].unsupported_reason(zoo.make(kind)) or "")
 

@@ -74,7 +74,7 @@ def test_the_eyes_learn_and_the_batches_go_on(tmp_path: Path) -> None:
     first, second = batches.seen_batches(0, TINY.batch), batches.seen_batches(0, TINY.batch)
     batch = next(first)
     for _ in range(25):
-        trainer._plain_seconds(batch, seen_loss)
+        trainer._one(batch, seen_loss)
     assert trainer.losses[-1] < trainer.losses[0] - 2
     next(second)
     torch.testing.assert_close(next(batches.seen_batches(0, TINY.batch, batch.after)).pixels, next(second).pixels)

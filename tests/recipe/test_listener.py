@@ -107,7 +107,7 @@ def test_the_ears_learn_and_the_batches_go_on(tmp_path: Path) -> None:
     trainer = Trainer(Listening(new_model(TINY)), replace(TINY, steps=60, rate=1e-2), tmp_path / "state.pt")
     batch = next(batches.heard_batches(0, TINY.batch))
     for _ in range(25):
-        trainer._plain_seconds(batch, heard_loss)
+        trainer._one(batch, heard_loss)
     assert trainer.losses[-1] < trainer.losses[0] - 2
     whole = batches.heard_batches(0, TINY.batch)
     next(whole)

@@ -24,7 +24,7 @@ def train(shape, state: Path, steps: int):
     trainer = Trainer(new_model(shape), shape, state)
     stream = batches.decoder_batches(bpe.for_decoder(), 0, shape.batch, start=trainer.place)
     while trainer.step < steps:
-        trainer._plain_seconds(next(stream), decoder_loss)
+        trainer._one(next(stream), decoder_loss)
     trainer.save()
     return trainer
 
@@ -45,7 +45,7 @@ def test_both_families_learn(shape, loss, tmp_path: Path) -> None:
     make = batches.pair_batches if shape.family == "t5" else batches.decoder_batches
     batch = next(make(bpe.tokenizer_for(shape.family), 0, shape.batch))
     for _ in range(40):
-        trainer._plain_seconds(batch, loss)
+        trainer._one(batch, loss)
     assert trainer.losses[-1] < trainer.losses[0] - 2
 
 

@@ -240,10 +240,7 @@ class SpeedupGate:
         """
         if sampled or self.is_trial:
             return 1
-        shares = [
-            probability * self.acceptance(drafter, draft_probability, True) / _LEAF_FACTOR
-            for draft_probability in probabilities[1:]
-        ]
+        shares = [probability * self.acceptance(drafter, other, True) / _LEAF_FACTOR for other in probabilities[1:]]
         return 1 + sum(1 for share in shares if self.is_worthwhile(share, nodes + 1))
 
     @property
