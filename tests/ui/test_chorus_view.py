@@ -116,7 +116,7 @@ def test_a_node_tells_share_count_text_and_probability(view: TreeView) -> None:
     report = session.reports[-1]
     assert report is not None
     assert report.verdict == "2 of 4 samples came this way."
-    assert "The model alone gives this token 50 %" in report.sentence
+    assert "The model gives this token 50 % here" in report.sentence
     assert "Of the 3 samples that reached this position, 2 drew it (67 %)." in report.sentence
     assert report.so_far == " a red"
     assert [row.cells[:2] for row in report.rows] == [("␣red", "2"), ("␣blue", "1")]

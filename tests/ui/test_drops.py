@@ -54,7 +54,7 @@ def drag(window: MainWindow, data: QMimeData) -> tuple[str, str, bool]:
     assert overlay.isVisible()
     assert overlay.geometry() == window.body.rect()
     assert not window.body.grab().toImage().isNull()
-    return overlay.title, overlay.detail, overlay.is_taken
+    return overlay.title, overlay.detail, overlay.is_accepted
 
 
 def drop(window: MainWindow, data: QMimeData) -> None:

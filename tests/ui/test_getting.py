@@ -74,7 +74,7 @@ def searched(qtbot: QtBot, dialog: DownloadDialog, downloads: Downloads, text: s
 
 def told(dialog: DownloadDialog) -> dict[str, str]:
     rows = [dialog.list.item(place).data(ROW_ROLE) for place in range(dialog.list.count())]
-    return {row.name: row.told for row in rows}
+    return {row.name: row.status for row in rows}
 
 
 def press(dialog: DownloadDialog, name: str) -> None:

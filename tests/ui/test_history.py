@@ -49,7 +49,7 @@ def test_a_run_is_kept_and_there_at_the_next_start(qtbot: QtBot, config_dir: Pat
     again = open_window(qtbot, config_dir)
     view = history(again)
     assert listed(view) == ["A first prompt"]
-    assert view.search.placeholderText().startswith("Find in 1 run (")
+    assert view.search.placeholderText().startswith("Search 1 run (")
     click(view, 0)
     opened = shown(again)
     assert (opened.id, opened.text, opened.events) == (first.id, first.text, first.events)
@@ -74,7 +74,7 @@ def test_a_run_is_found_by_any_word_and_opened(qtbot: QtBot, window: MainWindow)
     look_for(qtbot, view, "FIRE drag")
     assert listed(view) == ["Dragons breathe fire"]
     assert view.footer.summary.text() == "1 found"
-    assert view.search.placeholderText().startswith("Find in 3 runs (")
+    assert view.search.placeholderText().startswith("Search 3 runs (")
     click(view, 0)
     assert shown(window).request.prompt == "Dragons breathe fire"
     look_for(qtbot, view, "猫")
