@@ -82,8 +82,8 @@ BAD = {
     'view = "compare"\ncomparison = "caches"\ncompared = ["dynamo"]': ["key “compared”", "dynamic"],
     'view = "compare"\ncomparison = "seeds"\ncompared = ["three"]': ["key “compared”", "There are no choices"],
     'view = "compare"\ncomparison = "grammar"': ["key “comparison”", "The shown run has no grammar."],
-    'view = "tree"\nnode = 99999': ["key “node”", "there is no 99999 among the 0 nodes"],
-    'view = "speculation"\nnode = 99999': ["key “node”", "there is no 99999 among the 0 nodes"],
+    'view = "tree"\nnode = 99999': ["key “node”", "99999 is not among the 0 nodes"],
+    'view = "speculation"\nnode = 99999': ["key “node”", "99999 is not among the 0 nodes"],
 }
 
 
