@@ -267,7 +267,7 @@ def test_a_sweep_says_what_it_takes_and_draws_what_came(view: CompareView, qtbot
 
 @pytest.mark.parametrize(
     ("low", "high", "reason"),
-    [("0", "2", "must be greater than"), ("1", "1", "two different ends"), ("warm", "2", "Enter a number")],
+    [("0", "2", "must be greater than"), ("1", "1", "two different ends"), ("warm", "2", "must be a number")],
 )
 def test_a_sweep_that_cannot_be_says_why(view: CompareView, low: str, high: str, reason: str) -> None:
     Bench(view)
@@ -484,7 +484,7 @@ def test_a_scored_text_has_nothing_to_sweep(view: CompareView) -> None:
     for kind, can in (("sweep", False), ("caches", False), ("seeds", False), ("models", True), ("runs", True)):
         view.kind.button(kind).click()
         assert view.button.isEnabled() == can, kind
-        assert ("scores a text" in view.setup._reasons.text()) != can
+        assert ("only scores a given text" in view.setup._reasons.text()) != can
 
 
 def test_a_recorded_strategy_that_is_gone_can_be_compared_as_it_is(view: CompareView) -> None:
@@ -493,7 +493,7 @@ def test_a_recorded_strategy_that_is_gone_can_be_compared_as_it_is(view: Compare
     view.show_run(finished(gone, story(5)))
     for kind in ("sweep", "caches", "strategies", "seeds", "models"):
         view.kind.button(kind).click()
-        assert "no strategy “oracle”" in view.setup._reasons.text()
+        assert "The strategy “oracle” is not available" in view.setup._reasons.text()
     view.kind.button("runs").click()
     view.compare_or_stop()
     assert row(view, 1)["name"] == "2. oracle, seed 0"
