@@ -73,7 +73,7 @@ SCRIPT = """
 import sys, threading
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
-import app.session.worker as thread
+from app.session import worker
 from app.__main__ import main
 from tests.ui.fake_engine import ScriptedEngine
 
@@ -82,7 +82,7 @@ class Stuck(ScriptedEngine):
         QTimer.singleShot(0, QApplication.instance(), QApplication.closeAllWindows)
         threading.Event().wait()
 
-thread.LONGEST_WAIT_MS = 50
+worker.MAX_WAIT_MS = 50
 sys.exit(main(["--config-dir", sys.argv[1]], Stuck()))
 """
 

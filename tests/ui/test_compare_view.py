@@ -125,7 +125,7 @@ def test_one_button_fills_the_table(view: CompareView, qtbot: QtBot) -> None:
         qtbot.mouseClick(view.button, Qt.MouseButton.LeftButton)
     assert [request.cache for request in wanted.args[0]] == ["dynamic", "static", "sink"]
     assert view.button.text() == "Stop"
-    assert row(view, 0)["said"] == "runs…"
+    assert row(view, 0)["said"] == "running…"
     bench.end_next(story(10))
     view.side_runs_progressed(MeasurementProgress(1, 3, 4.2))
     assert view.progress.words.text().replace("\xa0", " ") == "1 of 3 · about 4 s left"
@@ -137,7 +137,7 @@ def test_one_button_fills_the_table(view: CompareView, qtbot: QtBot) -> None:
     assert [told[name] for name in ("name", "Cache", "Peak", "Speed", "First token")] == [
         "Static", "8.0 KiB", "16.0 KiB", "50 tok/s", "20 ms",
     ]  # fmt: skip
-    assert told["said"] == "the same 10 tokens"
+    assert told["said"] == "same 10 tokens"
     assert row(view, 2)["said"] == f"differs at 10: the end, not “{story(10)[9].piece.replace(' ', '␣')}”"
     plots = {plot.accessibleName(): plot.figure.bars[0].figures for plot in view.outcome.charts.plots}
     assert plots["Peak bytes"] == ("8.0 KiB", "16.0 KiB", "8.0 KiB")
@@ -161,10 +161,10 @@ def test_a_failure_and_a_stop_leave_the_others(view: CompareView) -> None:
     bench.choose("dynamic", "static", "sink")
     view.compare_or_stop()
     bench.end_next(story(5))
-    bench.fail_next("Static cannot serve: it is too large.")
+    bench.fail_next("Static is not supported here: it is too large.")
     view.side_runs_changed(False)
     assert [row(view, number)["said"] for number in range(3)] == [
-        "the reference", "Static cannot serve: it is too large.", "stopped",
+        "the reference", "Static is not supported here: it is too large.", "stopped",
     ]  # fmt: skip
     assert row(view, 1)["Speed"] == "–"
     assert view.outcome.results.columnSpan(1, SUMMARY) > 5, "the reason has the room of the figures"
@@ -235,7 +235,7 @@ def test_greedy_has_no_seeds(view: CompareView) -> None:
     view.show_run(finished(RunRequest("Once", strategy="greedy", load=LoadRequest("storyteller")), story(5)))
     view.kind.button("seeds").click()
     assert not view.button.isEnabled()
-    assert "rolls no dice" in view.setup._reasons.text()
+    assert "does not sample" in view.setup._reasons.text()
 
 
 def test_a_sweep_says_what_it_takes_and_draws_what_came(view: CompareView, qtbot: QtBot) -> None:
@@ -267,7 +267,7 @@ def test_a_sweep_says_what_it_takes_and_draws_what_came(view: CompareView, qtbot
 
 @pytest.mark.parametrize(
     ("low", "high", "reason"),
-    [("0", "2", "must be above"), ("1", "1", "two different ends"), ("warm", "2", "takes a number")],
+    [("0", "2", "must be greater than"), ("1", "1", "two different ends"), ("warm", "2", "must be a number")],
 )
 def test_a_sweep_that_cannot_be_says_why(view: CompareView, low: str, high: str, reason: str) -> None:
     Bench(view)
@@ -484,7 +484,7 @@ def test_a_scored_text_has_nothing_to_sweep(view: CompareView) -> None:
     for kind, can in (("sweep", False), ("caches", False), ("seeds", False), ("models", True), ("runs", True)):
         view.kind.button(kind).click()
         assert view.button.isEnabled() == can, kind
-        assert ("scores a text" in view.setup._reasons.text()) != can
+        assert ("only scores a given text" in view.setup._reasons.text()) != can
 
 
 def test_a_recorded_strategy_that_is_gone_can_be_compared_as_it_is(view: CompareView) -> None:
@@ -493,7 +493,7 @@ def test_a_recorded_strategy_that_is_gone_can_be_compared_as_it_is(view: Compare
     view.show_run(finished(gone, story(5)))
     for kind in ("sweep", "caches", "strategies", "seeds", "models"):
         view.kind.button(kind).click()
-        assert "no strategy “oracle”" in view.setup._reasons.text()
+        assert "The strategy “oracle” is not available" in view.setup._reasons.text()
     view.kind.button("runs").click()
     view.compare_or_stop()
     assert row(view, 1)["name"] == "2. oracle, seed 0"

@@ -133,7 +133,7 @@ def test_one_with_another_tokenizer_is_offered_behind_the_others_and_said_to_be_
 
 
 def test_a_draft_that_is_missing_or_cannot_be_is_told(window: MainWindow, drafts: list[str]) -> None:
-    with pytest.raises(LaunchProblem, match="no draft model “nowhere”"):
+    with pytest.raises(LaunchProblem, match="No draft model “nowhere”"):
         apply_options(window, parse(["--draft", "nowhere"]))
     with pytest.raises(LaunchProblem, match="recurrent state"):
         apply_options(window, parse(["--draft", drafts[3]]))

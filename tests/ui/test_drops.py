@@ -54,7 +54,7 @@ def drag(window: MainWindow, data: QMimeData) -> tuple[str, str, bool]:
     assert overlay.isVisible()
     assert overlay.geometry() == window.body.rect()
     assert not window.body.grab().toImage().isNull()
-    return overlay.title, overlay.detail, overlay.is_taken
+    return overlay.title, overlay.detail, overlay.is_accepted
 
 
 def drop(window: MainWindow, data: QMimeData) -> None:
@@ -198,7 +198,7 @@ def test_pictures_wait_above_the_prompt_and_say_so(window: MainWindow) -> None:
     picture = resources.path("media", "red-or-orange.png")
     title, detail, is_taken = drag(window, files(picture))
     assert (title, is_taken) == ("Add to the prompt", True)
-    assert "chosen model does not read" in detail
+    assert "selected model cannot read" in detail
     drop(window, files(picture))
     assert window.parts.settings.choices.media == [str(picture)]
     data = QMimeData()

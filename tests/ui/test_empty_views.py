@@ -153,5 +153,5 @@ def test_what_a_model_refuses_is_said_instead(
     qtbot.waitUntil(lambda: window.session.model is not None, timeout=WAIT_MS)
     offer = part.findChild(QPushButton, "fillButton").parentWidget()
     qtbot.waitUntil(lambda: not offer.button.isVisible())
-    assert offer.why.text() == why
-    assert offer.why.isVisible()
+    assert offer.reason_label.text() == why
+    assert offer.reason_label.isVisible()

@@ -31,13 +31,13 @@ import sys, threading
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 from app.__main__ import main
-from app.control import keeping
-from app.session import thread
+from app.control import persistence
+from app.session import worker
 from tests.ui.fake_engine import ScriptedEngine
 
 how, arguments = sys.argv[1], sys.argv[2:]
-keeping.DELAY_MS = 10 if how == "killed" else 10**8
-thread.LONGEST_WAIT_MS = 10**8 if how == "stuck" else 5000
+persistence.DELAY_MS = 10 if how == "killed" else 10**8
+worker.MAX_WAIT_MS = 10**8 if how == "stuck" else 5000
 application = QApplication(["decodescope"])
 told = []
 

@@ -49,7 +49,7 @@ def test_a_run_is_kept_and_there_at_the_next_start(qtbot: QtBot, config_dir: Pat
     again = open_window(qtbot, config_dir)
     view = history(again)
     assert listed(view) == ["A first prompt"]
-    assert view.search.placeholderText().startswith("Find in 1 run (")
+    assert view.search.placeholderText().startswith("Search 1 run (")
     click(view, 0)
     opened = shown(again)
     assert (opened.id, opened.text, opened.events) == (first.id, first.text, first.events)
@@ -74,14 +74,14 @@ def test_a_run_is_found_by_any_word_and_opened(qtbot: QtBot, window: MainWindow)
     look_for(qtbot, view, "FIRE drag")
     assert listed(view) == ["Dragons breathe fire"]
     assert view.footer.summary.text() == "1 found"
-    assert view.search.placeholderText().startswith("Find in 3 runs (")
+    assert view.search.placeholderText().startswith("Search 3 runs (")
     click(view, 0)
     assert shown(window).request.prompt == "Dragons breathe fire"
     look_for(qtbot, view, "猫")
     assert listed(view) == ["A quiet 猫 sleeps"]
     look_for(qtbot, view, "nowhere")
     assert listed(view) == []
-    assert "No kept run holds" in view.empty.text()
+    assert "No saved run contains" in view.empty.text()
     assert view.empty.isVisible()
 
 
@@ -144,7 +144,7 @@ def test_forgetting_all_is_asked_first(qtbot: QtBot, window: MainWindow) -> None
     assert listed(view) == ["A secret-4711 prompt"]
     answer(window, "Delete all")
     assert listed(view) == []
-    assert "Nothing is kept yet" in view.empty.text()
+    assert "No runs saved yet" in view.empty.text()
     assert shown(window).text, "what is shown stays"
     history_files = (window.parts.store.data_folder / "history").rglob(
         "*"
@@ -346,7 +346,7 @@ def test_switched_off_nothing_is_kept_and_going_back_still_works(qtbot: QtBot, c
     window.parts.run_navigation.back()
     assert shown(window).request.prompt == "One"
     view = history(window)
-    assert "No history is kept" in view.empty.text()
+    assert "History is off" in view.empty.text()
     assert not list((config_dir / "history").glob("*/*"))
     find(window, QMenu, "historyActions").actions()[0].trigger()
     assert json.loads((config_dir / "settings.json").read_text())["history"]["keep"] is True

@@ -116,9 +116,9 @@ def test_exports_the_run_the_view_and_its_figures(start: Launch, tmp_path: Path)
     ("words", "name", "message"),
     [
         ([], "run.html", "There is no run to export. Add --run"),
-        ([], "tokens.csv", "The view “Tokens” has no figures to export now."),
-        (["--run", "--view", "tree"], "tree.json", "With --view, these have: tokens, memory"),
-        (["--run"], "file/tokens.json", "Choose a folder with write permission."),
+        ([], "tokens.csv", "The view “Tokens” has no data to export yet."),
+        (["--run", "--view", "tree"], "tree.json", "Use --view to choose one that has data: tokens, memory"),
+        (["--run"], "file/tokens.json", "Choose a folder you can write to."),
         (["--run"], "file/run.html", "Choose a folder with write permission."),
     ],
 )
@@ -133,19 +133,19 @@ def test_says_what_cannot_be_exported(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--model", "no-such-model"], "There is no model “no-such-model”"),
-        (["--strategy", "guessing"], "There is no strategy “guessing”"),
+        (["--model", "no-such-model"], "Unknown model “no-such-model”"),
+        (["--strategy", "guessing"], "Unknown strategy “guessing”"),
         (["--strategy", "samplin"], "Did you mean “sampling”?"),
-        (["--cache", "pocket"], "There is no cache “pocket”"),
+        (["--cache", "pocket"], "Unknown cache “pocket”"),
         (["--strategy", "greedy", "--param", "temperature=1"], "Greedy has no setting “temperature”"),
         (["--strategy", "sampling", "--param", "top_p=7"], "top_p must be at most 1"),
-        (["--view", "inside-out"], "There is no view “inside-out”. There are: tokens, chat"),
+        (["--view", "inside-out"], "Unknown view “inside-out”. Available: tokens, chat"),
         (["--view", "tre"], "Did you mean “tree”?"),
         (["--strategy", "sampling", "--param", "tempratur=1"], "Did you mean “temperature”?"),
         (["--strategy", "sampling", "--param", "temperature=nan"], "temperature must be a finite number"),
-        (["--strategy", "sampling", "--param", f"bad_words_ids={'[' * 100_000}"], "too many lists within each other"),
+        (["--strategy", "sampling", "--param", f"bad_words_ids={'[' * 100_000}"], "nested too deeply"),
         (["--size", "20x20"], "at least 900x600"),
-        (["--preset", "Caerful"], "There is no preset “Caerful”."),
+        (["--preset", "Caerful"], "Unknown preset “Caerful”."),
     ],
 )
 def test_says_what_cannot_be_done(
@@ -164,7 +164,7 @@ def test_a_preset_with_values_that_cannot_be_is_refused_whole(
     (tmp_path / "odd.json").write_text(json.dumps({"do_sample": True, **settings}), encoding="utf-8")
     words = ["--preset", tmp_path / "odd.json", "--run", "--screenshot", tmp_path / "out.png"]
     assert start(ScriptedEngine(), *words) == 1
-    assert "has values that cannot be used" in capsys.readouterr().err
+    assert "has invalid values" in capsys.readouterr().err
     assert not (tmp_path / "out.png").exists()
 
 
@@ -250,8 +250,8 @@ def test_a_sound_goes_to_a_model_that_hears_and_is_refused_by_others(
     (request,) = engine.runs
     assert (request.prompt, request.media) == ("", (str(lamp),))
     for model, path, told in (
-        ("storyteller", lamp, "storyteller reads text only"),
-        ("describer", lamp, "describer takes pictures, no sound"),
+        ("storyteller", lamp, "storyteller accepts text only"),
+        ("describer", lamp, "describer does not accept audio"),
         ("listener", broken, "broken.wav"),
         ("listener", tmp_path / "none.wav", "none.wav"),
     ):
