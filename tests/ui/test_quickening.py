@@ -94,7 +94,7 @@ def test_a_model_that_it_does_not_know(qtbot: QtBot, config_dir: Path, builder: 
     window = staying(qtbot, config_dir, ScriptedEngine(is_quick=False))
     until(qtbot, window, "ready", False)
     assert "native code" not in window.parts.status.device.text()
-    assert "no way through" in window.parts.status.device.toolTip()
+    assert "does not support" in window.parts.status.device.toolTip()
     assert builder.begun == 0
 
 

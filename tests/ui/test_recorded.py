@@ -153,7 +153,7 @@ def test_what_cannot_be_opened_is_told_and_the_shown_run_stays(qtbot: QtBot, con
     before = window.session.run
     (tmp_path / "text.decodescope").write_text("nothing of the kind")
     window.parts.recorded_runs.open(str(tmp_path / "text.decodescope"))
-    assert "no recorded run" in window.parts.centre.error_banner.cause.text()
+    assert "is not a recording" in window.parts.centre.error_banner.cause.text()
     assert window.session.run is before
 
 
