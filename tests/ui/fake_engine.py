@@ -123,7 +123,7 @@ class ScriptedEngine:
             request.model, request.model, "cpu", "float32", 2, "", 5_700_000, 512, VOCABULARY, has_chat=True
         )
 
-    def steps_quickly(self, _request: BackendRequest) -> bool:
+    def has_native_step(self, _request: BackendRequest) -> bool:
         """As told."""
         return self.is_quick
 
@@ -134,19 +134,19 @@ class ScriptedEngine:
         kept = conversation.trim(request.prompt, self.context, 0, request.when_full, count_words)
         return request if len(kept) == len(request.prompt) else replace(request, prompt=kept)
 
-    def prefix(self, request: PrefixRequest) -> PrefixResult:
+    def handle_prefix(self, request: PrefixRequest) -> PrefixResult:
         """Fail as told, or say that it is done."""
         self.prefixes.append(request)
         if self.error is not None:
             raise self.error
         return PrefixResult(request.path, 12, 4096, "" if request.ids else "Once upon a time")
 
-    def reckon(self, request: RunRequest) -> MemoryEstimate | None:
+    def estimate_memory(self, request: RunRequest) -> MemoryEstimate | None:
         """What it is told to say."""
         self.reckoned.append(request)
         return self.estimate
 
-    def look(self, request: ModelQuery) -> Iterator[PartialResult]:
+    def inspect_layers(self, request: ModelQuery) -> Iterator[PartialResult]:
         """Halves of an answer: four layers, or a weight for each place before the step."""
         self.looks.append(request)
         if self.error is not None:

@@ -80,7 +80,7 @@ BAD = {
     'model = "none-such"': ["none-such"],
     'view = "compare"\ncomparison = "moons"': ["key “comparison”", "caches"],
     'view = "compare"\ncomparison = "caches"\ncompared = ["dynamo"]': ["key “compared”", "dynamic"],
-    'view = "compare"\ncomparison = "seeds"\ncompared = ["three"]': ["key “compared”", "nothing to choose"],
+    'view = "compare"\ncomparison = "seeds"\ncompared = ["three"]': ["key “compared”", "There are no choices"],
     'view = "compare"\ncomparison = "grammar"': ["key “comparison”", "The shown run has no grammar."],
     'view = "tree"\nnode = 99999': ["key “node”", "there is no 99999 among the 0 nodes"],
     'view = "speculation"\nnode = 99999': ["key “node”", "there is no 99999 among the 0 nodes"],

@@ -264,7 +264,7 @@ def test_an_edited_prompt_shows_what_is_read_anew(qtbot: QtBot, window: MainWind
     assert not prompt.reuse_label.isVisible()
     prompt.set_prompt("Once upon a hill")
     qtbot.waitUntil(prompt.reuse_label.isVisible, timeout=WAIT_MS)
-    assert prompt.reuse_label.text() == "3 tokens read already, the rest anew"
+    assert prompt.reuse_label.text() == "3 tokens reused from the cache"
     (mark,) = prompt.editor.extraSelections()
     assert mark.cursor.selectedText() == " hill"
     prompt.set_prompt("Once upon a time")

@@ -97,8 +97,8 @@ def test_a_forbidden_one_that_is_picked_says_why(qtbot: QtBot, window: MainWindo
     bars = window.parts.inspector.page.bars
     bars.rowPicked.emit(0)
     assert not button(window).isEnabled()
-    assert button(window).toolTip() == "“maybe”: the grammar forbids it"
-    assert button(window).accessibleName() == "“maybe”: the grammar forbids it"
+    assert button(window).toolTip() == "“maybe”: not allowed by the grammar"
+    assert button(window).accessibleName() == "“maybe”: not allowed by the grammar"
     field = find(window, QLineEdit, "branchField")
     before = window.session.run
     qtbot.keyClick(field, Qt.Key.Key_Return)
@@ -123,7 +123,7 @@ def test_the_menu_offers_what_is_allowed_and_names_the_rest(window: MainWindow) 
     titles = {action.text().split("\t")[0]: action.isEnabled() for action in menu.actions()}
     menu.close()
     assert titles["Continue with “no” instead"]
-    assert titles["“maybe”: the grammar forbids it"] is False
+    assert titles["“maybe”: not allowed by the grammar"] is False
     assert not any("maybe" in title and title.startswith("Continue") for title in titles)
 
 
@@ -141,7 +141,7 @@ def test_nothing_follows_an_end_token_under_a_grammar() -> None:
     end = replace(step.alternatives[3], text="<|end|>")
     step = replace(step, alternatives=(*step.alternatives[:3], end))
     assert forbidden_ids(run, step, GRAMMAR) == {0, 2, 3}
-    assert forbidden_reason("<|end|>") == "⟨end⟩: the grammar lets nothing follow it"
+    assert forbidden_reason("<|end|>") == "⟨end⟩: the grammar allows nothing after it"
     marks = {"lark": "start: <|end|>"}
     run.request = replace(run.request, options={"grammar": marks})
     assert forbidden_ids(run, step, marks) == {0, 2}, "there it may be a part of the text"
@@ -155,7 +155,7 @@ def test_the_menu_of_a_beams_end_offers_nothing_under_a_grammar(qtbot: QtBot, wi
     assert run is not None
     assert run.beams is not None
     node = next(each.node for step in run.beams.steps for each in step.candidates if each.ended == "eos")
-    assert first_action(view, node) == (False, "the grammar lets nothing follow it")
+    assert first_action(view, node) == (False, "the grammar allows nothing after it")
     hold(qtbot, window, None)
     assert first_action(view, node)[0], "nothing holds the branch"
 

@@ -180,7 +180,7 @@ def test_the_desktop_can_ask_for_stillness(monkeypatch: pytest.MonkeyPatch, qtbo
     settings = StageSettings(AppearanceSection())
     qtbot.addWidget(settings)
     assert not settings.animated.isEnabled()
-    assert "less motion" in settings.animated.accessibleDescription()
+    assert "Reduced motion" in settings.animated.accessibleDescription()
 
 
 def test_sounds_are_off_until_asked_for_and_never_trouble(

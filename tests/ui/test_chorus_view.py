@@ -115,9 +115,9 @@ def test_a_node_tells_share_count_text_and_probability(view: TreeView) -> None:
     view.canvas.selection.pick(3)
     report = session.reports[-1]
     assert report is not None
-    assert report.verdict == "2 of 4 texts came this way."
+    assert report.verdict == "2 of 4 samples came this way."
     assert "The model alone gives this token 50 %" in report.sentence
-    assert "Of the 3 texts that came to this place 2 drew it, 67 %." in report.sentence
+    assert "Of the 3 samples that reached this position, 2 drew it (67 %)." in report.sentence
     assert report.so_far == " a red"
     assert [row.cells[:2] for row in report.rows] == [("␣red", "2"), ("␣blue", "1")]
     assert session.run.selected == 1
@@ -128,7 +128,7 @@ def test_a_node_tells_share_count_text_and_probability(view: TreeView) -> None:
     assert session.reports[-1].sentence.endswith("The only sample that reached this position drew it.")
     view.canvas.selection.pick(ROOT)
     assert session.reports[-1] is not None
-    assert session.reports[-1].sentence == "Their first token is one of 2."
+    assert session.reports[-1].sentence == "There are 2 different first tokens."
 
 
 def test_a_node_of_another_text_shows_that_text(view: TreeView) -> None:

@@ -125,7 +125,7 @@ def test_one_button_fills_the_table(view: CompareView, qtbot: QtBot) -> None:
         qtbot.mouseClick(view.button, Qt.MouseButton.LeftButton)
     assert [request.cache for request in wanted.args[0]] == ["dynamic", "static", "sink"]
     assert view.button.text() == "Stop"
-    assert row(view, 0)["said"] == "runs…"
+    assert row(view, 0)["said"] == "running…"
     bench.end_next(story(10))
     view.side_runs_progressed(MeasurementProgress(1, 3, 4.2))
     assert view.progress.words.text().replace("\xa0", " ") == "1 of 3 · about 4 s left"
@@ -161,10 +161,10 @@ def test_a_failure_and_a_stop_leave_the_others(view: CompareView) -> None:
     bench.choose("dynamic", "static", "sink")
     view.compare_or_stop()
     bench.end_next(story(5))
-    bench.fail_next("Static cannot serve: it is too large.")
+    bench.fail_next("Static is not supported here: it is too large.")
     view.side_runs_changed(False)
     assert [row(view, number)["said"] for number in range(3)] == [
-        "the reference", "Static cannot serve: it is too large.", "stopped",
+        "the reference", "Static is not supported here: it is too large.", "stopped",
     ]  # fmt: skip
     assert row(view, 1)["Speed"] == "–"
     assert view.outcome.results.columnSpan(1, SUMMARY) > 5, "the reason has the room of the figures"
@@ -235,7 +235,7 @@ def test_greedy_has_no_seeds(view: CompareView) -> None:
     view.show_run(finished(RunRequest("Once", strategy="greedy", load=LoadRequest("storyteller")), story(5)))
     view.kind.button("seeds").click()
     assert not view.button.isEnabled()
-    assert "rolls no dice" in view.setup._reasons.text()
+    assert "does not sample" in view.setup._reasons.text()
 
 
 def test_a_sweep_says_what_it_takes_and_draws_what_came(view: CompareView, qtbot: QtBot) -> None:
@@ -267,7 +267,7 @@ def test_a_sweep_says_what_it_takes_and_draws_what_came(view: CompareView, qtbot
 
 @pytest.mark.parametrize(
     ("low", "high", "reason"),
-    [("0", "2", "must be above"), ("1", "1", "two different ends"), ("warm", "2", "takes a number")],
+    [("0", "2", "must be greater than"), ("1", "1", "two different ends"), ("warm", "2", "Enter a number")],
 )
 def test_a_sweep_that_cannot_be_says_why(view: CompareView, low: str, high: str, reason: str) -> None:
     Bench(view)

@@ -97,7 +97,7 @@ def test_the_window_films_what_it_shows(qtbot: QtBot, config_dir: Path, tmp_path
     window = open_window(qtbot, config_dir)
     demos = window.parts.demos
     demos.open_dialog()
-    assert "Write something first" in window.parts.centre.notice_banner.accessibleDescription()
+    assert "Run something first" in window.parts.centre.notice_banner.accessibleDescription()
     run(qtbot, window)
     demos.open_dialog()
     dialog = find(window, DemoDialog, "demoDialog")

@@ -198,7 +198,7 @@ def test_pictures_wait_above_the_prompt_and_say_so(window: MainWindow) -> None:
     picture = resources.path("media", "red-or-orange.png")
     title, detail, is_taken = drag(window, files(picture))
     assert (title, is_taken) == ("Add to the prompt", True)
-    assert "chosen model does not read" in detail
+    assert "selected model cannot read" in detail
     drop(window, files(picture))
     assert window.parts.settings.choices.media == [str(picture)]
     data = QMimeData()

@@ -311,7 +311,7 @@ def test_without_a_run_nothing_is_copied_and_that_is_said(qtbot: QtBot, config_d
     QApplication.clipboard().setText("before")
     window.parts.actions.do("copy_coloured")
     assert QApplication.clipboard().text() == "before"
-    assert "run something first" in window.parts.centre.notice_banner.cause.text()
+    assert "Run something first" in window.parts.centre.notice_banner.cause.text()
     window.close()
 
 

@@ -21,7 +21,7 @@ LONG_MS = 6 * WAIT_MS
 
 
 TOLD = MemoryEstimate(
-    summary="Needs 9 MiB of 1 MiB free: 8 MiB of weights, 1 MiB of cache (Dynamic, 20 tokens).",
+    summary="Needs 9 MiB of 1 MiB free: 8 MiB for weights, 1 MiB for the cache (Dynamic, 20 tokens).",
     advice="It does not fit. It would fit with 2 beams.",
     tokens=20,
     rows=1,

@@ -110,7 +110,7 @@ def test_a_model_is_found_paused_gone_on_with_and_chosen(qtbot: QtBot, hub: Hub,
     dialog, _ = opened(window)
     press(dialog, "verify")
     qtbot.waitUntil(lambda: downloads.status(NAME).damaged == (), timeout=WAIT_MS)
-    assert "as the hub listed it" in dialog.page.progress_label.text()
+    assert "every file matches the hub" in dialog.page.progress_label.text()
     press(dialog, "use")
     assert window.parts.chosen.model.name == NAME
 
@@ -130,7 +130,7 @@ def test_a_fault_is_told_where_one_looks(qtbot: QtBot, hub: Hub, window: MainWin
     press(dialog, "resume")
     dialog.close()
     come(qtbot, downloads, "whole")
-    assert window.parts.centre.notice_banner.title.text() == f"{NAME} is here"
+    assert window.parts.centre.notice_banner.title.text() == f"{NAME} downloaded"
     dialog, _ = opened(window)
     press(dialog, "delete")
     press(dialog, "surely")

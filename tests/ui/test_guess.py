@@ -152,7 +152,7 @@ def test_the_game_is_played_to_its_score_by_keys(qtbot: QtBot, window: MainWindo
     right = sum(question.answer == 0 for question in asked)
     models = sum(question.likeliest == question.answer for question in asked)
     assert panel.sentence.text() == (
-        f"{right} of {len(asked)} guessed. Always saying the likeliest word would have guessed {models}."
+        f"{right} of {len(asked)} right. Always picking the likeliest word would have scored {models}."
     )
     assert window.session.run is one
     QTest.keyClick(panel, Qt.Key.Key_Escape)
@@ -183,11 +183,11 @@ def test_nothing_is_cut_in_the_panel(qtbot: QtBot, window: MainWindow, scale: fl
 
 
 def runs_without_a_choice() -> Iterator[tuple[Run | None, str]]:
-    yield None, "Nothing has been written yet"
-    yield beam_run(beam_steps(4)), "A beam search weighs whole texts"
-    yield ended([replace(token, alternatives=()) for token in story(9)]), "kept no alternatives"
-    yield ended([replace(token, raw_probability=0.99) for token in story(9)]), "open enough"
-    yield ended([replace(token, method="scored") for token in story(9)]), "given, not chosen"
+    yield None, "There is no text yet"
+    yield beam_run(beam_steps(4)), "Beam search compares whole texts"
+    yield ended([replace(token, alternatives=()) for token in story(9)]), "recorded no alternatives"
+    yield ended([replace(token, raw_probability=0.99) for token in story(9)]), "uncertain enough"
+    yield ended([replace(token, method="scored") for token in story(9)]), "scored, not generated"
 
 
 def test_where_there_is_nothing_to_guess_it_says_why(window: MainWindow) -> None:
@@ -247,7 +247,7 @@ def test_a_text_that_is_still_being_written_is_held_and_guessed_at_its_end(qtbot
         guess.start()
         assert guess.is_on
         assert guess.panel is not None
-        assert "held here until then" in guess.panel.sentence.text()
+        assert "still being generated" in guess.panel.sentence.text()
         qtbot.waitUntil(lambda: all(not t.isActive() for t in window.parts.inspector.findChildren(QTimer)))
         settle(window)
         drawn = (window.parts.centre.columns[0].current_view, window.parts.timeline, window.parts.inspector)

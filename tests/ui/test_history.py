@@ -81,7 +81,7 @@ def test_a_run_is_found_by_any_word_and_opened(qtbot: QtBot, window: MainWindow)
     assert listed(view) == ["A quiet 猫 sleeps"]
     look_for(qtbot, view, "nowhere")
     assert listed(view) == []
-    assert "No kept run holds" in view.empty.text()
+    assert "No saved run contains" in view.empty.text()
     assert view.empty.isVisible()
 
 
@@ -144,7 +144,7 @@ def test_forgetting_all_is_asked_first(qtbot: QtBot, window: MainWindow) -> None
     assert listed(view) == ["A secret-4711 prompt"]
     answer(window, "Delete all")
     assert listed(view) == []
-    assert "Nothing is kept yet" in view.empty.text()
+    assert "No runs saved yet" in view.empty.text()
     assert shown(window).text, "what is shown stays"
     history_files = (window.parts.store.data_folder / "history").rglob(
         "*"
@@ -346,7 +346,7 @@ def test_switched_off_nothing_is_kept_and_going_back_still_works(qtbot: QtBot, c
     window.parts.run_navigation.back()
     assert shown(window).request.prompt == "One"
     view = history(window)
-    assert "No history is kept" in view.empty.text()
+    assert "History is off" in view.empty.text()
     assert not list((config_dir / "history").glob("*/*"))
     find(window, QMenu, "historyActions").actions()[0].trigger()
     assert json.loads((config_dir / "settings.json").read_text())["history"]["keep"] is True

@@ -42,9 +42,9 @@ def test_a_later_versions_history_is_left_alone_and_told(qtbot: QtBot, config_di
     changed(config_dir, "PRAGMA user_version = 99")
     window = open_window(qtbot, config_dir)
     qtbot.waitUntil(window.parts.centre.notice_banner.isVisible)
-    assert "A newer Decodescope wrote the history" in window.parts.centre.notice_banner.accessibleDescription()
+    assert "The history was written by a newer version of Decodescope" in window.parts.centre.notice_banner.accessibleDescription()
     run(qtbot, window)
-    assert "A newer Decodescope" in history(window).empty.text()
+    assert "a newer version of Decodescope" in history(window).empty.text()
 
 
 @pytest.mark.parametrize("change", ["runs SET strategy = x'ff00'", "runs SET id = x'ff'", "runs SET bytes = 'many'"])
@@ -55,9 +55,9 @@ def test_damage_that_is_found_as_runs_are_listed_is_told_at_once(qtbot: QtBot, c
     changed(config_dir, f"UPDATE {change}")
     view = history(window)
     qtbot.waitUntil(lambda: told(window).startswith("The history was repaired: The history was damaged (a run's"))
-    assert f"It was kept as {FILE_NAME}.bad-1" in told(window)
+    assert f"The old file was saved as {FILE_NAME}.bad-1" in told(window)
     assert listed(view) == []
-    assert "Nothing is kept yet" in view.empty.text()
+    assert "No runs saved yet" in view.empty.text()
     keep(qtbot, window, "A second prompt")
     assert listed(view) == ["A second prompt"]
 
@@ -72,8 +72,8 @@ def test_damage_that_is_found_by_a_lab_is_told_too(qtbot: QtBot, config_dir: Pat
     assert store is not None
     store.rankings.add([{"prompt": "", "completions": ["a", "a"], "ranks": [1, 2]}])
     window.parts.labs.open_preference()
-    assert window.findChild(PreferenceView).collect.saved_count.text() == "Rankings kept: 1 · pairs: 1"
-    qtbot.waitUntil(lambda: "a ranking in it cannot be read" in told(window))
+    assert window.findChild(PreferenceView).collect.saved_count.text() == "Saved rankings: 1 · pairs: 1"
+    qtbot.waitUntil(lambda: "a saved ranking is invalid" in told(window))
     assert len(store.rankings.all(dict)) == 1
     window.parts.services.labs.stop_all()
 

@@ -113,13 +113,13 @@ def test_what_a_choice_hangs_on_is_said_by_its_sign(depth_of: str, instead: str 
             assert "“b”" in said[sign]
             some = influence_sentence(weights, texts, wish, "“X”", "“Y”", (3, 8))
             assert some.startswith(said[sign])
-            assert some.endswith("3 of 8 parts were looked at.")
+            assert some.endswith("3 of 8 parts examined.")
     if depth_of == depth.EXACT:
         assert "+2.50 nats" in said[1]
         assert "−2.50 nats" in said[-1]
     elif other is not None:
-        assert "“b” speaks for “X” and against “Y”" in said[1]
-        assert "“b” speaks for “Y” and against “X”" in said[-1]
+        assert "“b” most strongly supports “X” over “Y”" in said[1]
+        assert "The largest influence is “b”, which supports “Y” over “X”" in said[-1]
     elif depth_of == depth.USUAL:
         assert "it falls by 2.50 nats" in said[1]
         assert "it rises by 2.50 nats" in said[-1]
@@ -133,7 +133,7 @@ def test_the_most_doubtful_steps_are_a_key_apart(qtbot: QtBot, config_dir: Path)
     for number in range(1, 7):
         window.parts.actions.do("next_doubt")
         places.append(window.session.run.selected)
-        assert window.parts.inspector.page.heading.text().endswith(f"DOUBT {(number - 1) % 5 + 1} OF 5")
+        assert window.parts.inspector.page.heading.text().endswith(f"UNCERTAIN {(number - 1) % 5 + 1} OF 5")
     assert places[5] == places[0]
     assert places[:5] == most_uncertain(tokens)
     assert tokens[places[0]].entropy == max(token.entropy for token in tokens)
@@ -143,14 +143,14 @@ def test_the_key_says_why_there_is_no_step_of_doubt(qtbot: QtBot, config_dir: Pa
     window = open_window(qtbot, config_dir)
     notice = window.parts.centre.notice_banner
     window.parts.actions.do("next_doubt")
-    assert "run something first" in notice.cause.text()
+    assert "Run something first" in notice.cause.text()
     run(qtbot, window)
     one, tokens = window.session.run, scripted.story(3)
     assert uncertain_unavailable_reason(one) == ""
     assert "once the run has ended" in uncertain_unavailable_reason(scripted.make_run(tokens))
     untold = [replace(token, entropy=math.nan) for token in tokens]
-    assert "does not tell" in uncertain_unavailable_reason(scripted.make_run(untold, finished=True))
-    assert "run something first" in uncertain_unavailable_reason(scripted.make_run([], finished=True))
+    assert "does not contain uncertainty values" in uncertain_unavailable_reason(scripted.make_run(untold, finished=True))
+    assert "Run something first" in uncertain_unavailable_reason(scripted.make_run([], finished=True))
 
 
 @pytest.mark.parametrize("name", list(MEASURES))
@@ -170,7 +170,7 @@ def test_varentropy_is_that_of_all_tokens_where_the_run_tells_it() -> None:
     whole, measure = replace(scripted.story(3)[1], varentropy=2.0), MEASURES["varentropy"]
     assert measure.compute(whole) == pytest.approx(2.0 / math.log(2) ** 2)
     assert measure.describe(whole) == "varentropy {value:.2f} bits²"
-    assert measure.describe(replace(whole, varentropy=None)).endswith("(of the tokens that were kept)")
+    assert measure.describe(replace(whole, varentropy=None)).endswith("(recorded tokens only)")
 
 
 def test_what_is_asked_of_a_run() -> None:

@@ -102,7 +102,7 @@ def test_where_all_are_unlikely_faint_strokes_show_them_on_a_scale_of_their_own(
     shown = inspector_rows.alternative_rows(unlikely)
     assert [row.lengths for row in shown[:3]] == [(0.085,), (0.0425,), (0.01,)]
     assert [row.hints[0] for row in shown[:3]] == pytest.approx([1.0, 0.5, 0.01 / 0.085])
-    assert "of 100 %" in shown[0].tip
+    assert "relative to 100 %" in shown[0].tip
     likely = inspector_rows.alternative_rows(token(0, " fox", 0.31))
     assert {row.hints for row in likely} == {()}
 

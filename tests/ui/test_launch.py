@@ -116,7 +116,7 @@ def test_exports_the_run_the_view_and_its_figures(start: Launch, tmp_path: Path)
     ("words", "name", "message"),
     [
         ([], "run.html", "There is no run to export. Add --run"),
-        ([], "tokens.csv", "The view “Tokens” has no figures to export now."),
+        ([], "tokens.csv", "The view “Tokens” has no data to export yet."),
         (["--run", "--view", "tree"], "tree.json", "With --view, these have: tokens, memory"),
         (["--run"], "file/tokens.json", "Choose a folder with write permission."),
         (["--run"], "file/run.html", "Choose a folder with write permission."),
@@ -143,7 +143,7 @@ def test_says_what_cannot_be_exported(
         (["--view", "tre"], "Did you mean “tree”?"),
         (["--strategy", "sampling", "--param", "tempratur=1"], "Did you mean “temperature”?"),
         (["--strategy", "sampling", "--param", "temperature=nan"], "temperature must be a finite number"),
-        (["--strategy", "sampling", "--param", f"bad_words_ids={'[' * 100_000}"], "too many lists within each other"),
+        (["--strategy", "sampling", "--param", f"bad_words_ids={'[' * 100_000}"], "nested too deeply"),
         (["--size", "20x20"], "at least 900x600"),
         (["--preset", "Caerful"], "There is no preset “Caerful”."),
     ],
@@ -164,7 +164,7 @@ def test_a_preset_with_values_that_cannot_be_is_refused_whole(
     (tmp_path / "odd.json").write_text(json.dumps({"do_sample": True, **settings}), encoding="utf-8")
     words = ["--preset", tmp_path / "odd.json", "--run", "--screenshot", tmp_path / "out.png"]
     assert start(ScriptedEngine(), *words) == 1
-    assert "has values that cannot be used" in capsys.readouterr().err
+    assert "has invalid values" in capsys.readouterr().err
     assert not (tmp_path / "out.png").exists()
 
 

@@ -123,7 +123,7 @@ def test_no_report_in_the_inspector_is_cut(
     rows = [("scales and offsets", "36,864,000"), ("in 4 bits (64 tokens)", "1,184,320"), ("keys", "73,728")]
     window.parts.inspector.show_report(
         NodeReport(
-            "After token 120", "1.2 MiB", "1,290,240 bytes on the CPU · peak 1.2 MiB · error of the keys 6.6 %", "",
+            "After token 120", "1.2 MiB", "1,290,240 bytes on the CPU · peak 1.2 MiB · key error 6.6 %", "",
             "Every 64 tokens are written in 4 bits a number.", table_title="Contents", columns=("part", "bytes"),
             rows=tuple(ReportRow(cells) for cells in rows), formula_title="Predicted", formula="batch · kv heads · 12",
         )
