@@ -83,7 +83,7 @@ def test_built_once_beside_runs_and_used_by_the_next(qtbot: QtBot, config_dir: P
     builder.go.set()
     until(qtbot, window, "ready", True)
     assert "native code" in status.text()
-    assert "machine code" in status.toolTip()
+    assert "native code" in status.toolTip()
     window.session.emit_current()
     until(qtbot, window, "ready", True)
     assert builder.begun == 1
@@ -189,7 +189,7 @@ def test_for_real(qtbot: QtBot, config_dir: Path) -> None:
     with qtbot.waitSignal(
         window.parts.services.kernel_builder.changed,
         timeout=12 * WAIT_MS,
-        check_params_cb=lambda steps: bool(steps.quick),
+        check_params_cb=lambda steps: bool(steps.uses_native_code),
     ):
         pass
     run(qtbot, window)

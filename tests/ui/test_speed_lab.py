@@ -127,7 +127,7 @@ def test_what_is_measured_is_drawn_and_said(qtbot: QtBot, window: MainWindow, mo
     assert view.progress.text() == "Measured in 42 s."
     batch, weights = view.cards["batch"], view.cards["weights"]
     assert batch.sentence.text().startswith("8 texts at once were fastest: 800 tokens/s in total, 4.0 ×")
-    assert batch.skipped.text() == "64 was left out: needs 900 MiB of 12 MiB free: it does not fit"
+    assert batch.skipped.text() == "64 skipped: needs 900 MiB of 12 MiB free: it does not fit"
     together, each, *limit = batch.charts.plots[0].figure.lines
     assert (together.points, each.points) == (((0.0, 200.0), (1.0, 800.0)), ((0.0, 200.0), (1.0, 100.0)))
     assert limit[0].points[0] == (0.0, 765.0)

@@ -56,7 +56,7 @@ def suppose(qtbot: QtBot, window: MainWindow, **values: object) -> WhatIfCard:
 
 
 def _is_supposed(answer: object) -> bool:
-    return "Supposition" in repr(answer)
+    return "StepReplayRequest" in repr(answer)
 
 
 def funnel(window: MainWindow) -> FunnelWidget:
