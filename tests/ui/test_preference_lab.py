@@ -149,9 +149,7 @@ def test_what_is_told_is_drawn_and_said(room: tuple[MainWindow, PreferenceView])
     loss, right, _ = view.reward.plots
     assert loss.figure.lines[0].points == ((1.0, 0.7), (2.0, 0.5), (3.0, 0.3), (4.0, 0.2))
     assert right.figure.lines[0].points == ((2.0, 0.9), (4.0, 0.935))
-    assert view.reward.status.text() == (
-        "It ranks 94 % of 202 held-out pairs correctly. Computation time: 74 s."
-    )
+    assert view.reward.status.text() == ("It ranks 94 % of 202 held-out pairs correctly. Computation time: 74 s.")
     view.show_events("ppo", PPO)
     assert view.ppo.plots[0].figure.lowest < 0, "a reward below the start is seen"
     assert "increased by 1.88 standard deviations, with a KL of 2.4 nats" in view.ppo.status.text()

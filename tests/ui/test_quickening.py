@@ -132,7 +132,7 @@ def test_switched_off_it_ends_and_on_it_begins_anew(qtbot: QtBot, config_dir: Pa
     until(qtbot, window, "off")
     qtbot.waitUntil(builder.ended.is_set, timeout=WAIT_MS)
     qtbot.waitUntil(lambda: not window.parts.services.kernel_builder.is_building, timeout=WAIT_MS)
-    assert "switched off" in find(dialog, QLabel, "quickStanding").text()
+    assert "turned off" in find(dialog, QLabel, "quickStanding").text()
     assert not SettingsStore(config_dir).load().compute.quick_steps
     builder.go.set()
     box.setChecked(True)

@@ -164,7 +164,7 @@ def test_a_run_cut_short_is_shown_as_far_as_it_goes(qtbot: QtBot, config_dir: Pa
     window = open_window(qtbot, config_dir)
     window.parts.recorded_runs.open(str(path))
     assert window.session.run.events == live.events
-    assert "ends in the middle" in window.parts.centre.notice_banner.cause.text()
+    assert "is incomplete" in window.parts.centre.notice_banner.cause.text()
 
 
 def test_a_run_of_a_strategy_that_is_not_here_can_be_looked_at(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_the_command_line_shows_a_recorded_run_and_what_its_view_says_of_it(
     with qasync.QEventLoop(qapp, set_running_loop=False) as loop:
         assert loop.run_until_complete(launch.start(window, options)) == 0
     asyncio.set_event_loop(None)
-    assert "WHAT IS HELD" in [text.upper() for text in seen[0]]
+    assert "CONTENTS" in [text.upper() for text in seen[0]]
     assert window.session.run.events == live.events
     assert engine.runs == []
 

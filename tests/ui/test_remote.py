@@ -53,7 +53,7 @@ def test_a_run_elsewhere_shows_what_is_told(qtbot: QtBot, config_dir: Path, mach
     assert run(qtbot, window).kind == "completed"
     assert window.session.run.text == written(machine)
     page = parts.inspector.page
-    assert "without reporting" in page.sentence.text()
+    assert "does not report its probability" in page.sentence.text()
     assert [row.label for row in page.bars.rows] == [".", ",", "␣who"]
     assert any("vLLM applies its settings" in label.text() for label in page.funnel.findChildren(QLabel))
     assert not find(window, QPushButton, "layersButton").isEnabled()

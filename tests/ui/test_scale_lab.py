@@ -88,11 +88,11 @@ def test_its_bars_are_what_the_formulas_say(view: ScaleView) -> None:
     assert page.shape.name == "GPT 7.5 B"
     for bar, scheme in zip(page.schemes.rows, scale.SCHEMES, strict=True):
         assert bar.parts.states == scale.plan(page.shape.parameters, 64, scheme).states
-    assert "too large" in page.sentence.text()
+    assert "does not fit" in page.sentence.text()
     assert scale.decimal(page.bars.rows[0].parts.total) in page.sentence.text()
     page.form.set_value("pipeline", "4")
     assert [bar.label for bar in page.bars.rows] == ["Stage 1", "Stage 2", "Stage 3", "Stage 4"]
-    assert "27 % of the devices' time is idle" in page.sentence.text()  # 3 of 8 + 3
+    assert "The devices are idle 27 % of the time" in page.sentence.text()  # 3 of 8 + 3
     page.form.set_value("pipe", "pipedream")
     assert "idle" not in page.sentence.text()
     page.form.set_value("devices", 6)
