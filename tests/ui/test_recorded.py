@@ -241,7 +241,7 @@ from app.start.cli import parse
 from app.views import VIEWS
 window = build_window(sys.argv[1])
 options = parse([sys.argv[2]])
-launch.apply(window, options)
+launch.apply_options(window, options)
 window.show()
 launch.show_recorded(window, options)
 for view in VIEWS:
