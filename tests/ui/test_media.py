@@ -63,10 +63,10 @@ def test_a_picture_is_shown_and_sent_and_a_sound_is_kept_with_the_reason(
     give(qtbot, window, *files)
     seen, heard = cards(window)
     assert seen.facts.text() == "24 × 16 pixels"
-    assert seen.accessibleName() == "picture red.png, 24 × 16 pixels"
+    assert seen.accessibleName() == "image red.png, 24 × 16 pixels"
     assert heard.facts.text() == "1.0 s · 8,000 Hz"
-    assert heard.reason.text() == "storyteller takes pictures, no sound: the file stays here, and is not sent."
-    assert not heard.face.isEnabled()
+    assert heard.reason.text() == "storyteller accepts images but no audio. The file is not sent."
+    assert not heard.thumbnail.isEnabled()
     run(qtbot, window)
     assert window.session.run.request.media == (files[0],)
     qtbot.keyClick(seen, Qt.Key.Key_Delete)
@@ -81,7 +81,7 @@ def test_what_is_no_picture_is_told_and_what_was_there_stays(qtbot: QtBot, confi
     qtbot.waitUntil(lambda: given(window) == (first,))
     error = window.parts.messages.error
     assert error is not None
-    assert error.cause == "broken.png cannot be shown: it is damaged or cut short."
+    assert error.cause == "broken.png cannot be shown because it is damaged or incomplete."
     assert error.remedy
     assert window.parts.setup.prompt.editor.toPlainText() != ""
 
@@ -89,7 +89,7 @@ def test_what_is_no_picture_is_told_and_what_was_there_stays(qtbot: QtBot, confi
 def test_a_model_that_hears_asks_for_a_sound_and_takes_one(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     window = media_window(qtbot, config_dir, HEARS)
     bar = window.findChildren(type_of_bar(), "mediaBar")[0]
-    assert bar.wanted.text() == "storyteller writes down what it hears: give it a sound."
+    assert bar.required_label.text() == "storyteller transcribes audio. Add an audio file."
     assert [kind for kind, button in bar.buttons.items() if button.isVisible()] == ["sound"]
     bar.buttons["sound"].opened.emit()
     assert not bar.buttons["sound"].record.isEnabled()
@@ -144,7 +144,7 @@ def test_what_was_given_is_there_again_and_a_file_that_is_gone_says_so(
     again = media_window(qtbot, config_dir)
     qtbot.waitUntil(lambda: again.parts.services.media.get(path).is_read)
     assert given(again) == (path,)
-    assert "There is no file" in cards(again)[0].reason.text()
+    assert "does not exist" in cards(again)[0].reason.text()
     assert again.parts.messages.error is None
     assert again.parts.media.problems
 
@@ -211,7 +211,7 @@ def test_what_was_heard_before_the_disk_was_full_is_kept_and_it_is_told(
     device.last.callback(np.full(8000, 16384, np.int16).tobytes(), 8000, None, None)
     banner = window.parts.centre.error_banner
     qtbot.waitUntil(banner.isVisible)
-    assert "cannot be written: no space left on device. Make room" in banner.accessibleDescription()
+    assert "cannot be written: no space left on device. Free space" in banner.accessibleDescription()
     (kept,) = given(window)
     with wave.open(kept, "rb") as file:
         assert file.getnframes() == 8000

@@ -39,9 +39,7 @@ def test_a_picture_is_shown_with_its_patches(qtbot: QtBot, config_dir: Path, tmp
     window = shown(qtbot, config_dir, picture(tmp_path / "red.png"))
     (card,) = strip(window).cards
     assert card.name.text() == "red.png · picture 4 × 4 patches"
-    assert card.description.text() == (
-        "It is read before the prompt's first token, as 16 positions that the text follows on."
-    )
+    assert card.description.text() == "It is read before the prompt's first token, as 16 positions."
     assert (card.preview.cells.rows, card.preview.cells.columns) == (GRID, GRID)
     middle = card.preview.cell_rect(6).center().toPoint()
     QTest.mouseMove(card.preview, middle)
@@ -57,7 +55,7 @@ def test_a_sound_is_shown_with_its_positions_and_the_silence_behind_it(
     window = shown(qtbot, config_dir, sound(tmp_path / "tone.wav"), HEARS)
     (card,) = strip(window).cards
     assert card.name.text() == "tone.wav · sound 0.0–1.0 s"
-    assert "An encoder makes 50 positions of it" in card.description.text()
+    assert "An encoder turns it into 50 positions" in card.description.text()
     assert (card.preview.cells.columns, card.preview.cells.file_fraction) == (
         FRAMES,
         pytest.approx(0.25),
@@ -71,10 +69,10 @@ def test_tokens_that_stand_for_a_picture_are_one_word_of_the_prompt(
 ) -> None:
     window = shown(qtbot, config_dir, picture(tmp_path / "red.png"), inside=True)
     view = window.parts.centre.columns[0].current_view
-    text = view.area.page.shown().text.text
+    text = view.area.page.shown_column().text.text
     assert text.startswith("⟨picture 4 × 4 patches⟩")
     assert "<image>" not in text
-    assert view.area.page.shown().text.prompt_pieces == len(window.session.run.prompt)  # each keeps its place
+    assert view.area.page.shown_column().text.prompt_pieces == len(window.session.run.prompt)  # each keeps its place
 
 
 def test_a_run_without_media_has_no_strip_and_a_lost_file_is_told(

@@ -119,7 +119,7 @@ def test_hovering_the_curve_and_a_token_tells_what_they_cost(view: MemoryView) -
     place = view.cells.cell_rect(0, 5).center()
     found = view.cells.token_at(place.x(), place.y())
     assert found == (0, 5)
-    assert "costs 0 bytes" in view.charts.token_tip(*found)
+    assert "evicted: 0 bytes now" in view.charts.token_tip(*found)
 
 
 def test_dragging_on_the_curve_moves_the_cursor(view: MemoryView, qtbot: QtBot) -> None:

@@ -83,7 +83,7 @@ def test_a_setting_of_another_strategy_says_who_has_it(window: MainWindow) -> No
     panel = window.parts.palette.panel
     assert panel is not None
     assert panel.isVisible()
-    assert panel.description_label.text() == "Greedy has no such setting; Sampling has."
+    assert panel.description_label.text() == "Greedy does not have this setting; Sampling does."
 
 
 def test_esc_closes_it_alone_and_the_cursor_is_where_it_was(qtbot: QtBot, window: MainWindow) -> None:

@@ -156,7 +156,7 @@ def test_help_follows_the_focus(qtbot: QtBot, window: MainWindow) -> None:
     window.activateWindow()
     with qtbot.waitSignal(window.parts.setup.parameters.helpRequested):
         QApplication.sendEvent(window.parts.setup.parameters.rows["top_k"].editor, QEvent(QEvent.Type.FocusIn))
-    assert "most likely tokens" in window.parts.setup.help.text()
+    assert "likeliest tokens" in window.parts.setup.help.text()
     assert "Default 50" in window.parts.setup.help.text()
 
 

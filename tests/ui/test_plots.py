@@ -76,7 +76,7 @@ def test_the_place_under_the_mouse_is_told_in_words(panel: PlotPanel, qtbot: QtB
     with qtbot.waitSignal(panel.hovered, check_params_cb=lambda x: x == 32):
         move(panel, 32)
     assert panel._hover_label.isVisible()
-    assert panel._hover_label.text().startswith("32 tokens written\nkeys 32.0 KiB")
+    assert panel._hover_label.text().startswith("32 generated tokens\nkeys 32.0 KiB")
     assert panel.rect().contains(panel._hover_label.geometry())
     with qtbot.waitSignal(panel.hovered, check_params_cb=lambda x: x == -1):
         QApplication.sendEvent(panel.canvas().viewport(), QEvent(QEvent.Type.Leave))
@@ -174,7 +174,7 @@ def test_it_is_read_aloud(panel: PlotPanel) -> None:
     assert panel.accessibleName() == "Cache size over generated tokens"
     assert "rises from 0 B at 0 to 128 KiB at 64 and stays there to 200" in panel.accessibleDescription()
     panel.set_cursor(9, "after token 9: 18 KiB")
-    assert panel.accessibleDescription().startswith("after token 9: 18 KiB\nAll together rises")
+    assert panel.accessibleDescription().startswith("after token 9: 18 KiB\nTotal rises")
 
 
 def test_a_frame_follows_the_focus_of_the_keyboard(panel: PlotPanel) -> None:

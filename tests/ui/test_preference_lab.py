@@ -81,7 +81,7 @@ def test_an_order_made_by_hand_is_kept_and_exported(room: tuple[MainWindow, Pref
     page.order.toggle_tie()
     assert page.order.groups == [[TEXTS[2]], [TEXTS[0]], [TEXTS[1], TEXTS[3]]]
     page.save_button.click()
-    assert page.saved_count.text() == "Rankings kept: 1 · pairs: 5"
+    assert page.saved_count.text() == "Saved rankings: 1 · pairs: 5"
     window.parts.labs.open_preference()
     (controller,) = window.findChildren(PreferenceController)
     controller._export(str(tmp_path / "pairs.jsonl"))
@@ -117,14 +117,14 @@ def test_rankings_of_an_earlier_version_are_taken_over_and_stay_when_runs_are_fo
     window.parts.labs.open_preference()
     view, store = window.findChild(PreferenceView), window.history.store
     assert store is not None
-    assert view.collect.saved_count.text() == "Rankings kept: 1 · pairs: 1"
+    assert view.collect.saved_count.text() == "Saved rankings: 1 · pairs: 1"
     file.unlink()
     store.forget_all()
     window.parts.labs.open_preference()
     assert len(store.rankings.all(dict)) == 1
     view.collect.show_events([CompletionsToRank("Once. ", TEXTS)])
     view.collect.save_button.click()
-    assert view.collect.saved_count.text() == "Rankings kept: 2 · pairs: 7"
+    assert view.collect.saved_count.text() == "Saved rankings: 2 · pairs: 7"
     assert len(file.read_text().splitlines()) == 2  # what a training reads
     window.parts.services.labs.stop_all()
 
@@ -140,7 +140,7 @@ def test_pairs_are_answered_by_keys(qtbot: QtBot, room: tuple[MainWindow, Prefer
     page.duel.buttons["A"].setFocus()
     for key in (Qt.Key.Key_A, Qt.Key.Key_Equal, Qt.Key.Key_B):
         qtbot.keyClick(page.duel.buttons["A"], key)
-    assert page.saved_count.text() == "Rankings kept: 3 · pairs: 2", "one of three was a tie"
+    assert page.saved_count.text() == "Saved rankings: 3 · pairs: 2", "one of three was a tie"
 
 
 def test_what_is_told_is_drawn_and_said(room: tuple[MainWindow, PreferenceView]) -> None:
@@ -149,18 +149,16 @@ def test_what_is_told_is_drawn_and_said(room: tuple[MainWindow, PreferenceView])
     loss, right, _ = view.reward.plots
     assert loss.figure.lines[0].points == ((1.0, 0.7), (2.0, 0.5), (3.0, 0.3), (4.0, 0.2))
     assert right.figure.lines[0].points == ((2.0, 0.9), (4.0, 0.935))
-    assert view.reward.status.text() == (
-        "It puts 94 % of 202 held-out pairs in the right order. It took 74 s of computing."
-    )
+    assert view.reward.status.text() == ("It ranks 94 % of 202 held-out pairs correctly. Computation time: 74 s.")
     view.show_events("ppo", PPO)
     assert view.ppo.plots[0].figure.lowest < 0, "a reward below the start is seen"
-    assert "rose by 1.88 standard deviations, at 2.4 nats" in view.ppo.status.text()
+    assert "increased by 1.88 standard deviations, with a KL of 2.4 nats" in view.ppo.status.text()
     view.show_events("best_of", [BestOf(1, 0.5, 0.0, 0.0, 64), BestOf(4, 1.5, 0.64, 0.6, 64)])
     assert "best of 4: +1.50" in view.reward.mean_rewards.text()
     view.show_events("tokens", [ScoredTokens((("They", 0.0), (" played", 2.0)))])
     assert view.reward.scored.accessibleName() == "They played reward +2.00"
     view.show_events("sft", [SftStep(1, 9, 0.5, 10), Stopped("sft", 1, 9)])
-    assert view.sft.status.text() == "Stopped after step 1 of 9. Start goes on from there."
+    assert view.sft.status.text() == "Stopped after step 1 of 9. Press Start to continue."
 
 
 def test_start_becomes_stop_and_an_error_is_told(
@@ -170,7 +168,7 @@ def test_start_becomes_stop_and_an_error_is_told(
 
     def slow(wish: LabRequest, errand: object, *_rest: object) -> Iterator[object]:
         yield REWARD[0]
-        errand.stop.wait(WAIT_MS / 1000)  # type: ignore[attr-defined]
+        errand.stop_event.wait(WAIT_MS / 1000)  # type: ignore[attr-defined]
         yield Stopped("reward", 1, 4)
 
     work = window.parts.services.labs.preference()

@@ -34,7 +34,7 @@ def ask(qtbot: QtBot, window: MainWindow, signal: str, path: Path) -> None:
 def test_nothing_to_save_yet(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
     view(window).signals.prefixSaveRequested.emit("x.safetensors")
-    assert "Nothing has been read yet" in window.parts.centre.error_banner.accessibleDescription()
+    assert "There is no run yet" in window.parts.centre.error_banner.accessibleDescription()
 
 
 def test_the_menu_asks_for_files(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
@@ -61,8 +61,8 @@ def test_the_menu_asks_for_files(qtbot: QtBot, config_dir: Path, tmp_path: Path)
 def test_what_goes_wrong_is_told_with_its_remedy(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     engine = ScriptedEngine()
     window = open_window(qtbot, config_dir, engine)
-    engine.error = CacheError("p is no saved prefix.", "Choose a prefix saved by this program.")
-    ask(qtbot, window, "prefixLoadWanted", tmp_path / "p")
+    engine.error = CacheError("p is not a saved prefix.", "Choose a prefix saved by this program.")
+    ask(qtbot, window, "prefixLoadRequested", tmp_path / "p")
     banner = window.parts.centre.error_banner
     assert banner.isVisible()
     assert banner.title.text() == "This prefix cannot be used"
@@ -86,7 +86,7 @@ def saved(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> Path:
     window, path = real(qtbot, config_dir), tmp_path / "story.safetensors"
     window.parts.setup.prompt.set_prompt("Once upon a time, there was a little fox who")
     run(qtbot, window)
-    ask(qtbot, window, "prefixSaveWanted", path)
+    ask(qtbot, window, "prefixSaveRequested", path)
     assert not window.parts.centre.error_banner.isVisible()
     assert "story.safetensors" in window.parts.centre.notice_banner.accessibleDescription()
     window.close()
@@ -95,28 +95,28 @@ def saved(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> Path:
 
 def test_a_later_start_begins_from_a_saved_prefix(qtbot: QtBot, config_dir: Path, saved: Path) -> None:
     window = real(qtbot, config_dir)
-    ask(qtbot, window, "prefixLoadWanted", saved)
+    ask(qtbot, window, "prefixLoadRequested", saved)
     window.parts.centre.notice_banner.button("usePrefix").click()
     window.parts.setup.prompt.set_prompt(window.parts.setup.prompt.editor.toPlainText() + " Then the fox")
     run(qtbot, window)
     reused = window.session.run.prefilled.reused
     assert reused > 12
-    assert f"Started from {reused} tokens" in view(window).charts.reuse.text()
+    assert f"{reused} tokens reused from the cache" in view(window).charts.reuse.text()
     assert view(window).charts.reuse.isVisible()
     window.parts.setup.prompt.set_prompt("A bear")
     run(qtbot, window)
-    assert view(window).charts.reuse.text().startswith("Started from 1 token ")  # the one every text begins with
+    assert view(window).charts.reuse.text().startswith("1 token reused ")  # the one every text begins with
     window.close()
 
 
 def test_another_model_and_a_broken_file(qtbot: QtBot, config_dir: Path, saved: Path) -> None:
     window = real(qtbot, config_dir, "storyteller-draft")
-    ask(qtbot, window, "prefixLoadWanted", saved)
+    ask(qtbot, window, "prefixLoadRequested", saved)
     banner = window.parts.centre.error_banner
-    assert "made by storyteller" in banner.cause.text()
+    assert "was made by storyteller" in banner.cause.text()
     assert banner.remedy.text() == "Load the model it was made with."
     saved.write_bytes(saved.read_bytes()[:200])
-    ask(qtbot, window, "prefixLoadWanted", saved)
+    ask(qtbot, window, "prefixLoadRequested", saved)
     assert "could not be read" in banner.cause.text()
     assert "saved by this program" in banner.remedy.text()
     window.close()

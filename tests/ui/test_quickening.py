@@ -83,7 +83,7 @@ def test_built_once_beside_runs_and_used_by_the_next(qtbot: QtBot, config_dir: P
     builder.go.set()
     until(qtbot, window, "ready", True)
     assert "native code" in status.text()
-    assert "machine code" in status.toolTip()
+    assert "native code" in status.toolTip()
     window.session.emit_current()
     until(qtbot, window, "ready", True)
     assert builder.begun == 1
@@ -94,7 +94,7 @@ def test_a_model_that_it_does_not_know(qtbot: QtBot, config_dir: Path, builder: 
     window = staying(qtbot, config_dir, ScriptedEngine(is_quick=False))
     until(qtbot, window, "ready", False)
     assert "native code" not in window.parts.status.device.text()
-    assert "no way through" in window.parts.status.device.toolTip()
+    assert "does not support" in window.parts.status.device.toolTip()
     assert builder.begun == 0
 
 
@@ -132,7 +132,7 @@ def test_switched_off_it_ends_and_on_it_begins_anew(qtbot: QtBot, config_dir: Pa
     until(qtbot, window, "off")
     qtbot.waitUntil(builder.ended.is_set, timeout=WAIT_MS)
     qtbot.waitUntil(lambda: not window.parts.services.kernel_builder.is_building, timeout=WAIT_MS)
-    assert "switched off" in find(dialog, QLabel, "quickStanding").text()
+    assert "turned off" in find(dialog, QLabel, "quickStanding").text()
     assert not SettingsStore(config_dir).load().compute.quick_steps
     builder.go.set()
     box.setChecked(True)
@@ -189,7 +189,7 @@ def test_for_real(qtbot: QtBot, config_dir: Path) -> None:
     with qtbot.waitSignal(
         window.parts.services.kernel_builder.changed,
         timeout=12 * WAIT_MS,
-        check_params_cb=lambda steps: bool(steps.quick),
+        check_params_cb=lambda steps: bool(steps.uses_native_code),
     ):
         pass
     run(qtbot, window)

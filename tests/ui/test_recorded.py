@@ -153,7 +153,7 @@ def test_what_cannot_be_opened_is_told_and_the_shown_run_stays(qtbot: QtBot, con
     before = window.session.run
     (tmp_path / "text.decodescope").write_text("nothing of the kind")
     window.parts.recorded_runs.open(str(tmp_path / "text.decodescope"))
-    assert "no recorded run" in window.parts.centre.error_banner.cause.text()
+    assert "is not a recording" in window.parts.centre.error_banner.cause.text()
     assert window.session.run is before
 
 
@@ -164,7 +164,7 @@ def test_a_run_cut_short_is_shown_as_far_as_it_goes(qtbot: QtBot, config_dir: Pa
     window = open_window(qtbot, config_dir)
     window.parts.recorded_runs.open(str(path))
     assert window.session.run.events == live.events
-    assert "ends in the middle" in window.parts.centre.notice_banner.cause.text()
+    assert "is incomplete" in window.parts.centre.notice_banner.cause.text()
 
 
 def test_a_run_of_a_strategy_that_is_not_here_can_be_looked_at(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_the_command_line_shows_a_recorded_run_and_what_its_view_says_of_it(
     with qasync.QEventLoop(qapp, set_running_loop=False) as loop:
         assert loop.run_until_complete(launch.start(window, options)) == 0
     asyncio.set_event_loop(None)
-    assert "WHAT IS HELD" in [text.upper() for text in seen[0]]
+    assert "CONTENTS" in [text.upper() for text in seen[0]]
     assert window.session.run.events == live.events
     assert engine.runs == []
 
@@ -241,7 +241,7 @@ from app.start.cli import parse
 from app.views import VIEWS
 window = build_window(sys.argv[1])
 options = parse([sys.argv[2]])
-launch.apply(window, options)
+launch.apply_options(window, options)
 window.show()
 launch.show_recorded(window, options)
 for view in VIEWS:

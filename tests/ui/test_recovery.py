@@ -86,7 +86,7 @@ def test_what_a_killed_run_had_written_is_shown_and_kept(qtbot: QtBot, killed: P
     recordings(killed)[0].unlink()
     prompt = core.trace.read(recordings(killed)[0]).header.request["prompt"]
     window = offered(qtbot, config_dir)
-    assert "A run was under way" in window.parts.centre.notice_banner.accessibleDescription()
+    assert "A run was in progress" in window.parts.centre.notice_banner.accessibleDescription()
     window.parts.messages.dismiss()
     window.close()
     window = offered(qtbot, config_dir)  # until it is decided, it is offered again
@@ -113,7 +113,7 @@ def test_what_somebody_has_removed_meanwhile_is_told_and_the_rest_is_shown(
     window = offered(qtbot, config_dir)
     recordings(config_dir)[0].unlink()
     press(window, history.SHOW)
-    assert "There is no file" in window.parts.centre.error_banner.accessibleDescription()
+    assert "does not exist" in window.parts.centre.error_banner.accessibleDescription()
     assert window.parts.centre.error_banner.isVisible()
     assert window.session.run is not None
     assert window.session.run.outcome is not None
@@ -122,7 +122,7 @@ def test_what_somebody_has_removed_meanwhile_is_told_and_the_rest_is_shown(
 
 def test_it_can_be_forgotten(qtbot: QtBot, killed: Path, config_dir: Path) -> None:
     window = offered(qtbot, config_dir)
-    assert "2 runs were" in window.parts.centre.notice_banner.accessibleDescription()
+    assert "2 runs were in progress" in window.parts.centre.notice_banner.accessibleDescription()
     other = open_window(qtbot, config_dir)
     assert other.history.store is not None
     assert other.parts.centre.notice_banner.last_title == "Another window is open", "one window has the runs"

@@ -53,7 +53,7 @@ def test_a_run_elsewhere_shows_what_is_told(qtbot: QtBot, config_dir: Path, mach
     assert run(qtbot, window).kind == "completed"
     assert window.session.run.text == written(machine)
     page = parts.inspector.page
-    assert "does not tell" in page.sentence.text()
+    assert "does not report its probability" in page.sentence.text()
     assert [row.label for row in page.bars.rows] == [".", ",", "␣who"]
     assert any("vLLM applies its settings" in label.text() for label in page.funnel.findChildren(QLabel))
     assert not find(window, QPushButton, "layersButton").isEnabled()
@@ -64,7 +64,7 @@ def test_a_run_elsewhere_shows_what_is_told(qtbot: QtBot, config_dir: Path, mach
     assert "4 tokens" in used
     assert f"vLLM, {machine.address.removeprefix('http://')}" in used
     rows = parts.setup.parameters.rows
-    assert rows["no_repeat_ngram_size"].unavailable == "vLLM has no such setting."
+    assert rows["no_repeat_ngram_size"].unavailable == "vLLM does not have this setting."
     assert rows["top_k"].unavailable == ""
     assert "no_repeat_ngram_size" not in parts.setup.parameters.values()
     for view in VIEWS:
@@ -143,7 +143,7 @@ def test_a_keyring_that_takes_no_key_is_told(
     dialog.keep_key_box.setChecked(True)
     dialog.models.setCurrentRow(0)
     dialog.connect_button.click()
-    qtbot.waitUntil(lambda: "did not take the key" in dialog.status.text(), timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: "the key could not be saved" in dialog.status.text(), timeout=WAIT_MS)
     assert asked == [False, True]
     assert window.parts.settings.models.engines == [machine.name("tale-7b")]
     with qtbot.waitSignal(dialog.destroyed, timeout=WAIT_MS):

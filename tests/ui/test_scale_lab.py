@@ -88,11 +88,11 @@ def test_its_bars_are_what_the_formulas_say(view: ScaleView) -> None:
     assert page.shape.name == "GPT 7.5 B"
     for bar, scheme in zip(page.schemes.rows, scale.SCHEMES, strict=True):
         assert bar.parts.states == scale.plan(page.shape.parameters, 64, scheme).states
-    assert "too large" in page.sentence.text()
+    assert "does not fit" in page.sentence.text()
     assert scale.decimal(page.bars.rows[0].parts.total) in page.sentence.text()
     page.form.set_value("pipeline", "4")
     assert [bar.label for bar in page.bars.rows] == ["Stage 1", "Stage 2", "Stage 3", "Stage 4"]
-    assert "27 % of the devices' time is idle" in page.sentence.text()  # 3 of 8 + 3
+    assert "The devices are idle 27 % of the time" in page.sentence.text()  # 3 of 8 + 3
     page.form.set_value("pipe", "pipedream")
     assert "idle" not in page.sentence.text()
     page.form.set_value("devices", 6)
@@ -104,9 +104,9 @@ def test_a_remedy_makes_it_fit(view: ScaleView) -> None:
     page = view.memory
     button = page.remedies.findChild(QPushButton, "scaleRemedy0")
     assert isinstance(button, QPushButton)
-    assert button.text() == "ZeRO-1: optimizer state: 65.7 GB"
+    assert button.text() == "ZeRO-1: optimizer states: 65.7 GB"
     button.click()
-    assert page.sentence.text().startswith("It fits: the fullest device holds 65.7 GB")
+    assert page.sentence.text().startswith("It fits: the fullest device uses 65.7 GB")
     assert page.remedies.isHidden()
 
 
@@ -115,7 +115,7 @@ def test_a_shape_of_ones_own(view: ScaleView, tmp_path: Path) -> None:
     file = tmp_path / "config.json"
     file.write_text(json.dumps(config))
     view.memory.open_config(str(file))
-    assert view.memory.sentence.text() == "The config does not say vocab_size."
+    assert view.memory.sentence.text() == "The config lacks vocab_size."
     file.write_text(json.dumps(config | {"vocab_size": 500}))
     view.memory.open_config(str(file))
     assert view.memory.shape.layers == 3
@@ -129,17 +129,17 @@ def test_a_pipeline_is_scrubbed_moment_by_moment(view: ScaleView, qtbot: QtBot) 
     page.go_to_time(12.5)
     lines = page.moment.text().splitlines()
     assert lines[0] == (
-        "Device 1 updates its weights: version 1 from here on. "
-        "Device 1 computes micro-batch 5 forward, by version 1 of its weights."
+        "Device 1 updates its weights to version 1. "
+        "Device 1 computes micro-batch 5 forward, with version 1 of its weights."
     )
     assert len(lines) == 4
     on = page.scrubber.findChild(QPushButton, "scaleOn")
     assert isinstance(on, QPushButton)
     on.click()
-    assert page.moment.text().startswith("Device 1 computes micro-batch 2 backward, by version 0")
+    assert page.moment.text().startswith("Device 1 computes micro-batch 2 backward, with version 0")
     page.form.set_value("weights", "latest")
     page.go_to_time(13)
-    assert page.moment.text().startswith("Device 1 computes micro-batch 2 backward, by version 1")
+    assert page.moment.text().startswith("Device 1 computes micro-batch 2 backward, with version 1")
     page.form.set_value("hop", 5)
     assert "sending takes time too" in page.sentence.text()
     assert len(page.lanes.accessible_parts()) == len(page.boxes)
@@ -174,7 +174,7 @@ def measuring(
         assert cancel.wait(WAIT_MS / 1000)
         STOPPED.set()
     elif scheme == "zero1":
-        raise ScaleError("Process 2 of 2 ended in step 1, with code -9.", "Try it again.", "what it wrote")
+        raise ScaleError("Process 2 of 2 exited in step 1 with code -9.", "Try again.", "what it wrote")
     else:
         yield PIPED if scheme == "gpipe" else MEASURED
 
@@ -188,7 +188,7 @@ def test_a_measurement_is_run_stopped_and_told(
     page = view.run
     view.show_page("run")
     page.button.click()
-    qtbot.waitUntil(lambda: page.progress.text() == "Process 1 trains: step 2 of 3.")
+    qtbot.waitUntil(lambda: page.progress.text() == "Process 1 is training: step 2 of 3.")
     assert page.button.text() == "Stop"
     assert page.button.isEnabled()
     settle(view)
@@ -203,7 +203,7 @@ def test_a_measurement_is_run_stopped_and_told(
     page.form.set_value("scheme", "zero2")
     page.button.click()
     qtbot.waitUntil(lambda: page.measured is not None and not page.is_running)
-    assert page.sentence.text().startswith("Every process held the predicted bytes exactly: 1.2 kB on the fullest.")
+    assert page.sentence.text().startswith("Every process held exactly the predicted bytes: 1.2 kB on the fullest.")
     assert [row.expected for row in page.bars.rows] == [1200, 1200]
     settle(view)
     assert faults(view) == []
@@ -226,8 +226,8 @@ def test_what_a_pipeline_did_stands_below_what_was_reckoned(view: ScaleView) -> 
     page.on_started()
     page.on_event(PIPED)
     page.on_ended(None)
-    assert "took 268 ms, 24 % idle; the schedule says 185 ms and 24 %" in page.sentence.text()
-    assert "one process, to 1.0e-07" in page.sentence.text()
+    assert "took 268 ms, 24 % idle; the schedule predicts 185 ms and 24 %" in page.sentence.text()
+    assert "single process, to within 1.0e-07" in page.sentence.text()
     assert page.lanes.expected.x_of(100) == page.lanes.measured.x_of(100)
     page.lanes.measured.picked.emit(30)
     assert page.lanes.moment.text().splitlines()[1].startswith("Device 2 computes micro-batch 1 forward")
@@ -275,7 +275,7 @@ def test_what_is_run_goes_on_in_another_language(qtbot: QtBot, tmp_path: Path, m
 def test_a_collective_is_seen_step_by_step(view: ScaleView) -> None:
     view.show_page("ring")
     page = view.ring
-    assert page.sentence.text().endswith("Each device has sent 0 B; 32 B is a tensor.")
+    assert page.sentence.text().endswith("Each device has sent 0 B; a tensor has 32 B.")
     assert not page.transfers.text()
     page.scrubber.go_to(1)
     assert page.transfers.text().splitlines()[0] == "Device 1 sends part 4 to device 2, which adds it to its own."
@@ -315,9 +315,9 @@ def test_a_step_is_seen_without_and_with_zero_r(
     page.button.click()
     qtbot.waitUntil(lambda: page.measurement is not None and not page.is_running)
     assert page.sentence.text().startswith("Each of 2 processes keeps 100 B of checkpoints instead of 200 B")
-    assert page.with_zero_r.accessibleDescription().startswith("With ZeRO-R: 1.0 kB at most, in 1.4 kB; 0 B of gaps")
+    assert page.with_zero_r.accessibleDescription().startswith("With ZeRO-R: 1.0 kB at the peak, in 1.4 kB; gaps 0 B")
     assert [part.name for part in page.without_zero_r.accessible_parts()] == [
-        "checkpoints: 200 B", "gradients: 800 B", "comes and goes: 400 B",
+        "checkpoints: 200 B", "gradients: 800 B", "temporary: 400 B",
     ]  # fmt: skip
     settle(view)
     assert faults(view) == []

@@ -53,7 +53,7 @@ def test_the_button_scores_the_prompt_and_every_view_has_it(qtbot: QtBot, window
     assert strip.summary.text().startswith(token_stats.summary_text(token_stats.compute_score_stats(wanted)))
     assert not strip.chip_row.isVisible()
     window.session.select_token(3)
-    assert "was given by the text" in window.parts.inspector.page.sentence.text()
+    assert "is part of the given text" in window.parts.inspector.page.sentence.text()
     window.session.move_cursor(2)
     assert shown.text == "Once upon"
     assert not window.parts.changes.changes

@@ -161,5 +161,5 @@ def test_without_a_draft_the_window_says_what_is_missing(qtbot: QtBot, window: M
     if window.parts.chosen.drafts.names:
         pytest.skip("a smaller model than the smallest is here")
     window.parts.runs.run()
-    assert any("No draft model is chosen" in problem for problem in window.parts.requests.problems)
+    assert any("No draft model selected" in problem for problem in window.parts.requests.problems)
     assert window.session.run is None or window.session.run.request.strategy != "assisted"

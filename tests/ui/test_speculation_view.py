@@ -146,7 +146,7 @@ def test_several_drafters_are_named_and_marked(view: SpeculationView) -> None:
     view.show_run(run)
     legend = view.findChild(SpeculationLegend)
     high = legend.heightForWidth(900)
-    assert legend.drafters == ["small · 50 % kept", "tiny · 50 % kept"]
+    assert legend.drafters == ["small · 50 % accepted", "tiny · 50 % accepted"]
     marked = view.canvas.grab().toImage()
     view.show_run(a_run())
     assert legend.drafters == []
@@ -180,7 +180,7 @@ def test_no_heading_stands_over_an_empty_plot(view: SpeculationView, width: int)
     view.resize(width, 700)
     run = a_run()
     view.show_run(run)
-    heading = next(label for label in view.cards.findChildren(QLabel) if label.text() == "CHECKING COST")
+    heading = next(label for label in view.cards.findChildren(QLabel) if label.text() == "VERIFICATION COST")
     assert not heading.isVisible()
     assert not view.cards.costs.isVisible()
     run.apply([curve := CostCurve(((1, 1.0), (4, 1.2)))])

@@ -65,7 +65,7 @@ def until_stopped(_asked: Asked, cancel: threading.Event) -> Iterator[speed.Even
 def killed(_asked: Asked, _cancel: threading.Event) -> Iterator[speed.Event]:
     """Its process is ended from outside."""
     yield from TOLD[:6]
-    raise ScaleError("The measuring process ended with code -9.", "Close other programs.", "what it wrote")
+    raise ScaleError("The measuring process exited with code -9.", "Close other programs.", "what it wrote")
 
 
 @pytest.fixture(autouse=True)
@@ -126,8 +126,8 @@ def test_what_is_measured_is_drawn_and_said(qtbot: QtBot, window: MainWindow, mo
     assert view.conditions.text() == str(speed.explain_ground(GROUND))
     assert view.progress.text() == "Measured in 42 s."
     batch, weights = view.cards["batch"], view.cards["weights"]
-    assert batch.sentence.text().startswith("Most came with 8 texts at once: 800 tokens/s in all, 4.0 ×")
-    assert batch.skipped.text() == "64 was left out: needs 900 MiB of 12 MiB free: it does not fit"
+    assert batch.sentence.text().startswith("8 texts at once were fastest: 800 tokens/s in total, 4.0 ×")
+    assert batch.skipped.text() == "64 skipped: needs 900 MiB of 12 MiB free: it does not fit"
     together, each, *limit = batch.charts.plots[0].figure.lines
     assert (together.points, each.points) == (((0.0, 200.0), (1.0, 800.0)), ((0.0, 200.0), (1.0, 100.0)))
     assert limit[0].points[0] == (0.0, 765.0)
@@ -155,14 +155,14 @@ def test_stop_ends_it_and_what_was_measured_stays(
     monkeypatch.setattr(speed, "measuring", until_stopped)
     view = opened(window)
     view.settings.button.click()
-    qtbot.waitUntil(lambda: view.progress.text() == "2 of 7. Now: Several texts at once, 64.", timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: view.progress.text() == "2 of 7. Measuring: Several texts at once, 64.", timeout=WAIT_MS)
     assert (view.bar.value(), view.bar.maximum()) == (2, 7)
     assert not view.settings.model.isEnabled()
     with qtbot.waitSignal(work_of(window).ended, timeout=WAIT_MS):
         view.settings.button.click()
         assert view.settings.button.text() == "Stopping…"
     assert STOPPED.is_set()
-    assert view.progress.text() == "It ended after 2 of 7; what was measured stays."
+    assert view.progress.text() == "Stopped after 2 of 7; the results so far are kept."
     assert view.cards["batch"].isVisible()
     assert view.settings.button.text() == "Measure"
 
@@ -173,7 +173,7 @@ def test_a_killed_process_is_told_with_its_remedy(
     monkeypatch.setattr(speed, "measuring", killed)
     view = opened(window)
     measure(qtbot, window, view)
-    assert view.problem.text() == "The measuring process ended with code -9. Close other programs."
+    assert view.problem.text() == "The measuring process exited with code -9. Close other programs."
     assert "what it wrote" in view.details.text()
     assert len(view.speeds.measured) == 2
     settle(view.window())

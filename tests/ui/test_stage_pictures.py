@@ -125,7 +125,7 @@ def test_a_curve_of_temperatures_and_of_surprise_over_the_timeline(qtbot: QtBot)
     assert (surprise.values[0] or 0) > (target.values[0] or 0)
     assert heat.values[0] == pytest.approx(0.6)
     assert "temperature 0.90" in made._bar_tooltip(1)
-    assert "2.5 bits, 2 asked for, up to 3.5" in made.sparkline.accessibleDescription()
+    assert "2.5 bits, target 2, limit 3.5" in made.sparkline.accessibleDescription()
 
 
 def test_an_arc_leads_from_the_selected_token_to_the_earlier_passage(qtbot: QtBot) -> None:

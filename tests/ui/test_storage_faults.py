@@ -30,7 +30,7 @@ def told(window: MainWindow) -> str:
 def test_a_full_disk_is_told_once(qtbot: QtBot, config_dir: Path, full_disk: None) -> None:
     window = open_window(qtbot, config_dir)
     window.parts.settings_saver.save_settings()
-    assert "settings.json cannot be written: no space left on device. Make room" in told(window)
+    assert "settings.json cannot be written: no space left on device. Free space" in told(window)
     window.parts.messages.dismiss()
     window.parts.settings_saver.save_settings()
     assert told(window) == ""
@@ -62,4 +62,4 @@ def test_a_preset_of_wrong_types_is_taken_as_far_as_it_goes(qtbot: QtBot, config
     (tmp_path / "odd.json").write_text('{"do_sample": true, "temperature": 0.5, "top_k": "x"}', encoding="utf-8")
     window.parts.presets.use_preset(tmp_path / "odd.json")
     assert window.parts.requests.request().settings["temperature"] == 0.5
-    assert "values that cannot be used" in told(window)
+    assert "unusable values" in told(window)

@@ -67,4 +67,6 @@ def test_the_statistic_grows_over_the_timeline_and_is_said(qtbot: QtBot) -> None
     inspector.show_run(run)
     scale = inspector.findChild(WatermarkPicture).scale
     assert scale.marks[0].label == "z 5.20"
-    assert scale.accessibleDescription().startswith("The text very probably carries the watermark: over 9 tokens")
+    assert scale.accessibleDescription().startswith(
+        "The text very probably contains the watermark: the mean score of 9 tokens"
+    )

@@ -56,7 +56,7 @@ def suppose(qtbot: QtBot, window: MainWindow, **values: object) -> WhatIfCard:
 
 
 def _is_supposed(answer: object) -> bool:
-    return "Supposition" in repr(answer)
+    return "StepReplayRequest" in repr(answer)
 
 
 def funnel(window: MainWindow) -> FunnelWidget:
@@ -131,7 +131,7 @@ def test_run_so_goes_on_with_what_would_be_chosen(qtbot: QtBot, window: MainWind
 
 def test_what_cannot_be_is_said_in_its_place(qtbot: QtBot, window: MainWindow) -> None:
     card = suppose(qtbot, window, stages=["renormalize_logits", "top_k"])
-    assert "has to act last" in card._sentence.text()
+    assert "must act last" in card._sentence.text()
     assert not card.run.isEnabled()
 
 

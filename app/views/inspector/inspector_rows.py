@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -96,6 +95,8 @@ def _format_change(before: str, after: str) -> str:
 
 def with_bold_figures(sentence: str) -> str:
     """Return the sentence as rich text with its figures (31 %, 14 of 2,048) in bold."""
+    import html  # not before a step is shown
+
     text, position = "", 0
     for start, stop in sentence.figures if isinstance(sentence, Sentence) else ():
         figure = html.escape(sentence[start:stop], quote=False).replace(" ", "&nbsp;")
@@ -357,6 +358,8 @@ def _standard_uncertainty(token: TokenChosen) -> list[tuple[str, str]]:
 
 def figures_table(rows: Sequence[tuple[str, str]]) -> str:
     """Return the rows as a small rich-text table."""
+    import html  # not before a step is shown
+
     cells = "".join(f"<tr><td style='padding-right:12px'>{html.escape(a)}</td><td>{html.escape(b)}</td></tr>"
                     for a, b in rows)  # fmt: skip
     return f"<table cellspacing='0' cellpadding='1'>{cells}</table>"

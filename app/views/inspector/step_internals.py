@@ -212,7 +212,7 @@ class StepInternalsSection(InspectorSection):
 
     def __init__(self, parent: QWidget) -> None:
         self.part = StepInternalsPanel()
-        super().__init__(tr("Influence on this step"), self.part, "logit_lens", parent)
+        super().__init__(tr("Inside this step"), self.part, "logit_lens", parent)
 
     def set_theme(self, theme: Theme) -> None:
         """Apply colours and sizes."""
