@@ -251,7 +251,10 @@ def test_a_given_text_is_scored_where_the_engine_can(machine: Machine) -> None:
     assert events[-1].texts == (" upon a time",)
     behind = core.score(model, " a time", 3, given="Once upon")
     assert [event.piece for event in behind] == [" a", " time"]
-    with fake_machine.running("llama.cpp") as other, pytest.raises(EngineRefusedError, match="does not report probabilities"):
+    with (
+        fake_machine.running("llama.cpp") as other,
+        pytest.raises(EngineRefusedError, match="does not report probabilities"),
+    ):
         core.score(model_of(other), "Once upon a time")
 
 
