@@ -42,7 +42,8 @@ def test_a_later_versions_history_is_left_alone_and_told(qtbot: QtBot, config_di
     changed(config_dir, "PRAGMA user_version = 99")
     window = open_window(qtbot, config_dir)
     qtbot.waitUntil(window.parts.centre.notice_banner.isVisible)
-    assert "The history was written by a newer version of Decodescope" in window.parts.centre.notice_banner.accessibleDescription()
+    said = window.parts.centre.notice_banner.accessibleDescription()
+    assert "The history was written by a newer version of Decodescope" in said
     run(qtbot, window)
     assert "a newer version of Decodescope" in history(window).empty.text()
 

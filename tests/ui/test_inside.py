@@ -149,7 +149,8 @@ def test_the_key_says_why_there_is_no_step_of_doubt(qtbot: QtBot, config_dir: Pa
     assert uncertain_unavailable_reason(one) == ""
     assert "once the run has ended" in uncertain_unavailable_reason(scripted.make_run(tokens))
     untold = [replace(token, entropy=math.nan) for token in tokens]
-    assert "does not contain uncertainty values" in uncertain_unavailable_reason(scripted.make_run(untold, finished=True))
+    reason = uncertain_unavailable_reason(scripted.make_run(untold, finished=True))
+    assert "does not contain uncertainty values" in reason
     assert "Run something first" in uncertain_unavailable_reason(scripted.make_run([], finished=True))
 
 
