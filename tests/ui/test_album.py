@@ -137,5 +137,5 @@ def test_no_room_for_the_windows_own_files_is_told(
 
     monkeypatch.setattr(os, "replace", full)
     assert draw("x", 'out = "a.png"') == 1
-    assert "no space left on device. Make room" in capsys.readouterr().err
+    assert "no space left on device. Free up space" in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "x").iterdir()] == ["script.toml"]

@@ -93,7 +93,7 @@ def test_a_look_can_be_stopped_and_errors_are_told(qtbot: QtBot, config_dir: Pat
     ask(qtbot, window, part, "influence")
     assert engine.looks[-1].cancel.is_set()
     assert len(part.bars.rows) == half, "what was found stays"
-    assert re.search(r"\d+ of \d+ parts were looked at\.$", part.remark.text())
+    assert re.search(r"\d+ of \d+ parts examined\.$", part.remark.text())
     assert part.buttons["influence"].text() == "What it depends on"
     engine.error = InsideError("Its layers cannot be read.", "Leave parts out instead.")
     ask(qtbot, window, part, "layers")
