@@ -142,7 +142,8 @@ def test_damaged_files_are_told_in_chinese(
 def test_every_reason_of_a_refusal_is_chinese() -> None:
     for kind in ("gpt2", "t5", "mamba", "mistral"):
         model = tiny.make(kind)
-        found = [entry.unsupported_reason(model) for entry in (*strategies.values(), *caches.values())]
+        found = [strategy.why_not(model) for strategy in strategies.values()]
+        found += [cache.unsupported_reason(model) for cache in caches.values()]
         assert [reason for reason in found if reason is not None and not CHINESE.search(reason)] == []
 
 
@@ -201,7 +202,7 @@ def test_what_fits_is_said_in_chinese() -> None:
     told = core.estimate(tiny.make("gpt2"), core.Request([5, 6, 7], {"max_new_tokens": 20}))
     assert re.fullmatch(r"需要 .*，可用 .*：权重 .*，缓存 .*（动态，23 个词元）。", told.figures)
     short = replace(told, free=1000, remedies=("最多写 3 个新词元", "改用 float16"))
-    assert short.advice == "放不下。可行的办法：最多写 3 个新词元，或改用 float16。"
+    assert short.advice == "内存不足。可行的办法：最多写 3 个新词元，或改用 float16。"
 
 
 @pytest.mark.parametrize("kind", ["llama", "mistral", "gemma2", "t5", "mamba"])
