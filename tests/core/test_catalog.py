@@ -102,7 +102,7 @@ def test_what_cannot_be_loaded_is_told_beforehand(here: Hub, folder: Path) -> No
     told = {model.name: model.why_not for model in core.catalog.search("/")}
     assert "its own program code" in told["a/code"]
     assert "pickled weights" in told["b/pickle"]
-    assert "no weights" in told["c/none"]
+    assert "no safetensors weights" in told["c/none"]
     with pytest.raises(errors.PickledWeightsError):
         core.catalog.download("b/pickle")
     allowed = core.catalog.look("b/pickle", allow_pickle=True)

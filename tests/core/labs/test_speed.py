@@ -180,7 +180,7 @@ def test_sentences_are_true_of_the_figures() -> None:
     )
     noise = row("batch", "2", 10.5, 12.0, 13.0, texts=2)
     assert speed.explain_way("batch", [one, noise]) == (
-        "More texts at once brought nothing here: one alone came quickest, at 10 tokens/s."
+        "Several texts at once are not faster here: a single one was fastest, at 10 tokens/s."
     )
     plain = row("weights", "float32", 10.0)
     packed = row("weights", "int8", 25.0, bytes=260_000)
