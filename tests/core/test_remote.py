@@ -251,16 +251,19 @@ def test_a_given_text_is_scored_where_the_engine_can(machine: Machine) -> None:
     assert events[-1].texts == (" upon a time",)
     behind = core.score(model, " a time", 3, given="Once upon")
     assert [event.piece for event in behind] == [" a", " time"]
-    with fake_machine.running("llama.cpp") as other, pytest.raises(EngineRefusedError, match="does not report probabilities"):
+    with (
+        fake_machine.running("llama.cpp") as other,
+        pytest.raises(EngineRefusedError, match="does not report probabilities"),
+    ):
         core.score(model_of(other), "Once upon a time")
 
 
 def test_words_claim_only_what_was_told(machine: Machine) -> None:
     model = model_of(machine)
     plain = tokens(core.run(model, asked(do_sample=True, top_k=0)).events)
-    assert core.explain_token(plain[0]) == "“there” had 70 % in the raw distribution, the highest of all."
+    assert core.explain_token(plain[0]) == "“there” had 70 % in the raw distribution, the most of all."
     assert "the second most likely" in core.explain_token(plain[2])
-    assert "not among the 3 most likely that the engine reported" in core.explain_token(plain[3])
+    assert "is not among the 3 most likely that the engine reported" in core.explain_token(plain[3])
     warm = tokens(core.run(model, asked(do_sample=True, temperature=0.5)).events)[0]
     assert core.explain_token(warm).endswith("The engine does not report its probability after the settings.")
     given = core.score(model, "Once upon", 3)[0]

@@ -137,7 +137,9 @@ def test_what_is_not_as_asked_for_is_told() -> None:
     model = tiny.make("llama")
     model.model.generation_config.cache_implementation = "static"
     ids = tiny.prompt()
-    assert "Select “Static” to use it" in of_kind(core.run(model, core.Request(ids, settings())).events)["setting_ignored"]
+    assert (
+        "Select “Static” to use it" in of_kind(core.run(model, core.Request(ids, settings())).events)["setting_ignored"]
+    )
     assert of_kind(core.run(model, core.Request(ids, settings(), cache="static")).events) == {}
 
 
