@@ -179,7 +179,7 @@ def test_what_an_engine_has_not_is_refused_by_name() -> None:
             (core.Request("Once", strategy="beam_search"), StrategyError, "not the steps of its beams"),
             (core.Request("Once", {"num_beams": 3}), StrategyError, "not the steps of its beams"),
             (core.Request("Once", strategy="prompt_lookup"), StrategyError, "cannot verify our drafts"),
-            (core.Request("Once", strategy="contrastive"), StrategyError, "tokens only"),
+            (core.Request("Once", strategy="contrastive"), StrategyError, "reports only tokens"),
             (core.Request("Once", cache="static"), CacheError, "its own cache"),
             (asked(no_repeat_ngram_size=2), ParameterError, "no_repeat_ngram_size"),
             (asked(wonder=2), ParameterError, "wonder"),
@@ -253,7 +253,7 @@ def test_a_given_text_is_scored_where_the_engine_can(machine: Machine) -> None:
     assert [event.piece for event in behind] == [" a", " time"]
     with (
         fake_machine.running("llama.cpp") as other,
-        pytest.raises(EngineRefusedError, match="does not report probabilities"),
+        pytest.raises(EngineRefusedError, match="does not report"),
     ):
         core.score(model_of(other), "Once upon a time")
 
