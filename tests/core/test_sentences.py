@@ -375,7 +375,8 @@ def check_draft(node: DraftNode, event: DraftRound, recorder: Recorder) -> None:
     assert near(opening["share"], node.draft_probability), said
     assert "target" not in opening or near(opening["target"], node.target_probability), said
     assert opening["name"] == words.quote(node.piece)
-    fates = {"_CERTAINLY_ACCEPTED": "accepted", "_RANDOMLY_ACCEPTED": "accepted", "_SAME": "accepted", "_RANDOMLY_REJECTED": "refused",
+    fates = {"_CERTAINLY_ACCEPTED": "accepted", "_RANDOMLY_ACCEPTED": "accepted", "_SAME": "accepted",
+             "_RANDOMLY_REJECTED": "refused",
              "_OTHER": "refused", "_ANOTHER": "refused"}  # fmt: skip
     assert all(fates.get(name, node.fate) == node.fate for name in names), said
     for name in {"_RANDOMLY_ACCEPTED", "_RANDOMLY_REJECTED"} & set(names):
