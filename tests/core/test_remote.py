@@ -179,7 +179,7 @@ def test_what_an_engine_has_not_is_refused_by_name() -> None:
             (core.Request("Once", strategy="beam_search"), StrategyError, "not the steps of its beams"),
             (core.Request("Once", {"num_beams": 3}), StrategyError, "not the steps of its beams"),
             (core.Request("Once", strategy="prompt_lookup"), StrategyError, "cannot verify our drafts"),
-            (core.Request("Once", strategy="contrastive"), StrategyError, "tokens only"),
+            (core.Request("Once", strategy="contrastive"), StrategyError, "reports only tokens"),
             (core.Request("Once", cache="static"), CacheError, "its own cache"),
             (asked(no_repeat_ngram_size=2), ParameterError, "no_repeat_ngram_size"),
             (asked(wonder=2), ParameterError, "wonder"),
@@ -261,9 +261,9 @@ def test_a_given_text_is_scored_where_the_engine_can(machine: Machine) -> None:
 def test_words_claim_only_what_was_told(machine: Machine) -> None:
     model = model_of(machine)
     plain = tokens(core.run(model, asked(do_sample=True, top_k=0)).events)
-    assert core.explain_token(plain[0]) == "“there” had 70 % in the raw distribution, the highest of all."
+    assert core.explain_token(plain[0]) == "“there” had 70 % in the raw distribution, the most of all."
     assert "the second most likely" in core.explain_token(plain[2])
-    assert "not among the 3 most likely that the engine reported" in core.explain_token(plain[3])
+    assert "is not among the 3 most likely that the engine reported" in core.explain_token(plain[3])
     warm = tokens(core.run(model, asked(do_sample=True, temperature=0.5)).events)[0]
     assert core.explain_token(warm).endswith("The engine does not report its probability after the settings.")
     given = core.score(model, "Once upon", 3)[0]

@@ -83,10 +83,10 @@ class Heard:
     def next_message(self, seconds: float) -> tuple[int, RankFailed | None] | None:
         return self._told.pop(0) if self._told else None
 
-    def code(self, rank: int) -> int:
+    def exit_code(self, rank: int) -> int:
         return -9
 
-    def wrote(self, rank: int) -> str:
+    def stderr_tail(self, rank: int) -> str:
         return ""
 
 
@@ -98,7 +98,7 @@ LOST = RankFailed("Connection reset by peer", False)
     [
         ([(0, LOST), (0, None), (1, None)], "Process 2 of 2 exited .* code -9"),
         ([(1, None)], "Process 2 of 2 exited .* code -9"),
-        ([(0, LOST), (1, LOST), (0, None), (1, None)], "Process 1 of 2 could not go on: Connection reset"),
+        ([(0, LOST), (1, LOST), (0, None), (1, None)], "Process 1 of 2 failed: Connection reset"),
     ],
 )
 def test_who_lost_a_connection_is_not_blamed_for_who_ended(

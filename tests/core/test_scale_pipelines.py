@@ -133,5 +133,5 @@ def test_what_cannot_be_run_is_refused_before_anything_is_started() -> None:
         measure("summarizer", "gpipe", 2)
     with pytest.raises(ParameterError, match="At most 16 micro-batches"):
         measure("storyteller", "gpipe", 2, options=Options(17))
-    with pytest.raises(ParameterError, match="no scheme 'zigzag'"):
+    with pytest.raises(ParameterError, match="Unknown scheme 'zigzag'"):
         measure("storyteller", "zigzag", 2)

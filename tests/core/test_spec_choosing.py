@@ -134,5 +134,5 @@ def test_the_reason_in_words(name: str) -> None:
     assert ("(small) has been faster" in usual) == (name == "retried")
     assert ("proposed nothing" in usual) == (name == "silent")
     assert ("(text) 1.50" in exact) == (name != "untried")
-    assert ("(counted)" in exact) == (name == "silent")
+    assert ("counted)" in exact) == (name == "silent")
     assert core.explain_choice(DraftRound(0, 0, (), (), -1, "", "none", 0.0, 0.0, 0.0, 4)) == ""
