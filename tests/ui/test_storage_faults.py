@@ -30,7 +30,7 @@ def told(window: MainWindow) -> str:
 def test_a_full_disk_is_told_once(qtbot: QtBot, config_dir: Path, full_disk: None) -> None:
     window = open_window(qtbot, config_dir)
     window.parts.settings_saver.save_settings()
-    assert "settings.json cannot be written: no space left on device. Free space" in told(window)
+    assert "settings.json cannot be written: no space left on device. Free up space" in told(window)
     window.parts.messages.dismiss()
     window.parts.settings_saver.save_settings()
     assert told(window) == ""

@@ -284,7 +284,7 @@ def test_screen_readers_learn_what_is_selected_and_folded(canvas: TreeCanvas) ->
     assert item.state().selected
     assert item.state().collapsed
     assert item.childCount() == 0
-    assert "3 folded away" in item.text(QAccessible.Text.Name)
+    assert "3 folded" in item.text(QAccessible.Text.Name)
     canvas.canvas_state.clear()
     assert tree.childCount() == 0
 

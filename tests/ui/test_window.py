@@ -401,7 +401,7 @@ def test_opening_the_window_imports_nothing_heavy(config_dir: Path) -> None:
     code = (
         "import sys; from PySide6.QtWidgets import QApplication; a = QApplication([]); import app;"
         f"w = app.build_window({str(config_dir)!r}, assembled=False); w.show(); w.assemble(); w.grab();"
-        "print('core.events' in sys.modules); w.parts.centre.make_all();"
+        "print('core.events' in sys.modules); w.parts.centre.create_all_views();"
         "bad = {'torch', 'transformers', 'numpy', 'pyqtgraph'} & set(sys.modules); print(bad or 'light'); w.close();"
         "import linecache, statistics; print(__import__ is __feature_import__, statistics.__file__ in linecache.cache)"
     )
