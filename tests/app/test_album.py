@@ -62,43 +62,43 @@ FIRST = '[[picture]]\nout = "a.png"\n[[picture]]\nout = "b.png"\n'
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", ["holds no picture", "[[picture]]"]),
-        ("picture = 3", ["holds no picture"]),
-        ("[[picture]\n", ["is no TOML", "line 1"]),
+        ("", ["contains no picture", "[[picture]]"]),
+        ("picture = 3", ["contains no picture"]),
+        ("[[picture]\n", ["is not valid TOML", "line 1"]),
         ('[[picture]]\nview = "tree"', ["picture 1", "“out” is missing"]),
-        (FIRST + 'veiw = "tree"', ["picture 2 (b.png)", "no key “veiw”", "Did you mean “view”?"]),
-        ('thme = "dark"\n' + FIRST, ["above the first", "Did you mean “theme”?"]),
+        (FIRST + 'veiw = "tree"', ["picture 2 (b.png)", "unknown key “veiw”", "Did you mean “view”?"]),
+        ('thme = "dark"\n' + FIRST, ["before the first", "Did you mean “theme”?"]),
         (FIRST + 'view = "tre"', ["picture 2", "key “view”", "Did you mean “tree”?"]),
         (FIRST + 'strategy = "greddy"', ["key “strategy”", "Did you mean “greedy”?"]),
         (FIRST + 'cache = "statik"', ["key “cache”", "Did you mean “static”?"]),
         (FIRST + 'example = "greedy"', ["key “example”", "Did you mean “greedy-"]),
         (FIRST + 'split = ["tokens"]', ["key “split”", "two views, not 1"]),
-        (FIRST + 'split = "tokens"', ["key “split”", "write it in brackets"]),
+        (FIRST + 'split = "tokens"', ["key “split”", "Put it in brackets"]),
         (FIRST + 'view = "tree"\nsplit = ["tokens", "tree"]', ["key “split”", "one of the two"]),
-        (FIRST + 'size = "100"', ["key “size”", 'write "1100x700"']),
+        (FIRST + 'size = "100"', ["key “size”", 'Example: "1100x700"']),
         (FIRST + 'size = "200x200"', ["key “size”", "at least 900x600"]),
-        (FIRST + 'size = "9000x9000"', ["key “size”", "64,000,000 are the most"]),
-        (FIRST + 'size = "3000x3000"\nscale = 4', ["key “size”", "Lessen size or scale"]),
+        (FIRST + 'size = "9000x9000"', ["key “size”", "the maximum is 64,000,000"]),
+        (FIRST + 'size = "3000x3000"\nscale = 4', ["key “size”", "Reduce size or scale"]),
         (FIRST + "scale = 9", ["key “scale”", "from 0.5 to 4.0"]),
         (FIRST + 'seed = "3"', ["key “seed”", "a whole number"]),
         (FIRST + "seed = true", ["key “seed”", "a whole number"]),
         (FIRST + 'still = "yes"', ["key “still”", "true or false"]),
         (FIRST + 'prompt = ["a"]', ["key “prompt”", "in quotes"]),
         (FIRST + "parameters = 3", ["key “parameters”", "settings by name"]),
-        (FIRST + 'language = "de"', ["key “language”", "There are: en, zh_CN"]),
+        (FIRST + 'language = "de"', ["key “language”", "Available: en, zh_CN"]),
         (FIRST + "token = 0", ["key “token”", "from 1"]),
         (FIRST + 'node = "fox"', ["key “node”", 'view = "tree"']),
         (FIRST + "round = 2", ["key “round”", 'view = "speculation"']),
         (FIRST + 'comparison = "caches"', ["key “comparison”", 'view = "compare"']),
-        (FIRST + 'hide = ["toolbar"]', ["key “hide”", "There is no panel"]),
-        (FIRST + 'trace = "a.decodescope"\nprompt = "Once"', ["key “trace”", "its own “prompt”"]),
-        (FIRST + 'view = "branches"', ["key “view”", "comes with a branch"]),
+        (FIRST + 'hide = ["toolbar"]', ["key “hide”", "Unknown panel"]),
+        (FIRST + 'trace = "a.decodescope"\nprompt = "Once"', ["key “trace”", "defines “prompt” itself"]),
+        (FIRST + 'view = "branches"', ["key “view”", "needs a branch"]),
         (FIRST + 'instead = [{ token = 4 }]', ["key “instead”", "a token and words"]),
         (FIRST + 'instead = [{ token = 0, words = "a" }]', ["key “instead”", "from 1"]),
-        ('[[picture]]\nout = "a\\u0000.png"', ["picture 1", "key “out”", "the name of a file"]),
-        ('[[picture]]\nout = "a.png"\ntrace = "\\u0000"', ["key “trace”", "the name of a file"]),
+        ('[[picture]]\nout = "a\\u0000.png"', ["picture 1", "key “out”", "Expected a file name"]),
+        ('[[picture]]\nout = "a.png"\ntrace = "\\u0000"', ["key “trace”", "Expected a file name"]),
         ('[[picture]]\nout = "a.gif"', ["picture 1 (a.gif)", "key “out”", ".png or .svg"]),
-        ('[[picture]]\nout = "a.png"\n[[picture]]\nout = "a.png"', ["picture 2", "picture 1 is written to a.png too"]),
+        ('[[picture]]\nout = "a.png"\n[[picture]]\nout = "a.png"', ["picture 2", "picture 1 also writes a.png"]),
     ],
 )  # fmt: skip
 def test_what_is_refused_is_named(tmp_path: Path, text: str, told: list[str]) -> None:
@@ -112,7 +112,7 @@ def test_a_file_that_is_not_there_or_not_text(tmp_path: Path) -> None:
     with pytest.raises(AlbumError, match="cannot be read"):
         read_script(tmp_path / "none.toml")
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(AlbumError, match="text in UTF-8"):
+    with pytest.raises(AlbumError, match="UTF-8 text"):
         read_script(tmp_path / "bytes.toml")
 
 

@@ -121,7 +121,7 @@ def test_sinks_recent_and_evicted_tokens() -> None:
     assert row.states[-1] == memory_tokens.RECENT
     assert row.states[2] == memory_tokens.EVICTED
     model = model_of(p)
-    assert "costs 0 bytes" in memory_tokens.token_tooltip(model, run, row, 5)
+    assert "evicted: 0 bytes now" in memory_tokens.token_tooltip(model, run, row, 5)
     assert f"costs {EACH} bytes" in memory_tokens.token_tooltip(model, run, row, 0)
     assert "“Once”" in memory_tokens.token_tooltip(model, run, row, 0)
     assert f"“{run.tokens[0].piece.replace(' ', '␣')}”" in memory_tokens.token_tooltip(model, run, row, START)
@@ -137,7 +137,7 @@ def test_packed_and_exact_tokens() -> None:
     model, run = model_of(plan(block=8)), make_run(story(40))
     row = memory_tokens.token_rows(model, run, 19)[0]
     assert row.states == (memory_tokens.PACKED,) * 24 + (memory_tokens.EXACT,) * 3
-    assert f"costs {EACH // 8} bytes" in memory_tokens.token_tooltip(model, run, row, 3)
+    assert f"quantized to 4 bits: {EACH // 8} bytes" in memory_tokens.token_tooltip(model, run, row, 3)
 
 
 def test_room_that_waits() -> None:
@@ -168,7 +168,7 @@ def test_the_report_speaks_of_the_cursor() -> None:
     assert report is not None
     assert report.heading == "After token 33"
     assert report.token == "1.8 KiB"
-    assert "first 2 tokens stay as sinks" in report.sentence
+    assert "first 2 tokens are kept as sinks" in report.sentence
     assert ("evicted", f"{START + 32 - 19} tokens") in [row.cells for row in report.rows]
     assert cache_report(CacheHistory(), run, 3) is None
 

@@ -77,12 +77,12 @@ GOOD = {"role": "user", "content": "Hello"}
         ({"turns": [GOOD, {"role": "pirate", "content": "Arr"}]}, "1 turn could not be read"),
         ({"turns": [{"role": "user", "content": 3}, GOOD, 7, None]}, "3 turns could not be read"),
         ({"turns": [GOOD, {"role": "user", "content": "half a \ud83d"}]}, "1 turn could not be read"),
-        ({"turns": [{**GOOD, "figures": [1, 2]}]}, "figures"),
-        ({"turns": [{**GOOD, "figures": [1, 2, -3]}]}, "figures"),
-        ({"turns": [{**GOOD, "held": "yes"}]}, "figures"),
+        ({"turns": [{**GOOD, "figures": [1, 2]}]}, "statistics"),
+        ({"turns": [{**GOOD, "figures": [1, 2, -3]}]}, "statistics"),
+        ({"turns": [{**GOOD, "held": "yes"}]}, "statistics"),
         ({"turns": [GOOD], "when_full": ["drop"]}, "full context"),
         ({"turns": [GOOD], "version": 99}, "it was written by a newer version of Decodescope"),
-        ({"turns": [GOOD], "version": 1e999}, "version is no number"),
+        ({"turns": [GOOD], "version": 1e999}, "version is not a number"),
     ],
     ids=str,
 )
@@ -119,7 +119,7 @@ def test_a_migration_that_fails_leaves_the_file_as_it_is(config_dir: Path, monke
     _is_version_two(monkeypatch, lambda data: {"turns": data["no such key"]})
     talk, store = restored(config_dir)
     assert talk.turns == []
-    assert "what version 1 wrote could not be understood" in store.notices[0]
+    assert "data of version 1 could not be read" in store.notices[0]
     assert (config_dir / "chat.json").read_text(encoding="utf-8") == text
     store.save(talk)
     assert (config_dir / "chat.json.bad-1").read_text(encoding="utf-8") == text
@@ -128,7 +128,7 @@ def test_a_migration_that_fails_leaves_the_file_as_it_is(config_dir: Path, monke
 def test_turns_that_are_no_list(config_dir: Path) -> None:
     (config_dir / "chat.json").write_text('{"turns": "none"}', encoding="utf-8")
     talk, store = restored(config_dir)
-    assert (talk.turns, "no list" in store.notices[0]) == ([], True)
+    assert (talk.turns, "the turns are not a list" in store.notices[0]) == ([], True)
 
 
 def test_two_windows_lose_no_turn(config_dir: Path) -> None:

@@ -119,9 +119,9 @@ def test_values_from_one_end_to_the_other() -> None:
     ("name", "text", "cause"),
     [
         ("top_p", "0.5 1.5", "top_p must be at most 1."),
-        ("top_k", "1 2.5", "takes a whole number"),
-        ("temperature", "warm", "takes a number"),
-        ("temperature", " , ", "No values are given"),
+        ("top_k", "1 2.5", "top_k must be an integer"),
+        ("temperature", "warm", "temperature must be a number"),
+        ("temperature", " , ", "No values given"),
     ],
 )
 def test_a_list_is_refused_with_the_reason(name: str, text: str, cause: str) -> None:
@@ -154,7 +154,9 @@ def test_a_sweep_is_every_value_with_every_seed() -> None:
     assert told == [(0, 0.5, 7), (0, 0.5, 8), (0, 0.5, 9), (1, 1.0, 7), (1, 1.0, 8), (1, 1.0, 9)]
     assert found[4].title == "Temperature 1, seed 8"
     assert "one value" in sweeps.sweep_unsupported_reason(Sweep(parameter("top_p"), (0.5,), (1,)))
-    assert "at most" in sweeps.sweep_unsupported_reason(Sweep(parameter("top_k"), tuple(range(100)), tuple(range(10))))
+    assert "the maximum is" in sweeps.sweep_unsupported_reason(
+        Sweep(parameter("top_k"), tuple(range(100)), tuple(range(10)))
+    )
     assert sweeps.sweep_unsupported_reason(sweep) == ""
 
 
@@ -170,7 +172,7 @@ def test_a_setting_goes_where_it_belongs() -> None:
 def test_seeds_of_a_strategy_without_dice_are_refused() -> None:
     assert [c.request.seed for c in choose.seed_candidates(BASE, 3)] == [7, 8, 9]
     assert choose.seeds_unsupported_reason(BASE) == ""
-    assert "rolls no dice" in choose.seeds_unsupported_reason(RunRequest("", strategy="greedy"))
+    assert "does not sample" in choose.seeds_unsupported_reason(RunRequest("", strategy="greedy"))
     assert choose.seeds_unsupported_reason(RunRequest("", strategy="dola", config={"do_sample": True})) == ""
 
 
@@ -199,7 +201,7 @@ def test_a_comparison_from_beginning_to_end() -> None:
     assert [entry.state for entry in comparison.entries] == ["failed", "done", "done", "stopped"]
     assert comparison.entries[0].cause == "It is too large."
     assert comparison.reference is comparison.entries[1]
-    assert comparison.difference(comparison.entries[2]) == 1
+    assert comparison.first_difference(comparison.entries[2]) == 1
     assert [span.kind for span in comparison.word_diff(comparison.entries[2])] == ["same", "missing", "own"]
     comparison.chosen = "seed-9"
     assert comparison.reference is comparison.entries[2]

@@ -46,8 +46,8 @@ def test_a_stage_tells_what_it_cut_and_what_the_rest_held(monkeypatch: pytest.Mo
                     _said, (claim,) = recorder.claims(lambda one=before, other=stage: core.explain_cut(other, one))
                 heard.add(claim.name)
                 assert _holds(claim, figures), (each, code, claim)
-                assert (claim.name == "filters._CUT") == (cut > 0)
-    assert heard == {"filters._BEGIN", "filters._SHIFT", "filters._CUT"}
+                assert (claim.name == "settings._CUT") == (cut > 0)
+    assert heard == {"settings._BEGIN", "settings._SHIFT", "settings._CUT"}
 
 
 def test_a_node_of_a_chorus_tells_who_came_and_who_drew(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +68,7 @@ def test_a_node_of_a_chorus_tells_who_came_and_who_drew(monkeypatch: pytest.Monk
                     *recorder.claims(lambda n=node: sample_report._facts(chorus, n))[1],
                     *recorder.claims(lambda n=node: sample_report.sample_node_tooltip(chorus, n.id))[1],
                 ]
-            share = {"_DREW": len(passed) / len(came), "_TIP": len(passed) / 8, "_FACTS": len(passed) / 8}
+            share = {"_COUNTS": len(passed) / len(came), "_TIP": len(passed) / 8, "_FACTS": len(passed) / 8}
             for claim in told:
                 assert _holds(claim, figures | {"share": share.get(claim.name.split(".")[1], 1.0)}), (each, claim)
             assert [claim.name.split(".")[1] for claim in told][2:] == ["_FACTS", "_TIP"]

@@ -57,7 +57,7 @@ def test_in_another_language_the_same_model_is_described_anew(engine: CoreEngine
         assert engine.load(request) is chinese
     finally:
         set_language(ENGLISH)
-    assert chinese.unsupported_caches["encoder_decoder"] == "storyteller 没有编码器，因此没有另一半可以保存。"
+    assert chinese.unsupported_caches["encoder_decoder"] == "storyteller 没有编码器，因此没有交叉注意力需要保存。"
     assert engine.load(request) == english
     assert engine._model is model
 
@@ -110,7 +110,7 @@ def test_a_run_loads_its_model_once(monkeypatch: pytest.MonkeyPatch) -> None:
     Worker(engine).run(WorkerJob(1, REQUEST))
     assert loads == [REQUEST.load]
     engine._unload()
-    with pytest.raises(CacheError, match="not loaded any more"):
+    with pytest.raises(CacheError, match="no longer loaded"):
         engine.stream(REQUEST, threading.Event())
 
 

@@ -67,5 +67,5 @@ def test_nodes_tell_the_shown_run_from_the_others() -> None:
     assert [(node.parent, node.state) for node in nodes] == [(None, "root"), (0, "best"), (1, "unreached")]
     assert [node.note for node in nodes] == ["first run", "at token 2", "0 tokens"]
     assert "“called”" in report_on(members[1], members[0]).sentence
-    assert report_on(members[0], None).sentence.endswith("branched from.")
+    assert report_on(members[0], None).sentence.endswith("others branched.")
     assert node_tooltip(members[1]).startswith("called\nat token 2")

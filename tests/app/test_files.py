@@ -93,7 +93,12 @@ def test_any_text_is_read_back(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("number", "remedy"),
-    [(errno.ENOSPC, "Make room"), (errno.EROFS, "writable"), (errno.EACCES, "writable"), (errno.EIO, "--config-dir")],
+    [
+        (errno.ENOSPC, "Free up space"),
+        (errno.EROFS, "writable"),
+        (errno.EACCES, "writable"),
+        (errno.EIO, "--config-dir"),
+    ],
 )
 def test_a_disk_that_refuses_leaves_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, remedy: str

@@ -59,7 +59,7 @@ def test_every_step_is_a_picture(tmp_path: Path) -> None:
     with Image.open(folder / "0004.png") as picture:
         assert picture.convert("RGB").tobytes() == FRAMES[3].to_image().tobytes()
     assert (folder / "frames.csv").read_text().splitlines()[1] == "0001.png,1500"
-    with pytest.raises(FilmError, match="is there already"):
+    with pytest.raises(FilmError, match="already exists"):
         Film(tmp_path / "demo.png")
 
 

@@ -52,7 +52,7 @@ FILES: dict[str, tuple[str, str | dict[str, Any], dict[str, Any], tuple[str, ...
             {"key": "llm.prediction.systemPrompt", "value": "Be kind."}]},
          "load": {"fields": [{"key": "llm.load.contextLength", "value": 4096}]}},
         {"temperature": 0.3, "top_k": 20, "repetition_penalty": 1.2, "max_new_tokens": 99, "stop_strings": ["END"]},
-        ("systemPrompt (system prompt)", "contextLength (length of the context)"),
+        ("systemPrompt (system prompt)", "contextLength (context length)"),
     ),
     "older preset of LM Studio": (
         "LM Studio",
@@ -62,7 +62,7 @@ FILES: dict[str, tuple[str, str | dict[str, Any], dict[str, Any], tuple[str, ...
     "options of Ollama": (
         "Ollama", {"temperature": 0.6, "num_predict": 128, "num_ctx": 8192, "repeat_penalty": 1.0},
         {"temperature": 0.6, "max_new_tokens": 128, "repetition_penalty": 1.0, "top_k": 40},
-        ("num_ctx (length of the context)",),
+        ("num_ctx (context length)",),
     ),
     "request of Ollama": (
         "Ollama", {"model": "x", "prompt": "Hi", "options": {"temperature": 0.1, "stop": ["a"], "mirostat": 0}},
@@ -139,7 +139,7 @@ def test_every_setting_is_read_or_named(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("data", [{"a": 1}, {"theme": "dark", "size": 3}, {"gamestarted": True, "actions": []}])
 def test_a_file_without_settings_is_refused_with_what_can_be_read(data: dict[str, Any], tmp_path: Path) -> None:
-    with pytest.raises(presets.PresetProblem, match=r"no settings in other\.json") as caught:
+    with pytest.raises(presets.PresetProblem, match=r"other\.json contains no settings") as caught:
         read(tmp_path, "other", data)
     assert all(name in caught.value.remedy for name in programs.readable_programs())
     assert {"Ollama", "LM Studio", "SillyTavern (text completion)", "llama.cpp"} <= set(programs.readable_programs())
