@@ -42,7 +42,7 @@ folder, first, count = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 store = HistoryStore(folder)
 print("open", flush=True)
 for number in range(first, first + count):
-    store.keep(keeping(number), recording(folder))
+    store.save(keeping(number), recording(folder))
     print(number, flush=True)
 store.close()
 """

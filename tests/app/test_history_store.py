@@ -216,7 +216,7 @@ def test_a_damaged_file_is_set_aside_and_told(tmp_path: Path, damage: str) -> No
     store.save(keeping(1))
     assert store.ids() == [run_id(1)]
     assert len(store.notices) == 1
-    assert f"It was kept as {FILE_NAME}.bad-1 in {tmp_path}" in store.notices[0]
+    assert f"The old file was saved as {FILE_NAME}.bad-1 in {tmp_path}" in store.notices[0]
     assert (tmp_path / f"{FILE_NAME}.bad-1").read_bytes() == as_it_was
     store.close()
 
@@ -241,7 +241,7 @@ def test_damage_met_by_what_is_searched_is_answered_as_any(tmp_path: Path) -> No
     store = HistoryStore(tmp_path)
     store.save(keeping(1000))
     assert store.ids() == [run_id(1000)]
-    assert ["so a new one begins" in notice for notice in store.notices] == [True]
+    assert ["A new one was started" in notice for notice in store.notices] == [True]
     assert (tmp_path / f"{FILE_NAME}.bad-1").read_bytes() == content
     store.close()
 
@@ -291,7 +291,7 @@ def test_something_of_another_kind_is_damage(tmp_path: Path, odd: str) -> None:
     change, question, answer = ODD[odd]
     store = with_odd_values(tmp_path, change)
     assert question(store) == answer
-    assert ["so a new one begins" in notice for notice in store.notices] == [True]
+    assert ["A new one was started" in notice for notice in store.notices] == [True]
     assert (tmp_path / f"{FILE_NAME}.bad-1").exists()
     store.close()
 
@@ -333,7 +333,7 @@ def test_damage_found_while_it_is_used_loses_nothing(tmp_path: Path) -> None:
     store = HistoryStore(tmp_path)
     store.save(keeping(1000))
     assert store.ids("fox") == [run_id(1000)]
-    assert any("so a new one begins" in notice for notice in store.notices)
+    assert any("A new one was started" in notice for notice in store.notices)
     assert (tmp_path / f"{FILE_NAME}.bad-1").stat().st_size == len(content)
     store.close()
 
@@ -345,7 +345,7 @@ def test_a_later_versions_file_is_left_alone(store: HistoryStore) -> None:
         connection.execute("PRAGMA user_version = 99")
     connection.close()
     as_it_was = store.path.read_bytes()
-    with pytest.raises(HistoryUnavailable, match="A newer Decodescope wrote the history"):
+    with pytest.raises(HistoryUnavailable, match="written by a newer version"):
         HistoryStore(store.path.parent)
     assert store.path.read_bytes() == as_it_was
 
@@ -374,7 +374,7 @@ def test_a_migration_that_fails_leaves_the_file_byte_for_byte(store: HistoryStor
     store.save(keeping(1))
     store.close()
     as_it_was = store.path.read_bytes()
-    with pytest.raises(HistoryUnavailable, match="could not be brought up to date"):
+    with pytest.raises(HistoryUnavailable, match="could not be updated"):
         HistoryStore(store.path.parent, (*MIGRATIONS, _add_column, _fail_late))
     assert store.path.read_bytes() == as_it_was
     assert reopened(store).ids() == [run_id(1)]

@@ -34,11 +34,11 @@ def entry(model_type: str, title: str, family: str, writes_back: bool = False, t
         (entry("bart", "bart-large-cnn", "Bart", True), "Summarises (Bart)"),
         (entry("marian", "opus-mt-en-fr", "Marian", True), "Translates (Marian)"),
         (entry("m2m_100", "nllb-200-distilled-600M", "M2M100", True), "Translates (M2M100)"),
-        (entry("whisper", "whisper-tiny", "Whisper", True, HEARS), "Writes down speech (Whisper)"),
-        (entry("git", "git-base", "Git", False, SEES), "Describes pictures (Git)"),
-        (entry("idefics3", "SmolVLM", "Idefics3", False, Takes(picture=True)), "Writes text about pictures (Idefics3)"),
+        (entry("whisper", "whisper-tiny", "Whisper", True, HEARS), "Transcribes speech (Whisper)"),
+        (entry("git", "git-base", "Git", False, SEES), "Describes images (Git)"),
+        (entry("idefics3", "SmolVLM", "Idefics3", False, Takes(picture=True)), "Writes text about images (Idefics3)"),
         (entry("qwen2_audio", "Qwen2-Audio", "Qwen2Audio", False, Takes(sound=True)),
-         "Writes text about sounds (Qwen2Audio)"),
+         "Writes text about audio (Qwen2Audio)"),
     ],
 )  # fmt: skip
 def test_what_a_model_does_is_said_in_words(known: ModelEntry, expected: str) -> None:

@@ -194,13 +194,14 @@ def test_captions_go_through_the_helper() -> None:
 
 
 def _is_widget(node: ast.expr) -> bool:
-    """`QPushButton(self)`, `QPushButton(self.page)`, and the signs of the program's own buttons."""
+    """`QPushButton(self)`, `QPushButton(self.page)` and so on, and the signs of the program's own buttons."""
     return ast.unparse(node) in {
         "self",
         "parent",
         "page",
         "sign",
         "self.page",
+        "self.chip_row",
         "self.places",
         "self.tabText(index) + key",
     }

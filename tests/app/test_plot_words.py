@@ -22,8 +22,8 @@ def window() -> PlotSpec:
 
 def test_a_curve_is_told_as_one_would_say_it() -> None:
     assert describe_plot(window()) == (
-        "All together rises from 0 B at 0 to 128 KiB at 64 and stays there to 200. "
-        "Dynamic would be rises from 0 B at 0 to 400 KiB at 200."
+        "Total rises from 0 B at 0 to 128 KiB at 64 and stays there to 200. "
+        "Dynamic cache rises from 0 B at 0 to 400 KiB at 200."
     )
 
 
@@ -48,7 +48,7 @@ def test_bars_are_told_by_their_names() -> None:
         describe_plot(PlotSpec(layers, HELD, bars=(PlotBars("", "accent", (2048.0,) * 12),)))
         == "12 bars of 2.0 KiB each."
     )
-    assert "the highest, layer 12, 12" in describe_plot(
+    assert "lowest layer 1 with 1, highest layer 12 with 12" in describe_plot(
         PlotSpec(layers, bars=(PlotBars("", "accent", tuple(map(float, range(1, 13)))),))
     )
     assert describe_position(few, 2) == "Sink: 2"
@@ -56,8 +56,8 @@ def test_bars_are_told_by_their_names() -> None:
 
 
 def test_a_place_is_told_with_all_its_values() -> None:
-    assert describe_position(window(), 32).split("\n") == ["32 tokens written", "keys 32.0 KiB", "values 64.0 KiB",
-                                            "dynamic would be 64.0 KiB"]  # fmt: skip
+    assert describe_position(window(), 32).split("\n") == ["32 generated tokens", "keys 32.0 KiB", "values 64.0 KiB",
+                                            "dynamic cache 64.0 KiB"]  # fmt: skip
 
 
 def test_a_table_has_every_value() -> None:

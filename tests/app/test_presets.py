@@ -163,7 +163,7 @@ def test_values_of_any_type_are_read(data: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", ["", "  ", "a/b", "..", 'a"b'])
 def test_names_that_are_no_file_names(tmp_path: Path, name: str) -> None:
-    with pytest.raises(PresetProblem, match="file's name"):
+    with pytest.raises(PresetProblem, match="is not a valid file name"):
         presets.save_preset(tmp_path, Preset(name, "greedy"))
 
 

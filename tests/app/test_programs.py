@@ -98,7 +98,7 @@ def test_everything_without_a_counterpart_is_named(tmp_path: Path) -> None:
 def test_a_broken_number_is_named_and_left_at_its_default(value: object, tmp_path: Path) -> None:
     read = preset(tmp_path, {"rep_pen": 1.0, "temperature": value})
     assert read.values["temperature"] == 0.75
-    assert "temperature is no number and was left at 0.75." in read.notice
+    assert "temperature is not a number and was left at 0.75." in read.notice
 
 
 def test_a_value_out_of_range_is_refused_as_everywhere(tmp_path: Path) -> None:
@@ -170,8 +170,8 @@ def test_mirostat_leaves_of_llama_cpp_a_fixed_temperature_alone(mode: int, tmp_p
     assert {name: read.values[name] for name in off} == off
     assert not {"min_p", "top_n_sigma", "dynatemp_high"} & read.values.keys()
     assert read.values["stages"] == ["temperature", "mirostat_tau"]
-    assert "llama.cpp leaves out penalties, DRY, XTC" in without(read)
-    assert "among the tokens kept" in without(read)
+    assert "llama.cpp always ignores penalties, DRY, XTC" in without(read)
+    assert "among the remaining tokens" in without(read)
     assert ("mirostat 1" in without(read)) == (mode == 1)
     assert "presence_penalty" not in without(read), "it does nothing there either"
 
@@ -187,7 +187,7 @@ def test_mirostat_leaves_of_koboldcpp_dry_the_penalty_and_a_fixed_temperature(tm
     assert not {"min_p", "top_n_sigma", "dynatemp_high"} & read.values.keys()
     order = [name for name in read.values["stages"] if name not in ("top_n_sigma", "xtc_probability")]
     assert order == ["dry_multiplier", "repetition_penalty", "temperature", "mirostat_tau"]
-    assert "KoboldCpp leaves out XTC" in without(read)
+    assert "KoboldCpp always ignores XTC" in without(read)
 
 
 @pytest.mark.parametrize("name", programs.WRITABLE_PROGRAMS)
@@ -198,7 +198,7 @@ def test_what_mirostat_leaves_out_is_named_when_it_is_written(name: str) -> None
     own = {"stages"} if name == "KoboldCpp" else {"dry_multiplier", "dry_base", "repetition_penalty"}
     assert set(left) == {"mirostat_tau", "top_k", "dynatemp_high"} | own, "KoboldCpp has DRY first"
     said = " ".join(programs.export_notes(programs.WRITABLE_PROGRAMS[name], values))
-    assert f"{name} leaves out" in said
+    assert f"{name} always ignores" in said
     assert programs.export_notes(programs.WRITABLE_PROGRAMS[name], {"top_k": 40}) == ()
 
 

@@ -50,6 +50,11 @@ ALLOWED = (
     Allowed("core/common/setting_values.py", r"Tensor", "the name of a class"),
     Allowed("core/trace/validation.py", r"[A-Z][A-Za-z]+", "names of events"),
     Allowed("core/trace/schema.py", r"[A-Z][a-z]+", "names of records in files"),
+    Allowed(
+        "core/deprecated_names.py",
+        r"[A-Z][a-z]+|\{…\}\.\{…\} is deprecated\. .*",
+        "former names, and a warning to programmers",
+    ),
     Allowed("core/common/former_name.py", r"Tokenscope", "the program's former name"),
     Allowed("core/caches/tensors/quantized.py", r"pip install .*", "a command"),
     Allowed("core/__init__.py", r"[A-Z][a-z]+", "names of classes, where they are imported from"),
