@@ -122,7 +122,7 @@ def test_sinks_recent_and_evicted_tokens() -> None:
     assert row.states[2] == memory_tokens.EVICTED
     model = model_of(p)
     assert "evicted: 0 bytes now" in memory_tokens.token_tooltip(model, run, row, 5)
-    assert f"costs {EACH} bytes" in memory_tokens.token_tooltip(model, run, row, 0)
+    assert f"a sink, never evicted: {EACH} bytes" in memory_tokens.token_tooltip(model, run, row, 0)
     assert "“Once”" in memory_tokens.token_tooltip(model, run, row, 0)
     assert f"“{run.tokens[0].piece.replace(' ', '␣')}”" in memory_tokens.token_tooltip(model, run, row, START)
 

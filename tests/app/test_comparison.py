@@ -203,7 +203,7 @@ def test_a_comparison_from_beginning_to_end() -> None:
     assert comparison.reference is comparison.entries[1]
     assert comparison.first_difference(comparison.entries[2]) == 1
     assert [span.kind for span in comparison.word_diff(comparison.entries[2])] == ["same", "missing", "own"]
-    comparison.chosen = "seed-9"
+    comparison.reference_key = "seed-9"
     assert comparison.reference is comparison.entries[2]
     assert comparison.is_over
 
