@@ -77,6 +77,6 @@ def unusable_platform_reason() -> str:
     missing = missing_for_platform(platform_plugins(folder, os.environ))
     if not missing:
         return ""
-    return tr("Qt needs system libraries that are missing: {libraries}. Install them with: {command}").format(
+    return tr("Qt needs system libraries that are missing: {libraries}. To install them: {command}").format(
         libraries=", ".join(sorted(missing)), command=remedy(missing)
     )

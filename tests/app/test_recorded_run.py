@@ -72,5 +72,5 @@ def test_a_run_that_did_not_finish_says_why(more: dict[str, Any], kind: str, mes
     ids=lambda event: type(event).__name__,
 )
 def test_what_no_view_could_ever_finish_is_refused(event: Event) -> None:
-    with pytest.raises(TraceError, match="contradicts"):
+    with pytest.raises(TraceError, match="inconsistent"):
         load_run(trace(STARTED, event))

@@ -17,7 +17,7 @@ _WRITER = """
 import sys
 from pathlib import Path
 from app.storage.history.store import ActiveRecordings
-ActiveRecordings(Path(sys.argv[1])).place(sys.argv[2]).write_bytes(b"half a run")
+ActiveRecordings(Path(sys.argv[1])).create_file(sys.argv[2]).write_bytes(b"half a run")
 print("written", flush=True)
 sys.stdin.read()
 """
@@ -83,5 +83,5 @@ def test_other_files_are_no_recordings(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "history").write_text("in the way")
-    with pytest.raises(StorageError, match="so this run is not kept"):
+    with pytest.raises(StorageError, match="so this run is not saved"):
         ActiveRecordings(tmp_path / "history").create_file(run_id(1))

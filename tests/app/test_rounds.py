@@ -64,7 +64,9 @@ def test_plots(rounds: DraftRounds) -> None:
     lengths = length_by_round(rounds.rounds, 1)
     assert [bars.values for bars in lengths.bars] == [(2, 2, 0), (2, 0, 2)]
     assert lengths.highest == 4, "one stands on the other"
-    assert describe_position(lengths, 0) == "round 1: drafts of up to 4, 2 accepted\n2.0 ms drafting, 10.0 ms checking"
+    assert (
+        describe_position(lengths, 0) == "round 1: drafts of up to 4, 2 accepted\n2.0 ms drafting, 10.0 ms verification"
+    )
     assert [bars.marked for bars in lengths.bars] == [1, 1]
     assert acceptance_by_position(rounds).bars[0].values == pytest.approx((2 / 3, 1.0, 0.0))
     assert acceptance_by_position(rounds).height == 1.0
@@ -93,7 +95,7 @@ def test_reports() -> None:
     assert "draft 60 %" in report.facts
     assert node_report(ROUNDS[1], EXTRA_NODE).heading == "Bonus token"
     dice = DraftRound(0, 0, (node(1, 0, 1, "accepted", ratio=0.8, die=0.35),), (1,), 9, "x", "bonus", 0, 0, 0, 1)
-    assert node_report(dice, 1).formula == "min(1, p ÷ q) = 0.80\ndie 0.35 < 0.80"
+    assert node_report(dice, 1).formula == "min(1, p ÷ q) = 0.80\nrandom 0.35 < 0.80"
     with pytest.raises(KeyError):
         node_report(ROUNDS[0], 0)
     assert describe_round(ROUNDS[1]).startswith("Round 2:")
@@ -155,5 +157,7 @@ def test_a_round_says_which_drafter_was_asked_and_names_the_text_too() -> None:
     assert names == ("small", "The text so far")
     choice = DrafterChoice(1, "silent", (2.0, 1.5), (4, 2), (0,))
     asked = replace(ROUNDS[0], choice=choice)
-    assert "Drafter A (small) had no guess, so drafter B (The text so far) was asked." in describe_round(asked, names)
+    assert "Drafter A (small) proposed nothing, so drafter B (The text so far) was used." in describe_round(
+        asked, names
+    )
     assert "drafter A" not in describe_round(ROUNDS[0], names)

@@ -65,7 +65,7 @@ def test_each_text_has_its_own_tokens() -> None:
     run.show_sequence(2)
     assert (run.selected, run.cursor) == (None, 4)
     assert all(token.sequence == 2 for token in run.tokens)
-    with pytest.raises(IndexError, match="3 texts"):
+    with pytest.raises(IndexError, match="3 sequences"):
         run.show_sequence(3)
 
 

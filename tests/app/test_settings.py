@@ -124,7 +124,7 @@ def test_a_section_that_is_no_section(config_dir: Path) -> None:
 def test_a_version_that_is_none_resets_its_section_alone(config_dir: Path, version: str) -> None:
     store = write(config_dir, f'{{"appearance": {{"version": {version}, "theme": "dark"}}, "choices": {{"seed": 5}}}}')
     assert (store.settings.appearance.theme, store.settings.choices.seed) == ("system", 5)
-    assert "appearance (its version is no number)" in store.notices[0]
+    assert "appearance (its version is not a number)" in store.notices[0]
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_a_newer_programs_file_is_kept_byte_for_byte(config_dir: Path) -> None:
     text = '{"choices": {"version": 99, "seed": 5,   "dice": "blue"}}'
     store = write(config_dir, text)
     assert store.settings.choices.seed == 5
-    assert "A newer Decodescope" in store.notices[0]
+    assert "written by a newer version of Decodescope" in store.notices[0]
     store.save()
     assert (config_dir / "settings.json.newer-1").read_text(encoding="utf-8") == text
     assert json.loads(store.path.read_text(encoding="utf-8"))["choices"]["dice"] == "blue"

@@ -65,7 +65,7 @@ def test_an_ordinary_token_in_angle_brackets_is_text_everywhere(model: core.Load
     held = Run(RunRequest(PROMPT, options={"grammar": grammar}))
     held.apply(events)
     assert chosen.id not in forbidden_ids(held, chosen, grammar)
-    assert forbidden_reason("<b>", False) == "“<b>”: the grammar forbids it"
+    assert forbidden_reason("<b>", False) == "“<b>”: not allowed by the grammar"
 
 
 def test_a_special_token_that_the_decoder_alone_marks_is_shown_and_not_copied(model: core.LoadedModel) -> None:
