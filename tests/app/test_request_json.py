@@ -78,7 +78,7 @@ def test_permissions_do_not_travel() -> None:
         ({"prompt": "a", "steady": "yes"}, "steady", "neither true nor false"),
         ({"prompt": "a", "draft_names": "tiny"}, "draft_names", "is not a list of names"),
         ({"prompt": "a", "load": "tiny"}, "load", "is not a group of values"),
-        ({"prompt": "a", "load": {"threads": "two"}}, "threads", "Its model's threads is not an integer"),
+        ({"prompt": "a", "load": {"threads": "two"}}, "threads", "Its model's threads is not a non-negative integer"),
     ],
     ids=str,
 )
