@@ -169,7 +169,7 @@ def test_refusals_have_words() -> None:
         run(model, tiny.prompt(260))
     with pytest.raises(ParameterError, match="The beginning contains the token id 61"):
         run(model, [5, 61])
-    with pytest.raises(PromptError, match="goes on with None"):
+    with pytest.raises(PromptError, match="continuation is None"):
         run(model, [5, None])
     with pytest.raises(TokenizerMissingError):
         run(model, "words")

@@ -58,7 +58,7 @@ def test_a_run_that_is_let_go_closes_the_connection(machine: Machine) -> None:
     [
         ({"dies_after": 3}, EngineCutError, "was lost during the text"),
         ({"fails_after": 3}, EngineCutError, "the worker ran out of memory"),
-        ({"garbage_after": 3}, EngineReplyError, "not valid JSON"),
+        ({"garbage_after": 3}, EngineReplyError, "is not a valid response"),
         ({"pause": 1.0}, EngineCutError, "no more data"),
     ],
 )

@@ -114,7 +114,7 @@ def test_a_busy_one_is_asked_again_on_its_own_face() -> None:
     [
         ({"dies_after": 3}, EngineCutError, "was lost during the text"),
         ({"fails_after": 3}, EngineCutError, "the worker ran out of memory"),
-        ({"garbage_after": 3}, EngineReplyError, "not valid JSON"),
+        ({"garbage_after": 3}, EngineReplyError, "is not a valid response"),
     ],
 )
 def test_in_the_middle_of_a_text_it_is_not_asked_elsewhere(

@@ -180,7 +180,7 @@ def test_what_cannot_be_trained_is_told(tiny: LoadedModel, tmp_path: Path) -> No
         list(train_reward([ranked(["a b " * 400, "b"], "p")], model=tiny, folder=tmp_path))
     with pytest.raises(PreferenceError, match="no pair"):
         list(train_reward([ranked([["a", "b"]], "p")], model=tiny, folder=tmp_path))
-    with pytest.raises(PreferenceError, match="no reward model"):
+    with pytest.raises(PreferenceError, match="no readable reward model"):
         list(ppo(tmp_path, model=tiny))
 
 

@@ -89,7 +89,7 @@ def test_what_is_no_limit_is_refused(limit: object) -> None:
 def test_too_little_says_how_much_it_takes() -> None:
     with pytest.raises(OutOfMemoryError, match="The limit for its weights") as caught:
         _loaded("storyteller", memory_limit=10**6)
-    assert caught.value.remedy.startswith("Allow it ")
+    assert caught.value.remedy.startswith("Allow ")
 
 
 def test_as_much_as_fits_follows_the_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
