@@ -106,7 +106,7 @@ def test_a_tokens_menu_offers_its_alternatives(qtbot: QtBot, window: MainWindow)
     titles = {action.text().split("\t")[0]: action for action in menu.actions()}
     other = next(item for item in parent.tokens[2].alternatives if item.id != parent.tokens[2].id)
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        titles[f"Continue with {core.words.quote(other.text)} instead"].trigger()
+        titles[f"Continue with {core.words.quote(other.text)}"].trigger()
     menu.close()
     assert window.session.run is not None
     assert window.session.run.request.beginning == (400, 401, other.id)

@@ -84,7 +84,7 @@ def test_the_menu_opens_below_the_picked_token(window: MainWindow) -> None:
     corner = view.area.viewport().mapToGlobal(rect.bottomLeft())
     last = menu.screen().availableGeometry().right() + 1 - menu.width()  # with some fonts the screen ends there
     assert (menu.x(), menu.y()) == (min(corner.x(), last), corner.y())
-    assert any("instead" in action.text() for action in menu.actions())
+    assert any("Continue with" in action.text() for action in menu.actions())
     menu.close()
 
 
@@ -92,7 +92,7 @@ def test_what_the_menu_offers_is_in_the_palette(qtbot: QtBot, window: MainWindow
     window.session.select_token(3)
     before = len(window.session.run.tokens), window.session.run.id
     entry = next(
-        entry for entry in window.parts.palette.gather() if entry.key.startswith("picked.") and "instead" in entry.title
+        entry for entry in window.parts.palette.gather() if entry.key.startswith("picked.") and "Continue with" in entry.title
     )
     with qtbot.waitSignal(window.session.finished):
         entry.run()

@@ -261,7 +261,7 @@ def test_a_text_that_is_still_being_written_is_held_and_guessed_at_its_end(qtbot
         engine.hold.set()
     run = session.run
     assert run is not None
-    assert len(run.tokens) == asked.args[0].place >= 9
+    assert len(run.tokens) == asked.args[0].position >= 9
     assert run.finished is None
-    guess.pick(asked.args[0].right)
+    guess.pick(asked.args[0].answer)
     assert guess.right == 1
