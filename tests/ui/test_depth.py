@@ -74,13 +74,13 @@ def test_what_is_shown_is_said_again(qtbot: QtBot, tmp_path: Path, each: str) ->
     shown = [block.text() for block in parts.inspector.findChildren(TextBlock) if block.isVisible()]
     assert inspector_rows.with_bold_figures(explain_token(token)) in shown
     assert inspector_rows.token_facts(token, session.run.started.vocabulary) in shown
-    signs = {"plain": "list", "usual": "surprise", "exact": "ln p"}
+    signs = {"plain": "candidates", "usual": "surprise", "exact": "ln p"}
     assert [sign for sign in signs.values() if sign in inspector_rows.token_facts(token, 2048)] == [signs[each]]
 
 
 def test_a_page_is_written_in_the_words_of_now() -> None:
     result = core.run(core.load("storyteller"), core.Request("The cat", GenerationConfig(max_new_tokens=4)))
-    words = {"plain": "is what the model likes best here", "usual": "the most of all", "exact": "is the argmax with p"}
+    words = {"plain": "is what the model likes best here", "usual": "the highest of all", "exact": "is the argmax with p"}
     for each in depth.DEPTHS:
         with depth.depth_context(each):
             page = core.page_text(result.events)

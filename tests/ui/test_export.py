@@ -327,7 +327,7 @@ def test_texts_in_a_csv_are_guarded_unless_it_is_switched_off(window: MainWindow
     dialog.close()
     view = part(window, "tokens")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(view, "figures", lambda: [["text"], ["=1+1"]])
+        patched.setattr(view, "export_table", lambda: [["text"], ["=1+1"]])
         for guard, cell in ((True, "'=1+1"), (False, "=1+1")):
             save(window, "tokens", PictureOptions(SIZE, guard_formulas=guard), tmp_path / "t.csv")
             assert (tmp_path / "t.csv").read_text().splitlines() == ["text", cell]
