@@ -57,7 +57,7 @@ def test_damage_that_is_found_as_runs_are_listed_is_told_at_once(qtbot: QtBot, c
     keep(qtbot, window, "A first prompt")
     changed(config_dir, f"UPDATE {change}")
     view = history(window)
-    qtbot.waitUntil(lambda: told(window).startswith("History repaired: The history was damaged (a run's"))
+    qtbot.waitUntil(lambda: told(window).startswith("History repaired: The history was damaged (the “"))
     assert f"The old file was saved as {FILE_NAME}.bad-1" in told(window)
     assert listed(view) == []
     assert "No runs saved yet" in view.empty.text()

@@ -91,7 +91,7 @@ def test_a_page_in_the_background_catches_up_after_the_end(qtbot: QtBot, pages) 
     session.eventsArrived.emit(run, (1,))
     assert front.told == ["shows run", ("run", [1])]
     run.outcome = "stopped"
-    feed.end(run)
+    feed.finish(run)
     assert back.told == [], "what is in sight is drawn first"
     qtbot.waitUntil(lambda: bool(back.told))
     assert back.told == ["shows run", ("run", [1])], "once is enough"
@@ -110,7 +110,7 @@ def test_a_page_learns_of_the_end_once(pages) -> None:
         run.outcome = "finished"
         if last:
             session.eventsArrived.emit(run, last)
-        feed.end(run)
+        feed.finish(run)
         assert back.told == ["shows run", ("run", [1]), ("run", list(last))]
 
 
@@ -119,7 +119,7 @@ def test_the_next_run_does_not_wait_for_a_page_in_the_background(qtbot: QtBot, p
     first = Run("first")
     session.runStarted.emit(first)
     first.outcome = "finished"
-    feed.end(first)
+    feed.finish(first)
     session.runStarted.emit(Run("second"))
     assert not feed.findChild(QTimer).isActive()
     stack.show()

@@ -100,7 +100,7 @@ def test_a_model_that_hears_asks_for_a_sound_and_takes_one(qtbot: QtBot, config_
     for name in ("one.wav", "two.wav"):
         give(qtbot, window, sound(tmp_path / name))
     assert [Path(path).name for path in given(window)] == ["two.wav"]
-    assert not bar.wanted.isVisible()
+    assert not bar.required_label.isVisible()
 
 
 def test_pictures_and_files_are_pasted_as_such_and_words_as_words(
