@@ -119,7 +119,7 @@ def test_exports_the_run_the_view_and_its_figures(start: Launch, tmp_path: Path)
         ([], "tokens.csv", "The view “Tokens” has no data to export yet."),
         (["--run", "--view", "tree"], "tree.json", "Use --view to choose one that has data: tokens, memory"),
         (["--run"], "file/tokens.json", "Choose a folder you can write to."),
-        (["--run"], "file/run.html", "Choose a folder with write permission."),
+        (["--run"], "file/run.html", "Choose a folder you can write to."),
     ],
 )
 def test_says_what_cannot_be_exported(
@@ -250,8 +250,8 @@ def test_a_sound_goes_to_a_model_that_hears_and_is_refused_by_others(
     (request,) = engine.runs
     assert (request.prompt, request.media) == ("", (str(lamp),))
     for model, path, told in (
-        ("storyteller", lamp, "storyteller accepts text only"),
-        ("describer", lamp, "describer does not accept audio"),
+        ("storyteller", lamp, "storyteller accepts only text"),
+        ("describer", lamp, "describer accepts images but no audio"),
         ("listener", broken, "broken.wav"),
         ("listener", tmp_path / "none.wav", "none.wav"),
     ):

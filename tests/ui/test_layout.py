@@ -222,9 +222,9 @@ def test_nothing_is_cut_in_the_export_dialog(qtbot: QtBot, window: MainWindow, s
     qtbot.waitExposed(dialog)
     for number, offer in enumerate(dialog.offers):
         dialog.content_combo.setCurrentIndex(number)
-        for kind in range(len(offer.kinds)):
+        for kind in range(len(offer.formats)):
             dialog.format_combo.setCurrentIndex(kind)
             settle(dialog)
-            assert faults(dialog) == [], (offer.title, offer.kinds[kind])
+            assert faults(dialog) == [], (offer.title, offer.formats[kind])
     with qtbot.waitSignal(dialog.destroyed):
         dialog.close()
