@@ -92,7 +92,9 @@ def test_what_the_menu_offers_is_in_the_palette(qtbot: QtBot, window: MainWindow
     window.session.select_token(3)
     before = len(window.session.run.tokens), window.session.run.id
     entry = next(
-        entry for entry in window.parts.palette.gather() if entry.key.startswith("picked.") and "Continue with" in entry.title
+        entry
+        for entry in window.parts.palette.gather()
+        if entry.key.startswith("picked.") and "Continue with" in entry.title
     )
     with qtbot.waitSignal(window.session.finished):
         entry.run()

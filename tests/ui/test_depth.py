@@ -80,7 +80,11 @@ def test_what_is_shown_is_said_again(qtbot: QtBot, tmp_path: Path, each: str) ->
 
 def test_a_page_is_written_in_the_words_of_now() -> None:
     result = core.run(core.load("storyteller"), core.Request("The cat", GenerationConfig(max_new_tokens=4)))
-    words = {"plain": "is what the model likes best here", "usual": "the highest of all", "exact": "is the argmax with p"}
+    words = {
+        "plain": "is what the model likes best here",
+        "usual": "the highest of all",
+        "exact": "is the argmax with p",
+    }
     for each in depth.DEPTHS:
         with depth.depth_context(each):
             page = core.page_text(result.events)
