@@ -30,7 +30,6 @@ FILE_NAMES = {
 """Names in files of the classes that are called otherwise in the code. Renaming a class changes no file."""
 
 
-@cache
 def file_name(cls: type) -> str:
     """Return the name of a record class in files, which stays the same when the class is renamed."""
     return FILE_NAMES.get(cls.__name__, cls.__name__)
