@@ -111,7 +111,7 @@ def __dir__() -> list[str]:
 
 
 if __name__ == "__main__":
-    _require_own("app")
-    from app.__main__ import main
+    import runpy
 
-    sys.exit(main())
+    _require_own("app")
+    runpy.run_module("app", run_name="__main__", alter_sys=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING
 
@@ -186,36 +186,34 @@ def _paint_selection(painter: QPainter, column: TokenColumn, options: PaintOptio
         painter.fillRect(column.box(row, left, right), options.theme.color("selection"))
 
 
-def _paint_underlines(painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow) -> None:
-    score, tokens, before = options.score, column.text.tokens, column.text.prompt_pieces
-    top, scale = column.row_top(row) + column.metrics.underline, options.theme.scale
+def _token_bars(column: TokenColumn, row: int, art: ShapedRow) -> Iterator[tuple[TokenChosen, QRectF]]:
+    """Yield each generated token of a row and the bars, of height 0, below its text."""
+    tokens, before = column.text.tokens, column.text.prompt_pieces
+    top = column.row_top(row) + column.metrics.underline
     for token_mark in art.marks:
-        sure = score(tokens[token_mark.piece - before])
         for left, right in token_mark.spans:
-            bar = QRectF(column.left + left, top, max(1.5, right - left - 1.5), underline_thickness(sure, scale))
-            painter.fillRect(bar, options.theme.ramp(sure))
+            yield tokens[token_mark.piece - before], QRectF(column.left + left, top, max(1.5, right - left - 1.5), 0)
+
+
+def _paint_underlines(painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow) -> None:
+    for token, bar in _token_bars(column, row, art):
+        certainty = options.score(token)
+        bar.setHeight(underline_thickness(certainty, options.theme.scale))
+        painter.fillRect(bar, options.theme.ramp(certainty))
 
 
 def _paint_origin_underlines(
     painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow
 ) -> None:
-    tokens, before = column.text.tokens, column.text.prompt_pieces
-    top = column.row_top(row) + column.metrics.underline
-    for token_mark in art.marks:
-        for left, right in token_mark.spans:
-            bar = QRectF(column.left + left, top, max(1.5, right - left - 1.5), 0)
-            paint_origin_underline(painter, bar, tokens[token_mark.piece - before].origin, options.theme)
+    for token, bar in _token_bars(column, row, art):
+        paint_origin_underline(painter, bar, token.origin, options.theme)
 
 
 def _paint_watermark_underlines(
     painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow
 ) -> None:
-    tokens, before = column.text.tokens, column.text.prompt_pieces
-    top = column.row_top(row) + column.metrics.underline
-    for token_mark in art.marks:
-        for left, right in token_mark.spans:
-            bar = QRectF(column.left + left, top, max(1.5, right - left - 1.5), 0)
-            paint_watermark_underline(painter, bar, watermark_sign(tokens[token_mark.piece - before]), options.theme)
+    for token, bar in _token_bars(column, row, art):
+        paint_watermark_underline(painter, bar, watermark_sign(token), options.theme)
 
 
 def _paint_ticks(painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow) -> None:
