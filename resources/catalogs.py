@@ -40,6 +40,15 @@ def compile_catalogs(folder: Path = FOLDER) -> list[Path]:
     return [_compile(source) for source in outdated_catalogs(folder)]
 
 
+def recompile(compiled: Path) -> bool:
+    """Compile one catalogue again, whatever its age; return whether that was possible."""
+    try:
+        _compile(compiled.with_suffix(".po"))
+    except (ImportError, OSError, ValueError):
+        return False
+    return True
+
+
 def outdated_catalogs(folder: Path = FOLDER) -> list[Path]:
     """Return the .po files in `folder` and below whose .mo file is missing or older."""
     return [source for source in sorted(folder.rglob("*.po")) if _is_outdated(source)]

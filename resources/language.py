@@ -15,7 +15,7 @@ import warnings
 from functools import cache
 from typing import TYPE_CHECKING
 
-from resources.catalogs import compiled_catalogs
+from resources.catalogs import compiled_catalogs, recompile
 
 if TYPE_CHECKING:
     from gettext import NullTranslations
@@ -44,7 +44,7 @@ def tr(text: str) -> str:
 
 def translate_to(text: str, code: str) -> str:
     """Translate a text to the given language; return it unchanged if it has no translation."""
-    return text if code == ENGLISH or not text else _catalogue_of(code).gettext(text)
+    return text if code == ENGLISH or not text else _translations(code)[0].gettext(text)
 
 
 def trn(one: str, many: str, count: float) -> str:
@@ -94,35 +94,47 @@ def set_language(code: str) -> None:
     if notice := missing_notice(code):
         warnings.warn(notice, stacklevel=2)
         code = ENGLISH
-    _catalogue = None if code == ENGLISH else _catalogue_of(code)
+    _catalogue = None if code == ENGLISH else _translations(code)[0]
     _code = code
 
 
 def missing_notice(code: str) -> str:
-    """Return why a language's texts are in English and what to do; empty if its translations are there."""
-    if code == ENGLISH or _catalogs(code):
+    """Return why texts of a language are in English and what to do; empty if its translations can be read."""
+    if code == ENGLISH or _translations(code)[1]:
         return ""
     return (
-        f"The translations for {LANGUAGES[code]} are not compiled, so all texts are in English. "
+        f"The translations for {LANGUAGES[code]} are not compiled or are damaged, so all texts are in English. "
         "Start the program with “python3 packaging/bootstrap.py run”, or install Babel and start it again."
     )
 
 
 @cache
-def _catalogs(code: str) -> tuple[Path, ...]:
-    """Return the compiled catalogues of a language."""
-    return tuple(compiled_catalogs(code))
+def _translations(code: str) -> tuple[NullTranslations, bool]:
+    """Merge the catalogues of a language; also return whether there are any and all of them can be read.
+
+    A damaged compiled catalogue is compiled again if Babel is installed.
+    """
+    from gettext import NullTranslations
+
+    merged: NullTranslations = NullTranslations()
+    files = compiled_catalogs(code)
+    is_complete = bool(files)
+    for file in files:
+        part = _read_catalog(file) or (_read_catalog(file) if recompile(file) else None)
+        if part is None:
+            is_complete = False
+            continue
+        part.add_fallback(merged)
+        merged = part
+    return merged, is_complete
 
 
-@cache
-def _catalogue_of(code: str) -> NullTranslations:
-    """Merge all catalogues of a language."""
-    from gettext import GNUTranslations, NullTranslations
+def _read_catalog(file: Path) -> NullTranslations | None:
+    """Read a compiled catalogue; None if it is damaged."""
+    from gettext import GNUTranslations
 
-    whole = NullTranslations()
-    for file in _catalogs(code):
+    try:
         with file.open("rb") as compiled:
-            part = GNUTranslations(compiled)
-        part.add_fallback(whole)
-        whole = part
-    return whole
+            return GNUTranslations(compiled)
+    except Exception:  # gettext checks the first bytes only; damage further on raises whatever Python raises
+        return None

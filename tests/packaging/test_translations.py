@@ -113,8 +113,7 @@ def checkout(tmp_path, monkeypatch):
 
 
 def _forget():
-    for cached in (language._catalogs, language._catalogue_of):
-        cached.cache_clear()
+    language._translations.cache_clear()
 
 
 def test_what_is_missing_or_older_is_compiled(checkout):
@@ -140,7 +139,7 @@ def test_without_babel_texts_stay_in_english_with_a_notice(checkout, monkeypatch
     notice = language.missing_notice("zh_CN")
     assert "packaging/bootstrap.py run" in notice
     assert language.missing_notice("en") == ""
-    with pytest.warns(UserWarning, match="are not compiled"):
+    with pytest.warns(UserWarning, match="are not compiled or are damaged"):
         language.set_language("zh_CN")
     assert (language.current_language(), language.tr("A word")) == ("en", "A word")
 
@@ -151,6 +150,30 @@ def test_an_outdated_translation_is_used_where_nothing_can_be_compiled(checkout,
     monkeypatch.setitem(sys.modules, "babel.messages.pofile", None)
     language.set_language("zh_CN")
     assert language.tr("A word") == "一个词"
+
+
+@pytest.fixture(params=["empty", "another file", "cut off", "bad offsets"])
+def damaged(request, checkout):
+    (compiled,) = catalogs.compile_catalogs(checkout)
+    whole = compiled.read_bytes()
+    damage = {
+        "empty": b"", "another file": b"%PDF-1.7 of somewhere else", "cut off": whole[: len(whole) // 2],
+        "bad offsets": whole[:12] + b"\xff" * 8 + whole[20:],
+    }  # fmt: skip
+    compiled.write_bytes(damage[request.param])
+    return checkout
+
+
+def test_damaged_compiled_translations_are_compiled_again(damaged):
+    language.set_language("zh_CN")
+    assert language.tr("A word") == "一个词"
+
+
+def test_damaged_translations_without_babel_are_reported(damaged, monkeypatch):
+    monkeypatch.setitem(sys.modules, "babel.messages.pofile", None)
+    with pytest.warns(UserWarning, match="are damaged"):
+        language.set_language("zh_CN")
+    assert (language.current_language(), language.tr("A word")) == ("en", "A word")
 
 
 def test_compiled_translations_are_not_in_the_repository(root):
