@@ -44,11 +44,11 @@ def resolve_settings(model: LoadedModel, request: Request) -> tuple[Strategy, Ge
     check_model(model)
     check_request_fields(request)
     _check_drafters(request)
-    wanted = _config_of(request)
+    requested = _config_of(request)
     check_setting_names(request, vars(model.generation_config))
     named = strategies.named(request.strategy) if request.strategy else None
-    config = _fill_defaults(copy.deepcopy(wanted), model, named)
-    config.use_mtp = vars(wanted).get(
+    config = _fill_defaults(copy.deepcopy(requested), model, named)
+    config.use_mtp = vars(requested).get(
         "use_mtp"
     )  # ignore the model's own preference for drafts, which never affects the text
     for parameter in _COMMON_PARAMETERS:

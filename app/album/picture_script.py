@@ -92,9 +92,11 @@ def _picture(
                 where=where
             )
         )
-    kept = {key: value for key, value in defaults.items() if key not in _overridden_keys(own)}
-    merged = {key: {**kept.get(key, {}), **own.get(key, {})} for key in ("parameters", "cache_parameters")}
-    picture = replace(Picture(n, own["out"]), **{**kept, **own, **merged})
+    effective_defaults = {key: value for key, value in defaults.items() if key not in _overridden_keys(own)}
+    merged = {
+        key: {**effective_defaults.get(key, {}), **own.get(key, {})} for key in ("parameters", "cache_parameters")
+    }
+    picture = replace(Picture(n, own["out"]), **{**effective_defaults, **own, **merged})
     for key, problem in _conflicts(picture):
         if problem:
             raise AlbumError(f"{where}, key “{key}”: {problem}")

@@ -246,9 +246,9 @@ class EngineConnection(QObject):
     @Slot(object)
     def _forget_engine(self, engine_input: EngineInput) -> None:
         """Remove the engine's address, its permission and its key."""
-        for kept in (self._settings.engines, self._settings.allow_plain):
-            if engine_input.address in kept:
-                kept.remove(engine_input.address)
+        for addresses in (self._settings.engines, self._settings.allow_plain):
+            if engine_input.address in addresses:
+                addresses.remove(engine_input.address)
         remote.forget_key(remote.parse(engine_input.address, allow_plain=True))
         self._model.remove(engine_input.address)
         self.dialog.address.clear()

@@ -235,9 +235,9 @@ class ParameterRow(QWidget):
         """Move the editor below the name if the name's longest word would not fit next to it."""
         word = self.label.fontMetrics().horizontalAdvance(max(tr(self.parameter.title).split(), key=len)) + 2
         needed = word + self._top.spacing() + (self._editor_width or self.editor.width())
-        beside = self.parameter.kind in _FULL_WIDTH_KINDS or needed <= self.width() - 2 * MARGIN
+        fits_on_one_line = self.parameter.kind in _FULL_WIDTH_KINDS or needed <= self.width() - 2 * MARGIN
         directions = QBoxLayout.Direction
-        self._top.setDirection(directions.LeftToRight if beside else directions.TopToBottom)
+        self._top.setDirection(directions.LeftToRight if fits_on_one_line else directions.TopToBottom)
 
     def _build(self) -> None:
         self.editor = make_editor(self.parameter, self)
@@ -284,5 +284,7 @@ class ParameterRow(QWidget):
 
 def _tooltip_text(parameter: Parameter, unavailable: str, default: Any) -> str:
     title, *lines = (escape_html(text) for text in (tr(parameter.title), unavailable, tr(parameter.help)))
-    told = escape_html(setting_values.short_text(default))
-    return "<br>".join([f"<b>{title}</b>", *filter(None, lines)]) + tr("<br>Default: {default}.").format(default=told)
+    default_text = escape_html(setting_values.short_text(default))
+    return "<br>".join([f"<b>{title}</b>", *filter(None, lines)]) + tr("<br>Default: {default}.").format(
+        default=default_text
+    )

@@ -65,8 +65,12 @@ class StatusLine(QFrame):
 
     def show_changes(self, changes: Sequence[SettingChange]) -> None:
         """Show which settings have changed since the run."""
-        told = ", ".join(f"{title} {how}" for title, how in changes)
-        hint = tr("Changed since this run: {told}.").format(told=told) if changes else tr("Settings of the last run")
+        changes_text = ", ".join(f"{title} {how}" for title, how in changes)
+        hint = (
+            tr("Changed since this run: {told}.").format(told=changes_text)
+            if changes
+            else tr("Settings of the last run")
+        )
         if hint == self.settings_button.toolTip():
             return
         self.settings_button.setText(tr("Settings changed") if changes else tr("Settings used"))
@@ -178,8 +182,8 @@ class StatusLine(QFrame):
 
     def _fit(self) -> None:
         """Show the available numbers, dropping the least important ones in a narrow window."""
-        told = [name for name, label in self.number_labels.items() if label.text()]
-        widths = {name: self.number_labels[name].sizeHint().width() + GAP for name in told}
+        names = [name for name, label in self.number_labels.items() if label.text()]
+        widths = {name: self.number_labels[name].sizeHint().width() + GAP for name in names}
         always = (self.device, self.outcome, self.settings_button, self.history_button, *self.toggles)
         others = sum(part.sizeHint().width() + GAP for part in always)
         for name in _DROP_ORDER:

@@ -166,11 +166,11 @@ class DraftPicker(PickerCombo):
 
     def offer(self, items: Iterable[PickerItem]) -> None:
         """Replace the list. The selection is kept where possible; otherwise the first usable model is selected."""
-        wanted = self.chosen
+        selection = self.chosen
         listed = list(items)
         several = sum(not item.reason for item in listed) > 1
         self.set_items([*listed, _hint_item()] if several else listed)
-        self.choose_all(wanted)
+        self.choose_all(selection)
 
     def select_data(self, data: object) -> bool:
         """Select only that model; False if it is not listed."""
@@ -363,11 +363,11 @@ def _distribute(widths: Sequence[tuple[int, int]], room: int) -> list[int | None
     """Return a width in pixels for each (minimum, preferred) pair in `room`; None for each if all preferred widths
     fit.
     """
-    if sum(wanted for _least, wanted in widths) <= room:
+    if sum(preferred for _minimum, preferred in widths) <= room:
         return [None] * len(widths)
-    least = [min(wish) for wish in widths]
-    spare = room - sum(least)
-    if spare < 0:
-        return [max(0, width * room // max(1, sum(least))) for width in least]
-    missing = [max(0, wanted - width) for (_least, wanted), width in zip(widths, least, strict=True)]
-    return [width + spare * more // max(1, sum(missing)) for width, more in zip(least, missing, strict=True)]
+    minimums = [min(wish) for wish in widths]
+    extra = room - sum(minimums)
+    if extra < 0:
+        return [max(0, width * room // max(1, sum(minimums))) for width in minimums]
+    missing = [max(0, preferred - width) for (_minimum, preferred), width in zip(widths, minimums, strict=True)]
+    return [width + extra * more // max(1, sum(missing)) for width, more in zip(minimums, missing, strict=True)]

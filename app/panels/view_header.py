@@ -218,11 +218,13 @@ class ViewHeader(QFrame):
         """
         room = width - LEFT - RIGHT - 4 * GAP - self.corner.sizeHint().width()
         tools = self.tool_container.sizeHint().width() + GAP
-        beside = tools <= GAP or self.tabs.total_width(tight=True) + tools <= room  # no second line without tools
-        self._move_tools(below=not beside)
-        room -= tools * beside
+        fits_on_one_line = (
+            tools <= GAP or self.tabs.total_width(tight=True) + tools <= room
+        )  # no second line without tools
+        self._move_tools(below=not fits_on_one_line)
+        room -= tools * fits_on_one_line
         self.tabs.fit(room, tight=self.tabs.total_width(tight=False) > room)
-        self.setFixedHeight(self._row_height * (1 if beside else 2))
+        self.setFixedHeight(self._row_height * (1 if fits_on_one_line else 2))
 
     def _move_tools(self, below: bool) -> None:
         if below == (self._second_line.indexOf(self.tool_container) >= 0):

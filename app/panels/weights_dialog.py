@@ -68,10 +68,10 @@ class WeightsMemorySelector(QWidget):
         for part in (self.all_button, self.fit_button, self.limit_button):
             part.setEnabled(not reason)
         self.amount.setEnabled(not reason and self.limit_button.isChecked())
-        told = tr(
+        explanation = tr(
             "The remaining layers are read from disk for every token, so a model larger than memory runs, but slowly."
         )
-        self.about.setText(reason or told)
+        self.about.setText(reason or explanation)
         self.speed_label.setVisible(bool(self.speed_label.text()) and not reason)
 
     @Slot(str)

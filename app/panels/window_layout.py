@@ -48,7 +48,7 @@ class SideSplitter(QSplitter):
     def set_preferred_widths(self, widths: Sequence[int]) -> None:
         """Set the preferred widths of the side panels at 100 %."""
         pairs = zip(widths, MIN_WIDTHS, strict=True)
-        self._preferred_widths = tuple(float(min(MAX_WIDTH, max(least, width))) for width, least in pairs)
+        self._preferred_widths = tuple(float(min(MAX_WIDTH, max(min_width, width))) for width, min_width in pairs)
         self.distribute_width()
 
     def set_scale(self, scale: float) -> None:
@@ -56,8 +56,8 @@ class SideSplitter(QSplitter):
         width.
         """
         self._growth = 1 + (scale - 1) * GROWTH
-        for panel, least, needed in zip(self._sides, MIN_WIDTHS, REQUIRED_WIDTHS, strict=True):
-            panel.setMinimumWidth(round(max(least * (1 + (scale - 1) * MIN_WIDTH_GROWTH), needed * scale)))
+        for panel, min_width, needed in zip(self._sides, MIN_WIDTHS, REQUIRED_WIDTHS, strict=True):
+            panel.setMinimumWidth(round(max(min_width * (1 + (scale - 1) * MIN_WIDTH_GROWTH), needed * scale)))
         self.distribute_width()
 
     def set_theme(self, theme: Theme) -> None:
@@ -82,23 +82,25 @@ class SideSplitter(QSplitter):
         """
         if any(side.isHidden() for side in self._sides):
             return False
-        least = sum(side.minimumWidth() for side in self._sides)
+        min_side_width = sum(side.minimumWidth() for side in self._sides)
         middle = self.widget(1)
-        return middle is not None and least + middle.minimumSizeHint().width() > room
+        return middle is not None and min_side_width + middle.minimumSizeHint().width() > room
 
     def _side_widths(self, room: int) -> list[int]:
         """Return the widths of the side panels: the preferred ones, minus what the centre lacks, in proportion to what
         each can give up.
         """
         open_ones = [not side.isHidden() for side in self._sides]
-        wanted = [
+        preferred_widths = [
             width * self._growth * is_open for width, is_open in zip(self._preferred_widths, open_ones, strict=True)
         ]
-        leasts = [side.minimumWidth() * is_open for side, is_open in zip(self._sides, open_ones, strict=True)]
-        spare = [max(0.0, width - least) for width, least in zip(wanted, leasts, strict=True)]
-        lacking = min(sum(spare), max(0.0, sum(wanted) + self._centre_width * self._growth - room))
-        share = lacking / sum(spare) if sum(spare) else 0.0
-        return [round(width - part * share) for width, part in zip(wanted, spare, strict=True)]
+        min_widths = [side.minimumWidth() * is_open for side, is_open in zip(self._sides, open_ones, strict=True)]
+        shrinkable = [
+            max(0.0, width - min_width) for width, min_width in zip(preferred_widths, min_widths, strict=True)
+        ]
+        lacking = min(sum(shrinkable), max(0.0, sum(preferred_widths) + self._centre_width * self._growth - room))
+        share = lacking / sum(shrinkable) if sum(shrinkable) else 0.0
+        return [round(width - part * share) for width, part in zip(preferred_widths, shrinkable, strict=True)]
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

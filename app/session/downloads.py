@@ -214,8 +214,8 @@ class Downloads(QObject):
         """Verify all files against their digests."""
 
         def work(errand: BackgroundTask) -> None:
-            told = self.statuses.update_progress
-            damaged = catalog.verify(name, lambda now: errand.post(told, name, now), stop=errand.stop_event)
+            update_progress = self.statuses.update_progress
+            damaged = catalog.verify(name, lambda now: errand.post(update_progress, name, now), stop=errand.stop_event)
             errand.post(self.statuses.finish_check, name, damaged)
 
         self._start_task(name, work)

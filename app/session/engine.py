@@ -185,8 +185,8 @@ class CoreEngine:
 
         key = request, model is self._model
         if key not in self._throughput_texts:
-            foretold = core.estimate_throughput(model)
-            self._throughput_texts[key] = foretold.sentence if foretold is not None else ""
+            throughput = core.estimate_throughput(model)
+            self._throughput_texts[key] = throughput.sentence if throughput is not None else ""
         return self._throughput_texts[key]
 
     def has_native_step(self, request: BackendRequest) -> bool:

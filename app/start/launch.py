@@ -203,11 +203,11 @@ def _apply_appearance(window: MainWindow, options: CommandLineOptions) -> None:
     look.theme = options.theme or look.theme
     window.parts.appearance.set_font_scale(options.font_scale or look.font_scale)
     if options.size is not None:
-        least = window.minimumSize()
-        if options.size[0] < least.width() or options.size[1] < least.height():
+        min_size = window.minimumSize()
+        if options.size[0] < min_size.width() or options.size[1] < min_size.height():
             raise LaunchProblem(
                 tr("The window must be at least {width}x{height} pixels.").format(
-                    width=least.width(), height=least.height()
+                    width=min_size.width(), height=min_size.height()
                 )
             )
         window.resize(*options.size)

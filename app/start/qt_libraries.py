@@ -124,9 +124,9 @@ def missing_libraries(binaries: Iterable[Path]) -> set[str]:
         seen.add(binary)
         needed, folders = dynamic_section(binary)
         for name in needed:
-            beside = [folder / name for folder in folders if (folder / name).exists()]
-            if beside:
-                pending.append(beside[0].resolve())
+            bundled = [folder / name for folder in folders if (folder / name).exists()]
+            if bundled:
+                pending.append(bundled[0].resolve())
             elif name not in seen:
                 seen.add(name)
                 missing |= missing_when_loaded(name)

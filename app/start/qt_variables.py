@@ -45,12 +45,12 @@ def _removals(variables: MutableMapping[str, str]) -> Iterator[str]:
             "AdjustDpi, DontAdjustDpi, AdjustUpOnly",
         ),
     }
-    for name, (is_right, wanted) in checks.items():
+    for name, (is_right, requirement) in checks.items():
         value = variables.get(name)
         if value and not is_right(value):
             del variables[name]
             yield tr("{name}={value} is ignored: it must be {wanted}.").format(
-                name=name, value=value[:_MAX_QUOTED], wanted=wanted
+                name=name, value=value[:_MAX_QUOTED], wanted=requirement
             )
     if _total_scale(variables) > MAX_SCALE:
         value = variables.pop(SCREENS)

@@ -83,12 +83,12 @@ def _removed_ids(token: TokenChosen, before: Stage, after: Stage) -> frozenset[i
     """Return the tokens removed by the grammar stage: a constraint can only move the remaining tokens up. If no other
     stage removed tokens, the grammar removed all that have probability 0.
     """
-    kept = {one for one, _ in after.top}
+    remaining = {one for one, _ in after.top}
     alone = all(one.survivors == other.survivors for one, other in pairwise(token.funnel) if other is not after)
-    gone = {one for one, _ in before.top} - kept
+    gone = {one for one, _ in before.top} - remaining
     return frozenset(
         item.id for item in token.alternatives
-        if item.probability == 0 and (item.id in gone or (alone and item.id not in kept))
+        if item.probability == 0 and (item.id in gone or (alone and item.id not in remaining))
     )  # fmt: skip
 
 
@@ -120,13 +120,13 @@ def make_branch(run: Run, replacement: TokenReplacement | PathContinuation, sett
 
 def _with_replacement(run: Run, replacement: TokenReplacement) -> tuple[tuple[int | str, ...], int]:
     """Return the kept tokens followed by the replacement, and the number of kept tokens."""
-    kept = tuple(token.id for token in run.tokens[: replacement.position])
+    kept_ids = tuple(token.id for token in run.tokens[: replacement.position])
     what = (
         replacement.value
         if isinstance(replacement.value, int)
         else _with_leading_space(replacement.value, run.tokens[replacement.position].piece)
     )
-    return (*kept, what), len(kept)
+    return (*kept_ids, what), len(kept_ids)
 
 
 def make_score_request(run: Run, comparison_model: str = "") -> RunRequest:

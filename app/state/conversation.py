@@ -38,8 +38,8 @@ def parse(text: str) -> tuple[dict[str, str], ...]:
             turns.append((opening[1].lower(), [line[opening.end() :]]))
         else:
             turns[-1][1].append(line)
-    spoken = ((role, "\n".join(lines).strip(" \t\r\n")) for role, lines in turns)
-    return tuple({"role": role, "content": content} for role, content in spoken if content)
+    stripped_turns = ((role, "\n".join(lines).strip(" \t\r\n")) for role, lines in turns)
+    return tuple({"role": role, "content": content} for role, content in stripped_turns if content)
 
 
 def format_turns(messages: Sequence[Mapping[str, str]]) -> str:
@@ -49,8 +49,8 @@ def format_turns(messages: Sequence[Mapping[str, str]]) -> str:
 
 def last_user_message(messages: Sequence[Mapping[str, str]]) -> str:
     """Return the user's last message, or the last message if the user has none."""
-    said = [turn["content"] for turn in messages if turn["role"] == "user"] or [t["content"] for t in messages[-1:]]
-    return said[-1] if said else ""
+    contents = [turn["content"] for turn in messages if turn["role"] == "user"] or [t["content"] for t in messages[-1:]]
+    return contents[-1] if contents else ""
 
 
 def trim(
@@ -68,12 +68,12 @@ def trim(
     """
     if count(messages) + answer_tokens <= context:
         return tuple(messages)
-    spoken = [n for n, turn in enumerate(messages) if turn["role"] == "assistant"]
-    new = spoken[-1] + 1 if spoken else 0
+    answer_indices = [n for n, turn in enumerate(messages) if turn["role"] == "assistant"]
+    new = answer_indices[-1] + 1 if answer_indices else 0
     starts = [] if when_full == RESTART else [n for n in range(1, new) if messages[n]["role"] == "user"]
     for start in starts:
-        if count(kept := _from(messages, start)) + answer_tokens <= context:
-            return kept
+        if count(remaining := _from(messages, start)) + answer_tokens <= context:
+            return remaining
     return _from(messages, new)
 
 
@@ -227,9 +227,12 @@ class Conversation:
 
     def mark_trimmed(self, run: Run) -> None:
         """Mark turns as no longer held if the run's prompt was trimmed."""
-        asked, kept = self.turns_in_context[:-1], len(run.request.prompt)
-        rest = next((rest for n in range(len(asked) + 1) if len(rest := _after(asked, n)) == kept), asked)
-        for turn in asked:
+        prompt_turns, prompt_length = self.turns_in_context[:-1], len(run.request.prompt)
+        rest = next(
+            (rest for n in range(len(prompt_turns) + 1) if len(rest := _after(prompt_turns, n)) == prompt_length),
+            prompt_turns,
+        )
+        for turn in prompt_turns:
             turn.is_in_context = turn in rest
 
     def finish_answer(self, run: Run) -> None:
@@ -271,10 +274,10 @@ def _after(turns: Sequence[ConversationTurn], count: int) -> list[ConversationTu
 
 def _repeated_turns(turns: Sequence[ConversationTurn], messages: Sequence[Message]) -> list[ConversationTurn] | None:
     """Return the turns that `messages` repeat: all of them, or all but a last answer; None otherwise."""
-    for kept in (list(turns), list(turns[:-1])):
-        if [turn.message for turn in kept] == list(messages[: len(kept)]):
-            if len(kept) == len(turns):
-                return kept
-            if len(messages) == len(kept) and turns[-1].role == "assistant":
-                return kept
+    for candidate in (list(turns), list(turns[:-1])):
+        if [turn.message for turn in candidate] == list(messages[: len(candidate)]):
+            if len(candidate) == len(turns):
+                return candidate
+            if len(messages) == len(candidate) and turns[-1].role == "assistant":
+                return candidate
     return None

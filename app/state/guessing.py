@@ -58,13 +58,13 @@ def make_questions(run: Run, start: int = 0) -> list[GuessQuestion]:
     """Return the questions for the shown text from token `start` on: uncertain choices, some distance apart, at most
     `MAX_QUESTIONS`.
     """
-    asked: list[GuessQuestion] = []
+    questions: list[GuessQuestion] = []
     for place, token in enumerate(run.tokens):
-        last = asked[-1].position if asked else start - MIN_DISTANCE - 1
+        last = questions[-1].position if questions else start - MIN_DISTANCE - 1
         if place >= start and place - last > MIN_DISTANCE and _is_guessable(token):
-            asked.append(_make_question(run, place))
-    step = max(1, len(asked) / MAX_QUESTIONS)
-    return [asked[int(n * step)] for n in range(min(MAX_QUESTIONS, len(asked)))]
+            questions.append(_make_question(run, place))
+    step = max(1, len(questions) / MAX_QUESTIONS)
+    return [questions[int(n * step)] for n in range(min(MAX_QUESTIONS, len(questions)))]
 
 
 def truncate_run(run: Run, index: int) -> Run:

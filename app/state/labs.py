@@ -90,8 +90,8 @@ class SpeedResults:
     @property
     def ways(self) -> list[speed.Way]:
         """Techniques that have results or reasons, in the order of measurement."""
-        told = {row.way for row in (*self.measured, *self.skipped)}
-        return [way for way in speed.WAYS if way in told]
+        present = {row.way for row in (*self.measured, *self.skipped)}
+        return [way for way in speed.WAYS if way in present]
 
     @property
     def done_count(self) -> int:

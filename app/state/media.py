@@ -92,8 +92,8 @@ class Medium(NamedTuple):
     def description(self) -> str:
         """Description for screen readers: `audio hello.wav, 3.2 s · 16,000 Hz`."""
         kind = tr(NAMES[self.kind]) if self.kind else tr("file")
-        told = self.error.cause if self.error is not None else self.facts or tr("reading…")
-        return tr("{kind} {name}, {facts}").format(kind=kind, name=self.name, facts=told)
+        facts = self.error.cause if self.error is not None else self.facts or tr("reading…")
+        return tr("{kind} {name}, {facts}").format(kind=kind, name=self.name, facts=facts)
 
 
 def medium_unsupported_reason(medium: Medium, accepted_kinds: Sequence[str], model: str) -> str:

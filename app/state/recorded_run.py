@@ -103,12 +103,12 @@ def _recorded_sentence(header: Header) -> str:
     programs = {NAME: "Decodescope", FORMER_NAME: FORMER_TITLE}
     program = next((f"{title} {header.versions[key]}" for key, title in programs.items() if key in header.versions), "")
     if model is None:
-        told = tr("Recorded on {when}; nothing is computed now.")
+        template = tr("Recorded on {when}; nothing is computed now.")
     elif not program:
-        told = tr("Recorded with {model} on {when}; nothing is computed now.")
+        template = tr("Recorded with {model} on {when}; nothing is computed now.")
     else:
-        told = tr("Recorded with {model} on {when}, by {program}; nothing is computed now.")
-    return told.format(when=when, model=model.name if model is not None else "", program=program)
+        template = tr("Recorded with {model} on {when}, by {program}; nothing is computed now.")
+    return template.format(when=when, model=model.name if model is not None else "", program=program)
 
 
 def _missing(trace: Trace) -> list[str]:

@@ -141,9 +141,9 @@ def make_entry(run: Run) -> RunTreeEntry:
     """Return the tree entry of a run."""
     request = run.request
     instead = "".join(token.text or token.piece for token in run.beginning[request.place :])
-    told = instead if request.is_branch else run.text.strip()
+    text = instead if request.is_branch else run.text.strip()
     return RunTreeEntry(
-        run.id, request.parent, request.place, _short(told), request.strategy, len(run.tokens), run.text,
+        run.id, request.parent, request.place, _short(text), request.strategy, len(run.tokens), run.text,
         run.is_scored,
     )  # fmt: skip
 

@@ -23,9 +23,9 @@ def ending_text(finished: SequenceFinished | None, tokens: int) -> str:
     if finished.reason == "given":
         return tr("{tokens} scored").format(tokens=words.count(tokens, "token"))
     is_timed = finished.reason == "time" and finished.limit is not None
-    told = tr("{ending} of {limit:g} s after {tokens}") if is_timed else tr("{ending} after {tokens}")
+    template = tr("{ending} of {limit:g} s after {tokens}") if is_timed else tr("{ending} after {tokens}")
     ending = tr(words.ENDINGS[finished.reason].line)
-    text = told.format(ending=ending, limit=finished.limit, tokens=words.count(tokens, "token"))
+    text = template.format(ending=ending, limit=finished.limit, tokens=words.count(tokens, "token"))
     if finished.whole is False:
         text = tr("{ending}, with incomplete grammar").format(ending=text)
     return f"{text}: {finished.stop_string!r}" if finished.stop_string else text

@@ -79,12 +79,12 @@ def check_range(parameter: Parameter, value: Any) -> Any:
         raise InvalidValueError(tr("{name} must be a finite number.").format(name=parameter.name))
     low, high = parameter.minimum, LARGEST_INT if parameter.maximum is None else parameter.maximum
     if low is not None and (value < low or (parameter.exclusive and value == low)):
-        told = (
+        template = (
             tr("{name} must be greater than {low:.10g}.")
             if parameter.exclusive
             else tr("{name} must be at least {low:.10g}.")
         )
-        raise InvalidValueError(told.format(name=parameter.name, low=low))
+        raise InvalidValueError(template.format(name=parameter.name, low=low))
     if value > high:
         raise InvalidValueError(tr("{name} must be at most {high:.10g}.").format(name=parameter.name, high=high))
     if low is None and value < -LARGEST_INT:
@@ -189,8 +189,8 @@ def summary(parameters: Iterable[Parameter], values: Mapping[str, Any], max_coun
     """Return `temperature 0.8 · top-p 0.92`: the first few of `values`, in the order of `parameters`, with the length
     last.
     """
-    told = sorted((p for p in parameters if p.name in values), key=lambda p: p.name == "max_new_tokens")
-    parts = [f"{_lower_first(tr(p.title))} {short_text(values[p.name])}" for p in told]
+    ordered = sorted((p for p in parameters if p.name in values), key=lambda p: p.name == "max_new_tokens")
+    parts = [f"{_lower_first(tr(p.title))} {short_text(values[p.name])}" for p in ordered]
     more = len(parts) - max_count
     return " · ".join(parts[:max_count]) + (f" · +{more}" if more > 0 else "")
 

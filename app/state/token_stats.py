@@ -138,8 +138,8 @@ def varentropy(token: TokenChosen) -> float:
         return token.varentropy / _BITS**2
     if math.isnan(token.entropy):
         return math.nan
-    told = (item for item in token.alternatives if item.raw_probability > 0)
-    return sum(item.raw_probability * ((-item.raw_log_probability - token.entropy) / _BITS) ** 2 for item in told)
+    positive = (item for item in token.alternatives if item.raw_probability > 0)
+    return sum(item.raw_probability * ((-item.raw_log_probability - token.entropy) / _BITS) ** 2 for item in positive)
 
 
 def _fixed_text(words: str) -> Callable[[TokenChosen], str]:
@@ -170,8 +170,8 @@ def most_uncertain(tokens: Sequence[TokenChosen], count: int = DEFAULT_COUNT) ->
     """Return the indices of the steps with the highest entropy, the highest first, ties in text order. Steps without a
     recorded entropy are skipped.
     """
-    told = ((-token.entropy, n) for n, token in enumerate(tokens) if not math.isnan(token.entropy))
-    return [place for _, place in heapq.nsmallest(count, told)]
+    ranked = ((-token.entropy, n) for n, token in enumerate(tokens) if not math.isnan(token.entropy))
+    return [place for _, place in heapq.nsmallest(count, ranked)]
 
 
 def uncertain_steps(run: Run | None) -> list[int]:

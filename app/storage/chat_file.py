@@ -58,10 +58,10 @@ class ChatStore:
         except FileNotFoundError:
             return
         except (UnreadableError, MigrationError) as problem:
-            kept = self._put_aside(problem)
+            backup_note = self._put_aside(problem)
             self.notices.append(
                 tr("The last chat could not be read ({problem}). A new one was started. {kept}").format(
-                    problem=problem, kept=kept
+                    problem=problem, kept=backup_note
                 )
             )
             return
@@ -194,8 +194,8 @@ def _repaired_turn(turn: TurnDict) -> TurnDict:
 
 def _turn_from_dict(plain: TurnDict) -> ConversationTurn:
     figures: Sequence[int] | None = plain.get("figures")
-    kept = AnswerCost(*figures) if figures is not None else None
-    return ConversationTurn(plain["role"], plain["content"], is_in_context=plain.get("held", True), restored_cost=kept)
+    cost = AnswerCost(*figures) if figures is not None else None
+    return ConversationTurn(plain["role"], plain["content"], is_in_context=plain.get("held", True), restored_cost=cost)
 
 
 def _turn_to_dict(turn: ConversationTurn) -> TurnDict:

@@ -53,15 +53,15 @@ class Preset(NamedTuple):
     def notice(self) -> str:
         """Notes for the user on `extra` and `rejected`; empty if there are none."""
         names = [name for name in self.extra if name not in _METADATA_KEYS]
-        kept = tr("“{name}” also contains settings that are not shown here. They stay in the file: {names}.").format(
-            name=self.name, names=", ".join(names)
-        )
+        extra_note = tr(
+            "“{name}” also contains settings that are not shown here. They stay in the file: {names}."
+        ).format(name=self.name, names=", ".join(names))
         left_out = tr("“{name}” has unusable values, which are left at their defaults: {reasons}").format(
             name=self.name, reasons=" ".join(self.rejected)
         )
         read = tr("“{name}” was read as settings of {program}.").format(name=self.name, program=self.program)
         foreign = [read, *self.unsupported] if self.unsupported else []
-        return " ".join([*foreign, *[kept] * bool(names), *[left_out] * bool(self.rejected)])
+        return " ".join([*foreign, *[extra_note] * bool(names), *[left_out] * bool(self.rejected)])
 
 
 def folder_presets(folder: Path) -> list[tuple[str, Path]]:

@@ -66,8 +66,8 @@ def _merge_value(
 
 
 def _merge_lists(base: list[Any], mine: list[Any], theirs: list[Any]) -> list[Any]:
-    kept = [entry for entry in theirs if entry in mine or entry not in base]
-    return kept + [entry for entry in mine if entry not in kept and entry not in base]
+    merged = [entry for entry in theirs if entry in mine or entry not in base]
+    return merged + [entry for entry in mine if entry not in merged and entry not in base]
 
 
 FILE_NAME = "settings.json"
@@ -135,8 +135,8 @@ class SettingsStore:
         """The language stored in the file, read before everything else, so that later notices are in that language."""
         with suppress(OSError, UnreadableError):
             section = read_object(self.path).get("appearance")
-            if isinstance(section, dict) and (kept := section.get("language")) in LANGUAGE_CHOICES:
-                return str(kept)
+            if isinstance(section, dict) and (stored := section.get("language")) in LANGUAGE_CHOICES:
+                return str(stored)
         return AppearanceSection().language
 
     @property
@@ -182,10 +182,10 @@ class SettingsStore:
         except FileNotFoundError:
             return SettingsFileContents()
         except UnreadableError as problem:
-            kept = set_aside(self.path)
+            backup_note = set_aside(self.path)
             self._add_notice(
                 tr("The settings file could not be read ({problem}). Defaults are used. {kept}").format(
-                    problem=problem, kept=kept
+                    problem=problem, kept=backup_note
                 )
             )
             return SettingsFileContents()
@@ -198,18 +198,18 @@ class SettingsStore:
             keep_copy(self.path, "old")
         if found.newer_sections:
             names = ", ".join(f"“{name}”" for name in found.newer_sections)
-            kept = keep_copy(self.path, "newer")
+            backup_note = keep_copy(self.path, "newer")
             self._add_notice(
                 tr(
                     "The settings under {names} were written by a newer version of Decodescope; this "
                     "version uses those it supports. {kept}"
-                ).format(names=names, kept=kept)
+                ).format(names=names, kept=backup_note)
             )
         if found.reset_names:
-            kept = keep_copy(self.path)
+            backup_note = keep_copy(self.path)
             self._add_notice(
                 tr("Invalid values in the settings file were reset to defaults: {names}. {kept}").format(
-                    names=", ".join(found.reset_names), kept=kept
+                    names=", ".join(found.reset_names), kept=backup_note
                 )
             )
 

@@ -169,7 +169,7 @@ def _scaled(template: str, scale: float) -> str:
 
 
 def _with_min_font(rules: str, min_font_pixels: int) -> str:
-    """Return `rules` with no font below `least` pixels."""
+    """Return `rules` with no font below `min_font_pixels`."""
     return re.sub(r"font-size: (\d+)px", lambda found: f"font-size: {max(min_font_pixels, int(found[1]))}px", rules)
 
 
@@ -207,8 +207,8 @@ def _family() -> str:
     own = QGuiApplication.font().family()
     stands_in, with_serifs = (QFontInfo(QFont(name)).family() for name in (own, "serif"))
     is_any = own.lower() in _GENERIC and stands_in == with_serifs and "sans" not in stands_in.lower()
-    wanted = ("Inter", "Inter Variable", *(_SANS if is_any else ()))
-    return next((name for name in wanted if name in families), own)
+    candidates = ("Inter", "Inter Variable", *(_SANS if is_any else ()))
+    return next((name for name in candidates if name in families), own)
 
 
 @cache

@@ -71,10 +71,10 @@ class BarsLayout:
         """(left, width) of each right-aligned column of figures; independent of the rows' values."""
         theme = self.theme
         count = max((len(row.figures) for row in self.rows), default=0)
-        least = QFontMetricsF(theme.font(13, 600, tabular=True)).horizontalAdvance(self.widest_figure)
+        min_width = QFontMetricsF(theme.font(13, 600, tabular=True)).horizontalAdvance(self.widest_figure)
         small = QFontMetricsF(theme.font(11))
         heads = [small.horizontalAdvance(text) + theme.px(10) for text in self.head]
-        widths = [max(least, heads[n] if n < len(heads) else 0.0) for n in range(count)]
+        widths = [max(min_width, heads[n] if n < len(heads) else 0.0) for n in range(count)]
         gap, edge, columns = theme.px(10), float(self.width), []
         for width in reversed(widths):
             columns.append((edge - width, width))

@@ -97,10 +97,10 @@ class FunnelWidget(QWidget, AccessibleWidget):
     def accessible_parts(self) -> list[AccessiblePart]:
         """Return one part per stage: its label, the remaining tokens, its effect."""
         return [
-            AccessiblePart(f"{number + 1}: {said}, {stage.tip}" if stage.tip else f"{number + 1}: {said}",
+            AccessiblePart(f"{number + 1}: {label}, {stage.tip}" if stage.tip else f"{number + 1}: {label}",
                  partial(self.stage_rect, number), value=f"{stage.survivors:,}",
                  selected=bool(stage.name) and stage.name == self._current and self.hasFocus())
-            for number, (stage, said) in enumerate(zip(self._stages, map(_stage_text, self._stages), strict=True))
+            for number, (stage, label) in enumerate(zip(self._stages, map(_stage_text, self._stages), strict=True))
         ]  # fmt: skip
 
     @property

@@ -241,8 +241,8 @@ class MediumPositions(QWidget):
     def _paint_sound(self, painter: QPainter) -> None:
         theme, inner = self._theme, self._inner()
         foot = theme.space(6)
-        heard = QRectF(inner.left(), inner.top(), inner.width() * self.cells.file_fraction, inner.height() - foot)
-        paint_waveform(painter, heard.adjusted(0, 3, 0, -3), self._peaks, theme.color("finished"))
+        file_area = QRectF(inner.left(), inner.top(), inner.width() * self.cells.file_fraction, inner.height() - foot)
+        paint_waveform(painter, file_area.adjusted(0, 3, 0, -3), self._peaks, theme.color("finished"))
         step = inner.width() / self.cells.columns
         each = max(1, -int(-_MIN_MARK_DISTANCE // step)) if step < _MIN_MARK_DISTANCE else 1
         painter.setPen(QPen(theme.color("faint"), 1))

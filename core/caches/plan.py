@@ -91,13 +91,13 @@ def cache_notices(
                 "token: the longer the text, the slower the generation."
             ).format(model=model.name),
         )
-    wanted = config.cache_implementation
-    if wanted and (known := registry.get(wanted)) is not backend:
+    requested = config.cache_implementation
+    if requested and (known := registry.get(requested)) is not backend:
         there = tr("Select “{title}” to use it.").format(title=tr(known.title)) if known else ""
         yield Notice(
             "setting_ignored",
             tr(
                 "The generation settings request the cache “{wanted}” (cache_implementation), but this "
                 "run uses “{title}”. {how}"
-            ).format(wanted=wanted, title=tr(backend.title), how=there or tr("This cache does not exist here.")),
+            ).format(wanted=requested, title=tr(backend.title), how=there or tr("This cache does not exist here.")),
         )

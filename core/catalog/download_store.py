@@ -95,15 +95,15 @@ class DownloadStore:
         with self._translate_disk_errors():
             self._blobs.mkdir(parents=True, exist_ok=True)
             (self.folder / "snapshots").mkdir(exist_ok=True)
-            kept = {"name": model.name, "commit": model.commit, "files": [asdict(file) for file in model.files]}
-            (self.folder / MANIFEST).write_text(json.dumps(kept, indent=1), encoding="utf-8")
+            manifest = {"name": model.name, "commit": model.commit, "files": [asdict(file) for file in model.files]}
+            (self.folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
 
     def check_free_space(self, model: HubModel) -> None:
         """Check that the disk has room for the remaining bytes. Raises DiskFullError."""
-        wanted = sum(file.size - self.bytes_present(file) for file in model.files)
+        missing_bytes = sum(file.size - self.bytes_present(file) for file in model.files)
         free = free_bytes(self.folder)
-        if wanted and wanted + RESERVED_BYTES > free:
-            raise hub_errors.disk_full(hub_cache(), wanted, free)
+        if missing_bytes and missing_bytes + RESERVED_BYTES > free:
+            raise hub_errors.disk_full(hub_cache(), missing_bytes, free)
 
     def finish(self, model: HubModel) -> Path:
         """Link the complete files into the snapshot and remove partial ones. Raises FileNotWrittenError."""
@@ -210,8 +210,8 @@ def discard(name: str) -> int:
     store = DownloadStore(name)
     if not any((store.folder / "snapshots").glob("*/*")):
         return delete(name)
-    wanted = _linked_blobs(store.folder)
-    lost = [file for file in (store.folder / "blobs").glob("*") if file.resolve() not in wanted]
+    linked_blobs = _linked_blobs(store.folder)
+    lost = [file for file in (store.folder / "blobs").glob("*") if file.resolve() not in linked_blobs]
     freed = sum(map(size_of, lost))
     try:
         for file in lost:

@@ -170,8 +170,8 @@ def _active_stages(request: Request, effective: EffectiveSettings, source: Scrip
 
 
 def _join_script(comments: Sequence[str], lines: Sequence[str]) -> str:
-    told = (line for comment in comments for line in textwrap.wrap(comment, _wrap_width(comment)))
-    return "\n".join((*(f"# {line}" for line in told), *lines, ""))
+    comment_lines = (line for comment in comments for line in textwrap.wrap(comment, _wrap_width(comment)))
+    return "\n".join((*(f"# {line}" for line in comment_lines), *lines, ""))
 
 
 def _wrap_width(comment: str) -> int:

@@ -63,8 +63,8 @@ class ChunkSizes:
         if self._fixed is not None or self._steady or seconds <= 0:
             return
         self._model.remembered[_SPEED_KEY] = size / seconds
-        wanted = min(int(size * CHUNK_SECONDS / seconds), size * _GROWTH)
-        self._size = max(_MIN_CHUNK, wanted - wanted % _MIN_CHUNK)
+        target_size = min(int(size * CHUNK_SECONDS / seconds), size * _GROWTH)
+        self._size = max(_MIN_CHUNK, target_size - target_size % _MIN_CHUNK)
 
 
 def prefill_in_chunks(

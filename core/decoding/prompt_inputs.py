@@ -161,12 +161,12 @@ class PromptInputs:
 
         A character that a new token completes belongs to that token.
         """
-        pieces, told = model.pieces, list[PromptToken]()
+        pieces, tokens = model.pieces, list[PromptToken]()
         stream = TextStream(model.tokenizer, self.decoder_start, pieces)
         for token in self.beginning:
             text, piece = stream.push(token), pieces[token]
-            told.append(PromptToken(token, text, piece if piece != text else "", token in pieces.special))
-        return tuple(told), stream
+            tokens.append(PromptToken(token, text, piece if piece != text else "", token in pieces.special))
+        return tuple(tokens), stream
 
     def prompt_tokens(self, model: LoadedModel) -> tuple[PromptToken, ...]:
         """Return the prompt tokens for events."""

@@ -127,9 +127,9 @@ def alternatives_to_columns(
     tokens = column(rows.tokens, "id").astype(np.int64)
     final = column(rows.log_probabilities, "log_probability")
     listed, nothing = tokens.tolist(), [None] * len(is_made)
-    spelled = {token: pieces[token] for token in set(listed)}
+    texts = {token: pieces[token] for token in set(listed)}
     return Columns(lengths, {
-        "id": tokens, "text": list(map(spelled.__getitem__, listed)),
+        "id": tokens, "text": list(map(texts.__getitem__, listed)),
         "raw_probability": column(rows.probabilities, "raw_probability"), "probability": _exact_exp(final),
         "raw_log_probability": column(rows.raw_log_probabilities, "raw_log_probability"), "log_probability": final,
         "rank": column(ranks, "rank").astype(np.int64),
@@ -155,19 +155,19 @@ def stages_to_columns(
             of_stages[:, :, STAGE_COLUMNS : STAGE_COLUMNS + n],
             of_stages[:, :, STAGE_COLUMNS + n :],
         )
-    kept = shares > 0
-    told: list[StageDetail | None] = [None] * (steps * stages)
+    positive = shares > 0
+    stage_details: list[StageDetail | None] = [None] * (steps * stages)
     for step, found in enumerate(details):
         for place, detail in found.items():
-            told[step * stages + place] = detail
+            stage_details[step * stages + place] = detail
     heads = [RAW_HEADING, *rows.headings]
-    said: dict[str | int, Values] = {
+    headings: dict[str | int, Values] = {
         name: [getattr(head, name) for head in heads] * steps for name in StageHeading._fields
     }
     return Columns(np.full(steps, stages), {
-        **said, "detail": told, "survivors": sums[:, :, 0].ravel().astype(np.int64),
+        **headings, "detail": stage_details, "survivors": sums[:, :, 0].ravel().astype(np.int64),
         "mass": np.minimum(sums[:, :, 1], 1.0).ravel(), "raw_mass": np.minimum(sums[:, :, 2], 1.0).ravel(),
-        "top": Columns(kept.sum(axis=2).ravel(), {0: tokens[kept].astype(np.int64), 1: shares[kept]}),
+        "top": Columns(positive.sum(axis=2).ravel(), {0: tokens[positive].astype(np.int64), 1: shares[positive]}),
     })  # fmt: skip
 
 
@@ -180,12 +180,12 @@ def _exact_exp(logs: FloatArray) -> FloatArray:
 class StepDetails:
     """Alternatives and stages that exist already."""
 
-    kept: tuple[Alternative, ...] = ()
+    existing_alternatives: tuple[Alternative, ...] = ()
     stages: tuple[Stage, ...] = ()
 
     def alternatives(self) -> tuple[Alternative, ...]:
         """Return the step's alternatives."""
-        return self.kept
+        return self.existing_alternatives
 
     def funnel(self) -> tuple[Stage, ...]:
         """Return the step's stages."""
@@ -259,8 +259,8 @@ class LazyStepDetails:
         ids, before = row[FIXED_COLUMNS : FIXED_COLUMNS + n], row[FIXED_COLUMNS + n : FIXED_COLUMNS + 2 * n]
         top = _token_probabilities(ids, list(map(math.exp, before)))
         opening = Stage(**RAW_HEADING._asdict(), survivors=self.survivors, mass=1.0, raw_mass=1.0, top=top)
-        told = self._details()
-        return (opening, *(self._stage(place, head, told.get(place)) for place, head in enumerate(self.headings, 1)))
+        details = self._details()
+        return (opening, *(self._stage(place, head, details.get(place)) for place, head in enumerate(self.headings, 1)))
 
     def details(self) -> tuple[StageDetail, ...]:
         """Return the stage details in order."""
@@ -282,9 +282,9 @@ class LazyStepDetails:
         rows = combine_rows([look.row for look in looks], self.top_n, self.headings)
         if rows is None:
             return None
-        told = [look._details() if look.detail_factories else {} for look in looks]
+        details = [look._details() if look.detail_factories else {} for look in looks]
         alternatives = alternatives_to_columns(rows, lambda step: looks[step].alternatives(), self.pieces)
-        return alternatives, stages_to_columns(rows, [look.survivors for look in looks], told)
+        return alternatives, stages_to_columns(rows, [look.survivors for look in looks], details)
 
     def _has_same_layout(self, other: LazyStepDetails) -> bool:
         """Return whether both rows have the same layout."""
@@ -294,7 +294,7 @@ class LazyStepDetails:
             and (other.headings is self.headings or list(other.headings) == list(self.headings))
         )
 
-    def _stage(self, place: int, head: StageHeading, told: StageDetail | None) -> Stage:
+    def _stage(self, place: int, head: StageHeading, detail: StageDetail | None) -> Stage:
         n, width = self.top_n, STAGE_COLUMNS + 2 * self.top_n
         end = FIXED_COLUMNS + 3 * n + place * width
         survivors, mass, raw_mass = self.row[end - width : end - 2 * n]
@@ -302,7 +302,7 @@ class LazyStepDetails:
         made.name, made.label, made.value, made.kind, made.phrase = head
         made.survivors, made.mass, made.raw_mass = int(survivors), min(mass, 1.0), min(raw_mass, 1.0)
         made.top = _token_probabilities(self.row[end - 2 * n : end - n], self.row[end - n : end])
-        made.detail = told
+        made.detail = detail
         made.__class__ = Stage
         closed: Stage = made
         return closed

@@ -49,8 +49,8 @@ class StepRng:
 
     def uniform(self, rows: int) -> torch.Tensor:
         """Return a number in [0, 1) for this row, [1]."""
-        thrown = torch.rand(len(self._uniform), generator=self._generator, device=self._uniform.device)
-        return thrown[self._row : self._row + 1]
+        numbers = torch.rand(len(self._uniform), generator=self._generator, device=self._uniform.device)
+        return numbers[self._row : self._row + 1]
 
     def sample(self, scores: torch.Tensor) -> int:
         """Sample a token from softmax(scores [1, V])."""

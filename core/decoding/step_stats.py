@@ -43,11 +43,11 @@ def compute_native_stats(scores: Sequence[torch.Tensor], chosen: torch.Tensor, t
     rows, vocabulary = scores[0].shape
     if top_n > vocabulary:
         return None
-    kept = [stage.contiguous() for stage in scores]
+    contiguous = [stage.contiguous() for stage in scores]
     width, picked = row_length(len(scores) - 1, top_n), chosen.to(torch.int64).contiguous()
     read = array("f", bytes(_FLOAT32_BYTES * rows * width))
     place, _ = read.buffer_info()
-    found.compute_stats([stage.data_ptr() for stage in kept], rows, vocabulary, picked.data_ptr(), top_n, place)
+    found.compute_stats([stage.data_ptr() for stage in contiguous], rows, vocabulary, picked.data_ptr(), top_n, place)
     return [read] if rows == 1 else [read[row * width : (row + 1) * width] for row in range(rows)]
 
 
@@ -152,8 +152,16 @@ def _fixed_columns(
     ahead, token = above.to(raw.dtype), index.to(raw.dtype)
     if final is raw:
         return [picked, picked, ahead, ahead, entropy, varentropy, token]
-    kept = final.gather(1, index)
-    return [picked, kept, ahead, (final > kept).sum(1, keepdim=True).to(raw.dtype), entropy, varentropy, token]
+    chosen_scores = final.gather(1, index)
+    return [
+        picked,
+        chosen_scores,
+        ahead,
+        (final > chosen_scores).sum(1, keepdim=True).to(raw.dtype),
+        entropy,
+        varentropy,
+        token,
+    ]
 
 
 def _stage_columns(scores: Sequence[torch.Tensor], probabilities: torch.Tensor, top_n: int) -> torch.Tensor:

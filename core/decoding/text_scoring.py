@@ -281,11 +281,11 @@ class WatermarkSearch:
     def append_stages(self, funnel: Sequence[Stage], token: int) -> tuple[Stage, ...]:
         """Append a stage for each watermark to the stages of a scored token."""
         left = funnel[-1].survivors if funnel else 0
-        told = (
+        watermark_stages = (
             replace(stage, survivors=left, detail=StageDetail(sign=reading.score_next(token)))
             for stage, reading in self._readers
         )
-        return (*funnel, *told)
+        return (*funnel, *watermark_stages)
 
 
 def _check(processor: Processor, options: Settings) -> None:

@@ -158,8 +158,8 @@ class SeededMultinomialPicker:
 
     def uniform(self, rows: int) -> torch.Tensor:
         """Return a number in [0, 1) for each row, from the row's own generator."""
-        thrown = [torch.rand(1, generator=own, device=own.device) for own in self._generators[:rows]]
-        return thrown[0] if rows == 1 else torch.cat(thrown)
+        numbers = [torch.rand(1, generator=own, device=own.device) for own in self._generators[:rows]]
+        return numbers[0] if rows == 1 else torch.cat(numbers)
 
 
 class SeededReplay(StepReplayer):

@@ -224,13 +224,13 @@ def explain_dola(event: TokenChosen, choice: LayerChoice) -> Sentence:
         return _ALONE.say(**facts)
     facts["old"], facts["new"] = format_share_pair(event.raw_probability, event.probability)
     facts["log"] = format_log(event.log_probability)
-    kept = percent(event.raw_probability) == percent(event.probability)
-    return _select_template(event, kept).say(**facts, **rank_fields(event))
+    is_unchanged = percent(event.raw_probability) == percent(event.probability)
+    return _select_template(event, is_unchanged).say(**facts, **rank_fields(event))
 
 
-def _select_template(event: TokenChosen, kept: bool) -> Saying:
+def _select_template(event: TokenChosen, is_unchanged: bool) -> Saying:
     if event.method != "dola_sampled":
-        return _KEPT if kept else _MOVED
+        return _KEPT if is_unchanged else _MOVED
     if final_rank(event) == 1:
-        return _KEPT_BEST if kept else _MOVED_BEST
-    return _KEPT_NTH if kept else _MOVED_NTH
+        return _KEPT_BEST if is_unchanged else _MOVED_BEST
+    return _KEPT_NTH if is_unchanged else _MOVED_NTH

@@ -198,10 +198,10 @@ def explain_pool(event: DraftRound) -> Sentence:
     held = _POOL.say(size=f"{pool.size:,}")
     if not pool.found:
         return held
-    told = ", ".join(quote("".join(ngram), False) for ngram in pool.found[:_MAX_LISTED])
+    ngrams = ", ".join(quote("".join(ngram), False) for ngram in pool.found[:_MAX_LISTED])
     more = len(pool.found) - _MAX_LISTED
-    told = tr("{found} and {more} more").format(found=told, more=more) if more > 0 else told
-    return together(held, _FOUND.say(found=told))
+    ngrams = tr("{found} and {more} more").format(found=ngrams, more=more) if more > 0 else ngrams
+    return together(held, _FOUND.say(found=ngrams))
 
 
 def _drafter_name(number: int, names: Sequence[str]) -> str:
@@ -214,10 +214,10 @@ def _drafter_name(number: int, names: Sequence[str]) -> str:
 def explain_round(event: DraftRound) -> Sentence:
     """Explain a round in two sentences, at the current level of detail and language."""
     deep = max((node.depth for node in event.nodes), default=0)
-    drafted, kept = len(event.nodes), len(event.accepted)
-    facts = {"count": f"{drafted:,}", "depth": f"{deep}", "length": f"{event.length}", "kept": f"{kept}"}
+    drafted, accepted = len(event.nodes), len(event.accepted)
+    facts = {"count": f"{drafted:,}", "depth": f"{deep}", "length": f"{event.length}", "kept": f"{accepted}"}
     first = _ONE_DRAFTED if drafted == 1 else _TREE_DRAFTED if deep < drafted else _DRAFTED
-    outcome = _outcome_template(drafted, kept).say(**facts)
+    outcome = _outcome_template(drafted, accepted).say(**facts)
     return together(
         first.say(**facts),
         _ENDINGS[event.extra_kind].say(outcome=outcome, extra=quote(event.extra_piece, event.extra_special)),
@@ -249,12 +249,12 @@ def explain_extra(event: DraftRound) -> Sentence:
     return _EXTRAS[event.extra_kind].say() if event.extra_kind in _EXTRAS else Sentence()
 
 
-def _outcome_template(drafted: int, kept: int) -> Saying:
-    if kept == 0:
+def _outcome_template(drafted: int, accepted: int) -> Saying:
+    if accepted == 0:
         return _IT_WAS_NOT if drafted == 1 else _NONE_WAS
-    if kept == drafted:
-        return _IT_WAS if kept == 1 else _ALL_WERE
-    return _ONE_WAS if kept == 1 else _SOME_WERE
+    if accepted == drafted:
+        return _IT_WAS if accepted == 1 else _ALL_WERE
+    return _ONE_WAS if accepted == 1 else _SOME_WERE
 
 
 def _other_proposers(node: DraftNode) -> str:

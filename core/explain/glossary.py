@@ -75,8 +75,8 @@ def search_terms(text: str) -> list[GlossaryTerm]:
     """Return terms whose name (in English or the current language) or sentence matches the search text, best first; all
     terms for an empty text.
     """
-    wanted = text.casefold().split()
-    ranked = [(_match_rank(each, wanted), number, each) for number, each in enumerate(terms().values())]
+    search_words = text.casefold().split()
+    ranked = [(_match_rank(each, search_words), number, each) for number, each in enumerate(terms().values())]
     return [each for place, _, each in sorted(ranked, key=lambda item: item[:2]) if place < _NO_MATCH]
 
 

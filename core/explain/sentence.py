@@ -75,14 +75,14 @@ def fill(template: str, *values: str, **named: str) -> Sentence:
             parts.append(literal)
         if name is not None:
             parts.append(named[name] if name else next(given))
-    return _join((part, _script_gap(part, behind)) for part, behind in zip(parts, [*parts[1:], ""], strict=True))
+    return _join((part, _script_gap(part, following)) for part, following in zip(parts, [*parts[1:], ""], strict=True))
 
 
-def _script_gap(part: str, behind: str) -> str:
+def _script_gap(part: str, following: str) -> str:
     """Return the space between Chinese and Latin letters or digits: whether one is needed depends on the filled-in
     values.
     """
-    one, other = part[-1:], behind[:1]
+    one, other = part[-1:], following[:1]
     wide, narrow = (one, other) if _is_han(one) else (other, one)
     return " " if _is_han(wide) and (narrow in _NARROW or (narrow.isascii() and narrow.isalnum())) else ""
 
@@ -100,11 +100,11 @@ def _join(parts: Iterable[tuple[str, str]]) -> Sentence:
     """Join parts, each given with the separator that follows it."""
     text, between = "", ""
     figures: list[tuple[int, int]] = []
-    for part, behind in parts:
+    for part, separator in parts:
         text += between
         if isinstance(part, Sentence):
             figures += [(len(text) + one, len(text) + other) for one, other in part.figures]
         elif isinstance(part, SentenceNumber):
             figures.append((len(text), len(text) + len(part)))
-        text, between = text + part, behind
+        text, between = text + part, separator
     return Sentence(text, figures)

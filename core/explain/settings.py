@@ -253,14 +253,14 @@ def explain_largest_change(event: TokenChosen) -> Sentence:
     """
     if event.method != "sampled":
         return Sentence()
-    best, told = _NOTABLE_FACTOR, Sentence()
+    best, explanation = _NOTABLE_FACTOR, Sentence()
     for before, stage in pairwise(event.funnel):
         old, new = dict(before.top).get(event.id, 0.0), dict(stage.top).get(event.id, 0.0)
         if stage.kind != "shift" or not old or not new or max(old, new) < _NEGLIGIBLE:
             continue
         if (factor := max(old / new, new / old)) > best:
-            best, told = factor, _explain_change(event, stage, old, new)
-    return told
+            best, explanation = factor, _explain_change(event, stage, old, new)
+    return explanation
 
 
 def _explain_change(event: TokenChosen, stage: Stage, old: float, new: float) -> Sentence:

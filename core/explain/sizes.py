@@ -24,7 +24,7 @@ LeafFormatter = Callable[[NamedNumber | Length | RemainderOf], str]
 
 def format_names(term: Term) -> str:
     """Format with names: `2 · head width · batch · length · layers`; empty for an empty term."""
-    return _format_term(term, partial(_name, said=_factor_names()))
+    return _format_term(term, partial(_name, names=_factor_names()))
 
 
 def format_numbers(term: Term, length: int) -> str:
@@ -60,20 +60,20 @@ def _parenthesized(term: Term, leaf: LeafFormatter) -> str:
     return f"({text})" if several else text
 
 
-def _name(leaf: NamedNumber | Length | RemainderOf, said: dict[str, str]) -> str:
+def _name(leaf: NamedNumber | Length | RemainderOf, names: dict[str, str]) -> str:
     match leaf:
         case NamedNumber(value=value, name=name):
-            return _translated_name(name, said) if name else _grouped(value)
+            return _translated_name(name, names) if name else _grouped(value)
         case Length():
-            return said["length"]
+            return names["length"]
         case RemainderOf(name=name):
-            return _translated_name(name, said)
+            return _translated_name(name, names)
 
 
-def _translated_name(name: str, said: dict[str, str]) -> str:
+def _translated_name(name: str, names: dict[str, str]) -> str:
     """Translate a factor's name; a second kind of layers is numbered: `kv heads 2`."""
     plain, _, number = name.rpartition(" ")
-    return f"{said[plain]} {number}" if plain in said and number.isdigit() else said.get(name, name)
+    return f"{names[plain]} {number}" if plain in names and number.isdigit() else names.get(name, name)
 
 
 def _factor_names() -> dict[str, str]:

@@ -127,14 +127,14 @@ class WatermarkFound(NamedTuple):
 
 def watermark_found(signs: Iterable[WatermarkSign]) -> list[WatermarkFound]:
     """Compute the statistic after each token."""
-    count, total, weighted, told = 0, 0.0, 0.0, list[WatermarkFound]()
+    count, total, weighted, results = 0, 0.0, 0.0, list[WatermarkFound]()
     for sign in signs:
         if sign.counts:
             count, total, weighted = count + 1, total + sign.share, weighted + sign.weighted
         z = (total - count * sign.expected) / (sign.deviation * math.sqrt(count)) if count else 0.0
-        told.append(WatermarkFound(count, total / count if count else 0.0, weighted / count if count else 0.0,
+        results.append(WatermarkFound(count, total / count if count else 0.0, weighted / count if count else 0.0,
                                    sign.expected, z))  # fmt: skip
-    return told
+    return results
 
 
 def explain_watermark(found: WatermarkFound) -> Sentence:

@@ -79,12 +79,12 @@ def explain_remote_token(event: TokenChosen) -> Sentence:
 
 
 def _explain_model_rank(event: TokenChosen) -> Sentence:
-    told = sum(item.rank > 0 for item in event.alternatives)
+    listed_count = sum(item.rank > 0 for item in event.alternatives)
     saying = _FIRST if event.rank == 1 else _NTH if event.rank else _NOT_LISTED
     return saying.say(
         name=quote(event.piece, event.is_special),
         share=share(event.raw_probability), log=format_log(event.raw_log_probability),
-        rank=f"{event.rank:,}", ordinal=ordinal(event.rank), count=f"{told}",
+        rank=f"{event.rank:,}", ordinal=ordinal(event.rank), count=f"{listed_count}",
     )  # fmt: skip
 
 

@@ -192,7 +192,7 @@ def stream(
         events = elsewhere.stream(model, request, cancel)
     else:
         check_model(model)
-        decode = partial(_decode, prefixes=prefixes, kept=scores)
+        decode = partial(_decode, prefixes=prefixes, score_cache=scores)
         events = translate_iterator_errors(
             model, partial(with_fallback, model, request, cancel or threading.Event(), decode, prefixes)
         )
@@ -240,14 +240,14 @@ def effective_settings(model: LoadedModel, request: Request) -> dict[str, object
 
 def _decode(
     model: LoadedModel, request: Request, cancel: threading.Event, prefixes: PrefixStore | None,
-    kept: KeptScores | None,
+    score_cache: KeptScores | None,
 ) -> Iterator[Event]:  # fmt: skip
     strategy, config = resolve_settings(model, request)
     decoding = DecodingRun(model, request, strategy, config, cancel, prefixes)
     decoding.supports_chunked_prefill = supports_drafts
-    if kept is not None:
-        kept.start_run(decoding.start_ids)
-        decoding.score_cache = kept
+    if score_cache is not None:
+        score_cache.start_run(decoding.start_ids)
+        decoding.score_cache = score_cache
     yield decoding.build_start_event()
     yield from decoding.inputs.notices
     yield from cache_notices(model, decoding.backend, config, strategy.speculates)

@@ -202,9 +202,9 @@ def _entering_scores(
     """
     places = range(step + 1) if all_steps else (step,)
     if scores is not None:
-        kept = [scores.get(side.run.start_ids, ids, place, sequence) for place in places]
-        found = [entering for entering in kept if entering is not None]
-        if len(found) == len(kept):
+        cached_scores = [scores.get(side.run.start_ids, ids, place, sequence) for place in places]
+        found = [entering for entering in cached_scores if entering is not None]
+        if len(found) == len(cached_scores):
             return found, True
     return list(replay_inputs(side.replayer, ids, step, all_steps=all_steps)), False
 

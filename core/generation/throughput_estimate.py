@@ -79,12 +79,12 @@ class ThroughputEstimate:
         """Prediction as a sentence: `3 of 12 layers stay in memory, the others are read for every token: about 1.4
         tokens/s.`
         """
-        told = (
+        template = (
             tr("{kept} of {layers} layers stay in memory, the others are read for every token: about {speed} tokens/s.")
             if self.kept_layers
             else tr("All {layers} layers are read from the disk for every token: about {speed} tokens/s.")
         )
-        return told.format(kept=self.kept_layers, layers=self.layers, speed=_format_speed(self.tokens_per_second))
+        return template.format(kept=self.kept_layers, layers=self.layers, speed=_format_speed(self.tokens_per_second))
 
 
 def _format_speed(speed: float) -> str:
@@ -109,8 +109,10 @@ def estimate_throughput(model: LoadedModel) -> ThroughputEstimate | None:
         )
     except DecodescopeError:  # this model cannot generate from text alone
         reading, computing = _estimate_from_layer(shelf, model)
-    kept = shelf.total_layers - len(shelf.layers)
-    return ThroughputEstimate(shelf.bytes, shelf.kept_bytes, 1 / reading, computing, kept, shelf.total_layers)
+    layers_in_memory = shelf.total_layers - len(shelf.layers)
+    return ThroughputEstimate(
+        shelf.bytes, shelf.kept_bytes, 1 / reading, computing, layers_in_memory, shelf.total_layers
+    )
 
 
 def _cannot_run(model: LoadedModel) -> bool:
@@ -142,8 +144,8 @@ def _time_runs(model: LoadedModel, shelf: DiskOffload, sample: Sequence[Offloade
             with_disk.append(_step_seconds(model))
         with shelf.read_only_layers(()):
             without.append(_step_seconds(model))
-    least = (shelf.read_seconds - spent) / (len(with_disk) * (_TIMED_STEPS + 1))
-    return max(median(with_disk) - median(without), least) / size, median(without)
+    min_difference = (shelf.read_seconds - spent) / (len(with_disk) * (_TIMED_STEPS + 1))
+    return max(median(with_disk) - median(without), min_difference) / size, median(without)
 
 
 def _time_single_passes(

@@ -37,14 +37,14 @@ def matcher_for(vocabulary: GrammarVocabulary, value: Mapping[str, object], spac
         raise grammar_error(reason)
     if reason := why_missing("grammar"):
         raise ParameterError(reason, tr("Install it, or turn the grammar off."), SETTING)
-    kept: OrderedDict[str, LLMatcher] = vocabulary.cache.setdefault("grammar/compiled", OrderedDict())
+    compiled: OrderedDict[str, LLMatcher] = vocabulary.cache.setdefault("grammar/compiled", OrderedDict())
     key = json.dumps([value, vocabulary.end_tokens, spaced])
-    if key not in kept:
-        kept[key] = _compile(vocabulary.tokenizer(), value, spaced)
-        while len(kept) > MAX_COMPILED:
-            kept.popitem(last=False)
-    kept.move_to_end(key)
-    return kept[key].deep_copy()
+    if key not in compiled:
+        compiled[key] = _compile(vocabulary.tokenizer(), value, spaced)
+        while len(compiled) > MAX_COMPILED:
+            compiled.popitem(last=False)
+    compiled.move_to_end(key)
+    return compiled[key].deep_copy()
 
 
 def grammar_error(reason: str) -> ParameterError:
@@ -137,11 +137,11 @@ def _readable_message(title: str, message: str) -> str:
         return tr("this {kind} is too large or too deeply nested.").format(kind=title)
     parsed = re.search(r"^\s*error: (.+)$", message, re.MULTILINE)
     place = _POSITION.match(message)
-    said = parsed[1] if parsed else _POSITION.sub("", message, count=1).partition("\n")[0]
-    said = said.strip().rstrip(".")
+    complaint = parsed[1] if parsed else _POSITION.sub("", message, count=1).partition("\n")[0]
+    complaint = complaint.strip().rstrip(".")
     if place and not parsed:
-        return tr("line {line}, character {column}: {reason}.").format(line=place[1], column=place[2], reason=said)
-    return tr("this is not a valid {kind}: {reason}.").format(kind=title, reason=said)
+        return tr("line {line}, character {column}: {reason}.").format(line=place[1], column=place[2], reason=complaint)
+    return tr("this is not a valid {kind}: {reason}.").format(kind=title, reason=complaint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -320,8 +320,8 @@ class _SchemaReader:
             return self._array(schema)
         if kind == "object":
             return self._object(schema)
-        least = _count(schema.get("minimum")) if kind == "integer" else 0
-        return self._of_any(len(str(least)))
+        minimum = _count(schema.get("minimum")) if kind == "integer" else 0
+        return self._of_any(len(str(minimum)))
 
     def _string(self, schema: Mapping[str, object]) -> LowerBound:
         pattern, form = schema.get("pattern"), _FORMATS.get(str(schema.get("format")))

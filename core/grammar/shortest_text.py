@@ -286,11 +286,11 @@ class _RuleReader:
 
     def _read_count(self) -> int:
         """Read the number or range after `~`."""
-        least = int(self._next_sign())
+        minimum = int(self._next_sign())
         self._position += 1
         if self._next_sign() == "..":
             self._position += 2
-        return least
+        return minimum
 
 
 _KEY = "covering"

@@ -249,8 +249,8 @@ def _block_rows(
 ) -> Iterator[tuple[LensRow, ...]]:
     """Yield the layer rows of each of n tokens `chosen`; states [L + 1, n, D]."""
     count, places, _ = states.shape
-    wanted = torch.tensor(chosen, device=states.device).repeat(count)
-    found = _block_statistics(layers, states.flatten(0, 1), wanted, width)
+    chosen_ids = torch.tensor(chosen, device=states.device).repeat(count)
+    found = _block_statistics(layers, states.flatten(0, 1), chosen_ids, width)
     firsts, tops, shares, ranks = (
         torch.cat(column).view(count, places).T.tolist() for column in zip(*found, strict=True)
     )
@@ -276,9 +276,9 @@ def _logit_statistics(logits: torch.Tensor, chosen: torch.Tensor) -> Iterator[tu
         read = max(1, _STATISTICS_LOGITS // logits.shape[1])
         yield from map(_logit_statistics_torch, torch.split(logits, read), torch.split(chosen, read))
         return
-    told = logits.new_empty(len(logits), 4)
-    found.top_choices(logits.data_ptr(), logits.shape, chosen.contiguous().data_ptr(), told.data_ptr())
-    first, top, share, rank = told.unbind(1)
+    statistics = logits.new_empty(len(logits), 4)
+    found.top_choices(logits.data_ptr(), logits.shape, chosen.contiguous().data_ptr(), statistics.data_ptr())
+    first, top, share, rank = statistics.unbind(1)
     yield first.long(), top, share, rank.long()
 
 

@@ -213,9 +213,9 @@ def _matches_fused(native: NativeTextPass, fused: FusedLlama) -> bool:
     ids = [token % len(fused.embed) for token in range(1, 9)]
     cache: Any = DynamicCache()
     expected = fused.layer_states(torch.tensor([ids]), cache)[:, 0]
-    kept = [(layer.keys, layer.values) for layer in cache.layers]
+    prefix_states = [(layer.keys, layer.values) for layer in cache.layers]
     near = _is_close(native.states([TextRemainder(0, ids)]), expected)
-    both = native.last_logits([TextRemainder(5, ids[5:]), TextRemainder(0, ids[:7])], kept)
+    both = native.last_logits([TextRemainder(5, ids[5:]), TextRemainder(0, ids[:7])], prefix_states)
     if near and _is_close(both, fused.logits(expected[-1])[[-1, -2]]):
         return True
     log.info("the wide pass disagrees with the lean one, which is used")

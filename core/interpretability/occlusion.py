@@ -146,8 +146,8 @@ def occlude(
     of the run) is not supported. `cancel` is checked before every batch; the effects found so far are returned. Raises
     ParameterError, EmptyPromptError, PromptError, TextTooLongError, TokenizerMissingError, InsideError.
     """
-    told = occlusion(model, ids, step, other, unit, instead=instead, source=source, media=media, cancel=cancel)
-    return tuple(sorted(chain.from_iterable(part.effects for part in told)))
+    parts = occlusion(model, ids, step, other, unit, instead=instead, source=source, media=media, cancel=cancel)
+    return tuple(sorted(chain.from_iterable(part.effects for part in parts)))
 
 
 def occlusion(

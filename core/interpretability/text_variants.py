@@ -66,12 +66,12 @@ class RaggedBatch:
         queries, *new = lean.project(layer, hidden, *angles)
         rooms = [_prefix_buffer(states, rests) for states in self._prefix[index]]
         found, begin, ends = list[torch.Tensor](), 0, list[int]()
-        for number, (kept, ids) in enumerate(rests):
+        for number, (prefix_length, ids) in enumerate(rests):
             end = begin + len(ids)
             ends.append(end - 1)
-            stop = kept + len(ids)
+            stop = prefix_length + len(ids)
             for room, states in zip(rooms, new, strict=True):
-                room[:, :, kept:stop] = states[:, :, begin:end]
+                room[:, :, prefix_length:stop] = states[:, :, begin:end]
             read = F.scaled_dot_product_attention(
                 queries[:, :, begin if masks else end - 1 : end], rooms[0][:, :, :stop], rooms[1][:, :, :stop],
                 attn_mask=masks[number] if masks else None, enable_gqa=lean.is_grouped,
@@ -94,9 +94,12 @@ def build_ragged_batch(forward: Forward) -> RaggedBatch | None:
 def _prefix_buffer(states: torch.Tensor, remainders: Sequence[TextRemainder]) -> torch.Tensor:
     """Copy cached states [1, heads, T, width], as far as any text shares them, with room for new ones."""
     _, heads, _, width = states.shape
-    most, kept = max(rest.prefix_length + len(rest.ids) for rest in remainders), remainders[0].prefix_length
-    room = states.new_empty(1, heads, most, width)
-    room[:, :, :kept] = states[:, :, :kept]
+    max_length, prefix_length = (
+        max(rest.prefix_length + len(rest.ids) for rest in remainders),
+        remainders[0].prefix_length,
+    )
+    room = states.new_empty(1, heads, max_length, width)
+    room[:, :, :prefix_length] = states[:, :, :prefix_length]
     return room
 
 
@@ -161,15 +164,15 @@ def score_text_variants(
     for batch in _full_batches(model, ordered) if shares else _batches(ordered, _batch_size(model, variants)):
         if cancel.is_set():
             return
-        kept = _shared_prefix(batch) if shares else 0
-        if kept:
-            cache_operations.crop(forward.cache, kept)
+        shared_count = _shared_prefix(batch) if shares else 0
+        if shared_count:
+            cache_operations.crop(forward.cache, shared_count)
         here = (
             _branch_rows(forward, len(batch))
-            if kept
+            if shared_count
             else new_forward(model, prefix.length, _repeat_source(prefix.encoded, len(batch)))
         )
-        yield _score_padded(here, [one.number for one in batch], [one.ids[kept:] for one in batch])
+        yield _score_padded(here, [one.number for one in batch], [one.ids[shared_count:] for one in batch])
 
 
 def _score_ragged(
@@ -235,11 +238,11 @@ def _can_continue_prefix(model: LoadedModel) -> bool:
 
 def _full_batches(model: LoadedModel, variants: Sequence[TextVariant]) -> Iterator[list[TextVariant]]:
     """Yield batches of variants, the last change first, as large as is efficient and fits into memory."""
-    most, batch = _max_tokens(model), list[TextVariant]()
+    max_tokens, batch = _max_tokens(model), list[TextVariant]()
     for one in variants:
         longer = [*batch, one]
         longest = max(len(other.ids) for other in longer) - _shared_prefix(longer)
-        if batch and (len(longer) > MAX_ROWS or len(longer) * longest > most):
+        if batch and (len(longer) > MAX_ROWS or len(longer) * longest > max_tokens):
             yield batch
             longer = [one]
         batch = longer

@@ -72,9 +72,9 @@ def structure_refusal(content: bytes) -> str:
     if content.startswith(b"\x89PNG") and (chunks := count_chunks(content)) > MAX_CHUNKS:
         return tr("{count:,} chunks").format(count=chunks)
     if content[:4] in (b"II*\0", b"MM\0*"):
-        most = max((count for _tag, count in _tiff_fields(content)), default=0)
-        if most > MAX_TIFF_VALUES:
-            return tr("{count:,} entries").format(count=most)
+        max_count = max((count for _tag, count in _tiff_fields(content)), default=0)
+        if max_count > MAX_TIFF_VALUES:
+            return tr("{count:,} entries").format(count=max_count)
     return ""
 
 
@@ -234,8 +234,10 @@ def _to_rgb(picture: Image.Image) -> Image.Image:
 def _to_eight_bits(picture: Image.Image) -> Image.Image:
     """Scale 16-bit greyscale (or floats from 0 to 1) to eight bits; Pillow's own conversion clips instead."""
     values = np.asarray(picture).astype(np.float64)
-    most = values.max(initial=0.0)
-    scale = 255.0 if picture.mode == "F" and most <= 1 else 255 / 65535 if most > 255 or "16" in picture.mode else 1.0
+    maximum = values.max(initial=0.0)
+    scale = (
+        255.0 if picture.mode == "F" and maximum <= 1 else 255 / 65535 if maximum > 255 or "16" in picture.mode else 1.0
+    )
     return Image.fromarray((np.nan_to_num(values) * scale).round().clip(0, 255).astype(np.uint8))
 
 

@@ -76,7 +76,7 @@ def _mix_to_mono(name: str, opened: soundfile.SoundFile) -> np.ndarray:
     """Mix block by block, so that a header that claims days of audio costs no memory."""
     if opened.channels > MAX_CHANNELS:
         raise damaged_error(name, SOUND, tr("{count:,} channels").format(count=opened.channels))
-    most, blocks, count = MOST_SECONDS * opened.samplerate, list[np.ndarray](), 0
+    max_samples, blocks, count = MOST_SECONDS * opened.samplerate, list[np.ndarray](), 0
     size = max(1, _BLOCK_SAMPLES // opened.channels)
     while len(block := opened.read(size, dtype="float32", always_2d=True)):
         count += len(block)
@@ -85,7 +85,7 @@ def _mix_to_mono(name: str, opened: soundfile.SoundFile) -> np.ndarray:
                 tr("{file} exceeds the limit of {most:,} samples.").format(file=name, most=MAX_SAMPLES),
                 tr("Split it, or save it with fewer channels or a lower sample rate."),
             )
-        if count > most:
+        if count > max_samples:
             raise MediaTooLargeError(
                 tr("{file} is longer than {minutes:g} minutes.").format(file=name, minutes=MOST_SECONDS / 60),
                 tr("Split it into shorter files."),

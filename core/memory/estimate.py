@@ -255,12 +255,12 @@ class _MemoryEstimator:
 
     def _rows_text(self, rows: int) -> str:
         if int(self.config.num_beams or 1) > 1:
-            said = trn("{count} beam", "{count} beams", rows)
+            template = trn("{count} beam", "{count} beams", rows)
         elif self.config.do_sample:
-            said = trn("{count} sequence", "{count} sequences", rows)
+            template = trn("{count} sequence", "{count} sequences", rows)
         else:
-            said = trn("{count} candidate", "{count} candidates", rows)
-        return said.format(count=f"{rows:,}")
+            template = trn("{count} candidate", "{count} candidates", rows)
+        return template.format(count=f"{rows:,}")
 
     def _supported_caches(self) -> list[CacheBackend]:
         """Return other backends that support this run, exact ones first."""

@@ -132,12 +132,12 @@ def _free_memory(prefixes: PrefixStore | None) -> int:
 
 
 def _notice(model: LoadedModel, request: Request, successor: CacheBackend, seen: EventFilter, freed: int) -> Notice:
-    said = [_out_of_memory_text(model, seen)]
+    sentences = [_out_of_memory_text(model, seen)]
     if freed:
-        said.append(tr("{size} of stored prefixes was freed.").format(size=words.size(freed)))
+        sentences.append(tr("{size} of stored prefixes was freed.").format(size=words.size(freed)))
     going_on = tr("Continuing with the cache “{cache}” ({summary}); the text stays the same.")
-    said.append(going_on.format(cache=tr(successor.title), summary=tr(successor.summary)))
-    return Notice("memory_fallback", join_sentences(*said))
+    sentences.append(going_on.format(cache=tr(successor.title), summary=tr(successor.summary)))
+    return Notice("memory_fallback", join_sentences(*sentences))
 
 
 def _out_of_memory_text(model: LoadedModel, seen: EventFilter) -> str:

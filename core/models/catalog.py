@@ -78,8 +78,8 @@ def cached_models() -> list[CachedModel]:
 
 def cached_model(name: str) -> CachedModel | None:
     """Return the cached model with that hub id."""
-    wanted = _PREFIX + name.replace("/", "--")
-    return next(iter(_scan([folder for folder in _repositories() if folder.name == wanted])), None)
+    folder_name = _PREFIX + name.replace("/", "--")
+    return next(iter(_scan([folder for folder in _repositories() if folder.name == folder_name])), None)
 
 
 def _repositories() -> list[Path]:

@@ -57,8 +57,8 @@ def impossible_value_reason(config: Mapping[str, object], tensors: int | None = 
 
 def external_attention_repository(config: Mapping[str, object]) -> str | None:
     """Return the repository whose compiled code would provide the attention; None if it is transformers' own."""
-    asked = (value for name, value in _values(config) if name in _ATTENTION)
-    return next((value for value in asked if isinstance(value, str) and "/" in value), None)
+    attention_values = (value for name, value in _values(config) if name in _ATTENTION)
+    return next((value for value in attention_values if isinstance(value, str) and "/" in value), None)
 
 
 def _values(config: Mapping[str, object]) -> Iterator[tuple[str, object]]:
@@ -136,8 +136,8 @@ def _layers_problem(name: str, value: int, tensors: int | None) -> str | None:
 
 
 def _attention_problem(name: str, value: object) -> str | None:
-    asked = list(value.values()) if isinstance(value, dict) else [value]
-    for one in asked:
+    values = list(value.values()) if isinstance(value, dict) else [value]
+    for one in values:
         if one is not None and not isinstance(one, str):
             return tr("its {name} is {value}, not a name").format(name=name, value=_quoted_value(one))
         if one == "flex_attention":

@@ -36,13 +36,13 @@ PROMPT_ROWS = 32
 
 def is_bfloat16_faster(rows: int = 1) -> bool:
     """Return whether bfloat16 is faster for `rows` rows: 1 as for single tokens, or PROMPT_ROWS."""
-    kept = _read_results()
+    results = _read_results()
     key = f"{platform.node()} {platform.machine()} {torch.__version__} {torch.get_num_threads()}"
     key = f"{key} ×{rows}" if rows > 1 else key
-    if key not in kept:
-        kept[key] = _best_time(torch.bfloat16, rows) < _best_time(torch.float32, rows)
-        _write_results(kept)
-    return kept[key]
+    if key not in results:
+        results[key] = _best_time(torch.bfloat16, rows) < _best_time(torch.float32, rows)
+        _write_results(results)
+    return results[key]
 
 
 def _best_time(dtype: torch.dtype, rows: int) -> float:
@@ -66,18 +66,18 @@ def _cache_file() -> Path:
 def _read_results() -> dict[str, bool]:
     """Return the cached results; empty if there are none or the file is invalid."""
     try:
-        kept = read_json(_cache_file())
+        stored = read_json(_cache_file())
     except (OSError, ModelFileError):
         return {}
-    return {key: value for key, value in kept.items() if isinstance(value, bool)}
+    return {key: value for key, value in stored.items() if isinstance(value, bool)}
 
 
-def _write_results(kept: dict[str, bool]) -> None:
+def _write_results(results: dict[str, bool]) -> None:
     """Write the results; if that fails, they are measured again next time."""
     try:
         _cache_file().parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(_cache_file()) as part:
-            part.write_text(json.dumps(kept), encoding="utf-8")
+            part.write_text(json.dumps(results), encoding="utf-8")
     except OSError:
         log.debug("the speeds of this machine cannot be kept", exc_info=True)
 

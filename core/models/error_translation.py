@@ -40,10 +40,10 @@ def translate_errors(model: LoadedModel) -> Iterator[None]:
 
 
 def _unforeseen_error(model: LoadedModel, error: Exception) -> UnforeseenError:
-    kind, said = type(error).__name__, str(error).strip().split("\n")[0][:300]
-    cause = tr("{model} failed with {kind}: {said}.") if said else tr("{model} failed with {kind}.")
+    kind, message = type(error).__name__, str(error).strip().split("\n")[0][:300]
+    cause = tr("{model} failed with {kind}: {said}.") if message else tr("{model} failed with {kind}.")
     return UnforeseenError(
-        cause.format(model=model.name, kind=kind, said=said),
+        cause.format(model=model.name, kind=kind, said=message),
         tr("Try another strategy or cache; the details say where it failed."),
         "".join(traceback.format_exception(error)),
     )

@@ -118,9 +118,9 @@ def _tensor_names(folder: Path) -> Collection[str]:
 
 def _find_heads(names: Iterable[str], layers: int) -> CheckpointHeads | None:
     names = list(names)
-    behind = {int(found[1]) for name in names if (found := _EXTRA_LAYER.match(name)) and int(found[1]) >= layers}
-    if behind:
-        count = len(behind)
+    extra_layers = {int(found[1]) for name in names if (found := _EXTRA_LAYER.match(name)) and int(found[1]) >= layers}
+    if extra_layers:
+        count = len(extra_layers)
         return CheckpointHeads(count, tuple(rf"\.layers\.{layers + place}\." for place in range(count)))
     numbered = {int(found[1]) for name in names if (found := _NUMBERED.match(name))}
     if numbered or any(map(_SINGLE.match, names)):

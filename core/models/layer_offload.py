@@ -67,13 +67,15 @@ class OffloadedLayer:
 class DiskOffload:
     """The layers on disk and their shared buffer. Closed with the model."""
 
-    def __init__(self, layers: Sequence[OffloadedLayer], kept: int, dtype: torch.dtype, total_layers: int) -> None:
-        """Create it. `kept`: bytes of all other weights; `total_layers`: total number of layers, including those in
+    def __init__(
+        self, layers: Sequence[OffloadedLayer], other_bytes: int, dtype: torch.dtype, total_layers: int
+    ) -> None:
+        """Create it. `other_bytes`: bytes of all other weights; `total_layers`: number of layers, including those in
         memory.
         """
         self.layers, self.dtype, self.total_layers = tuple(layers), dtype, total_layers
         self._buffer = torch.zeros(max(layer.buffer_bytes for layer in layers), dtype=torch.uint8)
-        self.kept_bytes = kept + len(self._buffer)
+        self.kept_bytes = other_bytes + len(self._buffer)
         """Bytes in memory: all other weights and the buffer."""
         self._skipped: frozenset[str] = frozenset()
         self.read_seconds = 0.0

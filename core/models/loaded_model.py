@@ -307,9 +307,9 @@ def load(
     path = catalog.locate(name)
     where = choose_device(device)
     plan = plan_model(path, allow_remote_code)
-    kept = choose_weights(weights, dtype, where, plan.config)
-    shelf = plan_disk_offload(plan, kept.dtype, where, kept.packed, memory_limit)
-    network = load_network(plan, kept.dtype, where, allow_pickle, kept.packed, shelf)
+    weights_choice = choose_weights(weights, dtype, where, plan.config)
+    shelf = plan_disk_offload(plan, weights_choice.dtype, where, weights_choice.packed, memory_limit)
+    network = load_network(plan, weights_choice.dtype, where, allow_pickle, weights_choice.packed, shelf)
     tokenizer = load_tokenizer(path, allow_remote_code)
     processor = load_processor(path, plan.config, plan.takes, allow_remote_code)
     reads = plan.takes if processor is not None else TEXT
@@ -354,17 +354,17 @@ def blueprint(
     path = catalog.locate(name)
     where = choose_device(device)
     plan = plan_model(path, allow_remote_code)
-    kept = choose_weights(weights, dtype, where, plan.config)
-    shelf = plan_disk_offload(plan, kept.dtype, where, kept.packed, memory_limit)
-    network = plan.outline(kept.dtype)
-    if kept.packed is not None:
-        outline_packed(plan, network, kept.packed)
+    weights_choice = choose_weights(weights, dtype, where, plan.config)
+    shelf = plan_disk_offload(plan, weights_choice.dtype, where, weights_choice.packed, memory_limit)
+    network = plan.outline(weights_choice.dtype)
+    if weights_choice.packed is not None:
+        outline_packed(plan, network, weights_choice.packed)
     model = Blueprint(
         network, load_tokenizer(path, allow_remote_code), catalog.display_name(str(name), path), path,
         takes=plan.takes, disk_offload=shelf,
     )  # fmt: skip
     model.planned = where
-    if kept.packed is None and shelf is None and stays_quantized(plan.config):
+    if weights_choice.packed is None and shelf is None and stays_quantized(plan.config):
         with suppress(CorruptWeightsError):  # reported when the weights are read
             model.stored_bytes = find_weights(path).bytes or None
     return model

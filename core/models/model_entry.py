@@ -213,19 +213,21 @@ def check_memory(weights: int, cache: int, tokens: int = 0, rows: int = 1) -> Fi
     needed, free = weights + cache, free_memory()
     ok = has_room(needed, free)
     if cache:
-        told = mark("needs {needed} ({weights} for weights, {cache} for {tokens}) of {free} free")
+        fits_template = mark("needs {needed} ({weights} for weights, {cache} for {tokens}) of {free} free")
         failed = mark("needs {needed} ({weights} for weights, {cache} for {tokens}) of {free} free: does not fit")
     else:
-        told = mark("needs {needed} of {free} free")
+        fits_template = mark("needs {needed} of {free} free")
         failed = mark("needs {needed} of {free} free: does not fit")
     sizes = {"needed": size(needed), "weights": size(weights), "cache": size(cache), "free": size(free)}
-    return Fit(ok, needed, free, tr(told if ok else failed).format(tokens=counted_tokens(tokens, rows), **sizes))
+    return Fit(
+        ok, needed, free, tr(fits_template if ok else failed).format(tokens=counted_tokens(tokens, rows), **sizes)
+    )
 
 
 def counted_tokens(tokens: int, rows: int) -> str:
     """Return for example `560 tokens × 4`: the tokens per text, and the number of texts if there are several."""
-    told = count(tokens, "token")
-    return tr("{tokens} × {rows}").format(tokens=told, rows=rows) if rows > 1 else told
+    token_count = count(tokens, "token")
+    return tr("{tokens} × {rows}").format(tokens=token_count, rows=rows) if rows > 1 else token_count
 
 
 def has_room(needed: int, free: int) -> bool:

@@ -162,9 +162,9 @@ def _without_video(whole: Any) -> object:
             return whole.validate_init_kwargs(processor_config=processor_config, valid_kwargs=names)
 
     init = inspect.signature(whole.__init__)
-    kept = [one for name, one in init.parameters.items() if name != "video_processor"]
-    names = [one.name for one in kept]
+    parameters = [one for name, one in init.parameters.items() if name != "video_processor"]
+    names = [one.name for one in parameters]
     vars(Pictures.__init__)["__signature__"] = init.replace(
-        parameters=kept
+        parameters=parameters
     )  # transformers saves the values by this signature
     return Pictures

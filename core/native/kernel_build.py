@@ -102,30 +102,32 @@ def _build_folder() -> Iterator[Path]:
 
 def _build(compiler_path: str, folder_path: Path, path: Path, cancel: threading.Event) -> BuildResult | None:
     """Compile to `path` and return None, or the failed result. Retry without threads if the compiler lacks OpenMP."""
-    target, said = folder_path / path.name, ""
+    target, output = folder_path / path.name, ""
     for more in (("-fopenmp",), ()):
-        code, said = _compile([compiler_path, *FLAGS, *more, str(MAIN_SOURCE), "-o", str(target)], folder_path, cancel)
+        code, output = _compile(
+            [compiler_path, *FLAGS, *more, str(MAIN_SOURCE), "-o", str(target)], folder_path, cancel
+        )
         if cancel.is_set():
             return BuildResult("cancelled", tr("Compilation was canceled and will be done another time."))
         if code == 0 and target.is_file():
             target.chmod(0o700)
             target.replace(path)
             return None
-    return BuildResult("failed", tr("The native code could not be compiled."), details=said)
+    return BuildResult("failed", tr("The native code could not be compiled."), details=output)
 
 
 def _compile(command: list[str], shop: Path, cancel: threading.Event) -> tuple[int, str]:
     """Return the compiler's exit code and the end of its output; kill it when `cancel` is set."""
     nice = shutil.which("nice")
-    with (shop / "said").open("w+", encoding="utf-8", errors="replace") as said:
+    with (shop / "said").open("w+", encoding="utf-8", errors="replace") as output_file:
         child = subprocess.Popen(
             [nice, "-n", "19", *command] if nice else command,
-            stdout=said, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=shop,
+            stdout=output_file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=shop,
             env={**os.environ, "TMPDIR": str(shop), "LC_ALL": "C"}, start_new_session=os.name == "posix",
         )  # fmt: skip
         code = _wait(child, cancel)
-        said.seek(0)
-        return code, said.read()[-4000:]
+        output_file.seek(0)
+        return code, output_file.read()[-4000:]
 
 
 def _wait(child: subprocess.Popen[bytes], cancel: threading.Event) -> int:

@@ -71,8 +71,8 @@ def is_private(path: Path) -> bool:
     """
     if os.name != "posix":
         return True
-    kept = (path.parent.stat(), path.stat())
-    return all(one.st_uid == os.getuid() and not one.st_mode & (stat.S_IWGRP | stat.S_IWOTH) for one in kept)
+    stats = (path.parent.stat(), path.stat())
+    return all(one.st_uid == os.getuid() and not one.st_mode & (stat.S_IWGRP | stat.S_IWOTH) for one in stats)
 
 
 NORMS = {"none": 0, "root_mean_square": 1, "layer_norm": 2}

@@ -88,13 +88,13 @@ class _BreakTable:
         import numpy as np
 
         text = np.minimum(text, len(self._table) - 1)
-        told: np.ndarray = self._table[text]
-        if _UNKNOWN_BYTE in told.tobytes():
-            for token in set(text[told == _UNKNOWN].tolist()):
+        flags: np.ndarray = self._table[text]
+        if _UNKNOWN_BYTE in flags.tobytes():
+            for token in set(text[flags == _UNKNOWN].tolist()):
                 data = self._pieces.data(token) or b""
                 self._table[token] = any(breaker in data for breaker in BREAKERS)
-            told = self._table[text]
-        return told.view(bool)
+            flags = self._table[text]
+        return flags.view(bool)
 
 
 def _cached_breaks(model: ProcessorModel) -> _BreakTable:
@@ -175,11 +175,11 @@ def _repeat_detail(matches: dict[int, RepeatMatch], pieces: TokenTextSource) -> 
     from core.events import Repeat, Repeats, StageDetail  # created on demand
 
     heaviest = sorted(matches.items(), key=lambda item: (-item[1].length, item[1].distance))
-    told = (
+    repeats = (
         Repeat(token, pieces[token], m.distance, m.length, m.penalty, token in pieces.special)
         for token, m in heaviest[:MAX_DETAIL_TOKENS]
     )
-    return StageDetail(repeats=Repeats(tuple(told), len(heaviest)))
+    return StageDetail(repeats=Repeats(tuple(repeats), len(heaviest)))
 
 
 def make(value: float, context: Context) -> DryPenalty:

@@ -76,17 +76,17 @@ def _check_length(value: Mapping[str, object], context: Context, forced: bool) -
 
     room = context.max_length - context.start - forced
     model = context.model
-    least = min_tokens(value, model.token_bytes or (), room, model.remembered)
-    if least is None:
+    min_length = min_tokens(value, model.token_bytes or (), room, model.remembered)
+    if min_length is None:
         raise grammar_error(
             tr("these rules never allow a text to end: each text contains another one of the same kind.")
             if "lark" in value
             else tr("this schema never allows a text to end: each text contains another one of the same kind.")
         )
-    if least > room:
+    if min_length > room:
         raise ParameterError(
             tr("No text of the grammar fits into {limit:,} new tokens: the shortest takes at least {least:,}.").format(
-                limit=room, least=least
+                limit=room, least=min_length
             ),
             tr("Allow more new tokens, or relax the grammar."),
             PROCESSOR.name,

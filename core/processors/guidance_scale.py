@@ -28,9 +28,9 @@ def _reorder_context(processor: Any, rows: Any) -> None:
     context = processor.unconditional_context
     for name in ("input_ids", "attention_mask"):
         context[name] = context[name].index_select(0, rows)
-    for kept in context.values():  # its name depends on the transformers release
-        if isinstance(kept, Cache):
-            kept.reorder_cache(rows)
+    for value in context.values():  # its name depends on the transformers release
+        if isinstance(value, Cache):
+            value.reorder_cache(rows)
 
 
 PROCESSOR = Processor(

@@ -33,13 +33,13 @@ def ordered_processors(names: Sequence[str] | None = None) -> list[Processor]:
     usual = list(processors.registry.values())
     if names is not None:
         check_iterable(OPTION, names, tr("Pass a list of stage names."))
-    asked = [_find_processor(name) for name in names] if names is not None else []
-    if twice := next((one for place, one in enumerate(asked) if one in asked[:place]), None):
+    requested = [_find_processor(name) for name in names] if names is not None else []
+    if twice := next((one for place, one in enumerate(requested) if one in requested[:place]), None):
         raise _order_error(
             tr("The order contains the stage “{name}” twice.").format(name=twice.name), tr("List it once.")
         )
-    wanted = iter(asked)
-    order = [next(wanted) if one in asked else one for one in usual]
+    remaining = iter(requested)
+    order = [next(remaining) if one in requested else one for one in usual]
     _check_ends(order)
     return order
 
@@ -78,7 +78,7 @@ def _check_ends(order: Sequence[Processor]) -> None:
 
 
 def _misplaced_error(stage: Processor, other: Processor) -> ParameterError:
-    told, remedy = {
+    cause, remedy = {
         "first": (
             tr("The order puts {stage} after {other}, but it must act first."),
             tr("Remove {stage} from the order, or put it first."),
@@ -88,7 +88,7 @@ def _misplaced_error(stage: Processor, other: Processor) -> ParameterError:
             tr("Remove {stage} from the order, or put it last."),
         ),
     }[stage.end]
-    return _order_error(told.format(stage=stage.name, other=other.name), remedy.format(stage=stage.name))
+    return _order_error(cause.format(stage=stage.name, other=other.name), remedy.format(stage=stage.name))
 
 
 def _order_error(cause: str, remedy: str) -> ParameterError:

@@ -86,7 +86,7 @@ def max_and_deviation(scores: torch.Tensor) -> list[tuple[float, float, float | 
         mean = scores.masked_fill(~finite, 0.0).sum(-1, keepdim=True) / count
         found = ((scores - mean).masked_fill(~finite, 0.0).square().sum(-1, keepdim=True) / count).sqrt()
     best = scores.amax(-1).tolist()
-    return [(most, deviation, None) for most, (deviation,) in zip(best, found.tolist(), strict=True)]
+    return [(maximum, deviation, None) for maximum, (deviation,) in zip(best, found.tolist(), strict=True)]
 
 
 def likely_tokens(scores: torch.Tensor, threshold: float, max_count: int, row: int = 0) -> LikelyTokens:
@@ -119,9 +119,9 @@ def score_histogram(row: torch.Tensor, lowest: float, highest: float, parts: int
     found = native_samplers(row)
     if found is None:
         return _histogram_by_numpy(row[row.isfinite()], lowest, highest, parts)
-    row, told = row.contiguous(), array("q", bytes(_INTEGER * parts))
-    found.histogram(row.data_ptr(), len(row), (lowest, highest), parts, told.buffer_info()[0])
-    return tuple(told)
+    row, counts = row.contiguous(), array("q", bytes(_INTEGER * parts))
+    found.histogram(row.data_ptr(), len(row), (lowest, highest), parts, counts.buffer_info()[0])
+    return tuple(counts)
 
 
 def _histogram_by_numpy(row: torch.Tensor, lowest: float, highest: float, parts: int) -> tuple[int, ...]:
@@ -177,7 +177,7 @@ def find_passages(
     found = get_native_library()
     if found is None or ids.device.type != "cpu" or ids.stride(1) != 1:
         return None
-    told, place = array("q", bytes(2 * _INTEGER * window)), ids.shape[1] - window + row * ids.stride(0)
+    output, place = array("q", bytes(2 * _INTEGER * window)), ids.shape[1] - window + row * ids.stride(0)
     begin = ids.data_ptr() + _INTEGER * place
-    count = found.samplers.repeated_passages(begin, window, breaks, lengths, told.buffer_info()[0])
-    return None if count < 0 else list(zip(told[0 : 2 * count : 2], told[1 : 2 * count : 2], strict=True))
+    count = found.samplers.repeated_passages(begin, window, breaks, lengths, output.buffer_info()[0])
+    return None if count < 0 else list(zip(output[0 : 2 * count : 2], output[1 : 2 * count : 2], strict=True))

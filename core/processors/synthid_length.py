@@ -72,8 +72,8 @@ class SynthIDProcessor:
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Return log-probabilities [B, V] after the tournament, and keep the texts `ids` [B, T]."""
         self._texts = ids[:, max(self._start, ids.shape[1] - self._signs.width) :].tolist()
-        told: torch.Tensor = self._processor(ids, scores)
-        return told.masked_fill(scores.isneginf(), -float("inf"))
+        processed: torch.Tensor = self._processor(ids, scores)
+        return processed.masked_fill(scores.isneginf(), -float("inf"))
 
     def make_observer(self) -> StageObserver:
         """Return an observer of the texts of this step."""

@@ -38,7 +38,7 @@ class TopNSigma:
         """Return an observer of the scores at this step."""
         found = self._found
 
-        def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> DetailFactory:
+        def observe(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> DetailFactory:
             best, deviation, known = found[row]
             if not math.isfinite(best):
                 return no_detail
@@ -46,7 +46,7 @@ class TopNSigma:
             floor, parts = best - self._width * deviation, score_histogram(before, lowest, best, HISTOGRAM_BARS)
             return partial(_spread_detail, best, deviation, floor, lowest, parts)
 
-        return tell
+        return observe
 
 
 def _spread_detail(best: float, deviation: float, floor: float, lowest: float, parts: tuple[int, ...]) -> StageDetail:

@@ -29,8 +29,10 @@ def tokens_to_remove(found: LikelyTokens) -> list[int]:
     the
     first).
     """
-    least = min(zip(found.probabilities, found.tokens, strict=True), default=None)
-    return [token for share, token in zip(found.probabilities, found.tokens, strict=True) if (share, token) != least]
+    least_likely = min(zip(found.probabilities, found.tokens, strict=True), default=None)
+    return [
+        token for share, token in zip(found.probabilities, found.tokens, strict=True) if (share, token) != least_likely
+    ]
 
 
 class XtcProcessor:
@@ -59,8 +61,10 @@ class XtcProcessor:
         return add_at_tokens(scores, {row: dict.fromkeys(removed, -math.inf) for row, removed in self._removed.items()})
 
     def _remove(self, scores: torch.Tensor, row: int) -> None:
-        most = int(min(1 / self._threshold + 1, scores.shape[-1]))  # no more tokens than this can reach the threshold
-        found = self._likely[row] = likely_tokens(scores, self._threshold, most, row)
+        max_count = int(
+            min(1 / self._threshold + 1, scores.shape[-1])
+        )  # no more tokens than this can reach the threshold
+        found = self._likely[row] = likely_tokens(scores, self._threshold, max_count, row)
         removed = tokens_to_remove(found)
         if removed and not self._should_keep(removed):
             self._removed[row] = removed
@@ -75,11 +79,11 @@ class XtcProcessor:
 
         chance, threshold = self._chance, self._threshold
 
-        def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> DetailFactory:
+        def observe(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> DetailFactory:
             found = known.get(row) or likely_tokens(before[None], threshold, MAX_DETAIL_TOKENS)
             return partial(_cut_detail, (chance, dice[row], threshold), found, len(taken.get(row, ())), pieces)
 
-        return tell
+        return observe
 
 
 def _cut_detail(
@@ -90,8 +94,8 @@ def _cut_detail(
     from core.events import StageDetail, TopCut
 
     pairs = zip(found.tokens[:MAX_DETAIL_TOKENS], found.probabilities, strict=False)
-    told = tuple([Told(token, pieces[token], share, token in pieces.special) for token, share in pairs])
-    return StageDetail(top_cut=TopCut(*numbers, told, found.total, removed))
+    likely = tuple([Told(token, pieces[token], share, token in pieces.special) for token, share in pairs])
+    return StageDetail(top_cut=TopCut(*numbers, likely, found.total, removed))
 
 
 def make(value: float, context: Context) -> XtcProcessor:

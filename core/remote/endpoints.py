@@ -55,21 +55,21 @@ def _stream_native(
         raise _EndpointUnavailableError
 
 
-def _stream_compatible(model: RemoteModel, asked: EngineRequest, cancel: threading.Event) -> Messages:
+def _stream_compatible(model: RemoteModel, engine_request: EngineRequest, cancel: threading.Event) -> Messages:
     """Stream from the compatible endpoint; retry without probabilities if the engine rejects them or fails at them."""
-    bare, is_read = asked.without_probabilities(), False
-    is_asked = bare != asked.body
+    bare, is_read = engine_request.without_probabilities(), False
+    requests_probabilities = bare != engine_request.body
     try:
-        is_trial = is_asked and bool(model.kind.no_probabilities_notice)
-        for message in model.client.stream(asked.path, asked.body, cancel, is_trial=is_trial):
+        is_trial = requests_probabilities and bool(model.kind.no_probabilities_notice)
+        for message in model.client.stream(engine_request.path, engine_request.body, cancel, is_trial=is_trial):
             is_read = True
             yield message
     except EngineRefusedError as error:
-        if is_read or not is_asked or "logprob" not in error.cause.lower():
+        if is_read or not requests_probabilities or "logprob" not in error.cause.lower():
             raise
-        yield from _stream_without_probabilities(model, model.client.stream(asked.path, bare, cancel))
+        yield from _stream_without_probabilities(model, model.client.stream(engine_request.path, bare, cancel))
     except InternalServerError:
-        yield from _stream_without_probabilities(model, model.client.stream(asked.path, bare, cancel))
+        yield from _stream_without_probabilities(model, model.client.stream(engine_request.path, bare, cancel))
 
 
 def _stream_without_probabilities(model: RemoteModel, answered: Messages) -> Messages:

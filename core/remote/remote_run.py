@@ -80,30 +80,30 @@ class TokenEventBuilder:
         """
         found, own, has_own = list[Alternative](), 0, False
         for place, one in enumerate(token.top, 1):
-            is_asked = place <= self._requested
+            is_requested = place <= self._requested
             is_own = not has_own and _is_same_token(one, token)
-            if not (is_asked or is_own):
+            if not (is_requested or is_own):
                 continue  # more than requested
-            rank = place if is_asked else 0  # an extra entry is the chosen token, whose rank is unknown
+            rank = place if is_requested else 0  # an extra entry is the chosen token, whose rank is unknown
             own = rank if is_own else own
-            told = number if is_own else self._model.words.id_of(one.piece, one.id, one.token_bytes)
-            has_own = has_own or told == number
-            found.append(self._alternative(told, one.piece, one.log_probability, rank))
+            token_id = number if is_own else self._model.words.id_of(one.piece, one.id, one.token_bytes)
+            has_own = has_own or token_id == number
+            found.append(self._alternative(token_id, one.piece, one.log_probability, rank))
         if found and not has_own:
             found.append(self._alternative(number, token.piece, token.log_probability, 0))
         return tuple(found), own
 
-    def _alternative(self, number: int, piece: str, told: float, rank: int) -> Alternative:
-        raw, final = self._log_probabilities(told)
+    def _alternative(self, number: int, piece: str, log_probability: float, rank: int) -> Alternative:
+        raw, final = self._log_probabilities(log_probability)
         return Alternative(number, piece, math.exp(raw), math.exp(final), raw, final, rank)
 
-    def _log_probabilities(self, told: float) -> tuple[float, float]:
+    def _log_probabilities(self, log_probability: float) -> tuple[float, float]:
         """Return the log-probabilities before and after the settings. An engine reports only one of them; they are
         equal if no setting is active.
         """
         if self._model.kind.after_temperature and "temperature" in self._active_settings:
-            return math.nan, told if self._active_settings == {"temperature"} else math.nan
-        return told, math.nan if self._active_settings else told
+            return math.nan, log_probability if self._active_settings == {"temperature"} else math.nan
+        return log_probability, math.nan if self._active_settings else log_probability
 
 
 def _is_same_token(one: TokenLogprob, token: StreamedToken) -> bool:
@@ -129,8 +129,8 @@ def stream(model: RemoteModel, request: Request, cancel: threading.Event | None 
     """Yield the events of a run on `model`; the last one is `Finished`. Unreported probabilities are NaN, unreported
     ranks 0. Raises EngineErrors, and the errors of any invalid request.
     """
-    asked = build_request(model, request)
-    yield from _RemoteRun(model, asked, request, cancel or threading.Event()).events()
+    engine_request = build_request(model, request)
+    yield from _RemoteRun(model, engine_request, request, cancel or threading.Event()).events()
 
 
 @dataclass(slots=True)
@@ -159,17 +159,24 @@ class _RemoteSequence:
 class _RemoteRun:
     """One run on a remote engine; call `events` once."""
 
-    def __init__(self, model: RemoteModel, asked: EngineRequest, request: Request, cancel: threading.Event) -> None:
-        self._model, self._engine_request, self._request, self._cancel = model, asked, request, cancel
-        self._texts = [_RemoteSequence(number, model.words.new_answer()) for number in range(asked.sequence_count)]
+    def __init__(
+        self, model: RemoteModel, engine_request: EngineRequest, request: Request, cancel: threading.Event
+    ) -> None:
+        self._model, self._engine_request, self._request, self._cancel = model, engine_request, request, cancel
+        self._texts = [
+            _RemoteSequence(number, model.words.new_answer()) for number in range(engine_request.sequence_count)
+        ]
         kind = model.kind
         self._withheld = kind.recover_tokens(model, cancel) if kind.recover_tokens is not None else None
         self._counts = ResponseUsage(engines.usage_readers())
         self._native_reader = kind.native.reader(model.place) if kind.native is not None else None
         self._event_builder = TokenEventBuilder(
-            model, asked.alternatives, asked.active_settings, "sampled" if asked.is_sampling else "greedy"
+            model,
+            engine_request.alternatives,
+            engine_request.active_settings,
+            "sampled" if engine_request.is_sampling else "greedy",
         )
-        self._max_pieces = _PIECES_PER_TOKEN * asked.max_new_tokens + _EXTRA_PIECES
+        self._max_pieces = _PIECES_PER_TOKEN * engine_request.max_new_tokens + _EXTRA_PIECES
         self._start_time = time.perf_counter()
         self._first_token_time: float | None = None
         self._is_stopped = False
@@ -210,23 +217,23 @@ class _RemoteRun:
         return read
 
     def _run_started(self, read: PromptTokens | None) -> RunStarted:
-        model, asked = self._model, self._engine_request
-        beginning = read.beginning if read and read.prompt else self._as_single_token(asked.beginning)
+        model, engine_request = self._model, self._engine_request
+        beginning = read.beginning if read and read.prompt else self._as_single_token(engine_request.beginning)
         for text in self._texts:
             for token in beginning:
                 text.answer.add(token.id, token.text)
-        settings = {**asked.settings, "do_sample": asked.is_sampling}
+        settings = {**engine_request.settings, "do_sample": engine_request.is_sampling}
         return RunStarted(
-            strategy=asked.strategy.name,
+            strategy=engine_request.strategy.name,
             model=model.name,
             device=model.place,
             dtype="",
             cache="",
             seed=self._request.seed,
-            prompt=read.prompt if read and read.prompt else self._as_single_token(asked.prompt_text),
+            prompt=read.prompt if read and read.prompt else self._as_single_token(engine_request.prompt_text),
             settings=tuple(sorted((name, _plain(value)) for name, value in settings.items()
                                   if DEFAULTS.get(name) != value)),
-            sequences=asked.sequence_count,
+            sequences=engine_request.sequence_count,
             vocabulary=model.vocabulary,
             context=model.context,
             beginning=beginning,
@@ -252,14 +259,14 @@ class _RemoteRun:
             part = self._withheld.fill_gap(part, self._counts.decoded)
         added = text.joiner.push(part.text)
         if part.tokens:
-            tellings, told = split_text(added, [token.piece for token in part.tokens]), part.tokens
+            pieces, tokens = split_text(added, [token.piece for token in part.tokens]), part.tokens
         else:
-            tellings, told = ([added], (StreamedToken(display_piece(added, None)),)) if added else ([], ())
-        if told and self._first_token_time is None:
+            pieces, tokens = ([added], (StreamedToken(display_piece(added, None)),)) if added else ([], ())
+        if tokens and self._first_token_time is None:
             yield from self._first_token_events(with_tokens=bool(part.tokens))
         now = time.perf_counter()
-        seconds, text.last_time = (now - text.last_time) / max(len(told), 1), now
-        for token, piece in zip(told, tellings, strict=True):
+        seconds, text.last_time = (now - text.last_time) / max(len(tokens), 1), now
+        for token, piece in zip(tokens, pieces, strict=True):
             if len(text.ids) >= self._max_pieces:
                 yield self._finish_sequence(text, "length", limit=self._engine_request.max_new_tokens)
                 return
@@ -400,23 +407,23 @@ def _scoring_events(model: RemoteModel, before: str, text: str, top_n: int, canc
     count = max(1, min(top_n, model.kind.alternatives))
     body = {"model": model.name, "prompt": text, "max_tokens": 1, "temperature": 0.0, "echo": True, "logprobs": count}
     try:
-        told, counts = _read_reply(model, model.client.post(f"{model.address.path}/completions", body, cancel), text)
+        tokens, counts = _read_reply(model, model.client.post(f"{model.address.path}/completions", body, cancel), text)
     except CancelledError:
-        told, counts = (), ResponseUsage(engines.usage_readers())
+        tokens, counts = (), ResponseUsage(engines.usage_readers())
     seconds = time.perf_counter() - begun
-    known = _token_count(told, before)
-    teller = TokenEventBuilder(model, count, frozenset(), "scored")
-    yield _run_started(model, teller, told[:known], before or text)
-    yield Prefilled(len(told), seconds)
-    scored = told[known:]
+    known = _token_count(tokens, before)
+    builder = TokenEventBuilder(model, count, frozenset(), "scored")
+    yield _run_started(model, builder, tokens[:known], before or text)
+    yield Prefilled(len(tokens), seconds)
+    scored = tokens[known:]
     for step, token in enumerate(scored):
-        yield teller.build(token, token.piece, step, 0, seconds / len(told))
-    yield SequenceFinished(0, "given" if told else "stopped")
+        yield builder.build(token, token.piece, step, 0, seconds / len(tokens))
+    yield SequenceFinished(0, "given" if tokens else "stopped")
     yield Finished(
-        "completed" if told else "stopped",
-        (tuple(teller.token_id(token) for token in scored),),
+        "completed" if tokens else "stopped",
+        (tuple(builder.token_id(token) for token in scored),),
         ("".join(token.piece for token in scored),),
-        Metrics(counts.prompt or len(told), len(scored), seconds),
+        Metrics(counts.prompt or len(tokens), len(scored), seconds),
         order=(0,),
     )
 
@@ -436,22 +443,22 @@ def _read_reply(model: RemoteModel, reply: object, text: str) -> tuple[tuple[Str
     return found[: counts.prompt or _token_count(found, text)], counts
 
 
-def _token_count(told: tuple[StreamedToken, ...], text: str) -> int:
+def _token_count(tokens: tuple[StreamedToken, ...], text: str) -> int:
     """Count the tokens of `text`; at least the first, for which no engine reports a probability."""
     length = 0
-    for place, token in enumerate(told):
+    for place, token in enumerate(tokens):
         if length >= len(text) and not math.isnan(token.log_probability):
             return place
         length += len(token.piece)
-    return len(told)
+    return len(tokens)
 
 
 def _run_started(
-    model: RemoteModel, teller: TokenEventBuilder, told: tuple[StreamedToken, ...], text: str
+    model: RemoteModel, builder: TokenEventBuilder, tokens: tuple[StreamedToken, ...], text: str
 ) -> RunStarted:
-    asked = tuple(PromptToken(teller.token_id(token), token.piece) for token in told)
+    prompt = tuple(PromptToken(builder.token_id(token), token.piece) for token in tokens)
     return RunStarted(
         strategy=SCORE, model=model.name, device=model.place, dtype="", cache="", seed=0,
-        prompt=asked or (PromptToken(model.words.id_of(text), text),), settings=(), vocabulary=model.vocabulary,
+        prompt=prompt or (PromptToken(model.words.id_of(text), text),), settings=(), vocabulary=model.vocabulary,
         context=model.context, identity=model.identity, engine=model.kind.title,
     )  # fmt: skip

@@ -173,14 +173,22 @@ def _build_body(
     if kind.build_settings is not None:
         return {**common, **kind.build_settings(settings, samples, request.seed)}
     quiet = {"repetition_penalty": OFF_VALUES["repetition_penalty"], "dry_multiplier": 0.0}
-    wanted = {**{name: value for name, value in quiet.items() if name in kind.settings}, **settings}
-    formed = grammar_fields(wanted.pop("grammar"), kind, is_chat) if "grammar" in wanted else {}
+    requested = {**{name: value for name, value in quiet.items() if name in kind.settings}, **settings}
+    formed = grammar_fields(requested.pop("grammar"), kind, is_chat) if "grammar" in requested else {}
     if not samples:
-        wanted["temperature"] = 0.0
-    theirs = {kind.settings[name]: _engine_value(model, name, value) for name, value in wanted.items()}
+        requested["temperature"] = 0.0
+    theirs = {kind.settings[name]: _engine_value(model, name, value) for name, value in requested.items()}
     whole = dict.fromkeys(kind.whole_text, model.context or _DEFAULT_CONTEXT)
-    told = _probability_fields(model, request, is_chat)
-    return {**common, **whole, **theirs, **formed, "seed": request.seed % kind.max_seed, **kind.extras, **told}
+    probability_fields = _probability_fields(model, request, is_chat)
+    return {
+        **common,
+        **whole,
+        **theirs,
+        **formed,
+        "seed": request.seed % kind.max_seed,
+        **kind.extras,
+        **probability_fields,
+    }
 
 
 def _engine_value(model: RemoteModel, name: str, value: Any) -> Any:
@@ -202,8 +210,8 @@ def _probability_fields(model: RemoteModel, request: Request, is_chat: bool) -> 
 
 
 def _alternative_count(model: RemoteModel, request: Request, is_chat: bool) -> int:
-    most = model.kind.chat_alternatives if is_chat else model.kind.alternatives
-    return min(request.top_n, most) if model.tells else 0
+    max_count = model.kind.chat_alternatives if is_chat else model.kind.alternatives
+    return min(request.top_n, max_count) if model.tells else 0
 
 
 def _prompt_to_send(model: RemoteModel, request: Request) -> tuple[str | list[object], bool]:

@@ -189,20 +189,22 @@ def _choice_text(choice: Mapping[str, object]) -> str:
 
 def choice_tokens(choice: Mapping[str, object]) -> Iterator[StreamedToken]:
     """Yield the tokens of a choice in either format; none if they are not reported."""
-    told = choice.get("logprobs")
+    logprobs = choice.get("logprobs")
     ids = choice.get("token_ids")
     ids = ids if isinstance(ids, list) else []
-    if isinstance(told, dict) and isinstance(told.get("content"), list):
-        yield from _chat_tokens(told["content"], ids)
-    elif isinstance(told, dict) and isinstance(told.get("tokens"), list):
-        yield from _completion_tokens(told, ids)
+    if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):
+        yield from _chat_tokens(logprobs["content"], ids)
+    elif isinstance(logprobs, dict) and isinstance(logprobs.get("tokens"), list):
+        yield from _completion_tokens(logprobs, ids)
 
 
 def _chat_tokens(content: Sequence[object], ids: Sequence[object]) -> Iterator[StreamedToken]:
     for place, item in enumerate(content):
         if isinstance(item, dict):
-            told = _as_list(item.get("top_logprobs"))[:MAX_ALTERNATIVES]
-            top = sorted((_token_logprob(one) for one in told if isinstance(one, dict)), key=_descending_probability)
+            alternatives = _as_list(item.get("top_logprobs"))[:MAX_ALTERNATIVES]
+            top = sorted(
+                (_token_logprob(one) for one in alternatives if isinstance(one, dict)), key=_descending_probability
+            )
             one = _token_logprob(item)
             yield StreamedToken(
                 one.piece, _token_id(item.get("id"), ids, place), one.log_probability, tuple(top), one.token_bytes
@@ -219,13 +221,13 @@ def _token_logprob(item: Mapping[str, object]) -> TokenLogprob:
     )
 
 
-def _completion_tokens(told: Mapping[str, object], ids: Sequence[object]) -> Iterator[StreamedToken]:
-    pieces, logs, tops = (_as_list(told.get(name)) for name in ("tokens", "token_logprobs", "top_logprobs"))
+def _completion_tokens(logprobs: Mapping[str, object], ids: Sequence[object]) -> Iterator[StreamedToken]:
+    pieces, logs, tops = (_as_list(logprobs.get(name)) for name in ("tokens", "token_logprobs", "top_logprobs"))
     for place, piece in enumerate(pieces):
         likely = tops[place] if place < len(tops) and isinstance(tops[place], dict) else {}
-        told_likely = islice(likely.items(), MAX_ALTERNATIVES)
+        reported = islice(likely.items(), MAX_ALTERNATIVES)
         top = sorted(
-            (TokenLogprob(repair_text(str(one)), parse_log_probability(value)) for one, value in told_likely),
+            (TokenLogprob(repair_text(str(one)), parse_log_probability(value)) for one, value in reported),
             key=_descending_probability,
         )
         log = parse_log_probability(logs[place]) if place < len(logs) else math.nan
@@ -304,11 +306,13 @@ class ResponseUsage:
             return
         self.prompt = valid_count(usage.get("prompt_tokens"), self.prompt)
         self.written = valid_count(usage.get("completion_tokens"), self.written)
-        read, said = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
+        read, written_details = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
         if isinstance(read, dict):
             self.cached = valid_count(read.get("cached_tokens"), self.cached)
-        if isinstance(said, dict):
-            accepted, rejected = (valid_count(said.get(f"{name}_prediction_tokens"), None) for name in _OUTCOMES)
+        if isinstance(written_details, dict):
+            accepted, rejected = (
+                valid_count(written_details.get(f"{name}_prediction_tokens"), None) for name in _OUTCOMES
+            )
             if accepted is not None and rejected is not None and accepted + rejected:
                 self.drafted, self.accepted = accepted + rejected, accepted
 
@@ -326,7 +330,7 @@ class ResponseUsage:
         """Return the sum of a count over all texts; `names` are its names in different versions. None if not
         reported.
         """
-        found = [valid_count(told.get(name), None) for told in self._texts.values() for name in names]
+        found = [valid_count(usage.get(name), None) for usage in self._texts.values() for name in names]
         counts = [count for count in found if count is not None]
         return sum(counts) if counts else None
 

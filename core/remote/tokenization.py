@@ -52,9 +52,13 @@ def tokenize_prompt(model: RemoteModel, request: EngineRequest, cancel: threadin
 
 
 def _request_tokens(
-    model: RemoteModel, tokenizer: EngineTokenizer, client: EngineClient, asked: EngineRequest, cancel: threading.Event
+    model: RemoteModel,
+    tokenizer: EngineTokenizer,
+    client: EngineClient,
+    engine_request: EngineRequest,
+    cancel: threading.Event,
 ) -> PromptTokens:
-    root, prompt, messages = model.address.root, asked.body.get("prompt"), asked.body.get("messages")
+    root, prompt, messages = model.address.root, engine_request.body.get("prompt"), engine_request.body.get("messages")
     if isinstance(prompt, list):
         reply = client.post(f"{root}/detokenize", {"model": model.name, "tokens": prompt}, cancel)
         return _tokens_from_ids(model, prompt, text_field(reply, tokenizer.text_field))
@@ -62,7 +66,7 @@ def _request_tokens(
         prompt = tokenizer.chat_text(model, client, messages, cancel)
     body = tokenizer.build_body(model.name, prompt, messages)
     ids, raw = parse_tokens(client.post(f"{root}/tokenize", body, cancel))
-    return _split_prompt(model, asked, ids, raw, prompt)
+    return _split_prompt(model, engine_request, ids, raw, prompt)
 
 
 def _tokens_from_ids(model: RemoteModel, ids: Sequence[int], text: str) -> PromptTokens:
@@ -72,22 +76,22 @@ def _tokens_from_ids(model: RemoteModel, ids: Sequence[int], text: str) -> Promp
 
 
 def _split_prompt(
-    model: RemoteModel, asked: EngineRequest, ids: Sequence[int], raw: Sequence[str | bytes], sent: str | None
+    model: RemoteModel, engine_request: EngineRequest, ids: Sequence[int], raw: Sequence[str | bytes], sent: str | None
 ) -> PromptTokens:
     """Split the tokens into prompt and beginning of the answer. `sent` is the text of the tokens; None if only the
     messages of a chat are known.
     """
-    found = next(_matching_encodings(raw, sent, asked.body.get("messages", ())), None)
+    found = next(_matching_encodings(raw, sent, engine_request.body.get("messages", ())), None)
     if found is None:  # the tokenizer changes its text: report the tokens without the text that each adds
-        texts = ["" for _ in ids[1:]] + [asked.prompt_text]
+        texts = ["" for _ in ids[1:]] + [engine_request.prompt_text]
         pieces = [one if isinstance(one, str) else "" for one in raw]
-        return PromptTokens(len(ids)) if asked.beginning else _to_prompt_tokens(ids, texts, pieces, len(ids))
+        return PromptTokens(len(ids)) if engine_request.beginning else _to_prompt_tokens(ids, texts, pieces, len(ids))
     pieces = [_displayed_text(one) for one in found.data]
     for number, piece in zip(ids, pieces, strict=True):
         if piece:
             model.words.id_of(piece, number)
     texts = _added_texts(found)
-    end = _token_after(asked.prompt_text, texts, found.first) if asked.beginning else len(ids)
+    end = _token_after(engine_request.prompt_text, texts, found.first) if engine_request.beginning else len(ids)
     return PromptTokens(len(ids)) if end is None else _to_prompt_tokens(ids, texts, pieces, end)
 
 
@@ -125,9 +129,9 @@ def _matching_ranges(data: Sequence[bytes], text: bytes) -> Iterator[_TokenBytes
     """Find the text among the tokens: up to a few special tokens may precede and follow it."""
     for first in range(min(_MAX_ADDED_TOKENS, len(data) - 1) + 1):
         for last in range(len(data), max(first, len(data) - _MAX_ADDED_TOKENS - 1), -1):
-            spelled = b"".join(data[first:last])
-            if spelled in (text, b" " + text):
-                yield _TokenBytes(data, first, spelled != text)
+            joined = b"".join(data[first:last])
+            if joined in (text, b" " + text):
+                yield _TokenBytes(data, first, joined != text)
 
 
 def _plain_bytes(name: str) -> bytes:

@@ -20,20 +20,20 @@ def text_field(reply: object, name: str) -> str:
 
 def parse_tokens(reply: object) -> tuple[list[int], list[str | bytes]]:
     """Return the ids, and each token as in the vocabulary or as its text. Raises UnexpectedReplyError."""
-    told = reply.get("tokens") if isinstance(reply, dict) else None
+    tokens = reply.get("tokens") if isinstance(reply, dict) else None
     names = reply.get("token_strs") if isinstance(reply, dict) else None
-    if not isinstance(told, list) or not 0 < len(told) <= _MAX_TOKENS:
+    if not isinstance(tokens, list) or not 0 < len(tokens) <= _MAX_TOKENS:
         raise UnexpectedReplyError
-    if all(isinstance(one, dict) for one in told):
-        names, told = [one.get("piece") for one in told], [one.get("id") for one in told]
-    if not all(isinstance(one, int) and not isinstance(one, bool) and 0 <= one < _MAX_ID for one in told):
+    if all(isinstance(one, dict) for one in tokens):
+        names, tokens = [one.get("piece") for one in tokens], [one.get("id") for one in tokens]
+    if not all(isinstance(one, int) and not isinstance(one, bool) and 0 <= one < _MAX_ID for one in tokens):
         raise UnexpectedReplyError
-    if not isinstance(names, list) or len(names) != len(told):
-        names = [None] * len(told)
-    return told, [_token_name(one) for one in names]
+    if not isinstance(names, list) or len(names) != len(tokens):
+        names = [None] * len(tokens)
+    return tokens, [_token_name(one) for one in names]
 
 
-def _token_name(told: object) -> str | bytes:
-    if isinstance(told, list) and all(isinstance(one, int) and 0 <= one < 256 for one in told):
-        return bytes(told)
-    return told if isinstance(told, str) else ""
+def _token_name(value: object) -> str | bytes:
+    if isinstance(value, list) and all(isinstance(one, int) and 0 <= one < 256 for one in value):
+        return bytes(value)
+    return value if isinstance(value, str) else ""

@@ -29,10 +29,10 @@ def layers_unsupported_reason(model: LoadedModel, request: Request | None) -> st
         return tr("{model} has no single stack of layers whose intermediate states its head could read.").format(
             model=model.name
         )
-    wanted = (request.asked("assistant_early_exit") if request is not None else None) or 1
-    if int(wanted) >= model.layers:
+    requested = (request.asked("assistant_early_exit") if request is not None else None) or 1
+    if int(requested) >= model.layers:
         return tr("{model} has {layers} layers; drafting with {wanted} of them would save no time.").format(
-            model=model.name, layers=model.layers, wanted=wanted
+            model=model.name, layers=model.layers, wanted=requested
         )
     return None
 

@@ -60,10 +60,10 @@ class BlockFile:
 
     def write(self, kind: bytes, data: bytes) -> None:
         """Append a block. Raises OSError."""
-        kept = zlib.compress(data, LEVEL)
-        lengths = struct.pack("<cII", kind, len(kept), len(data))
-        self._checksum = zlib.crc32(kept, zlib.crc32(lengths, self._checksum))
-        self._write(_FRAME.pack(kind, len(kept), len(data), self._checksum) + kept)
+        compressed = zlib.compress(data, LEVEL)
+        lengths = struct.pack("<cII", kind, len(compressed), len(data))
+        self._checksum = zlib.crc32(compressed, zlib.crc32(lengths, self._checksum))
+        self._write(_FRAME.pack(kind, len(compressed), len(data), self._checksum) + compressed)
 
     def close(self) -> None:
         """Close the file. Raises OSError."""
@@ -82,15 +82,15 @@ def read_blocks(path: Path) -> Iterator[TraceBlock]:
         total = _read_file_start(path, file)
         unfolded = MIN_EXPANDED_BYTES
         while frame := file.read(_FRAME.size):
-            kind, kept, length, checksum = _FRAME.unpack(_require_length(path, frame, _FRAME.size))
-            unfolded += kept * _EXPANDED_PER_BYTE - length
-            if max(kept, length) > _MAX_BLOCK_BYTES or unfolded < 0:
+            kind, stored_length, length, checksum = _FRAME.unpack(_require_length(path, frame, _FRAME.size))
+            unfolded += stored_length * _EXPANDED_PER_BYTE - length
+            if max(stored_length, length) > _MAX_BLOCK_BYTES or unfolded < 0:
                 raise damaged_error(path, tr("one of its blocks expands to more than a run can have"))
-            data = _require_length(path, file.read(kept), kept)
+            data = _require_length(path, file.read(stored_length), stored_length)
             total = zlib.crc32(data, zlib.crc32(frame[:9], total))
             if total != checksum:
                 raise damaged_error(path, tr("a checksum does not match"))
-            yield TraceBlock(kind, _decompress(path, data, length), kept)
+            yield TraceBlock(kind, _decompress(path, data, length), stored_length)
 
 
 def damaged_error(path: Path, detail: str) -> TraceError:

@@ -70,8 +70,10 @@ def read_header(data: bytes) -> tuple[Header, FileLayout]:
             if not 0 <= made <= _MAX_TIMESTAMP:
                 raise ValueError(tr("its header is incomplete"))
             measure_value([request, extra])  # rejects values too deep or too large to show
-            told = {_short_text(name): _short_text(version) for name, version in versions.items()}
-            return Header((major, minor), request, model, told, made, extra), layout_of(schema, (major, minor))
+            short_versions = {_short_text(name): _short_text(version) for name, version in versions.items()}
+            return Header((major, minor), request, model, short_versions, made, extra), layout_of(
+                schema, (major, minor)
+            )
     raise ValueError(tr("its header is incomplete"))
 
 
@@ -138,8 +140,8 @@ def read_ending(data: bytes) -> FileEnding:
     raise ValueError(tr("its last block does not contain the number of events"))
 
 
-def _parse_failure(told: object) -> Failure | None:
-    if not isinstance(told, Mapping):
+def _parse_failure(value: object) -> Failure | None:
+    if not isinstance(value, Mapping):
         return None
-    words = [told.get(name, "") for name in ("kind", "title", "cause", "remedy")]
+    words = [value.get(name, "") for name in ("kind", "title", "cause", "remedy")]
     return Failure(*(cut_short(word, _MAX_MESSAGE_LENGTH) if isinstance(word, str) else "" for word in words))

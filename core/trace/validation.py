@@ -211,9 +211,9 @@ class EventChecker:
             Finished: self._check_end,
         }
 
-    def allow(self, kept: int) -> None:
-        """Add the work allowed for a block of `kept` bytes in the file."""
-        self._work += kept * _WORK_PER_BYTE
+    def allow(self, stored_bytes: int) -> None:
+        """Add the work allowed for a block of `stored_bytes` bytes in the file."""
+        self._work += stored_bytes * _WORK_PER_BYTE
 
     def check(self, event: Event) -> None:
         """Raise ValueError for an event that contradicts an earlier one."""
@@ -328,8 +328,8 @@ class EventChecker:
     def _check_cache(self, event: CacheMeasured) -> bool:
         named = all(place in _PLACES and part in _PARTS for place, part, _ in event.parts)
         held = [place for span in event.held for place in span]
-        most = 4 * self._positions + _EXTRA_TOKENS
-        return named and _is_non_decreasing(held) and max([event.tokens, *held]) <= most
+        max_tokens = 4 * self._positions + _EXTRA_TOKENS
+        return named and _is_non_decreasing(held) and max([event.tokens, *held]) <= max_tokens
 
     def _check_plan(self, event: CachePlan) -> bool:
         if (

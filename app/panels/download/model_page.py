@@ -41,10 +41,10 @@ def fit_text(model: catalog.HubModel) -> str:
     if not model.needed:
         return model.why_not
     if model.fits_as:
-        told = tr("Fits with {bits} weights (“Weights…” in the model list): {figures}.")
+        template = tr("Fits with {bits} weights (“Weights…” in the model list): {figures}.")
     else:
-        told = tr("Fits: {figures}.") if model.fits else tr("Too large for this machine: {figures}.")
-    return told.format(figures=model.figures, bits=_bits(model))
+        template = tr("Fits: {figures}.") if model.fits else tr("Too large for this machine: {figures}.")
+    return template.format(figures=model.figures, bits=_bits(model))
 
 
 def short_facts_text(model: catalog.HubModel) -> str:
@@ -63,10 +63,10 @@ def short_fit_text(model: catalog.HubModel) -> str:
     if not model.needed:
         return fit_text(model)
     if model.fits_as:
-        told = tr("Fits with {bits}: {needed} of {free} free")
+        template = tr("Fits with {bits}: {needed} of {free} free")
     else:
-        told = tr("Fits: {needed} of {free} free") if model.fits else tr("Does not fit: {needed} of {free} free")
-    return told.format(needed=words.size(model.needed), free=words.size(model.free), bits=_bits(model))
+        template = tr("Fits: {needed} of {free} free") if model.fits else tr("Does not fit: {needed} of {free} free")
+    return template.format(needed=words.size(model.needed), free=words.size(model.free), bits=_bits(model))
 
 
 def _bits(model: catalog.HubModel) -> str:

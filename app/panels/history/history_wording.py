@@ -69,8 +69,8 @@ def tooltip_text(record: HistoryRecord) -> str:
 
 def accessible_text(record: HistoryRecord, now: float) -> str:
     """Return a row as text for a screen reader."""
-    told = [*([tr("pinned")] if record.pinned else []), summary_text(record), time_text(record.made, now)]
-    return f"{record.name}; {record.words}; {', '.join(told)}"
+    details = [*([tr("pinned")] if record.pinned else []), summary_text(record), time_text(record.made, now)]
+    return f"{record.name}; {record.words}; {', '.join(details)}"
 
 
 def _day(then: datetime) -> str:

@@ -132,8 +132,8 @@ class RunDelegate(LinesDelegate):
         lines = self._lines(option.rect)
         self._paint_name(painter, lines[0], record)
         fonts, colors = _fonts(self.theme), (self.theme.color("text"), self.theme.color("muted"))
-        told = f"{history_wording.time_text(record.made, time.time())} · {history_wording.summary_text(record)}"
-        for line, font, color, text in zip(lines[1:], fonts[1:], colors, (record.words or "–", told), strict=True):
+        details = f"{history_wording.time_text(record.made, time.time())} · {history_wording.summary_text(record)}"
+        for line, font, color, text in zip(lines[1:], fonts[1:], colors, (record.words or "–", details), strict=True):
             paint_line(painter, line, font, color, text)
         painter.restore()
 

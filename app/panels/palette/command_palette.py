@@ -344,8 +344,10 @@ class CommandPalette(QFrame):
         theme, room = self._theme, self._body.size()
         self.setFixedWidth(min(theme.px(WIDTH), room.width() - 2 * EDGE))
         others = self.field.sizeHint().height() + self._footer.sizeHint().height()
-        most = room.height() - TOP - EDGE - others - theme.px(36)
-        wanted = min(MAX_VISIBLE_ROWS, max(1, self.model.rowCount())) * theme.px(ROW_HEIGHT) + 2 * theme.px(4) + 2
-        self.list.setFixedHeight(max(theme.px(ROW_HEIGHT), min(wanted, most)))
+        max_height = room.height() - TOP - EDGE - others - theme.px(36)
+        preferred_height = (
+            min(MAX_VISIBLE_ROWS, max(1, self.model.rowCount())) * theme.px(ROW_HEIGHT) + 2 * theme.px(4) + 2
+        )
+        self.list.setFixedHeight(max(theme.px(ROW_HEIGHT), min(preferred_height, max_height)))
         self.adjustSize()
         self.move((room.width() - self.width()) // 2, min(TOP, max(0, room.height() - self.height() - EDGE)))

@@ -61,8 +61,10 @@ class AppearanceSettings(SettingsForm):
         self.language.activated.connect(self._on_language)
         self.theme = make_combo_box("themeChoice", tr("Theme"), scheme_titles(), settings.theme)
         self.theme.currentIndexChanged.connect(self._on_theme)
-        percent, least, most = (round(scale * 100) for scale in (settings.font_scale, MIN_SCALE, MAX_SCALE))
-        self.scale = make_spin_box("scaleChoice", tr("Text size"), percent, least, most)
+        percent, min_percent, max_percent = (
+            round(scale * 100) for scale in (settings.font_scale, MIN_SCALE, MAX_SCALE)
+        )
+        self.scale = make_spin_box("scaleChoice", tr("Text size"), percent, min_percent, max_percent)
         self.scale.setSingleStep(10)
         self.scale.setSuffix(" %")
         self.scale.valueChanged.connect(self._on_scale)
@@ -371,10 +373,10 @@ class SettingsDialog(ScrolledDialog):
 
     def _parts(self) -> Iterator[tuple[str, QWidget]]:
         """Yield each section with its heading."""
-        kept = self._settings
-        look, stage = AppearanceSettings(kept.appearance), StageSettings(kept.appearance)
-        history, self.permissions = HistorySettings(kept.history), PermissionSettings(kept.models)
-        self.compute, memory = ComputeSettings(kept.compute), MemorySettings(kept.compute)
+        settings = self._settings
+        look, stage = AppearanceSettings(settings.appearance), StageSettings(settings.appearance)
+        history, self.permissions = HistorySettings(settings.history), PermissionSettings(settings.models)
+        self.compute, memory = ComputeSettings(settings.compute), MemorySettings(settings.compute)
         for part in (look, self.compute, memory, history, self.permissions):
             part.changed.connect(self.changed)
         stage.changed.connect(lambda: self.changed.emit("stage"))

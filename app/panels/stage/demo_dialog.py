@@ -113,11 +113,11 @@ class DemoDialog(QDialog):
         why_not = webm_unsupported_reason() if self.kind.currentData() == WEBM else ""
         self.save.setEnabled(not why_not)
         seconds = self._steps / self.speed_box.value() + ENDS_MS / 1000
-        told = trn("{steps:,} step, {seconds:.0f} s.", "{steps:,} steps, {seconds:.0f} s.", self._steps)
-        told = told.format(steps=self._steps, seconds=seconds)
+        message = trn("{steps:,} step, {seconds:.0f} s.", "{steps:,} steps, {seconds:.0f} s.", self._steps)
+        message = message.format(steps=self._steps, seconds=seconds)
         if self.kind.currentData() == PNGS:
-            told += " " + tr("The images are saved in a folder with the name you choose.")
-        self.message.setText(why_not or told)
+            message += " " + tr("The images are saved in a folder with the name you choose.")
+        self.message.setText(why_not or message)
 
     @Slot()
     def _on_save(self) -> None:

@@ -206,7 +206,7 @@ class WelcomePage(QFrame):
         self._introduction.setObjectName("welcomeWords")
 
     def _make_buttons(self) -> tuple[WelcomeButton, ...]:
-        told = (
+        entries = (
             ("storyWay", "play", tr("Watch a story being written"),
              tr("A small model that is included writes a story now."), self.storyRequested),
             ("tourWay", "flag", tr("Take a guided tour"),
@@ -215,9 +215,9 @@ class WelcomePage(QFrame):
              tr("Download a model from the Hugging Face Hub, or choose a folder on this disk."), self.modelRequested),
         )  # fmt: skip
         ways = []
-        for name, icon, title, about, wanted in told:
+        for name, icon, title, about, signal in entries:
             way = WelcomeButton(name, icon, title, about, self)
-            way.clicked.connect(wanted)
+            way.clicked.connect(signal)
             ways.append(way)
         return tuple(ways)
 

@@ -29,8 +29,8 @@ class StepNarration:
 def narrate(step: TourStep, runs: Mapping[str, Run]) -> StepNarration:
     """Narrate a step in the current language. `runs` are the tour's runs so far, by name."""
     figures: dict[str, TourNumber] = {}
-    for name, wanted in step.figures.items():
-        figures[name] = _compute_number(wanted, runs, figures)
+    for name, reference in step.figures.items():
+        figures[name] = _compute_number(reference, runs, figures)
     appears = all(figure.value is not None for figure in figures.values()) and all(
         _is_fulfilled(condition, figures) for condition in step.when
     )

@@ -65,8 +65,8 @@ def read_tour(path: Path) -> Tour:
     Raises TourProblem.
     """
     try:
-        told = tomllib.loads(path.read_text(encoding="utf-8"))
-        return _parse_tour(told)
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        return _parse_tour(table)
     except OSError as error:
         cause = str(error.strerror or error)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
@@ -139,8 +139,8 @@ def _parse_step(table: object, runs: Iterable[str], where: str) -> TourStep:
 def _parse_figures(table: Mapping[str, Any], runs: set[str], where: str) -> dict[str, MeasureRef]:
     """Parse the numbers of a step; they can refer to runs and to earlier numbers."""
     found: dict[str, MeasureRef] = {}
-    for name, wanted in table.items():
-        measure, *of = list[Any](wanted) if isinstance(wanted, list) and wanted else [wanted]
+    for name, entry in table.items():
+        measure, *of = list[Any](entry) if isinstance(entry, list) and entry else [entry]
         if not isinstance(measure, str) or measure not in MEASURES:
             raise _TourFileError(f"{where}: {unknown_name_message('measure', str(measure), MEASURES)}")
         needed = MEASURES[measure].run_count
@@ -172,7 +172,7 @@ def _check_placeholders(step: TourStep, where: str) -> None:
         for name in _placeholders(text, where):
             if name not in step.figures:
                 raise _TourFileError(f"{where}: {unknown_name_message('figure', name, step.figures)}")
-    lacking = {name for name, wanted in step.figures.items() if MEASURES[wanted.measure].may_be_missing}
+    lacking = {name for name, reference in step.figures.items() if MEASURES[reference.measure].may_be_missing}
     if lacking & placeholders(step.otherwise):
         raise _TourFileError(
             tr("{place}: “otherwise” cannot use {figures}, which may be missing.").format(

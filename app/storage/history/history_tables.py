@@ -125,8 +125,8 @@ class HistoryTables:
         self._seen_version = self._fetch_all("PRAGMA data_version")[0][0]
 
     def ids(self, query: str, max_count: int = -1) -> list[str]:
-        """Return up to `most` runs (all if negative) that contain every word of `query`, pinned ones first, then the
-        latest.
+        """Return up to `max_count` runs (all if negative) that contain every word of `query`: pinned ones
+        first, then the latest.
         """
         words = search_words(query)
         source, condition, values = "runs", "1", list[str]()

@@ -84,10 +84,10 @@ class HistoryDatabase:
             raise as_storage_error(self._path, failure) from failure
         self.close()
         try:
-            told = set_database_aside(self._path)
+            backup_note = set_database_aside(self._path)
             self.notices.append(
                 tr("The history was damaged ({damage}). A new one was started. {kept}").format(
-                    damage=failure, kept=told
+                    damage=failure, kept=backup_note
                 )
             )
             self._open()
@@ -158,8 +158,8 @@ class HistoryStore:
         return existing_run(self.traces / f"{run}{TRACE_SUFFIX}")
 
     def ids(self, query: str = "", max_count: int = -1) -> list[str]:
-        """Return up to `most` runs (all if negative) that contain every word of `query`, pinned ones first, then the
-        latest.
+        """Return up to `max_count` runs (all if negative) that contain every word of `query`: pinned ones
+        first, then the latest.
         """
         return self._file.run(lambda rows: rows.ids(query, max_count))
 

@@ -86,8 +86,8 @@ def _read(data: Mapping[str, Any]) -> ForeignSettingsReader:
 
 
 def _stage_order(found: ForeignSettingsReader) -> Iterator[str]:
-    asked = found.raw_value("sampler_order")
-    places = asked if isinstance(asked, list) and asked else list(ORDER)
+    value = found.raw_value("sampler_order")
+    places = value if isinstance(value, list) and value else list(ORDER)
     unknown = [str(place) for place in places if not isinstance(place, int) or place not in STAGES]
     if unknown:
         found.unsupported.append(tr("Unsupported samplers: {names}.").format(names=", ".join(unknown)))

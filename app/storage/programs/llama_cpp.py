@@ -77,8 +77,8 @@ def _settings(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _stage_order(found: ForeignSettingsReader) -> list[str]:
     """Return its samplers as settings here; samplers missing from the file are off."""
-    asked = found.raw_value("samplers")
-    names = asked.split(";") if isinstance(asked, str) else asked if isinstance(asked, list) else list(_ORDER)
+    value = found.raw_value("samplers")
+    names = value.split(";") if isinstance(value, str) else value if isinstance(value, list) else list(_ORDER)
     known = [name for name in names if isinstance(name, str) and name in STAGES]
     unknown = [str(name) for name in names if name not in known]
     if unknown:

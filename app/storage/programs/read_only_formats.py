@@ -401,8 +401,8 @@ def _parse_modelfile(text: str) -> dict[str, Any]:
         else:
             found[name.lower()] = _parse_value(value)
     for name in ("FROM", "SYSTEM", "TEMPLATE"):
-        if (said := re.search(rf"^\s*{name}\s+(\S.*)$", text, re.IGNORECASE | re.MULTILINE)) is not None:
-            found[name.lower()] = said[1]
+        if (match := re.search(rf"^\s*{name}\s+(\S.*)$", text, re.IGNORECASE | re.MULTILINE)) is not None:
+            found[name.lower()] = match[1]
     return found
 
 

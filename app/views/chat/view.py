@@ -348,10 +348,10 @@ class ChatView(View):
         """Whether answers are shown formatted."""
         return self.area.formats_answers
 
-    def restore_view_state(self, kept: object) -> None:
+    def restore_view_state(self, state: object) -> None:
         """Restore whether answers are shown formatted."""
-        if isinstance(kept, bool):
-            self._tools.formatted.setChecked(kept)
+        if isinstance(state, bool):
+            self._tools.formatted.setChecked(state)
 
     def token_rect(self, turn: int, token: int) -> QRectF:
         """Rectangle of a token of a turn, in the area's viewport."""

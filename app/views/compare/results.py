@@ -239,9 +239,9 @@ class ResultTable(QTableView):
         theme = self._theme
         metrics = QFontMetrics(theme.font(12, 600))
         names = (metrics.horizontalAdvance(f"◆ {entry.candidate.title}") for entry in self.rows_model.rows)
-        wanted = max(names, default=0) + theme.px(16)
+        preferred_width = max(names, default=0) + theme.px(16)
         max_width = min(theme.px(_NAME_MAX_WIDTH), max(theme.px(_NAME_MIN_WIDTH), self.width() * 2 // 5))
-        return max(theme.px(_NAME_MIN_WIDTH), min(wanted, max_width))
+        return max(theme.px(_NAME_MIN_WIDTH), min(preferred_width, max_width))
 
     def displayed_columns(self) -> list[MetricColumn]:
         """Return the metrics that have values and fit, in the table's order."""

@@ -151,13 +151,13 @@ class CompareSetup(QWidget):
 
     def add_run(self, run: Run) -> None:
         """Add a finished run to the offered runs."""
-        if all(kept.id != run.id for kept in self._runs):
+        if all(offered.id != run.id for offered in self._runs):
             self._runs = [*self._runs, run][-_MAX_RUNS:]
 
     def choose_runs(self, *runs: Run) -> None:
         """Select exactly these of the offered runs."""
-        wanted = {run.id for run in runs}
-        self.chips.set_wanted({run.id: run.id in wanted for run in self._runs})
+        selected_ids = {run.id for run in runs}
+        self.chips.set_wanted({run.id: run.id in selected_ids for run in self._runs})
 
     def offer(self, kind: str, base: Run) -> None:
         """Show the choices for comparing `base` by `kind`."""

@@ -10,7 +10,7 @@ from app.views.text.token_wording import format_bits, is_remote_token, surprise_
 from app.widgets.bars import BarRow
 from app.widgets.funnel import FunnelStage
 from core import Sentence, explain_cut, explain_stage, stage_label, strategies, words
-from core import share as share_told
+from core import share as format_share
 from resources import depth
 from resources.language import mark, tr
 
@@ -65,7 +65,7 @@ def _plain_facts(token: TokenChosen, vocabulary: int) -> str:
         tr("number {rank} of its {vocabulary:,} candidates") if vocabulary else tr("number {rank} of its candidates")
     )
     rank = _format_change(f"{token.rank:,}", f"{token.final_rank or token.rank:,}")
-    chance = _format_change(share_told(token.raw_probability), share_told(token.probability))
+    chance = _format_change(format_share(token.raw_probability), format_share(token.probability))
     return "\n".join((template.format(rank=rank, vocabulary=vocabulary), chance))
 
 
@@ -73,7 +73,7 @@ def _exact_facts(token: TokenChosen, vocabulary: int) -> str:
     """Return `id 412 · rank 3 → 2 of 2,048`, and below it `p 0.3142 → 0.4 · ln p −1.158 → −0.916`."""
     template = tr("id {id:,} · rank {rank} of {vocabulary:,}") if vocabulary else tr("id {id:,} · rank {rank}")
     rank = _format_change(f"{token.rank:,}", f"{token.final_rank or token.rank:,}")
-    chance = _format_change(share_told(token.raw_probability), share_told(token.probability))
+    chance = _format_change(format_share(token.raw_probability), format_share(token.probability))
     log = _format_change(words.decimal(token.raw_log_probability, 3), words.decimal(token.log_probability, 3))
     figures = tr("p {chance} · ln p {log}").format(chance=chance, log=log)
     return "\n".join((template.format(id=token.id, rank=rank, vocabulary=vocabulary), figures))

@@ -221,7 +221,7 @@ class Inspector(View):
         page.internalsCreated.connect(self.internalsCreated)
         page.backWanted.connect(self.backWanted)
         page.runWhatIfWanted.connect(self._on_run_what_if)
-        page.branch.wanted.connect(self._on_branch)
+        page.branch.branch_requested.connect(self._on_branch)
         page.funnel.orderWanted.connect(self._on_order)
 
     def set_theme(self, theme: Theme) -> None:

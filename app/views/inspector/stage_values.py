@@ -34,9 +34,9 @@ _MAX_PASSAGE_TOKENS = 24
 
 def repeated_passage(repeat: Repeat, run: Run, token: TokenChosen) -> RepeatedPassage:
     """Return the passage at the end of the text before `token`, as displayed."""
-    own = [*(asked.text for asked in run.before), *(each.text for each in run.tokens[: token.step])]
-    spelled = "".join(own[-min(repeat.length, _MAX_PASSAGE_TOKENS) :])
-    shown = words.visible(spelled).replace("\n", "↵")
+    own = [*(prompt_token.text for prompt_token in run.before), *(each.text for each in run.tokens[: token.step])]
+    passage = "".join(own[-min(repeat.length, _MAX_PASSAGE_TOKENS) :])
+    shown = words.visible(passage).replace("\n", "↵")
     penalty = f"−{words.decimal(repeat.penalty)}"
     return RepeatedPassage(
         f"…{shown}", token_text(repeat.text, repeat.special), token_text(token.piece, token.is_special), penalty
@@ -116,7 +116,7 @@ def score_histogram(spread: ScoreSpread) -> PlotSpec:
     gone = PlotBars(
         tr("cut"), "faint", tuple(0.0 if stay else n for n, stay in zip(tall, stays, strict=True)), tooltips=tips
     )
-    kept = PlotBars(tr("kept"), "accent", tuple(n if stay else 0.0 for n, stay in zip(tall, stays, strict=True)),
+    passed = PlotBars(tr("kept"), "accent", tuple(n if stay else 0.0 for n, stay in zip(tall, stays, strict=True)),
                 tooltips=("",) * count)  # fmt: skip
     place = (spread.floor - spread.lowest) / width - 0.5 if width else 0.0
     lines = (
@@ -126,7 +126,7 @@ def score_histogram(spread: ScoreSpread) -> PlotSpec:
     labels = tuple(words.decimal(round(edge + width / 2), 0) for edge in edges)
     counted = PlotAxis(tr("tokens"), lambda value: f"{10**value - 1:,.0f}", is_visible=False)
     return PlotSpec(
-        PlotAxis(tr("score"), labels=labels), counted, lines=lines, bars=(gone, kept), top=top, is_stacked=True
+        PlotAxis(tr("score"), labels=labels), counted, lines=lines, bars=(gone, passed), top=top, is_stacked=True
     )
 
 

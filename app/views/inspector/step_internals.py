@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QComboBox, QPushButton, QVBoxLayout, QWidget
 
 from app.state.layer_queries import LayerAttention, LayerQuery, LayerView, PositionWeight, QueryKind
 from app.theme.theme import Theme, theme_for
-from app.views.inspector import layer_rows as told
+from app.views.inspector import layer_rows
 from app.views.inspector.inspector_section import InspectorSection
 from app.views.shared.glossary_tooltip import add_glossary_tooltip
 from app.views.text.token_wording import token_text
@@ -75,7 +75,7 @@ class StepInternalsPanel(QWidget):
         self.unit.chosen.connect(lambda _unit: self._request("influence"))
         self.other = self._make_combo("otherChoice", tr("Compare with"))
         self.instead = self._make_combo("insteadChoice", tr("Replace with"))
-        for value, title in told.replacements():
+        for value, title in layer_rows.replacements():
             self.instead.addItem(title, value)
         self.layer = self._make_combo("layerChoice", tr("Layer of the attention"))
         for choice in (self.other, self.instead):
@@ -132,8 +132,8 @@ class StepInternalsPanel(QWidget):
 
     def show_layers(self, layers: Sequence[LayerView]) -> None:
         """Show what each layer would have chosen."""
-        self.remark.setText(told.layers_sentence(layers))
-        self.bars.set_rows(told.layer_rows(layers), (tr("first choice"),), words.LONGEST_PERCENT)
+        self.remark.setText(layer_rows.layers_sentence(layers))
+        self.bars.set_rows(layer_rows.layer_rows(layers), (tr("first choice"),), words.LONGEST_PERCENT)
         self._show_only((self.remark, self.bars))
 
     def show_influence(
@@ -145,9 +145,11 @@ class StepInternalsPanel(QWidget):
             return
         other = words.quote(self._text_of(query.other_token))
         self.remark.setText(
-            told.influence_sentence(weights, texts, query, words.quote(token.piece, token.is_special), other, progress)
+            layer_rows.influence_sentence(
+                weights, texts, query, words.quote(token.piece, token.is_special), other, progress
+            )
         )
-        self.bars.set_rows(told.weight_rows(weights, texts), (tr("nats"),), "+00.00")
+        self.bars.set_rows(layer_rows.weight_rows(weights, texts), (tr("nats"),), "+00.00")
         self._show_only((self.unit, self.instead, self.other, self.remark, self.bars))
 
     def show_attention(self, layers: Sequence[LayerAttention], texts: Sequence[str]) -> None:
@@ -161,9 +163,9 @@ class StepInternalsPanel(QWidget):
     def _update_attention(self) -> None:
         if not self._attention:
             return
-        weights = told.attention_weights(self._attention[max(0, self.layer.currentIndex())])
-        self.remark.setText(told.attention_sentence())
-        self.bars.set_rows(told.attention_rows(weights, self._texts), (tr("fraction"),), words.LONGEST_PERCENT)
+        weights = layer_rows.attention_weights(self._attention[max(0, self.layer.currentIndex())])
+        self.remark.setText(layer_rows.attention_sentence())
+        self.bars.set_rows(layer_rows.attention_rows(weights, self._texts), (tr("fraction"),), words.LONGEST_PERCENT)
         self._show_only((self.layer, self.remark, self.bars))
         self.attentionShown.emit(weights)
 

@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
 
 class BranchBar(QWidget):
-    """Signals: `wanted(what)` continues the run with that token id or text; `picked(id)`: an alternative has been
-    selected, in any way.
+    """Signals: `branch_requested(what)` continues the run with that token id or text; `picked(id)`: an alternative has
+    been selected, in any way.
     """
 
-    wanted = Signal(object)
+    branch_requested = Signal(object)
     picked = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -158,7 +158,7 @@ class BranchBar(QWidget):
     @Slot()
     def _on_confirmed(self) -> None:
         if (choice := self.choice) is not None:
-            self.wanted.emit(choice)
+            self.branch_requested.emit(choice)
 
 
 class FunnelSection(QWidget):

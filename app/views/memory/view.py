@@ -123,8 +123,8 @@ class MemoryView(ScrolledView):
         """Return the page's hint, or, for a remote run, why it stays empty."""
         if run is None or run.started is None or not run.started.engine:
             return tr(_HINT)
-        told = tr("{engine} keeps the cache on its own server and does not report it.")
-        return told.format(engine=run.started.engine)
+        template = tr("{engine} keeps the cache on its own server and does not report it.")
+        return template.format(engine=run.started.engine)
 
     def cursor_moved(self, run: Run) -> None:
         """Show the cache at the cursor."""

@@ -25,13 +25,13 @@ def format_ratio(ratio: float) -> str:
 
 def acceptance_by_position(rounds: DraftRounds) -> PlotSpec:
     """Return the acceptance rate at each position of the draft."""
-    kept = rounds.acceptance_by_depth()
+    acceptance = rounds.acceptance_by_depth()
     tips = tuple(
         tr("position {depth} of the draft: {share} accepted").format(depth=depth, share=words.percent(share))
-        for depth, share in kept
+        for depth, share in acceptance
     )
-    bars = PlotBars("", "accent", tuple(share for _, share in kept), tooltips=tips)
-    places = PlotAxis(tr("position"), labels=tuple(str(depth) for depth, _ in kept))
+    bars = PlotBars("", "accent", tuple(share for _, share in acceptance), tooltips=tips)
+    places = PlotAxis(tr("position"), labels=tuple(str(depth) for depth, _ in acceptance))
     return PlotSpec(places, PlotAxis(tr("accepted"), words.whole_percent), bars=(bars,), top=1.0)
 
 

@@ -89,8 +89,8 @@ class SpeculationLegend(TreeLegend):
 
     def show_drafters(self, names: Sequence[str], acceptance: Sequence[tuple[int, int]]) -> None:
         """Show the drafters; `acceptance` is (accepted, verified) tokens of each. A single drafter has no mark."""
-        told = [_drafter_text(name, *share) for name, share in zip(names, acceptance, strict=True)]
-        drafters = told if len(names) > 1 else []
+        texts = [_drafter_text(name, *share) for name, share in zip(names, acceptance, strict=True)]
+        drafters = texts if len(names) > 1 else []
         if drafters != self._drafters:
             self._drafters = drafters
             marked = [f"{drafter_letter(number)}: {text}" for number, text in enumerate(drafters)]

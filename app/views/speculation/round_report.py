@@ -77,8 +77,8 @@ def _brief_probability(share: float) -> str:
 
 def describe_round(entry: DraftRound, drafters: Sequence[str] = ()) -> str:
     """Describe the round with its times, and why a drafter was chosen if there was a choice."""
-    said = tr("Round {round}: {what}").format(round=entry.round + 1, what=explain_round(entry))
-    what = join_sentences(said, explain_choice(entry, drafters), explain_pool(entry))
+    heading = tr("Round {round}: {what}").format(round=entry.round + 1, what=explain_round(entry))
+    what = join_sentences(heading, explain_choice(entry, drafters), explain_pool(entry))
     if not entry.verify_seconds:  # reproducible pictures show no times
         return what
     times = tr("{drafting:.1f} ms drafting, {checking:.1f} ms verification.").format(
@@ -163,12 +163,12 @@ def speed_rows(drafted: Finished | None, plain: Finished | None) -> list[tuple[s
 
     speed = [m.decode_tokens_per_second if m else None for m in (plain_metrics, drafted_metrics)]
     passes = [m.tokens_per_target_pass if m else None for m in (plain_metrics, drafted_metrics)]
-    kept = drafted_metrics.acceptance_rate if drafted_metrics else None
+    acceptance_rate = drafted_metrics.acceptance_rate if drafted_metrics else None
     gain = speed[1] / speed[0] if speed[0] and speed[1] else None
     return [
         (tr("tokens / s"), figure(speed[0]), figure(speed[1])),
         (tr("tokens / pass"), figure(passes[0], 1), figure(passes[1], 1)),
-        (tr("accepted"), "–", "–" if kept is None else words.percent(kept)),
+        (tr("accepted"), "–", "–" if acceptance_rate is None else words.percent(acceptance_rate)),
         (tr("speed-up"), "×1" if gain else "–", f"×{gain:.2f}" if gain else "–"),
         (
             tr("by formula"),

@@ -122,7 +122,7 @@ def beam_node_report(tree: BeamTree, node: int) -> NodeReport:
 def beam_root_report(tree: BeamTree, last_word: str, prompt_tokens: int) -> NodeReport:
     """Return the report on the root: the prompt's end, and the first candidates."""
     first = tree.steps[0].candidates if tree.steps else ()
-    kept = sum(candidate.fate != "pruned" for candidate in first)
+    kept_count = sum(candidate.fate != "pruned" for candidate in first)
     considered = trn(
         "The first step considered {count:,} continuation and kept {kept:,}.",
         "The first step considered {count:,} continuations and kept {kept:,}.",
@@ -134,7 +134,7 @@ def beam_root_report(tree: BeamTree, last_word: str, prompt_tokens: int) -> Node
         term="beam_search",
         token=last_word,
         facts=_prompt_length_text(prompt_tokens),
-        sentence=considered.format(count=len(first), kept=kept) if first else "",
+        sentence=considered.format(count=len(first), kept=kept_count) if first else "",
         verdict=tr("The prompt ends here; all hypotheses start here."),
         table_title=tr("Step {step}").format(step=1),
         columns=_columns(),

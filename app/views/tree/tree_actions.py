@@ -172,8 +172,10 @@ class TreeActions(QObject):
         width, height, bar = self._view.width(), self._view.height(), self.start_bar
         for each in (self.start_bar, self.repeat_bar):
             each.fit_to_width(width)
-        beside = self.repeat_bar.sizeHint().width() + self._theme.px(_MIN_LEGEND_WIDTH) <= width
-        self.bottom_row.setDirection(QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom)
+        fits_on_one_line = self.repeat_bar.sizeHint().width() + self._theme.px(_MIN_LEGEND_WIDTH) <= width
+        self.bottom_row.setDirection(
+            QBoxLayout.Direction.LeftToRight if fits_on_one_line else QBoxLayout.Direction.TopToBottom
+        )
         bar.adjustSize()
         top = min(self.offer.geometry().bottom() + self._theme.px(10), height - bar.height())
         bar.move((width - bar.width()) // 2, max(0, round(top)))

@@ -28,7 +28,7 @@ class TreeSplit(QSplitter):
     def __init__(self, tree: QWidget, tables: Sequence[SortableTable], parent: QWidget) -> None:
         super().__init__(Qt.Orientation.Horizontal, parent, childrenCollapsible=False, handleWidth=1)
         self._tables, self._table = tables, tables[0]
-        self._is_moved_by_user, self._is_table_wanted, self._theme = False, True, theme_for("light")
+        self._is_moved_by_user, self._is_table_requested, self._theme = False, True, theme_for("light")
         self._is_presenting = False
         self._arranged_for: tuple[int, ...] = ()
         self.addWidget(tree)
@@ -42,19 +42,19 @@ class TreeSplit(QSplitter):
     def show_table(self, table: SortableTable) -> None:
         """Choose which table is shown beside the tree."""
         self._table = table
-        self.set_table_visible(self._is_table_wanted)
+        self.set_table_visible(self._is_table_requested)
 
     @Slot(bool)
     def set_table_visible(self, on: bool) -> None:
         """Show or hide the table."""
-        self._is_table_wanted = on
+        self._is_table_requested = on
         for table in self._tables:
             table.setVisible(on and not self._is_presenting and table is self._table)
 
     def set_presenting(self, on: bool) -> None:
         """Show only the tree while presenting."""
         self._is_presenting = on
-        self.set_table_visible(self._is_table_wanted)
+        self.set_table_visible(self._is_table_requested)
 
     @Slot()
     def _on_moved(self) -> None:
@@ -76,14 +76,14 @@ class TreeSplit(QSplitter):
         before, self._arranged_for = self._arranged_for, (theme.px(100), width, height, self._table.full_height())
         if before == self._arranged_for:
             return
-        beside = width >= theme.px(HORIZONTAL_FROM)
-        wanted = Qt.Orientation.Horizontal if beside else Qt.Orientation.Vertical
-        if self.orientation() != wanted:
-            self.setOrientation(wanted)
+        is_horizontal = width >= theme.px(HORIZONTAL_FROM)
+        orientation = Qt.Orientation.Horizontal if is_horizontal else Qt.Orientation.Vertical
+        if self.orientation() != orientation:
+            self.setOrientation(orientation)
             self._is_moved_by_user = False
         if not self._is_moved_by_user:
             low = min(self._table.full_height(), height // 3)
-            side, table = (width, theme.px(TABLE_WIDTH)) if beside else (height, low)
+            side, table = (width, theme.px(TABLE_WIDTH)) if is_horizontal else (height, low)
             self.setSizes([max(1, side - table), *(table if shown is self._table else 0 for shown in self._tables)])
 
 

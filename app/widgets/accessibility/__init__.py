@@ -20,14 +20,14 @@ __all__ = ["AccessiblePart", "AccessibleText", "AccessibleValue", "AccessibleWid
 
 def _create_interface(class_name: str, owner: QObject | None) -> QAccessibleInterface | None:
     """Create the accessibility interface that Qt requests for a screen reader."""
-    spoken: object = owner
-    if not isinstance(spoken, AccessibleWidget):
+    widget: object = owner
+    if not isinstance(widget, AccessibleWidget):
         return None
     from app.widgets.accessibility.qt_interfaces import (
         AccessibleWidgetInterface,  # import lazily: most sessions have no screen reader
     )
 
-    return spoken.accessible_interface() or AccessibleWidgetInterface(cast(QWidget, owner))
+    return widget.accessible_interface() or AccessibleWidgetInterface(cast(QWidget, owner))
 
 
 QAccessible.installFactory(_create_interface)

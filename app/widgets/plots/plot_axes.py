@@ -105,7 +105,7 @@ class TickAxis(pyqtgraph.AxisItem):
         """Return the widest labels that can occur."""
         if self._axis.labels:
             return list(self._axis.labels)
-        steps = (tick_values(self._axis, 0, self._top, self._top, most) for most in (3, 5, _MAX_TICKS))
+        steps = (tick_values(self._axis, 0, self._top, self._top, max_ticks) for max_ticks in (3, 5, _MAX_TICKS))
         return [tick_text(self._axis, value, self._top) for values in steps for value in values]
 
     def boundingRect(self) -> QRectF:

@@ -295,8 +295,8 @@ class PlotPanel(QWidget, AccessibleWidget):
     def accessible_parts(self) -> list[AccessiblePart]:
         """Return one part per bar or curve. pyqtgraph does not expose their rectangles."""
         return [
-            AccessiblePart(f"{number}: {said}", self.rect)
-            for number, said in enumerate(plot_descriptions.describe_parts(self._figure), 1)
+            AccessiblePart(f"{number}: {description}", self.rect)
+            for number, description in enumerate(plot_descriptions.describe_parts(self._figure), 1)
         ]
 
     def child_controls(self) -> list[QWidget]:

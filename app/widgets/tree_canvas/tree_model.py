@@ -112,8 +112,8 @@ class TreeModel:
 
     def search(self, text: str, deepest: int | None = None) -> list[int]:
         """Return the nodes whose label contains `text`, ignoring case, by depth."""
-        wanted = text.casefold().replace(" ", "␣") if text.strip() == "" else text.casefold().strip()
+        query = text.casefold().replace(" ", "␣") if text.strip() == "" else text.casefold().strip()
         columns = self.columns if deepest is None else self.columns[: deepest + 1]
-        if not wanted:
+        if not query:
             return []
-        return [node for column in columns for node in column if wanted in self.nodes[node].label.casefold()]
+        return [node for column in columns for node in column if query in self.nodes[node].label.casefold()]

@@ -112,15 +112,15 @@ class PrefixStore:
         from core.caches.tensors.cache_operations import min_length, release_resources
 
         release_resources(cache)
-        size, kept = backend.measure(cache).bytes, tuple(ids)
-        if size > self.budget or not kept:
+        size, token_ids = backend.measure(cache).bytes, tuple(ids)
+        if size > self.budget or not token_ids:
             return False
-        least = min_length(cache)
-        new = Prefix(kept, cache, size, backend.name, _key(options), weakref.ref(model.model))
+        min_prefix_length = min_length(cache)
+        new = Prefix(token_ids, cache, size, backend.name, _key(options), weakref.ref(model.model))
         self.prefixes = [
             old
             for old in self.prefixes
-            if not (old.is_for(model, backend, options) and _can_replace(kept, least, old.ids))
+            if not (old.is_for(model, backend, options) and _can_replace(token_ids, min_prefix_length, old.ids))
         ]
         self._evict(size)
         self.prefixes.append(new)

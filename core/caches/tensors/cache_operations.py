@@ -43,10 +43,10 @@ def truncate(cache: Cache, length: int) -> None:
 @torch.inference_mode()
 def select(cache: Cache, positions: Sequence[int] | torch.Tensor) -> None:
     """Keep the tokens at `positions` (ascending). Raises CacheError as `truncate` does."""
-    kept = [int(p) for p in (positions.tolist() if isinstance(positions, torch.Tensor) else positions)]
-    base = next((place for place, old in enumerate(kept) if place != old), len(kept))
+    indices = [int(p) for p in (positions.tolist() if isinstance(positions, torch.Tensor) else positions)]
+    base = next((place for place, old in enumerate(indices) if place != old), len(indices))
     for layer in adapted_layers(cache):
-        layer.keep_rows(base, [place - base for place in kept[base:]])
+        layer.keep_rows(base, [place - base for place in indices[base:]])
         layer.compact()
 
 

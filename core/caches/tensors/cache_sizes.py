@@ -202,10 +202,10 @@ def _shape(layer: CacheLayer, window: int | None, rows: int) -> LayerShape:
     if not tokens:
         return LayerShape(state=state)
     keys, values = adapter.states()
-    beside = more // tokens if isinstance(adapter, IndexedLayerAdapter) else 0
+    index_bytes = more // tokens if isinstance(adapter, IndexedLayerAdapter) else 0
     forgets = isinstance(layer, LinearAttentionAndSlidingWindowAttentionLayer)
     return LayerShape(
-        keys.shape[1], keys.shape[3], values.shape[3], keys.element_size(), window, beside, state, forgets
+        keys.shape[1], keys.shape[3], values.shape[3], keys.element_size(), window, index_bytes, state, forgets
     )
 
 

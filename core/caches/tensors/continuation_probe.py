@@ -164,8 +164,8 @@ class _ContinuationProbe:
     def _read(self, cache: Cache, ids: torch.Tensor) -> torch.Tensor:
         """Return the logits of the last position, [1, 1, V]."""
         name = self._model.cache_name
-        kept = {name: cache} if name in self._model.forward_parameters else {}
-        return self._logits(ids, use_cache=True, **kept)[:, -1:]
+        cache_arguments = {name: cache} if name in self._model.forward_parameters else {}
+        return self._logits(ids, use_cache=True, **cache_arguments)[:, -1:]
 
     def _logits(self, ids: torch.Tensor, **more: object) -> torch.Tensor:
         logits: torch.Tensor = self._model.model(**{self._name: ids}, **self._extra_inputs, **more).logits

@@ -295,8 +295,8 @@ class QuantizedLayer(DynamicLayer, AdaptedLayer):
                 tr("Choose the dynamic cache."),
             )
         if self.is_initialized:
-            kept = length - self.min_length()
-            self.keys, self.values = self.keys[:, :, :kept].clone(), self.values[:, :, :kept].clone()
+            remaining = length - self.min_length()
+            self.keys, self.values = self.keys[:, :, :remaining].clone(), self.values[:, :, :remaining].clone()
 
     def keep_rows(self, base: int, rows: Sequence[int]) -> None:
         """Raise CacheError: blocks cannot be split."""

@@ -108,22 +108,22 @@ class BeamGroup:
 
         Return the nodes selected to continue, even if a limit ends them.
         """
-        kept, ended = self._select(regular, extra, limit is not None)
+        continued, ended = self._select(regular, extra, limit is not None)
         if limit is not None:
-            self._running_at_end = self._cut_off(kept, limit)
+            self._running_at_end = self._cut_off(continued, limit)
             self._cut_off(ended, limit)  # constraints may end other nodes than those that continue
-        contenders = regular if self._settings.ended_beams_count else kept
+        contenders = regular if self._settings.ended_beams_count else continued
         self.hypotheses.add_finished(ended)
         if contenders:
             leader = max(contenders, key=lambda node: node.score)
             self.hypotheses.update_bound(leader.score, leader.normalized)
-        self.done = self.hypotheses.is_done or limit is not None or not kept
+        self.done = self.hypotheses.is_done or limit is not None or not continued
         if limit is None:
-            for node in kept:
+            for node in continued:
                 node.fate = "early_stopped" if self.done else "kept"
-            self._running_at_end = [] if self.done else kept
-        self.beams = [] if self.done else kept
-        return kept
+            self._running_at_end = [] if self.done else continued
+        self.beams = [] if self.done else continued
+        return continued
 
     def _select(
         self, regular: list[BeamNode], extra: list[BeamNode], at_limit: bool
@@ -135,10 +135,10 @@ class BeamGroup:
         going = sorted((node for node in regular if not node.stop), key=lambda node: -node.score)[:width]
         return going, [node for node in regular[:width] if at_limit or node.stop]
 
-    def _cut_off(self, kept: Sequence[BeamNode], limit: StopReason) -> list[BeamNode]:
-        for node in kept:
+    def _cut_off(self, nodes: Sequence[BeamNode], limit: StopReason) -> list[BeamNode]:
+        for node in nodes:
             node.stop = node.stop or limit
-        return list(kept)
+        return list(nodes)
 
     def running_beams(self) -> list[BeamNode]:
         """Return the beams fed to the next forward pass."""

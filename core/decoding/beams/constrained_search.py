@@ -31,13 +31,13 @@ def parse_phrases(model: LoadedModel, text: str) -> list[ConstraintPhrase]:
     Every alternative is tokenized with and without a leading space, and either form meets it. Raises ParameterError for
     words the tokenizer cannot encode, TokenizerMissingError without a tokenizer.
     """
-    wanted = [part for part in _COMMA.split(text) if part.strip()]
-    if wanted and model.tokenizer is None:
+    parts = [part for part in _COMMA.split(text) if part.strip()]
+    if parts and model.tokenizer is None:
         raise TokenizerMissingError(
             tr("{model} has no tokenizer, so words cannot be converted to tokens.").format(model=model.name),
             tr("Pass force_words_ids as token ids."),
         )
-    return [_parse_phrase(model, part) for part in wanted]
+    return [_parse_phrase(model, part) for part in parts]
 
 
 def _parse_phrase(model: LoadedModel, part: str) -> ConstraintPhrase:

@@ -73,9 +73,9 @@ class ConstraintBanks:
 
     @staticmethod
     def _ban_others(row: torch.Tensor, tokens: list[int]) -> None:
-        kept = row[tokens]
+        allowed_scores = row[tokens]
         row.fill_(-math.inf)
-        row[tokens] = kept
+        row[tokens] = allowed_scores
 
     def extra_continuations(
         self, scores: torch.Tensor, beams: Sequence[BeamNode], known: set[RowToken]
@@ -109,8 +109,8 @@ class ConstraintBanks:
     def _select_paper(self, pool: list[BeamNode], width: int, last: bool) -> tuple[list[BeamNode], list[BeamNode]]:
         order = self._round_robin(pool)
         ended = [node for node in order[:width] if (last or node.stop) and self.is_met(node)]
-        kept = [node for node in order if not node.stop][:width]
-        return kept, ended
+        continued = [node for node in order if not node.stop][:width]
+        return continued, ended
 
     def _select_transformers(
         self, regular: list[BeamNode], extra: list[BeamNode], width: int, last: bool, rescue: bool
@@ -118,13 +118,13 @@ class ConstraintBanks:
         ended = [node for node in regular[:width] + extra if node.stop and self.is_met(node)]
         going = [node for node in regular if not node.stop]
         added = [node for node in extra + going[width:] if not node.stop and self._advances(node)]
-        kept = self._round_robin(going[:width] + added)[:width]
-        if rescue and not ended and not any(map(self._can_finish, kept)):
+        continued = self._round_robin(going[:width] + added)[:width]
+        if rescue and not ended and not any(map(self._can_finish, continued)):
             able = [node for node in regular + extra if not node.stop and self._can_finish(node)]
-            kept = kept[: width - 1] + sorted(able, key=lambda node: -node.score)[:1]
+            continued = continued[: width - 1] + sorted(able, key=lambda node: -node.score)[:1]
         if last:
-            ended += [node for node in kept if self.is_met(node)]
-        return kept, ended
+            ended += [node for node in continued if self.is_met(node)]
+        return continued, ended
 
     def _can_finish(self, node: BeamNode) -> bool:
         """Whether the node can still meet everything within the limit."""

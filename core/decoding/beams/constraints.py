@@ -42,12 +42,12 @@ class ConstraintPhrase:
 def make_phrase(alternatives: Sequence[Sequence[int]], label: str = "") -> ConstraintPhrase:
     """Make a phrase of distinct alternatives, without those that only extend a shorter one."""
     known = sorted({tuple(int(token) for token in alternative) for alternative in alternatives}, key=len)
-    kept: list[Alternative] = []
+    shortest: list[Alternative] = []
     for item in known:
-        if not any(item[: len(shorter)] == shorter for shorter in kept):
-            kept.append(item)
+        if not any(item[: len(shorter)] == shorter for shorter in shortest):
+            shortest.append(item)
     order = {tuple(alternative): place for place, alternative in reversed(list(enumerate(alternatives)))}
-    return ConstraintPhrase(tuple(sorted(kept, key=lambda item: order[item])), label)
+    return ConstraintPhrase(tuple(sorted(shortest, key=lambda item: order[item])), label)
 
 
 class ConstraintProgress(NamedTuple):

@@ -288,8 +288,8 @@ def _build_native_step(model: LoadedModel, cache: object, lean: FusedForward, fo
         step = NativeDecodeStep(found, lean, parts, NativeWeights(parts, model.dtype, width, copies, (), panel))
         if panel:
             shorter = (torch.bfloat16, torch.float16) if found.supports_float16 else (torch.bfloat16,)
-            kept = NativeWeights(parts, model.dtype, width, True, shorter, panel)
-            step = _faster_step(step, NativeDecodeStep(found, lean, parts, kept), lean)
+            copied_weights = NativeWeights(parts, model.dtype, width, True, shorter, panel)
+            step = _faster_step(step, NativeDecodeStep(found, lean, parts, copied_weights), lean)
     except UnsupportedArchitecture as error:
         log.debug("no quick step for %s: %s", type(network).__name__, error)
         return _NativeStepTrial(lean, None)

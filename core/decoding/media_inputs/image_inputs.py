@@ -138,8 +138,8 @@ def _text_with_placeholders(model: LoadedModel, prompt: object, count: int) -> s
     if _is_chat(prompt):
         return _render_chat_with_images(model, prompt, count)
     text = prompt if isinstance(prompt, str) else ""
-    before, behind = _image_delimiters(model)
-    bare = mark.removeprefix(before).removesuffix(behind)
+    before, after = _image_delimiters(model)
+    bare = mark.removeprefix(before).removesuffix(after)
     return text if bare and bare in text else f"{mark * count}{text}"
 
 
@@ -225,17 +225,17 @@ def _media_read(
 ) -> tuple[MediumRead, ...]:
     """Return the position of each image."""
     places = [place for place, token in enumerate(ids) if token == _image_token(model)]
-    told, begun = list[MediumRead](), 0
+    entries, begun = list[MediumRead](), 0
     for number, (count, file) in enumerate(zip(counts, files, strict=True)):
         own = places[begun : begun + count]
         begun += count
         if own:
             rows, columns = _token_grid(model, own, read, number)
-            told.append(MediumRead(
+            entries.append(MediumRead(
                 str(file.path), "picture", file.digest, "prompt", own[0], own[-1], rows, columns, file.width,
                 file.height,
             ))  # fmt: skip
-    return tuple(told)
+    return tuple(entries)
 
 
 def _token_grid(model: LoadedModel, places: Sequence[int], read: Any, number: int) -> tuple[int, int]:

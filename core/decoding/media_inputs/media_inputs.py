@@ -141,9 +141,9 @@ def _medium_read(perceived: MediaInputs, file: MediaFile, seconds_used: float) -
 
 def _encoder_positions(perceived: MediaInputs) -> int:
     """Return the number of encoder positions; for Whisper always its full window."""
-    most = getattr(perceived.model.model.config, "max_source_positions", None)
-    if perceived.model.model.config.model_type == "whisper" and isinstance(most, int):
-        return most
+    max_positions = getattr(perceived.model.model.config, "max_source_positions", None)
+    if perceived.model.model.config.model_type == "whisper" and isinstance(max_positions, int):
+        return max_positions
     with torch.inference_mode():
         return int(perceived.states["last_hidden_state"].shape[1])
 
@@ -154,8 +154,8 @@ def _truncation_notices(model: LoadedModel, file: MediaFile, window: int | None)
     sentence = tr(
         "{model} processes {window:g} seconds at once, but {file} has {seconds:.1f}: only the beginning is used."
     )
-    said = sentence.format(model=model.name, window=window, file=file.path.name, seconds=file.seconds)
-    return (Notice("media_cut", said),)
+    message = sentence.format(model=model.name, window=window, file=file.path.name, seconds=file.seconds)
+    return (Notice("media_cut", message),)
 
 
 # -- start tokens

@@ -102,8 +102,8 @@ class AcceptanceStats:
             step = later / (outcome.passes - 1) if outcome.passes > 1 else outcome.first_token_seconds
             self.draft_pass_seconds = _fast_average(self.draft_pass_seconds, step)
         first = max(outcome.draft_seconds - (outcome.passes - 1) * self.draft_pass_seconds, 0.0)
-        beside = max(outcome.overhead_seconds - outcome.tokens * (self.emit_seconds or 0.0), 0.0)
-        extra = beside + max(outcome.verify_seconds - expected_verify, 0.0)
+        other_overhead = max(outcome.overhead_seconds - outcome.tokens * (self.emit_seconds or 0.0), 0.0)
+        extra = other_overhead + max(outcome.verify_seconds - expected_verify, 0.0)
         if is_cold:
             self.first_token_seconds = (
                 min(self.first_token_seconds, first) if self.first_token_seconds is not None else None
@@ -118,7 +118,7 @@ class AcceptanceStats:
             _fast_average(self.first_token_seconds, first),
             clipped_average(self.overhead_seconds, extra),
         )
-        self._add_round(len(outcome.verified.path) + 1, outcome.draft_seconds + outcome.verify_seconds + beside)
+        self._add_round(len(outcome.verified.path) + 1, outcome.draft_seconds + outcome.verify_seconds + other_overhead)
 
     def update_acceptance(self, outcome: RoundResult) -> None:
         """Update acceptance from a verified draft, by level and by sort of token."""
@@ -127,16 +127,16 @@ class AcceptanceStats:
         self.accepted = _ACCEPTANCE_DECAY * self.accepted + len(verdict.path)
         self.examined = _ACCEPTANCE_DECAY * self.examined + levels
         for child in _examined(outcome):
-            beside = tree.children[tree.parents[child]][0] != child
-            key = (tree.drafters[child], _bin(tree.confidences[child]), beside)
+            is_sibling = tree.children[tree.parents[child]][0] != child
+            key = (tree.drafters[child], _bin(tree.confidences[child]), is_sibling)
             decision = verdict.decisions.get(child)
             hit = decision.ratio if decision else float(child in verdict.path)
             self.hits[key] = _ACCEPTANCE_DECAY * self.hits.get(key, 0.0) + hit
             self.trials[key] = _ACCEPTANCE_DECAY * self.trials.get(key, 0.0) + 1.0
 
-    def acceptance_of(self, drafter: int, probability: float, beside: bool) -> float:
+    def acceptance_of(self, drafter: int, probability: float, is_sibling: bool) -> float:
         """Return the observed acceptance of tokens of this sort; the prior is the probability itself."""
-        sort = (drafter, _bin(probability), beside)
+        sort = (drafter, _bin(probability), is_sibling)
         return (self.hits.get(sort, 0.0) + _PRIOR_WEIGHT * probability) / (self.trials.get(sort, 0.0) + _PRIOR_WEIGHT)
 
 

@@ -125,14 +125,16 @@ class BestDrafterSelector:
     def explain_choice(self, group: DrafterGroup, silent: Sequence[int]) -> DrafterChoice | None:
         """Return all drafters' speedups and why this one was selected."""
         (number,) = group.drafters
-        worths, asked = [each.speedup for each in self._stats], [each.uses for each in self._stats]
+        worths, use_counts = [each.speedup for each in self._stats], [each.uses for each in self._stats]
         best = max(range(len(worths)), key=worths.__getitem__)
         reason: ChoiceReason = "best" if number == best else "retried"
-        if asked[number] < _MIN_USES:
+        if use_counts[number] < _MIN_USES:
             reason = "untried"
         elif silent:
             reason = "silent"
-        return DrafterChoice(number, reason, tuple(worths), tuple(asked), tuple(silent), self._draft_costs is not None)
+        return DrafterChoice(
+            number, reason, tuple(worths), tuple(use_counts), tuple(silent), self._draft_costs is not None
+        )
 
     def update(self, group: DrafterGroup, outcome: RoundResult) -> None:
         """Add the round's tokens and cost."""

@@ -214,10 +214,10 @@ def find_banning_stages(
     for node in range(1, len(tree)):
         if shares[node] == 0.0:
             parent, token = tree.parents[node], tree.ids[node]
-            behind = (
+            banning_stages = (
                 name for name, score in zip(names, scores[1:], strict=True) if float(score[parent, token]) == -inf
             )
-            found[node] = next(behind, "")
+            found[node] = next(banning_stages, "")
     return found
 
 

@@ -128,18 +128,18 @@ def _decode(
     target.passes.hidden_states = features
     has_modelled_times = shape.is_sampled or run.request.steady
 
-    def schedule(asked: Sequence[Drafter]) -> DraftLengthSchedule:
-        key = "/".join(drafter.name for drafter in asked) + f"/{run.strategy.name}/{shape.is_sampled}"
-        return _schedule(run, target, key, shape, length, _draft_cost(run, asked) if has_modelled_times else None)
+    def schedule(group: Sequence[Drafter]) -> DraftLengthSchedule:
+        key = "/".join(drafter.name for drafter in group) + f"/{run.strategy.name}/{shape.is_sampled}"
+        return _schedule(run, target, key, shape, length, _draft_cost(run, group) if has_modelled_times else None)
 
-    def asking() -> DrafterSelector:
+    def make_selector() -> DrafterSelector:
         if not chooses or len(drafters) < 2:
             return MergeAllDrafters(len(drafters), schedule(drafters))
         alone = [[drafter] for drafter in drafters]
         shares = [_draft_cost(run, each) for each in alone] if has_modelled_times else None
         return BestDrafterSelector([schedule(each) for each in alone], _cost(run, target), shares)
 
-    yield from Speculation(run, target, drafters, asking, shape).decode()
+    yield from Speculation(run, target, drafters, make_selector, shape).decode()
 
 
 def _cost(run: DecodingRun, target: TargetModel) -> VerifyCost:
@@ -188,8 +188,8 @@ def _schedule_name(run: DecodingRun) -> str:
 
 
 def _first_length(run: DecodingRun) -> int:
-    wanted = run.request.asked("num_assistant_tokens")
-    return int(wanted) if wanted is not None else DEFAULT_LENGTH
+    requested = run.request.asked("num_assistant_tokens")
+    return int(requested) if requested is not None else DEFAULT_LENGTH
 
 
 def _threshold(run: DecodingRun) -> float:

@@ -229,8 +229,8 @@ class Speculation:
         return scores[-1].argmax(-1)
 
     def _plan(self, group: DrafterGroup) -> RoundPlan:
-        wanted = group.schedule.length()
-        if not wanted:
+        target_length = group.schedule.length()
+        if not target_length:
             return _PAUSE_PLAN
         room = [self.run.stopping.max_new - len(self.sequence.ids) - 1]
         if self.run.model.context is not None:
@@ -238,7 +238,7 @@ class Speculation:
         room += [self.drafters[number].max_length(len(self.text)) for number in group.drafters]
         shape = self.shape
         return RoundPlan(
-            max(min(wanted, *room), 0), shape.widths, shape.draws_children, shape.is_sampled, shape.threshold,
+            max(min(target_length, *room), 0), shape.widths, shape.draws_children, shape.is_sampled, shape.threshold,
             group.schedule.gate, shape.allows_leaves,
         )  # fmt: skip
 
@@ -289,8 +289,8 @@ class Speculation:
             picked, chosen, self.run.request.top_n, self.target.headings, self.run.model.pieces
         )
         seen = self.target.pipeline.observers()
-        told = [add_stage_details(reading, scores, row, seen) for reading, row in zip(readings, rows, strict=True)]
-        return self._write(told, chosen, [*drafted, last])
+        detailed = [add_stage_details(reading, scores, row, seen) for reading, row in zip(readings, rows, strict=True)]
+        return self._write(detailed, chosen, [*drafted, last])
 
     def _write(self, readings: list[StepStats], chosen: torch.Tensor, origins: list[Origin]) -> list[Event]:
         """Append tokens [n] until the text ends."""

@@ -264,11 +264,11 @@ def _combine_observers(witnesses: Sequence[StageObserver | None]) -> StageObserv
     if not any(witnesses):
         return None
 
-    def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> DetailFactory:
+    def observe(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> DetailFactory:
         witness = witnesses[row]
         return witness(0, before, after, chosen) if witness else no_detail
 
-    return tell
+    return observe
 
 
 def node_prefixes(text: torch.Tensor, tree: DraftTree) -> list[torch.Tensor]:

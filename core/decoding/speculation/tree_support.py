@@ -61,9 +61,9 @@ class TreePositions:
         own = np.asarray(depths)[:, None]
         seen_depth = sees.cumsum(1) - 1
         first = own - (sees.sum(1, keepdims=True) - 1)  # depth of the first row after the text that a node sees
-        behind = own - (first + seen_depth) >= self.window
+        is_outside_window = own - (first + seen_depth) >= self.window
         text = np.arange(length)[None] <= length + own - self.window
-        return np.concatenate([text, behind & sees], axis=1)
+        return np.concatenate([text, is_outside_window & sees], axis=1)
 
     def _additive(self, blocked: npt.NDArray[np.bool_]) -> torch.Tensor:
         mask = np.where(blocked, np.float32(self._lowest), np.float32(0.0))[None, None]

@@ -40,10 +40,10 @@ def verify_greedy(tree: DraftTree, choices: Sequence[int]) -> VerifiedPath:
     path: list[int] = []
     node, children = 0, tree.children
     while True:
-        wanted = choices[node]
-        found = next((child for child in children[node] if tree.ids[child] == wanted), None)
+        target_token = choices[node]
+        found = next((child for child in children[node] if tree.ids[child] == target_token), None)
         if found is None:
-            return VerifiedPath(path, wanted, not children[node])
+            return VerifiedPath(path, target_token, not children[node])
         path.append(found)
         node = found
 

@@ -44,10 +44,10 @@ def normalize_example(values: Mapping[str, object]) -> Mapping[str, object]:
         return {"messages": [_normalize_turn(one) for one in turns]}
     if "instruction" in values and "output" in values:
         system = values.get("system")
-        asked = "\n\n".join(str(values[name]) for name in ("instruction", "input") if values.get(name))
+        question = "\n\n".join(str(values[name]) for name in ("instruction", "input") if values.get(name))
         before = [{"role": "system", "content": system}] if isinstance(system, str) and system else []
         answer = {"role": "assistant", "content": values["output"]}
-        return {"messages": [*before, {"role": "user", "content": asked}, answer]}
+        return {"messages": [*before, {"role": "user", "content": question}, answer]}
     prompt, completion = values.get("prompt"), values.get("completion")
     if isinstance(prompt, list) and isinstance(completion, list):
         return {"messages": [_normalize_turn(one) for one in (*prompt, *completion)]}

@@ -105,11 +105,11 @@ def _load_examples(examples: Sequence[Example] | str | Path) -> list[Example]:
 
 def _validate_example(example: Example) -> None:
     """Raise ParameterError if the example is invalid."""
-    asked = example.prompt
-    is_chat = isinstance(asked, (list, tuple)) and all(map(_is_turn, asked))
-    if not (isinstance(asked, str) or is_chat) or not asked:
-        raise argument_error("prompt", asked, tr("Pass a text, or a list of turns with “role” and “content”."))
-    for text in [asked] if isinstance(asked, str) else [turn["content"] for turn in asked]:
+    prompt = example.prompt
+    is_chat = isinstance(prompt, (list, tuple)) and all(map(_is_turn, prompt))
+    if not (isinstance(prompt, str) or is_chat) or not prompt:
+        raise argument_error("prompt", prompt, tr("Pass a text, or a list of turns with “role” and “content”."))
+    for text in [prompt] if isinstance(prompt, str) else [turn["content"] for turn in prompt]:
         check_text("prompt", text)
     check_text("completion", example.completion)
     if not example.completion:
@@ -239,6 +239,6 @@ def _tokenize_example(model: LoadedModel, example: Example) -> _TokenizedExample
     if isinstance(example.prompt, str):
         ids = text_ids(model, example.prompt, example.completion)
         return _TokenizedExample(ids, len(prompt_ids(model, example.prompt)))
-    asked = chat_ids(model, example.prompt)
+    prompt_tokens = chat_ids(model, example.prompt)
     answer = ChatTurn(role="assistant", content=example.completion)
-    return _TokenizedExample(chat_ids(model, (*example.prompt, answer), with_answer=True), len(asked))
+    return _TokenizedExample(chat_ids(model, (*example.prompt, answer), with_answer=True), len(prompt_tokens))

@@ -333,8 +333,8 @@ def _shuffled_order(seed: int, round_: int, count: int) -> list[int]:
 
 def _tokenize_rankings(source: LoadedModel, rankings: Sequence[Ranking]) -> list[TokenizedRanking]:
     """Tokenize the rankings; those with only ties are dropped."""
-    told = (_tokenize_ranking(source, one) for one in rankings)
-    found = [one for one in told if len(one.better)]
+    tokenized = (_tokenize_ranking(source, one) for one in rankings)
+    found = [one for one in tokenized if len(one.better)]
     if not found:
         raise PreferenceError(
             tr("These rankings contain no pair, because all completions tie."),

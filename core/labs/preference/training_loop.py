@@ -97,7 +97,9 @@ class Checkpoint:
     def _optimizer_tensors(self) -> Tensors:
         state = self._optimizer.state_dict()["state"]
         return {
-            f"{place}.{key}": torch.as_tensor(value) for place, kept in state.items() for key, value in kept.items()
+            f"{place}.{key}": torch.as_tensor(value)
+            for place, parameter_state in state.items()
+            for key, value in parameter_state.items()
         }
 
     def _load_state(self, tensors: Tensors) -> None:

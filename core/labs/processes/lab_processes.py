@@ -183,12 +183,12 @@ def run_job(kind: type[J], lines: JsonLines[M], work: Callable[[J, Callable[[M],
     _exit_with_parent()
     stream = _take_stdout()
 
-    def tell(message: M) -> None:
+    def send_message(message: M) -> None:
         stream.write(lines.encode(message))
         stream.flush()
 
     with escape_streams():
-        code = work(msgspec.json.decode(sys.argv[1], type=kind), tell)
+        code = work(msgspec.json.decode(sys.argv[1], type=kind), send_message)
     sys.stderr.flush()
     os._exit(code)  # exit without waiting for the backend's threads: they hold nothing to save
 

@@ -76,16 +76,16 @@ def arena(blocks: Iterable[Block], apart: bool = False) -> Arena:
     rest = [block for block in blocks if not (apart and block.kind in LONG_LIVED_KINDS)]
     placed = (*own, *_place_first_fit(rest, floor))
     live = top = gaps = 0
-    most: dict[str, int] = {}
+    max_bytes_by_kind: dict[str, int] = {}
     for held in _live_blocks(placed):
         sizes = Counter[str]()
         for each in held:
             sizes[each.block.kind] += each.block.bytes
-        most |= {kind: max(size, most.get(kind, 0)) for kind, size in sizes.items()}
+        max_bytes_by_kind |= {kind: max(size, max_bytes_by_kind.get(kind, 0)) for kind, size in sizes.items()}
         live, top = max(live, sizes.total()), max(top, max(map(_end_offset, held)))
         loose = [each for each in held if each.offset >= floor]
         gaps = max(gaps, max(map(_end_offset, loose), default=floor) - floor - sum(each.block.bytes for each in loose))
-    return Arena(placed, live, max(top, floor), gaps, most)
+    return Arena(placed, live, max(top, floor), gaps, max_bytes_by_kind)
 
 
 def _end_offset(placed: PlacedBlock) -> int:

@@ -175,8 +175,8 @@ def _stage_memory(shape: Shape, layout: Layout, training: Training, data: int, s
     held = -(-shape.stage_parameters(stage, layout.pipeline) // layout.tensor)
     layers = shape.stage_layers(stage, layout.pipeline)
     if training.purpose == "write":
-        kept = 2 * layers * shape.kv_heads * shape.head_width * training.length * training.batch
-        return Parts(parameters=held * size.parameter, cache=kept * size.parameter // layout.tensor)
+        cache_elements = 2 * layers * shape.kv_heads * shape.head_width * training.length * training.batch
+        return Parts(parameters=held * size.parameter, cache=cache_elements * size.parameter // layout.tensor)
     states = plan(held, data, layout.scheme, training.precision)
     return Parts(
         states.parameters, states.gradients, states.optimizer,
@@ -195,8 +195,8 @@ def _activation_bytes(shape: Shape, layout: Layout, training: Training, stage: i
     one = training.length * training.batch * shape.width
     scores = 5 * shape.heads * training.length / shape.width
     layer = one * (10 + (24 + scores) / layout.tensor)
-    behind = layout.pipeline - stage
-    under_way = training.micro_batches if training.kind == "gpipe" else min(behind, training.micro_batches)
+    remaining_stages = layout.pipeline - stage
+    under_way = training.micro_batches if training.kind == "gpipe" else min(remaining_stages, training.micro_batches)
     held = under_way * layers * (2 * one if training.recompute else layer) + (layer if training.recompute else 0)
     return int(held * PRECISIONS[training.precision].parameter / 2)
 

@@ -234,10 +234,10 @@ def _explain_equality(rows: Sequence[Measured]) -> Sentence:
 
 
 def _explain_parallel(rows: Sequence[Measured]) -> Sentence:
-    base, most = rows[0], max(rows[1:], key=lambda one: one.speed)
-    told = _PARALLEL.say(**_values(most, base), count=most.row.name)
-    talking = Sentence() if is_clearly_faster(most, base) else _COMMUNICATION.say()
-    return together(told, talking, _explain_equality(rows))
+    base, fastest = rows[0], max(rows[1:], key=lambda one: one.speed)
+    explanation = _PARALLEL.say(**_values(fastest, base), count=fastest.row.name)
+    talking = Sentence() if is_clearly_faster(fastest, base) else _COMMUNICATION.say()
+    return together(explanation, talking, _explain_equality(rows))
 
 
 def _explain_compiled(rows: Sequence[Measured]) -> Sentence:
@@ -253,11 +253,11 @@ def _explain_offload(rows: Sequence[Measured]) -> Sentence:
     disk, drafted = by_name.get("disk"), by_name.get("drafted")
     if disk is None:
         return _NO_COMPARISON.say()
-    told = _ON_DISK.say(**_values(disk, disk), predicted_speed=speed_words(disk.foretold or 0.0))
+    explanation = _ON_DISK.say(**_values(disk, disk), predicted_speed=speed_words(disk.foretold or 0.0))
     if drafted is None:
-        return together(told, _explain_equality(rows))
+        return together(explanation, _explain_equality(rows))
     saying = _DISK_DRAFTED if _drafts_accepted(drafted) and is_clearly_faster(drafted, disk) else _DISK_NOT_DRAFTED
-    return together(told, saying.say(**_values(drafted, disk)), _explain_equality(rows))
+    return together(explanation, saying.say(**_values(drafted, disk)), _explain_equality(rows))
 
 
 _SENTENCES: dict[Way, Callable[[Sequence[Measured]], Sentence]] = {

@@ -79,8 +79,8 @@ class TimedRun(NamedTuple):
 class MeasuredModel:
     """Loads the model when a row first needs it, and times requests on it."""
 
-    def __init__(self, asked: Asked, cancel: threading.Event) -> None:
-        self.settings, self._cancel = asked, cancel
+    def __init__(self, settings: Asked, cancel: threading.Event) -> None:
+        self.settings, self._cancel = settings, cancel
         self._baseline: TimedRun | None = None
         self._base: LoadedModel | None = None
         self._offloaded: LoadedModel | None = None
@@ -99,11 +99,11 @@ class MeasuredModel:
     def offloaded(self) -> LoadedModel:
         """The model with as many layers as possible offloaded to disk. Raises DecodescopeError."""
         if self._offloaded is None:
-            asked = self.settings
-            wish = "auto" if asked.weights in PACKED else asked.weights
+            settings = self.settings
+            wish = "auto" if settings.weights in PACKED else settings.weights
             self._offloaded = load(
-                asked.model, device="cpu", dtype=asked.dtype, weights=wish, allow_pickle=asked.allow_pickle,
-                allow_remote_code=asked.allow_remote_code, memory_limit=0,
+                settings.model, device="cpu", dtype=settings.dtype, weights=wish, allow_pickle=settings.allow_pickle,
+                allow_remote_code=settings.allow_remote_code, memory_limit=0,
             )  # fmt: skip
         return self._offloaded
 
@@ -113,15 +113,15 @@ class MeasuredModel:
 
     def load_as(self, weights: str) -> LoadedModel:
         """Load the model with these weights if memory allows. Raises DecodescopeError."""
-        asked = self.settings
+        settings = self.settings
         needed, free = weight_bytes(self.entry, weights), free_memory()
         if not has_room(needed, free):
             raise OutOfMemoryError(
                 tr("Its weights need {needed}, but only {free} are free.").format(needed=size(needed), free=size(free))
             )
         return load(
-            asked.model, device=asked.device, dtype=asked.dtype, weights=weights, allow_pickle=asked.allow_pickle,
-            allow_remote_code=asked.allow_remote_code,
+            settings.model, device=settings.device, dtype=settings.dtype, weights=weights,
+            allow_pickle=settings.allow_pickle, allow_remote_code=settings.allow_remote_code,
         )  # fmt: skip
 
     @cached_property

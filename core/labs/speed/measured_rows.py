@@ -32,19 +32,21 @@ _TECHNIQUES: dict[Way, _Technique] = {
 }
 
 
-def plan_rows(asked: Asked) -> Planned:
+def plan_rows(settings: Asked) -> Planned:
     """Return all rows, in order."""
-    return Planned(tuple(Row(way, name) for way in asked.ways if way in _TECHNIQUES for name in _TECHNIQUES[way].rows))
+    return Planned(
+        tuple(Row(way, name) for way in settings.ways if way in _TECHNIQUES for name in _TECHNIQUES[way].rows)
+    )
 
 
-def measure_rows(asked: Asked, cancel: threading.Event) -> Iterator[Event]:
+def measure_rows(settings: Asked, cancel: threading.Event) -> Iterator[Event]:
     """Measure in this process; ends without `Done` once `cancel` is set.
 
     Raises DecodescopeError if the model itself cannot be found or read.
     """
     began = time.perf_counter()
-    subject, done = MeasuredModel(asked, cancel), dict[Row, Measured]()
-    yield (plan := plan_rows(asked))
+    subject, done = MeasuredModel(settings, cancel), dict[Row, Measured]()
+    yield (plan := plan_rows(settings))
     try:
         yield from subject.ground_events()
         for row in plan.rows:

@@ -153,13 +153,13 @@ def has_fast_onednn() -> bool:
     """
     if not torch._C._has_mkldnn or torch.backends.cpu.get_cpu_capability() in ("NO AVX", "DEFAULT"):
         return False
-    most = torch.full((_PROBE, _PROBE), _LEVELS, dtype=torch.int8)
+    max_levels = torch.full((_PROBE, _PROBE), _LEVELS, dtype=torch.int8)
     try:
-        found = BlockedInt8Matmul(most, torch.ones(_PROBE)).multiply_split(most[:2], torch.ones(1, 1))
+        found = BlockedInt8Matmul(max_levels, torch.ones(_PROBE)).multiply_split(max_levels[:2], torch.ones(1, 1))
     except RuntimeError:  # built without that kernel
         return False
-    wanted = _PROBE * _LEVELS**2
-    return bool((found - wanted * (1 + 1 / _FINE_LEVELS)).abs().max() < _PROBE) and not _has_reference_kernel()
+    expected = _PROBE * _LEVELS**2
+    return bool((found - expected * (1 + 1 / _FINE_LEVELS)).abs().max() < _PROBE) and not _has_reference_kernel()
 
 
 def _has_reference_kernel() -> bool:
@@ -257,8 +257,8 @@ def quantize_groups(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     scale = ((high - low) / 15).clamp_(min=1e-8).bfloat16().float()
     offset = (low + 8 * scale).bfloat16().float()
     exact = groups.sub_(offset).div_(scale).add_(8).round_().clamp_(0, 15)
-    beside = torch.cat([scale, offset], -1).transpose(0, 1).contiguous()
-    return allocate_pages(tuple(rows.shape), torch.int32).copy_(exact.flatten(-2)), beside.bfloat16()
+    scales_and_offsets = torch.cat([scale, offset], -1).transpose(0, 1).contiguous()
+    return allocate_pages(tuple(rows.shape), torch.int32).copy_(exact.flatten(-2)), scales_and_offsets.bfloat16()
 
 
 class Int4Matrix:
@@ -289,13 +289,13 @@ def pack_int4(rows: torch.Tensor) -> Int4Matrix:
     """Pack `rows` [N, K] of floats into 4 bits, in portions: codes take 32 bits each before packing."""
     outputs, inputs = rows.shape
     portion = max(PACKED_OUTPUTS, (_PACK_PORTION // inputs) // PACKED_OUTPUTS * PACKED_OUTPUTS)
-    packed, beside = [], []
+    packed, scales_and_offsets = [], []
     for start in range(0, outputs, portion):
         numbers, more = quantize_groups(rows[start : start + portion])
         packed.append(torch.ops.aten._convert_weight_to_int4pack_for_cpu(numbers, 1))
-        beside.append(more)
+        scales_and_offsets.append(more)
     whole = allocate_pages((outputs, *packed[0].shape[1:]), packed[0].dtype)
-    return Int4Matrix(torch.cat(packed, out=whole), torch.cat(beside, 1))
+    return Int4Matrix(torch.cat(packed, out=whole), torch.cat(scales_and_offsets, 1))
 
 
 class Int4RowMatrix:
@@ -335,15 +335,15 @@ def to_int4_rows(matrix: Int4Matrix | Int4RowMatrix, library: NativeLibrary) -> 
     """Convert a packed matrix to row-major order."""
     if isinstance(matrix, Int4RowMatrix):
         return matrix
-    packed, beside = matrix.tensors
-    outputs, inputs = packed.shape[0], GROUP * beside.shape[0]
+    packed, scales_and_offsets = matrix.tensors
+    outputs, inputs = packed.shape[0], GROUP * scales_and_offsets.shape[0]
     numbers = allocate_pages((outputs, inputs // 2), torch.uint8)
     for start in range(0, outputs, PACKED_OUTPUTS):
         part = packed[start : start + PACKED_OUTPUTS]
         numbers[start : start + PACKED_OUTPUTS] = _pack_groups(
             _split_nibbles(part)[_packed_positions(len(part), inputs)]
         )
-    return Int4RowMatrix(numbers, beside.permute(1, 2, 0).contiguous(), library)
+    return Int4RowMatrix(numbers, scales_and_offsets.permute(1, 2, 0).contiguous(), library)
 
 
 def _split_nibbles(packed: torch.Tensor) -> torch.Tensor:

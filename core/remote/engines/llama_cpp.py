@@ -92,8 +92,8 @@ class WithheldTokenRecovery:
                 part, tokens=(replace(token, id=None) if token.token_bytes else self._with_own_piece(token),)
             )
         exact = before[-1] if before else self._with_own_piece(token)
-        spelled = b"".join(one.token_bytes or b"" for one in (*before[:-1], exact))
-        self._pending_bytes = (self._pending_bytes + spelled).removeprefix(token.token_bytes or b"")
+        joined = b"".join(one.token_bytes or b"" for one in (*before[:-1], exact))
+        self._pending_bytes = (self._pending_bytes + joined).removeprefix(token.token_bytes or b"")
         return replace(part, tokens=(*before[:-1], exact))
 
     def _recover_gap(self, token: StreamedToken, gap: int) -> tuple[StreamedToken, ...] | None:

@@ -102,38 +102,40 @@ class GenerateResponse:
         return str(reason.get("type") or "stop"), stop if isinstance(stop, str) else ""
 
 
-def _new_part(told: Sequence[object], known: int, new: int) -> Sequence[object]:
+def _new_part(items: Sequence[object], known: int, new: int) -> Sequence[object]:
     """Return the new items of a list that contains either only the `new` ones or all, including the `known` ones."""
-    is_piece = new > 0 and (len(told) == new or len(told) < known)
-    return told if is_piece else told[known:]
+    is_piece = new > 0 and (len(items) == new or len(items) < known)
+    return items if is_piece else items[known:]
 
 
-def _added_text(told: str, known: str, pieces: str) -> str:
+def _added_text(text: str, known: str, pieces: str) -> str:
     """Return what a text adds to the `known` one: all of it if it consists of exactly the new tokens."""
-    if not known or (told == pieces and told != known + pieces):
-        return told
-    if told.startswith(known):
-        return told[len(known) :]
-    return "" if known.startswith(told) else told  # a stop string may be removed again at the end
+    if not known or (text == pieces and text != known + pieces):
+        return text
+    if text.startswith(known):
+        return text[len(known) :]
+    return "" if known.startswith(text) else text  # a stop string may be removed again at the end
 
 
-def _piece_of(told: object) -> str:
-    return told[2] if isinstance(told, list) and len(told) > 2 and isinstance(told[2], str) else ""
+def _piece_of(entry: object) -> str:
+    return entry[2] if isinstance(entry, list) and len(entry) > 2 and isinstance(entry[2], str) else ""
 
 
-def _native_logprob(told: Sequence[object]) -> TokenLogprob:
-    number = told[1] if isinstance(told[1], int) and told[1] >= 0 else None
-    return TokenLogprob(repair_text(_piece_of(told)) or f"⟨{told[1]}⟩", parse_log_probability(told[0]), number)
+def _native_logprob(entry: Sequence[object]) -> TokenLogprob:
+    number = entry[1] if isinstance(entry[1], int) and entry[1] >= 0 else None
+    return TokenLogprob(repair_text(_piece_of(entry)) or f"⟨{entry[1]}⟩", parse_log_probability(entry[0]), number)
 
 
-def _native_token(told: Sequence[object]) -> StreamedToken:
-    one = _native_logprob(told)
+def _native_token(entry: Sequence[object]) -> StreamedToken:
+    one = _native_logprob(entry)
     return StreamedToken(one.piece, one.id, one.log_probability)
 
 
-def _native_alternatives(told: Any) -> tuple[TokenLogprob, ...]:
+def _native_alternatives(entries: Any) -> tuple[TokenLogprob, ...]:
     return tuple(
-        sorted((_native_logprob(one) for one in (told or ())[:MAX_ALTERNATIVES]), key=lambda one: -one.log_probability)
+        sorted(
+            (_native_logprob(one) for one in (entries or ())[:MAX_ALTERNATIVES]), key=lambda one: -one.log_probability
+        )
     )
 
 

@@ -31,8 +31,8 @@ Message = str | tuple[str, str]
 
 def script_messages(script: str) -> Iterator[Message]:
     """Yield the texts of a script in order."""
-    for said in _CALLS.finditer(script):
-        plain, one, many = (json.loads(text) if text else "" for text in said.groups())
+    for call in _CALLS.finditer(script):
+        plain, one, many = (json.loads(text) if text else "" for text in call.groups())
         yield plain or (one, many)
 
 

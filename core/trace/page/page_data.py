@@ -105,8 +105,8 @@ def _optional_values(token: TokenChosen) -> PageValues:
         found["drawn"] = True
     if token.layer_choice is not None:
         found["layers"] = _layer_values(token.layer_choice)
-    if told := [explain_stage(stage) for stage in token.funnel if stage.detail is not None]:
-        found["did"] = [sentence_parts(sentence, sentence.figures) for sentence in told]
+    if explanations := [explain_stage(stage) for stage in token.funnel if stage.detail is not None]:
+        found["did"] = [sentence_parts(sentence, sentence.figures) for sentence in explanations]
     return found
 
 

@@ -34,8 +34,8 @@ def run_summary(started: RunStarted | None) -> list[str]:
     if started is None:
         return []
     drawn = started.strategy != SCORED
-    kept = started.engine or tr("cache {cache}").format(cache=cache_title(started))
-    more = [kept, tr("seed {seed}").format(seed=started.seed)]
+    cache_or_engine = started.engine or tr("cache {cache}").format(cache=cache_title(started))
+    more = [cache_or_engine, tr("seed {seed}").format(seed=started.seed)]
     return [started.model, strategy_title(started), *(more if drawn else ())]
 
 
@@ -73,16 +73,16 @@ def _score_rows(scored: Sequence[TokenChosen]) -> list[tuple[str, str | None]]:
     ]
 
 
-def _draft_rows(told: Metrics) -> list[tuple[str, str | None]]:
-    several = told.tokens_per_target_pass is not None and told.acceptance_rate is not None
+def _draft_rows(metrics: Metrics) -> list[tuple[str, str | None]]:
+    several = metrics.tokens_per_target_pass is not None and metrics.acceptance_rate is not None
     return [
-        (tr("Tokens per pass"), f"{told.tokens_per_target_pass:.2f}" if several else None),
-        (tr("Drafts accepted"), _format_if_known(whole_percent, told.acceptance_rate)),
+        (tr("Tokens per pass"), f"{metrics.tokens_per_target_pass:.2f}" if several else None),
+        (tr("Drafts accepted"), _format_if_known(whole_percent, metrics.acceptance_rate)),
     ]
 
 
-def _format_if_known(tell: Callable[[float], str], value: float | None) -> str | None:
-    return None if value is None else tell(value)
+def _format_if_known(format_value: Callable[[float], str], value: float | None) -> str | None:
+    return None if value is None else format_value(value)
 
 
 def _format_value(value: object) -> str:
@@ -127,8 +127,8 @@ def _part_names(points: Iterable[CacheMeasured]) -> list[tuple[str, str]]:
 
 def _translated_parts(names: list[tuple[str, str]]) -> list[str]:
     """Return translated names: `keys`, or `keys (host)` if the parts are in several places."""
-    said, where = _part_and_place_names()
-    parts, places = [said.get(part, part) for _, part in names], [where.get(place, place) for place, _ in names]
+    part_names, where = _part_and_place_names()
+    parts, places = [part_names.get(part, part) for _, part in names], [where.get(place, place) for place, _ in names]
     if len(set(places)) < 2:
         return parts
     return [f"{part} ({place})" for part, place in zip(parts, places, strict=True)]
@@ -179,5 +179,5 @@ def _predicted_points(plan: CachePlan | None, lead: int, written: int) -> list[l
     """Return the plan by tokens written: the decoder reads a token one step after it was written."""
     if plan is None:
         return []
-    foretold = [(length - lead, size) for length, size in zip(plan.lengths, plan.predicted, strict=True)]
-    return [[max(0, x), size] for x, size in foretold if x <= written]
+    points = [(length - lead, size) for length, size in zip(plan.lengths, plan.predicted, strict=True)]
+    return [[max(0, x), size] for x, size in points if x <= written]

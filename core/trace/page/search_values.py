@@ -27,8 +27,10 @@ def beam_values(steps: Sequence[BeamStep], ranking: BeamsRanked | None, names: T
 
 def _kept_per_group(step: BeamStep) -> int:
     """Return how many continuations are kept per step (per group, in diverse search)."""
-    kept = Counter(candidate.group for candidate in step.candidates if candidate.fate in ("kept", "early_stopped"))
-    return max(kept.values(), default=0)
+    group_counts = Counter(
+        candidate.group for candidate in step.candidates if candidate.fate in ("kept", "early_stopped")
+    )
+    return max(group_counts.values(), default=0)
 
 
 def _beam_step(step: BeamStep, width: int, names: TokenTextTable) -> PageValues:

@@ -109,8 +109,8 @@ def rounding(run: Run) -> MeasureValue:
 def same_start(one: Run, other: Run) -> MeasureValue:
     """Length of the common prefix in tokens."""
     pairs = zip(one.tokens, other.tokens, strict=False)
-    least = min(len(one.tokens), len(other.tokens))
-    return next((n for n, (a, b) in enumerate(pairs) if a.id != b.id), least)
+    shorter_length = min(len(one.tokens), len(other.tokens))
+    return next((n for n, (a, b) in enumerate(pairs) if a.id != b.id), shorter_length)
 
 
 @measure("place", runs=2, may_be_missing=True)

@@ -242,7 +242,7 @@ def _survivors(run: Run, stage: str) -> list[tuple[int, int]]:
 @measure("place", may_be_missing=True)
 def most_kept(run: Run, stage: str) -> MeasureValue:
     """Index of the word at which a stage kept the most tokens."""
-    return max(_survivors(run, stage), key=lambda kept: (kept[0], -kept[1]), default=(None, None))[1]
+    return max(_survivors(run, stage), key=lambda pair: (pair[0], -pair[1]), default=(None, None))[1]
 
 
 @measure("place", may_be_missing=True)

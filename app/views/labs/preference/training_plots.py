@@ -68,9 +68,9 @@ def ppo_plots(events: Sequence[object]) -> tuple[PlotSpec, PlotSpec, PlotSpec, P
     total = max((one.total for one in steps), default=0)
 
     def of(
-        name: str, colour: str, told: Callable[[float], str], value: Callable[[labs.preference.PpoStep], float]
+        name: str, colour: str, format_value: Callable[[float], str], value: Callable[[labs.preference.PpoStep], float]
     ) -> PlotSpec:
-        return training_curve(name, colour, tuple((float(one.step), value(one)) for one in steps), told, total)
+        return training_curve(name, colour, tuple((float(one.step), value(one)) for one in steps), format_value, total)
 
     return (
         of(tr("reward"), "finished", format_deviations, lambda one: one.gain),

@@ -198,10 +198,10 @@ class DistributedRunPage(ProcessPage):
         """Enable only the settings that the scheme uses."""
         scheme = self.form.choice_value("scheme")
         is_pipeline, has_versions = scheme in scale.PIPELINES, scheme == "pipedream"
-        for name, asked in (
+        for name, is_used in (
             ("micro", is_pipeline), ("recompute", is_pipeline and not has_versions), ("weights", has_versions)
         ):  # fmt: skip
-            self.form.set_editor_enabled(name, asked and not self.is_running)
+            self.form.set_editor_enabled(name, is_used and not self.is_running)
 
 
 def _add_settings(form: ScaleForm) -> None:

@@ -37,10 +37,10 @@ class StepScrubber(QWidget):
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(self.play)
-        for name, sign, told, by in (
+        for name, sign, label, by in (
             ("scaleBack", "‹", tr("Previous step"), -1), ("scaleOn", "›", tr("Next step"), 1)
         ):  # fmt: skip
-            button = self._button(name, sign, told)
+            button = self._button(name, sign, label)
             button.clicked.connect(lambda _on=False, by=by: self.go_to(self.step + by))
             row.addWidget(button)
         row.addWidget(self.slider, 1)
@@ -105,11 +105,11 @@ class StepScrubber(QWidget):
 
     def _update_play_button(self) -> None:
         px, on = self._theme.px(16), self.timer.isActive()
-        told = tr("Pause") if on else tr("Play")
+        label = tr("Pause") if on else tr("Play")
         self.play.setIconSize(QSize(px, px))
         self.play.setIcon(create_icon("pause" if on else "play", self._theme.text, px))
-        self.play.setAccessibleName(told)
-        self.play.setToolTip(tooltip(told))
+        self.play.setAccessibleName(label)
+        self.play.setToolTip(tooltip(label))
 
     def _update_position(self) -> None:
         self.position_label.setText(f"{self.step} / {self.slider.maximum()}")

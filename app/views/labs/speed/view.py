@@ -57,8 +57,10 @@ class TechniqueCard(QFrame):
         self.sentence.setVisible(bool(self.sentence.text()))
         self.charts.show_figures(technique_plots(self.way, found))
         self.charts.setVisible(bool(found))
-        told = tr("{row} skipped: {reason}")
-        self.skipped.setText("\n".join(told.format(row=speed.row_title(row), reason=reason) for row, reason in left))
+        template = tr("{row} skipped: {reason}")
+        self.skipped.setText(
+            "\n".join(template.format(row=speed.row_title(row), reason=reason) for row, reason in left)
+        )
         self.skipped.setVisible(bool(left))
         self.setVisible(bool(found or left))
 

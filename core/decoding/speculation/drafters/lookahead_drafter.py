@@ -75,12 +75,12 @@ class NgramStore:
 
     def add(self, ngram: Ngram) -> bool:
         """Add an n-gram, or move it to the front; return whether it is new."""
-        kept = self._continuations.setdefault(ngram[0], [])
-        is_new = ngram[1:] not in kept
+        continuations = self._continuations.setdefault(ngram[0], [])
+        is_new = ngram[1:] not in continuations
         if not is_new:
-            kept.remove(ngram[1:])
-        kept.insert(0, ngram[1:])
-        del kept[self._max_per_token :]
+            continuations.remove(ngram[1:])
+        continuations.insert(0, ngram[1:])
+        del continuations[self._max_per_token :]
         return is_new
 
 

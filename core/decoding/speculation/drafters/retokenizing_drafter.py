@@ -59,12 +59,12 @@ class OffsetTokenizer:
         A tokenizer's leading space is tolerated unless `exactly` is set.
         """
         ids = self._tokenizer.encode(data.decode("utf-8", "replace"), add_special_tokens=False)
-        spelled = [self._pieces.data(token) or b"" for token in ids]
-        whole = b"".join(spelled)
+        token_bytes = [self._pieces.data(token) or b"" for token in ids]
+        whole = b"".join(token_bytes)
         surplus = int(whole == b" " + data)
         if (not surplus and whole != data) or (surplus and exactly):
             return None
-        ends = accumulate(len(part) for part in spelled)
+        ends = accumulate(len(part) for part in token_bytes)
         return [TokenSpan(token, end - surplus) for token, end in zip(ids, ends, strict=True)]
 
     @property
@@ -93,12 +93,12 @@ class RetokenizedText:
     def append_new(self, ids: Sequence[int]) -> None:
         """Append what is new in `ids`, all ids of the text."""
         for token in ids[len(self.ends) :]:
-            spelled = self._tokenizer.token_bytes(token)
-            if spelled is None:
+            token_bytes = self._tokenizer.token_bytes(token)
+            if token_bytes is None:
                 self.data += _SPECIAL_TOKEN_BYTES if self.data else b""
                 self.last_special_end = len(self.data)
             else:
-                self.data += spelled
+                self.data += token_bytes
             self.ends.append(len(self.data))
 
     def window_start(self) -> int:
@@ -153,8 +153,8 @@ def tokenize_continuation(text: RetokenizedText, drafted: bytes, tokenizer: Offs
     seam = len(text.data) - start
     place = bisect_left(fresh, seam, key=lambda piece: piece.end)
     if seam == 0 or (place < len(fresh) and fresh[place].end == seam):
-        behind = fresh[place + 1 :] if seam else fresh
-        return [TokenSpan(piece.id, piece.end - seam) for piece in behind]
+        following = fresh[place + 1 :] if seam else fresh
+        return [TokenSpan(piece.id, piece.end - seam) for piece in following]
     return tokenizer.tokenize(drafted, exactly=True) or []
 
 
@@ -254,17 +254,17 @@ class RetokenizingDrafter:
 
     def _catch_up(self, ids: list[int]) -> torch.Tensor | None:
         """Return logits [1, V] after the text; reuse cached tokens, including guesses that were accepted."""
-        kept = shared_length(self._cached_ids, ids)
-        rows = shared_length(self._cached_drafts, ids[kept:]) if kept == len(self._cached_ids) else 0
-        if kept + rows == len(ids):  # the last token has to be read again to get its logits
-            kept, rows = (kept, rows - 1) if rows else (kept - 1, 0)
-        if kept < len(self._cached_ids):
-            self.reader.crop(kept)
+        cached_count = shared_length(self._cached_ids, ids)
+        rows = shared_length(self._cached_drafts, ids[cached_count:]) if cached_count == len(self._cached_ids) else 0
+        if cached_count + rows == len(ids):  # the last token has to be read again to get its logits
+            cached_count, rows = (cached_count, rows - 1) if rows else (cached_count - 1, 0)
+        if cached_count < len(self._cached_ids):
+            self.reader.crop(cached_count)
         else:
             self.reader.commit(range(rows))
         self._cached_ids, self._cached_drafts = ids, []
         return read_text_in_chunks(
-            self.reader, torch.tensor([ids[kept + rows :]], device=self._device), self._is_cancelled
+            self.reader, torch.tensor([ids[cached_count + rows :]], device=self._device), self._is_cancelled
         )
 
     def _draft_tokens(self, logits: torch.Tensor, plan: RoundPlan, count: int, pace: float) -> _DraftTokens | None:
@@ -295,8 +295,8 @@ class RetokenizingDrafter:
         """Convert a draft to the target's tokens. `begun`: bytes of an incomplete character in the text, which the
         draft must complete.
         """
-        spelled = [self._draft_vocabulary.tokenizer.token_bytes(token) or b"" for token in guess.ids]
-        data = b"".join(spelled)
+        token_bytes = [self._draft_vocabulary.tokenizer.token_bytes(token) or b"" for token in guess.ids]
+        data = b"".join(token_bytes)
         data = data[: complete_length(data)]
         if not data.startswith(begun):
             return Branch()
@@ -307,7 +307,7 @@ class RetokenizingDrafter:
         )
         ids, shares = (
             [piece.id for piece in pieces],
-            _target_token_probabilities(pieces, spelled, guess.probabilities, len(begun)),
+            _target_token_probabilities(pieces, token_bytes, guess.probabilities, len(begun)),
         )
         if guess.has_ended and self._target_vocabulary.end_token is not None and (pieces or data == begun):
             ids, shares = [*ids, self._target_vocabulary.end_token], [*shares, guess.probabilities[-1]]
@@ -325,15 +325,15 @@ def _build_chain(ids: list[int], shares: list[float], is_sampled: bool) -> Branc
 
 
 def _target_token_probabilities(
-    pieces: Sequence[TokenSpan], spelled: Sequence[bytes], shares: Sequence[float], begun: int
+    pieces: Sequence[TokenSpan], token_bytes: Sequence[bytes], shares: Sequence[float], begun: int
 ) -> list[float]:
     """Return the draft probability of each target token: the product over the draft tokens that begin within it."""
     found, own, start = [], 0, -begun
     for piece in pieces:
         share = 1.0
-        while own < len(spelled) and start < piece.end:
+        while own < len(token_bytes) and start < piece.end:
             share *= shares[own]
-            start += len(spelled[own])
+            start += len(token_bytes[own])
             own += 1
         found.append(share)
     return found

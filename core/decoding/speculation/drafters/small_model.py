@@ -110,10 +110,10 @@ class NumpyDraftModel:
     def commit(self, rows: Sequence[int]) -> None:
         """Move these node rows, in this order, to the text and drop the others."""
         if list(rows) != list(range(len(rows))):
-            kept = self.length + np.asarray(rows)
+            accepted_rows = self.length + np.asarray(rows)
             end = self.length + len(rows)
-            self._keys[:, :, self.length : end] = self._keys[:, :, kept]
-            self._values[:, :, self.length : end] = self._values[:, :, kept]
+            self._keys[:, :, self.length : end] = self._keys[:, :, accepted_rows]
+            self._values[:, :, self.length : end] = self._values[:, :, accepted_rows]
         self.length, self.extra = self.length + len(rows), 0
 
     def crop(self, length: int) -> None:

@@ -111,10 +111,10 @@ class TreeDrafter:
         top = q.topk(min(_MAX_GATED_CHILDREN, q.shape[-1]))
         found: list[tuple[float, int, int, float]] = []
         for parent, tokens, shares in zip(frontier, top.indices.tolist(), top.values.tolist(), strict=True):
-            most = self._path_probabilities[parent] * gate.acceptance(self.drafter.index, shares[0])
+            max_chance = self._path_probabilities[parent] * gate.acceptance(self.drafter.index, shares[0])
             for place, (token, share) in enumerate(zip(tokens, shares, strict=True)):
                 chance = self._path_probabilities[parent] * gate.acceptance(self.drafter.index, share, place > 0)
-                found.append((min(chance, most), parent, token, share))
+                found.append((min(chance, max_chance), parent, token, share))
         new: list[int] = []
         for chance, parent, token, share in sorted(found, key=lambda child: -child[0]):
             # The fixed cost of a round counts for the whole tree, not for its first node.

@@ -273,15 +273,15 @@ def _stage_parts(
     """Return the states of one stage's tensors and the activations of its micro-batches in flight."""
     sizes, count_of = cut[stage], options.micro_batches
     under_way = count_of if scheme == "gpipe" else min(len(cut) - stage, count_of)
-    kept = stage_bytes(
+    activation_bytes = stage_bytes(
         model.shape, PIPELINE_LENGTH, stage, len(cut),
         micro_batches=count_of, in_flight=under_way, recompute=options.recompute and scheme != "pipedream",
     )  # fmt: skip
     whole = FLOAT_BYTES * count_numbers(sizes)
     if scheme == "pipedream":  # plain SGD has no optimizer state
         others = max_versions(len(cut), count_of, options.weights)[stage] - 1
-        return Parts(whole, whole, 0, kept, others * whole)
-    return Parts(whole, whole, adam_bytes(count_numbers(sizes), len(sizes)), kept)
+        return Parts(whole, whole, 0, activation_bytes, others * whole)
+    return Parts(whole, whole, adam_bytes(count_numbers(sizes), len(sizes)), activation_bytes)
 
 
 def _stage_traffic(model: ModelOutline, stage: int, stages: int, micro_batches: int, sums: bool) -> int:

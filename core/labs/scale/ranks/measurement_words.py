@@ -100,11 +100,11 @@ def _explain_pipeline_traffic(measured: Measured) -> Sentence:
 def _explain_pipeline_gradients(measured: Measured) -> Sentence:
     right = _DEFINED_GRADIENTS if measured.weights else _SAME_GRADIENTS
     saying = right if measured.difference <= GRADIENT_TOLERANCE else DIFFERENT_GRADIENTS
-    told = saying.say(difference=SentenceNumber(f"{measured.difference:.1e}"))
+    explanation = saying.say(difference=SentenceNumber(f"{measured.difference:.1e}"))
     if not measured.weights or len(measured.ranks) == 1:
-        return told
+        return explanation
     return together(
-        told,
+        explanation,
         _WEIGHT_POLICY[measured.weights].say(stray=percent(measured.stray)),
         _UNTIED.say() if measured.parted else "",
     )
@@ -167,7 +167,7 @@ def _explain_tensor_traffic(measured: Measured) -> Sentence:
     sent, written = max(measured.traffic), measured.written
     if not sent:
         return Sentence()
-    told = _TENSOR_TRAFFIC.say(
+    explanation = _TENSOR_TRAFFIC.say(
         sent=decimal(sent),
         predicted=decimal(measured.predicted_traffic),
         written=decimal(written.sent),
@@ -177,7 +177,7 @@ def _explain_tensor_traffic(measured: Measured) -> Sentence:
         wrote=SentenceNumber(f"{written.sent:,}"),
         expected=SentenceNumber(f"{measured.expected_written:,}"),
     )
-    return together(told, _MEGATRON_TRAFFIC.say(paper=decimal(measured.paper_traffic)))
+    return together(explanation, _MEGATRON_TRAFFIC.say(paper=decimal(measured.paper_traffic)))
 
 
 def _explain_text(measured: Measured) -> Sentence:
@@ -281,7 +281,7 @@ def _explain_traffic(measured: Measured) -> Sentence:
     sent = max(measured.traffic)
     if not sent:
         return Sentence()
-    told = _COLLECTIVE_TRAFFIC.say(
+    explanation = _COLLECTIVE_TRAFFIC.say(
         sent=decimal(sent),
         predicted=decimal(measured.predicted_traffic),
         exactly=SentenceNumber(f"{sent:,}"),
@@ -292,7 +292,7 @@ def _explain_traffic(measured: Measured) -> Sentence:
         if measured.predicted_traffic > measured.paper_traffic
         else ""
     )
-    return together(told, more)
+    return together(explanation, more)
 
 
 def _explain_loss(measured: Measured) -> Sentence:

@@ -104,9 +104,12 @@ class _ReferenceBatch:
 
     def _backward(self, box: Box) -> None:
         way = self._records[box.device, box.micro_batch]
-        behind = self._records.get((box.device + 1, box.micro_batch))
-        given = None if behind is None else behind.gradient
-        if given is not (true := None if behind is None else behind.true_gradient) or way.version != box.version:
+        next_record = self._records.get((box.device + 1, box.micro_batch))
+        given = None if next_record is None else next_record.gradient
+        if (
+            given is not (true := None if next_record is None else next_record.true_gradient)
+            or way.version != box.version
+        ):
             self._load(box.device, way.version)
             right, way.true_gradient = self._gradients(box.device, way, true)
         else:
@@ -130,8 +133,8 @@ class _ReferenceBatch:
         self, device: int, record: _MicroBatchRecord, gradient: Tensor | None
     ) -> tuple[Weights, Tensor | None]:
         """Return the gradients of the stage's parameters and of its input."""
-        wanted = [*self.stages[device].parameters(), *([record.input] if device else [])]
-        found = list(torch.autograd.grad(record.output, wanted, gradient, retain_graph=True))
+        inputs = [*self.stages[device].parameters(), *([record.input] if device else [])]
+        found = list(torch.autograd.grad(record.output, inputs, gradient, retain_graph=True))
         return found, found.pop() if device else None
 
     def _load(self, device: int, version: int) -> None:
@@ -271,8 +274,8 @@ class PipedreamRank:
         with self.clock.box(BACKWARD, box.micro_batch, box.version):
             self.versions.use_version(box.version)  # its own version, or without stashing the current one
             given, made, weights = self._in_flight.pop(box.micro_batch)
-            wanted = [*weights, given] if self._job.rank else weights
-            found = list(torch.autograd.grad(made, wanted, gradient))
+            inputs = [*weights, given] if self._job.rank else weights
+            found = list(torch.autograd.grad(made, inputs, gradient))
         if self._job.rank:
             self._send(found.pop(), self._job.rank - 1)
         self.gradients.append(found)
@@ -332,12 +335,12 @@ def _count_bytes(
     line.gradients.clear()
     dist.barrier()
     line.clock.clear()
-    with TrafficHook() as hook, SavedTensorCounter(line.versions) as kept:
-        losses.append(line.run_batch(ids, kept))
+    with TrafficHook() as hook, SavedTensorCounter(line.versions) as saved_tensors:
+        losses.append(line.run_batch(ids, saved_tensors))
     parts = {
         "parameters": local_bytes(line.versions),
         "gradients": local_bytes(line.gradients[-1]),
-        "activations": kept.peak_bytes,
+        "activations": saved_tensors.peak_bytes,
         "buffers": line.versions.peak_extra_bytes,
     }
     boxes = line.clock.boxes

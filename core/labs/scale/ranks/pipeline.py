@@ -147,19 +147,19 @@ def _count_bytes(
     dist.barrier()
     pipe.clock.clear()
     parts = {"parameters": local_bytes(pipe.stage.parameters())}
-    with TrafficHook() as hook, SavedTensorCounter(pipe.stage.parameters()) as kept:
+    with TrafficHook() as hook, SavedTensorCounter(pipe.stage.parameters()) as saved_tensors:
         losses.append(pipe.run_batch(ids))
-    parts["activations"] = kept.peak_bytes
+    parts["activations"] = saved_tensors.peak_bytes
     parts["gradients"] = local_bytes(parameter.grad for parameter in pipe.stage.parameters())
     pipe.update()
     parts["optimizer"] = state_bytes(pipe.optimizer.state)
     boxes = pipe.clock.boxes
     seconds = (boxes[-1].stop - boxes[0].start) / 1000
-    said = losses if pipe.stage.head is not None else []
+    reported_losses = losses if pipe.stage.head is not None else []
     return BytesCounted(
         parts,
         dict(hook.bytes),
-        said,
+        reported_losses,
         reference.losses,
         seconds,
         difference=max_difference,

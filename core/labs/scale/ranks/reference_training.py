@@ -28,8 +28,8 @@ def load_for_training(job: RankJob) -> LoadedModel:
 
 def random_texts(model: PreTrainedModel, count: int, length: int) -> torch.Tensor:
     """Return random token ids [count, length], the same for every process."""
-    most = int(model.config.get_text_config().vocab_size)
-    return torch.randint(most, (count, length), generator=torch.Generator().manual_seed(0))
+    vocabulary_size = int(model.config.get_text_config().vocab_size)
+    return torch.randint(vocabulary_size, (count, length), generator=torch.Generator().manual_seed(0))
 
 
 class SingleProcessReference(NamedTuple):
@@ -67,8 +67,8 @@ def text_loss(model: PreTrainedModel, ids: Tensor) -> Tensor:
 
 def relative_difference(actual: Sequence[Tensor], expected: Sequence[Tensor]) -> float:
     """Return the largest difference of two lists of tensors, relative to the largest number in `expected`."""
-    most = max(float(tensor.abs().max()) for tensor in expected)
-    return max(float((one - other).abs().max()) for one, other in zip(actual, expected, strict=True)) / most
+    largest = max(float(tensor.abs().max()) for tensor in expected)
+    return max(float((one - other).abs().max()) for one, other in zip(actual, expected, strict=True)) / largest
 
 
 def _forward_backward(model: PreTrainedModel, ids: Tensor) -> tuple[float, float, float]:

@@ -49,8 +49,8 @@ def record_blocks(work: Callable[[], object]) -> list[Block]:
         file = folder / "trace.json"
         profiler.export_chrome_trace(str(file))
         found = json.loads(file.read_bytes())["traceEvents"]
-    told = [event for event in found if event["name"] == "[memory]" or event["name"].startswith(_MARK)]
-    return blocks_from_events(sorted(told, key=lambda event: float(event["ts"])))
+    memory_events = [event for event in found if event["name"] == "[memory]" or event["name"].startswith(_MARK)]
+    return blocks_from_events(sorted(memory_events, key=lambda event: float(event["ts"])))
 
 
 def blocks_from_events(events: Iterable[dict[str, Any]]) -> list[Block]:
@@ -93,17 +93,17 @@ class PartitionedCheckpoints:
             return checkpoint(layer, *given, use_reentrant=True, preserve_rng_state=False)
 
     def _pack(self, tensor: Tensor) -> tuple[Tensor, torch.Size]:
-        kept = _local_part(tensor) if self._divided else tensor
-        self.bytes += kept.numel() * kept.element_size()
-        mark_memory("checkpoint", [kept])
-        return kept, tensor.shape
+        stored = _local_part(tensor) if self._divided else tensor
+        self.bytes += stored.numel() * stored.element_size()
+        mark_memory("checkpoint", [stored])
+        return stored, tensor.shape
 
     def _unpack(self, packed: tuple[Tensor, torch.Size]) -> Tensor:
-        kept, shape = packed
+        stored, shape = packed
         if not self._divided:
-            return kept
-        whole = kept.new_empty(len(kept) * dist.get_world_size())
-        dist.all_gather_into_tensor(whole, kept)
+            return stored
+        whole = stored.new_empty(len(stored) * dist.get_world_size())
+        dist.all_gather_into_tensor(whole, stored)
         return whole[: shape.numel()].view(shape)
 
 
@@ -130,18 +130,18 @@ def run_zero_r(job: RankJob, send_message: Callable[[Message], None]) -> None:
 
 
 def _record_step(network: PreTrainedModel, ids: Tensor, is_on: bool) -> MemoryRecorded:
-    kept = PartitionedCheckpoints(is_on)
+    checkpoints = PartitionedCheckpoints(is_on)
     squares: list[float] = []
     hook = TrafficHook()
 
     def work() -> None:
         with hook:
-            squares.append(_run_step(network, ids, kept, BUFFER_BYTES if is_on else 0))
+            squares.append(_run_step(network, ids, checkpoints, BUFFER_BYTES if is_on else 0))
 
     taken = record_blocks(work)
     buffer = sum(block.bytes for block in taken if block.kind == "buffer")
     sent = sum(hook.bytes.values()) if dist.get_world_size() > 1 else 0
-    return MemoryRecorded(kept.bytes, buffer, sent, squares[0], taken)
+    return MemoryRecorded(checkpoints.bytes, buffer, sent, squares[0], taken)
 
 
 def _run_step(network: Any, ids: Tensor, checkpoints: PartitionedCheckpoints, buffer: int) -> float:

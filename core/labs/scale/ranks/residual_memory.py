@@ -84,12 +84,12 @@ def remembering(
     watch = RankWatcher([structs.replace(job, rank=rank) for rank in range(processes)], cancel)
     yield from watch.follow()
     if len(watch.counted) == processes:
-        told = [watch.counted[rank] for rank in range(processes)]
-        without, kept = (tuple(rank.memory_records[number] for rank in told) for number in (0, 1))
+        ranks_in_order = [watch.counted[rank] for rank in range(processes)]
+        without, with_zero_r = (tuple(rank.memory_records[number] for rank in ranks_in_order) for number in (0, 1))
         yield Residual(
-            without, kept, estimate_residual(model, processes, False), estimate_residual(model, processes, True),
-            max(rank.difference for rank in told),
-            (arena(without[0].blocks), arena(kept[0].blocks, apart=True)),
+            without, with_zero_r, estimate_residual(model, processes, False), estimate_residual(model, processes, True),
+            max(rank.difference for rank in ranks_in_order),
+            (arena(without[0].blocks), arena(with_zero_r[0].blocks, apart=True)),
         )  # fmt: skip
 
 
@@ -148,18 +148,18 @@ _SAME_GRADIENTS = Saying(
 def explain_residual(found: Residual) -> Sentence:
     """Explain the checkpoints, the buffer, the gaps, and the equality of the gradients. Raises ParameterError."""
     check_lab_object("found", found, Residual)
-    without, kept = found.without[0], found.kept[0]
+    without, with_zero_r = found.without[0], found.kept[0]
     return together(
         _CHECKPOINTS.say(
-            kept=decimal(kept.checkpoints),
+            kept=decimal(with_zero_r.checkpoints),
             whole=decimal(without.checkpoints),
             count=str(len(found.kept)),
             sent=decimal(found.sent),
-            kept_exactly=SentenceNumber(f"{kept.checkpoints:,}"),
+            kept_exactly=SentenceNumber(f"{with_zero_r.checkpoints:,}"),
             whole_exactly=SentenceNumber(f"{without.checkpoints:,}"),
             predicted_bytes=SentenceNumber(f"{found.expected.checkpoints:,}"),
         ),
-        _BUFFER.say(kept=decimal(kept.buffer), whole=decimal(without.buffer)),
+        _BUFFER.say(kept=decimal(with_zero_r.buffer), whole=decimal(without.buffer)),
         _gaps(found),
         (_SAME_GRADIENTS if found.difference else _IDENTICAL_GRADIENTS).say(
             difference=SentenceNumber(f"{found.difference:.1e}")

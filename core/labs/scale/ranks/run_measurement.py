@@ -151,8 +151,8 @@ class RankWatcher:
         """Yield the progress of all processes. Raises ScaleError, OutOfMemoryError."""
         with LabProcesses(_RANK_MODULE, self.jobs, LINES) as ranks:
             while len(self.counted) < len(self.jobs) and not self.cancel.is_set():
-                told = ranks.next_message(_POLL_SECONDS)
-                match told:
+                message = ranks.next_message(_POLL_SECONDS)
+                match message:
                     case (rank, MilestoneReached() as reached):
                         self.reached[rank] = reached
                         yield Progress(rank, reached.stage, reached.step, self.jobs[rank].steps, ranks.ids[rank])

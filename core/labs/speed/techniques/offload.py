@@ -26,11 +26,11 @@ def measure(subject: MeasuredModel, row: Row, done: Mapping[str, Measured]) -> M
     if row.name == MEMORY:
         return subject.to_measured(row, subject.baseline, subject.base)
     model = subject.offloaded
-    foretold = estimate_throughput(model)
-    assert foretold is not None, "so little memory holds no model"
+    throughput = estimate_throughput(model)
+    assert throughput is not None, "so little memory holds no model"
     if row.name == DISK:
-        return _measure_disk(subject, row, done, model, foretold)
-    return _measure_drafted(subject, row, done, model, foretold)
+        return _measure_disk(subject, row, done, model, throughput)
+    return _measure_drafted(subject, row, done, model, throughput)
 
 
 def _measure_disk(

@@ -43,10 +43,10 @@ def run_processes(subject: MeasuredModel, count: int) -> list[TensorParallelResu
     """Run `count` processes and return their results by rank; none outlives this. Raises ScaleError,
     MeasurementCancelled.
     """
-    asked, port, dtype = subject.settings, free_port(0), str(subject.base.dtype).removeprefix("torch.")
+    settings, port, dtype = subject.settings, free_port(0), str(subject.base.dtype).removeprefix("torch.")
     jobs = [
         TensorParallelJob(
-            str(subject.entry.path), dtype, rank, count, port, asked.prompt, subject.tokens, asked.repeats
+            str(subject.entry.path), dtype, rank, count, port, settings.prompt, subject.tokens, settings.repeats
         )
         for rank in range(count)
     ]

@@ -22,5 +22,5 @@ def measure(subject: MeasuredModel, row: Row, done: Mapping[str, Measured]) -> M
     model = subject.load_as(row.name)
     if base.weights != ROWS[0]:
         return subject.to_measured(row, subject.time_request(model), model, against)
-    timed, beside = subject.time_against_baseline(subject.build_request(), model=model)
-    return replace(subject.to_measured(row, timed, model, median(beside)), against=beside)
+    timed, baseline_speeds = subject.time_against_baseline(subject.build_request(), model=model)
+    return replace(subject.to_measured(row, timed, model, median(baseline_speeds)), against=baseline_speeds)
