@@ -107,7 +107,7 @@ class SetupPanel(QFrame):
                 tr(row.parameter.title),
                 row.unavailable,
                 tr(row.parameter.help),
-                tr(" Default {default}.").format(default=setting_values.short_text(row.default)).strip(),
+                tr(" Default: {default}.").format(default=setting_values.short_text(row.default)).strip(),
             )
         )
         self.help.setText(" ".join([f"<b>{title}</b> ·", *filter(None, parts)]))

@@ -78,7 +78,7 @@ def check_vocabulary_ids(model: LoadedModel, ids: Sequence[int], field: str = "p
     """Check that all ids are in the vocabulary. Raises ParameterError, with the name of the request's field."""
     if outside := [i for i in ids if not 0 <= i < model.vocabulary]:
         raise ParameterError(
-            tr("The {field} contains the token id {id}, but the ids of {model} are 0 to {last:,}.").format(
+            tr("Token id {id} in the {field} does not exist: the ids of {model} are 0 to {last:,}.").format(
                 field=field, id=outside[0], model=model.name, last=model.vocabulary - 1
             ),
             tr("Use ids from this model's tokenizer."),

@@ -25,7 +25,7 @@ _UNKNOWN = Saying(
 )
 _FIRST = Saying(
     mark("{name} is the model's favourite here: {share}."),
-    mark("{name} had {share} in the raw distribution, the most of all."),
+    mark("{name} had {share} in the raw distribution, the highest of all."),
     mark("{name} had raw p = {share} (ln p = {log}), raw rank 1; H was not reported."),
 )
 _NTH = Saying(

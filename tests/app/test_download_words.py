@@ -16,9 +16,9 @@ FOUND = HubModel("a/b", "0" * 40, "", 1, "Llama", 1, False, False, (), (), False
     ("fits", "fits_as", "told"),
     [
         (True, "", "Fits: 1.0 GiB of 2.0 GiB free"),
-        (False, "bfloat16", "Fits with 16-bit: 1.0 GiB of 2.0 GiB free"),
-        (False, "int8", "Fits with 8-bit: 1.0 GiB of 2.0 GiB free"),
-        (False, "int4", "Fits with 4-bit: 1.0 GiB of 2.0 GiB free"),
+        (False, "bfloat16", "Fits with 16-bit weights: 1.0 GiB of 2.0 GiB free"),
+        (False, "int8", "Fits with 8-bit weights: 1.0 GiB of 2.0 GiB free"),
+        (False, "int4", "Fits with 4-bit weights: 1.0 GiB of 2.0 GiB free"),
         (False, "", "Does not fit: 1.0 GiB of 2.0 GiB free"),
     ],
 )

@@ -167,7 +167,7 @@ def test_refusals_have_words() -> None:
     model = tiny.shared("llama")
     with pytest.raises(PromptTooLongError, match="The prompt has 272 tokens"):
         run(model, tiny.prompt(260))
-    with pytest.raises(ParameterError, match="The beginning contains the token id 61"):
+    with pytest.raises(ParameterError, match="Token id 61 in the beginning"):
         run(model, [5, 61])
     with pytest.raises(PromptError, match="continuation is None"):
         run(model, [5, None])

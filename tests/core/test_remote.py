@@ -261,7 +261,7 @@ def test_a_given_text_is_scored_where_the_engine_can(machine: Machine) -> None:
 def test_words_claim_only_what_was_told(machine: Machine) -> None:
     model = model_of(machine)
     plain = tokens(core.run(model, asked(do_sample=True, top_k=0)).events)
-    assert core.explain_token(plain[0]) == "“there” had 70 % in the raw distribution, the most of all."
+    assert core.explain_token(plain[0]) == "“there” had 70 % in the raw distribution, the highest of all."
     assert "the second most likely" in core.explain_token(plain[2])
     assert "is not among the 3 most likely that the engine reported" in core.explain_token(plain[3])
     warm = tokens(core.run(model, asked(do_sample=True, temperature=0.5)).events)[0]

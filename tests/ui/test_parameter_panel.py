@@ -157,7 +157,7 @@ def test_help_follows_the_focus(qtbot: QtBot, window: MainWindow) -> None:
     with qtbot.waitSignal(window.parts.setup.parameters.helpRequested):
         QApplication.sendEvent(window.parts.setup.parameters.rows["top_k"].editor, QEvent(QEvent.Type.FocusIn))
     assert "likeliest tokens" in window.parts.setup.help.text()
-    assert "Default 50" in window.parts.setup.help.text()
+    assert "Default: 50" in window.parts.setup.help.text()
 
 
 def test_rare_settings_are_folded(qtbot: QtBot, panel: ParameterPanel) -> None:

@@ -63,7 +63,7 @@ def short_fit_text(model: catalog.HubModel) -> str:
     if not model.needed:
         return fit_text(model)
     if model.fits_as:
-        template = tr("Fits with {bits}: {needed} of {free} free")
+        template = tr("Fits with {bits} weights: {needed} of {free} free")
     else:
         template = tr("Fits: {needed} of {free} free") if model.fits else tr("Does not fit: {needed} of {free} free")
     return template.format(needed=words.size(model.needed), free=words.size(model.free), bits=_bits(model))

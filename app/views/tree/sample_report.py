@@ -19,7 +19,7 @@ _MODEL = Saying(
 _SINGLE = Saying(
     mark("One sample reached this position, and it was drawn at random there."),
     mark("The only sample that reached this position drew it."),
-    mark("Drawn by 1 of the 1 sample that reached this position."),
+    mark("Drawn by the only sample that reached this position."),
 )
 _COUNTS = Saying(
     mark("{came} samples reached this position, and it was drawn in {count} of them: {share}."),
