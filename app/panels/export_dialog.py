@@ -92,7 +92,7 @@ class ExportDialog(BaseDialog):
         self.width_box, self.height_box = (_pixels(self, name) for name in (tr("Width"), tr("Height")))
         self.scale = _scale(self)
         self.full_height_box = QCheckBox(tr("Full height"), self)
-        self.escape_formulas_box = QCheckBox(tr("Escape texts that look like formulas"), self)
+        self.escape_formulas_box = QCheckBox(tr("Escape formula-like text"), self)
         self.description = PlainLabel(self, wordWrap=True)
         self.description.setProperty("role", "muted")
         self._fill()
