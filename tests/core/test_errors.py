@@ -195,7 +195,7 @@ def test_text_ends_with_the_context() -> None:
 
 
 def test_unknown_token_id() -> None:
-    with pytest.raises(errors.ParameterError, match="token id 61"):
+    with pytest.raises(errors.ParameterError, match="Token id 61"):
         core.run(tiny.shared("llama"), core.Request([5, 61]))
 
 
