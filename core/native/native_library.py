@@ -76,7 +76,12 @@ def is_private(path: Path) -> bool:
 
 
 NORMS = {"none": 0, "root_mean_square": 1, "layer_norm": 2}
-WEIGHTS = {"float32": 0, "bfloat16": 1, "int8": 2, "float16": 3, "int4": 4}
+WEIGHTS = {
+    "float32": 0, "bfloat16": 1, "int8": 2, "float16": 3, "int4": 4,
+    "F32": 0, "F16": 3, "BF16": 1, "Q4_0": 258, "Q4_1": 259, "Q5_0": 262, "Q5_1": 263, "Q8_0": 264, "Q2_K": 266,
+    "Q3_K": 267, "Q4_K": 268, "Q5_K": 269, "Q6_K": 270, "IQ4_NL": 276, "IQ4_XS": 279,
+}  # fmt: skip
+"""Kinds of weights: those of this program, and by their names in GGUF files; block formats are 256 + ggml's type id."""
 ACTIVATIONS = {"silu": 0, "gelu_tanh": 1, "gelu_erf": 2, "relu": 3}
 
 
