@@ -12,6 +12,7 @@ from typing import NamedTuple
 from core.common.text import cut_short
 from core.errors import ConfigMissingError, ModelFileError, ModelNotFoundError
 from core.models.config_validation import KINDS, PACKED
+from core.models.gguf.gguf_file import gguf_in, is_gguf, split_files
 from core.models.modalities import has_language_head, non_text_modality
 from core.models.model_entry import Fit, ModelEntry, describe, fits, read_config, weight_bytes
 from core.models.model_files import INDEX_BYTES, JsonObject, exists, find_weights, is_file, read_bytes, size_of
@@ -249,8 +250,10 @@ def locate(model: object) -> Path:
     if name and "/" not in name and "\\" not in name and is_file(BUNDLED / name / "config.json"):
         return BUNDLED / name
     path = Path(os.path.expanduser(name))
+    if is_gguf(path):
+        return split_files(path)[0]
     if os.path.isdir(path):
-        return path
+        return _model_in(path)
     cached = cached_model(name)
     if cached is not None and cached.problem is None:
         return cached.path
@@ -261,8 +264,8 @@ def locate(model: object) -> Path:
         )
     if is_file(path):
         raise ModelNotFoundError(
-            tr("{name} is a file, but a model is a folder.").format(name=name),
-            tr("Choose the folder that contains config.json and the weights."),
+            tr("{name} is not a model: models are GGUF files, and folders.").format(name=name),
+            tr("Choose a GGUF file, or the folder that contains config.json and the weights."),
         )
     looks_local = path.is_absolute() or name.startswith((".", "~")) or name.count("/") != 1
     what = (
@@ -273,6 +276,13 @@ def locate(model: object) -> Path:
         what.format(name=cut_short(name, _MAX_NAME_LENGTH)),
         tr("Choose a model folder, a model in the hub cache, or a bundled model ({known}).").format(known=known),
     )
+
+
+def _model_in(folder: Path) -> Path:
+    """Return a folder in Hugging Face's layout, or else the GGUF file in it. Raises ModelFileError."""
+    if is_file(folder / "config.json"):
+        return folder
+    return gguf_in(folder) or folder
 
 
 def same_tokenizer(one: ModelEntry, other: ModelEntry) -> bool:

@@ -129,14 +129,31 @@ def choose_dtype(requested: str, device: torch.device, config: PreTrainedConfig)
 
 
 class WeightFormat(NamedTuple):
-    """Storage format of weights: the dtype of computation, and int8 or int4 if layers are packed."""
+    """Storage format of weights: the dtype of computation, and int8, int4 or gguf if layers are packed."""
 
     dtype: torch.dtype
     packed: str | None
 
 
-def choose_weights(requested: str, dtype: str, device: torch.device, config: PreTrainedConfig) -> WeightFormat:
-    """Resolve the arguments of `core.load` of these names. Raises ParameterError."""
+GGUF = "gguf"
+"""Weights stay in the blocks of their file."""
+
+
+def choose_weights(
+    requested: str, dtype: str, device: torch.device, config: PreTrainedConfig, gguf_format: str = ""
+) -> WeightFormat:  # fmt: skip
+    """Resolve the arguments of `core.load` of these names. `gguf_format`: the format of a GGUF file, else empty.
+
+    Raises ParameterError.
+    """
+    if gguf_format and check_format(requested) in PACKED:
+        raise ParameterError(
+            tr("The weights of this model are already in {kind}, the format of its GGUF file.").format(kind=gguf_format),
+            tr("Load it with its weights as stored, or as float32, bfloat16 or float16."),
+            "weights",
+        )
+    if gguf_format and requested == "auto" and dtype == "auto":
+        return WeightFormat(torch.float32, GGUF) if device.type == "cpu" else WeightFormat(torch.bfloat16, None)
     if check_format(requested) not in PACKED:
         return WeightFormat(choose_dtype(dtype if requested == "auto" else requested, device, config), None)
     if device.type != "cpu":

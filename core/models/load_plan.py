@@ -45,6 +45,8 @@ from core.models.config_validation import (
     modelopt_quantization,
     unloadable_quantization,
 )
+from core.models.gguf.gguf_file import GgufFile, is_gguf, read_gguf
+from core.models.gguf.gguf_loading import build_config, check_formats
 from core.models.modalities import (
     OTHER_DRAFTS,
     TEXT,
@@ -98,6 +100,13 @@ class ModelPlan:
     allow_remote_code: bool
     takes: Takes = TEXT
     """Modalities the model reads: text, audio, images."""
+    gguf: GgufFile | None = None
+    """The headers of the GGUF file that it is in; None for a folder in Hugging Face's layout."""
+
+    @property
+    def gguf_format(self) -> str:
+        """The mixture of formats of its GGUF file; empty for a folder."""
+        return "" if self.gguf is None else self.gguf.format_name
 
     def outline(self, dtype: torch.dtype) -> Network:
         """Build the module without memory (torch's meta device). Raises ConfigInvalidError if that fails."""
@@ -134,6 +143,8 @@ def plan_model(path: Path, allow_remote_code: bool) -> ModelPlan:
 
     Raises ConfigMissingError, ModelFileError, ConfigInvalidError, RemoteCodeError, UnknownArchitectureError.
     """
+    if is_gguf(path):
+        return _plan_gguf(path)
     check_folder(path)
     raw = read_config(path)
     _check_config(invalid_names_reason(raw), path)
@@ -148,6 +159,14 @@ def plan_model(path: Path, allow_remote_code: bool) -> ModelPlan:
     _check_purpose(raw, config, path)
     reads = modalities_of(raw)
     return ModelPlan(path, config, _auto_class(config, reads), allow_remote_code, reads)
+
+
+def _plan_gguf(path: Path) -> ModelPlan:
+    file = read_gguf(path)
+    check_formats(file)
+    config = build_config(file)
+    config.return_dict = True
+    return ModelPlan(path, config, AutoModelForCausalLM, False, gguf=file)
 
 
 def _auto_class(config: PreTrainedConfig, reads: Takes) -> type[_BaseAutoModelClass]:

@@ -307,10 +307,10 @@ def load(
     path = catalog.locate(name)
     where = choose_device(device)
     plan = plan_model(path, allow_remote_code)
-    weights_choice = choose_weights(weights, dtype, where, plan.config)
+    weights_choice = choose_weights(weights, dtype, where, plan.config, plan.gguf_format)
     shelf = plan_disk_offload(plan, weights_choice.dtype, where, weights_choice.packed, memory_limit)
     network = load_network(plan, weights_choice.dtype, where, allow_pickle, weights_choice.packed, shelf)
-    tokenizer = load_tokenizer(path, allow_remote_code)
+    tokenizer = load_tokenizer(path, allow_remote_code, plan.gguf)
     processor = load_processor(path, plan.config, plan.takes, allow_remote_code)
     reads = plan.takes if processor is not None else TEXT
     called = catalog.display_name(str(name), path)
@@ -354,13 +354,13 @@ def blueprint(
     path = catalog.locate(name)
     where = choose_device(device)
     plan = plan_model(path, allow_remote_code)
-    weights_choice = choose_weights(weights, dtype, where, plan.config)
+    weights_choice = choose_weights(weights, dtype, where, plan.config, plan.gguf_format)
     shelf = plan_disk_offload(plan, weights_choice.dtype, where, weights_choice.packed, memory_limit)
     network = plan.outline(weights_choice.dtype)
     if weights_choice.packed is not None:
         outline_packed(plan, network, weights_choice.packed)
     model = Blueprint(
-        network, load_tokenizer(path, allow_remote_code), catalog.display_name(str(name), path), path,
+        network, load_tokenizer(path, allow_remote_code, plan.gguf), catalog.display_name(str(name), path), path,
         takes=plan.takes, disk_offload=shelf,
     )  # fmt: skip
     model.planned = where

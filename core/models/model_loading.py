@@ -13,11 +13,14 @@ from transformers import GenerationConfig
 from core.errors import (
     ConfigInvalidError,
     CorruptWeightsError,
+    ModelError,
     ModelFileError,
     ModelTooLargeError,
     PickledWeightsError,
     UnpackableError,
 )
+from core.models.gguf.gguf_file import GgufFile
+from core.models.gguf.gguf_loading import load_blocks, load_floats
 from core.models.layer_offload import DiskOffload, load_offloaded
 from core.models.load_plan import BUILD_LOCK, ModelPlan
 from core.models.model_files import (
@@ -51,6 +54,8 @@ def load_network(
     OutOfMemoryError.
     """
     path = plan.path
+    if plan.gguf is not None:
+        return _load_gguf(plan, plan.gguf, dtype, device, packed)
     _check_generation_config(path)
     weights = _check_weights(path, allow_pickle)
     outline = plan.outline(dtype)
@@ -68,6 +73,27 @@ def load_network(
         log.debug("weights of %s", path, exc_info=True)
         raise _loading_error(error, path) from error
     _check_complete(report, path)
+    return ready
+
+
+def _load_gguf(
+    plan: ModelPlan, file: GgufFile, dtype: torch.dtype, device: torch.device, packed: str | None
+) -> Network:  # fmt: skip
+    """Load a GGUF file: in its blocks if `packed`, else converted to `dtype`."""
+    outline = plan.outline(torch.float32 if packed else dtype)
+    try:
+        with BUILD_LOCK:
+            if packed:
+                network, report = load_blocks(file, plan.config, outline)
+            else:
+                network, report = load_floats(file, plan.config, outline, dtype)
+        ready: Network = _move_to(network, device).eval()
+    except ModelError:
+        raise
+    except Exception as error:  # transformers' own
+        log.debug("weights of %s", plan.path, exc_info=True)
+        raise _loading_error(error, plan.path) from error
+    _check_complete(report, plan.path)
     return ready
 
 

@@ -19,6 +19,8 @@ from transformers import (
 from transformers.models.auto import processing_auto
 
 from core.errors import ProcessorMissingError, TokenizerMissingError
+from core.models.gguf.gguf_file import GgufFile
+from core.models.gguf.gguf_tokenizer import load_gguf_tokenizer
 from core.models.modalities import Takes
 from core.models.model_files import full_message, is_file, readable_reason
 from resources.language import mark, tr
@@ -32,10 +34,14 @@ _FILES = (
 _REMEDY = mark("Copy or download the model's tokenizer files again.")
 
 
-def load_tokenizer(path: Path, allow_remote_code: bool) -> PreTrainedTokenizerBase | None:
+def load_tokenizer(
+    path: Path, allow_remote_code: bool, gguf: GgufFile | None = None
+) -> PreTrainedTokenizerBase | None:  # fmt: skip
     """Load the tokenizer in the folder, or return None if there is none. Raises TokenizerMissingError if it is
     broken.
     """
+    if gguf is not None:
+        return load_gguf_tokenizer(gguf)
     if not any(is_file(path / name) for name in _FILES):
         return None
     try:

@@ -9,42 +9,13 @@ are little-endian.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import torch
 
-
-class BlockFormat(NamedTuple):
-    """A storage format of tensor rows. Floats and integers count as blocks of one weight."""
-
-    name: str
-    """Name as llama.cpp writes it: "F16", "Q4_K"."""
-    type_id: int
-    """ggml's number of the type."""
-    block_weights: int
-    """Weights per block."""
-    block_bytes: int
-    """Bytes per block."""
-
-    def row_bytes(self, weights: int) -> int:
-        """Return the bytes of a row of `weights` weights, a multiple of `block_weights`."""
-        return weights // self.block_weights * self.block_bytes
+from core.models.gguf.gguf_file import FORMATS, BlockFormat
 
 
-FORMATS: dict[int, BlockFormat] = {
-    type_id: BlockFormat(name, type_id, weights, size)
-    for type_id, name, weights, size in (
-        (0, "F32", 1, 4), (1, "F16", 1, 2), (2, "Q4_0", 32, 18), (3, "Q4_1", 32, 20), (6, "Q5_0", 32, 22),
-        (7, "Q5_1", 32, 24), (8, "Q8_0", 32, 34), (9, "Q8_1", 32, 36), (10, "Q2_K", 256, 84), (11, "Q3_K", 256, 110),
-        (12, "Q4_K", 256, 144), (13, "Q5_K", 256, 176), (14, "Q6_K", 256, 210), (15, "Q8_K", 256, 292),
-        (16, "IQ2_XXS", 256, 66), (17, "IQ2_XS", 256, 74), (18, "IQ3_XXS", 256, 98), (19, "IQ1_S", 256, 50),
-        (20, "IQ4_NL", 32, 18), (21, "IQ3_S", 256, 110), (22, "IQ2_S", 256, 82), (23, "IQ4_XS", 256, 136),
-        (24, "I8", 1, 1), (25, "I16", 1, 2), (26, "I32", 1, 4), (27, "I64", 1, 8), (28, "F64", 1, 8),
-        (29, "IQ1_M", 256, 56), (30, "BF16", 1, 2), (34, "TQ1_0", 256, 54), (35, "TQ2_0", 256, 66),
-        (39, "MXFP4", 32, 17), (40, "NVFP4", 64, 36), (41, "Q1_0", 128, 18),
-    )
-}  # fmt: skip
-"""Every ggml type with a fixed block size, by type id, including those that `dequantize` cannot read."""
+__all__ = ["DEQUANTIZABLE", "FORMATS", "NATIVE", "BlockFormat", "dequantize"]
 
 _FLOATS = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "F64": torch.float64}
 _IQ4_VALUES = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)

@@ -52,6 +52,10 @@ class PackedModule(nn.Module):
     """
 
     weight: nn.Parameter
+    bits = 0
+    """Bits per weight of a linear layer; 0 for others."""
+    file_format = ""
+    """Format of the file whose blocks it uses; empty if it was packed when it was loaded."""
     content_hash = ""
     """Hash of the packed numbers; empty before there are any."""
 
@@ -265,14 +269,18 @@ def _stored_buffers(network: Network) -> list[torch.Tensor]:
 
 
 def packed_kind(network: nn.Module) -> str | None:
-    """Return int8 or int4 if the layers are packed, otherwise None."""
+    """Return int8 or int4 if the layers are packed, the format of a GGUF file (Q4_K_M) if they use its blocks,
+    otherwise None.
+    """
+    if named := next((module.file_format for module in _packed_modules(network) if module.file_format), ""):
+        return named
     bits = packed_bits(network.modules())
     return f"int{bits}" if bits else None
 
 
 def packed_bits(modules: Iterable[nn.Module]) -> int | None:
     """Return the minimum bits of the packed layers among these modules; None without any."""
-    return min((module.bits for module in modules if isinstance(module, PackedLinear)), default=None)
+    return min((module.bits for module in modules if isinstance(module, PackedModule) and module.bits), default=None)
 
 
 def is_tied(network: Network) -> bool:

@@ -19,7 +19,6 @@ from transformers.utils.quantization_config import QuantizationConfigMixin
 from core.errors import UnpackableError
 from core.models.config_validation import PACKED
 from core.models.lazy_import import load_state_dict
-from core.models.load_plan import ModelPlan
 from core.models.model_files import WeightFiles
 from core.models.quantized.packed_layers import (
     PackedEmbedding,
@@ -33,6 +32,7 @@ from core.models.text_decoder import as_encoder_decoder, dummy_encoder_outputs
 from resources.language import tr
 
 if TYPE_CHECKING:
+    from core.models.load_plan import ModelPlan
     from torch import nn
     from transformers import PreTrainedModel
     from transformers.utils.quantization_config import QuantizationMethod
@@ -115,12 +115,12 @@ def _packed_embedding(child: nn.Module, words: nn.Module) -> PackedModule | None
     """Return the packed replacement of a token embedding; position embeddings are short and read in different ways."""
     if not isinstance(child, nn.Embedding) or child.weight.shape != words.weight.shape:
         return None
-    factor = _embedding_factor(child)
+    factor = embedding_factor(child)
     rows, width = child.weight.shape
     return None if factor is None else PackedEmbedding(rows, width, child.weight.dtype, child.padding_idx, factor)
 
 
-def _embedding_factor(table: nn.Embedding) -> float | None:
+def embedding_factor(table: nn.Embedding) -> float | None:
     """Return the factor by which an embedding's rows are multiplied (Gemma, BART); None for an unknown class."""
     if type(table) is nn.Embedding:
         return 1.0

@@ -1,0 +1,226 @@
+"""Modules whose weights stay in the blocks of a GGUF file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from core.models.gguf.architectures import BY_HEAD, MINUS_ONE, ROWS_OF_K, ROWS_OF_Q, TRANSPOSED, UNSQUEEZED
+from core.models.gguf.block_formats import dequantize
+from core.models.gguf.block_matrix import BlockMatrix
+from core.models.gguf.gguf_file import BlockFormat, GgufFile, GgufTensor
+from core.models.quantized.packed_layers import PackedModule
+
+_PORTION = 2**20
+"""Weights dequantized at a time."""
+
+
+class StoredTensor:
+    """A tensor of the file with what undoes the converter's operation; the blocks are a view of the mapped file.
+
+    Indexing with `...` returns itself, as transformers does with everything that it loads.
+    """
+
+    def __init__(self, file: GgufFile, tensor: GgufTensor, operation: str, heads: tuple[int, int]) -> None:
+        """`heads`: the numbers of heads of queries and of keys."""
+        self.tensor, self.operation, self._file, self._heads = tensor, operation, file, heads
+
+    @property
+    def fmt(self) -> BlockFormat:
+        """Format of the blocks."""
+        return self.tensor.fmt
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the parameter in transformers."""
+        stored = self.tensor.shape
+        if self.operation == TRANSPOSED and len(stored) == 2:
+            return stored[::-1]
+        if self.operation == UNSQUEEZED:
+            return (1, *stored) if len(stored) == 1 else (stored[0], 1, *stored[1:])
+        return stored
+
+    @property
+    def stamp(self) -> str:
+        """Identifies the content by the file, its time and size, and the position in it."""
+        about = self.tensor.file.stat()
+        return f"{self.tensor.file}:{about.st_mtime_ns}:{about.st_size}:{self.tensor.start}:{self.operation}"
+
+    def blocks(self) -> torch.Tensor:
+        """Return uint8 [rows, row bytes] with the rows in transformers' order; a copy only if they are reordered."""
+        rows = self._rows()
+        order = self._row_order()
+        return rows if order is None else rows[order]
+
+    def floats(self, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+        """Return the parameter, in portions dequantized to `dtype`."""
+        stored = self.tensor.shape
+        if self.fmt.name == "F32" and dtype == torch.float32 and not self.operation:
+            return self._rows().view(torch.float32).view(stored) if self._is_aligned(4) else self._converted(dtype)
+        return self._converted(dtype)
+
+    def _is_aligned(self, size: int) -> bool:
+        return self.tensor.start % size == 0
+
+    def _converted(self, dtype: torch.dtype) -> torch.Tensor:
+        rows = self.blocks()
+        width = self.tensor.shape[-1]
+        found = torch.empty(len(rows), width, dtype=dtype)
+        step = max(1, _PORTION // width)
+        for start in range(0, len(rows), step):
+            part = dequantize(rows[start : start + step], self.fmt)
+            found[start : start + step] = part - 1 if self.operation == MINUS_ONE else part
+        whole = found.view(self.tensor.shape)
+        if self.operation == TRANSPOSED and whole.dim() == 2:
+            return whole.t().contiguous()
+        return whole.view(self.shape)
+
+    def _rows(self) -> torch.Tensor:
+        width = self.tensor.shape[-1]
+        data = torch.frombuffer(self._file.data(self.tensor), dtype=torch.uint8)
+        return data.view(-1, self.fmt.row_bytes(width)) if len(self.tensor.shape) > 1 else data.view(1, -1)
+
+    def _row_order(self) -> torch.Tensor | None:
+        """Return the stored row of each row in transformers' order; None if they are the same."""
+        stored = self.tensor.shape
+        if self.operation in (ROWS_OF_Q, ROWS_OF_K) and len(stored) == 2:
+            heads = self._heads[0 if self.operation == ROWS_OF_Q else 1]
+            half = stored[0] // heads // 2
+            return torch.arange(stored[0]).view(heads, half, 2).transpose(1, 2).reshape(-1)
+        if self.operation == BY_HEAD and len(stored) == 2:
+            heads = self._heads[0]
+            return torch.arange(stored[0]).view(3, heads, -1).transpose(0, 1).reshape(-1)
+        return None
+
+    def vector_order(self) -> torch.Tensor | None:
+        """Return the stored index of each number of a bias whose matrix has its rows reordered."""
+        count = math.prod(self.tensor.shape)
+        if self.operation in (ROWS_OF_Q, ROWS_OF_K):
+            heads = self._heads[0 if self.operation == ROWS_OF_Q else 1]
+            return torch.arange(count).view(heads, -1, 2).transpose(1, 2).reshape(-1)
+        if self.operation == BY_HEAD:
+            return torch.arange(count).view(3, self._heads[0], -1).transpose(0, 1).reshape(-1)
+        return None
+
+
+class GgufModule(PackedModule):
+    """Base of modules that multiply or look up blocks."""
+
+    file_format = ""
+    """The mixture of formats of the file that the blocks come from."""
+    matrix: BlockMatrix | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the blocks."""
+        return self.matrix.nbytes if self.matrix is not None else 0
+
+    def set_blocks(self, stored: StoredTensor) -> None:
+        """Use the blocks of a stored matrix."""
+        self.matrix = BlockMatrix(stored.blocks(), stored.fmt, stored.tensor.shape[-1])
+        self.content_hash = stored.stamp
+        if self.bits:
+            self.bits = 8 * stored.fmt.block_bytes // stored.fmt.block_weights
+        nothing = torch.zeros(1, 1, dtype=torch.int8).expand(self.weight.shape)
+        self.weight = nn.Parameter(nothing, requires_grad=False)
+        self.weight._is_hf_initialized = True  # type: ignore[attr-defined]  # else transformers draws random numbers
+
+
+class GgufLinear(GgufModule):
+    """y = x Wᵀ + b with W [outputs, inputs] in blocks; x has any float dtype, and y the same."""
+
+    bias: nn.Parameter | None
+
+    def __init__(self, outputs: int, inputs: int, bias: nn.Parameter | None, transposed: bool = False) -> None:
+        super().__init__((inputs, outputs) if transposed else (outputs, inputs))
+        self.out_features, self.in_features, self.bias = outputs, inputs, bias
+        self.bits = 16
+
+    def forward(self, vectors: torch.Tensor) -> torch.Tensor:
+        """Return [.., outputs] of vectors [.., inputs]."""
+        if self.matrix is None:
+            product = torch.empty(vectors.shape[:-1].numel(), self.out_features, device=vectors.device)
+        else:
+            product = self.matrix.multiply(vectors.reshape(-1, self.in_features).float())
+        if self.bias is not None:
+            product = product.add_(self.bias)
+        return product.view(*vectors.shape[:-1], self.out_features).to(vectors.dtype)
+
+    def extra_repr(self) -> str:
+        """Describe the layer as torch does a linear layer."""
+        name = "" if self.matrix is None else self.matrix.fmt.name
+        return f"in_features={self.in_features}, out_features={self.out_features}, format={name}"
+
+
+class GgufEmbedding(GgufModule):
+    """Embedding rows in blocks; returned in `dtype`, multiplied by `factor`."""
+
+    def __init__(self, rows: int, width: int, dtype: torch.dtype, padding: int | None, factor: float) -> None:
+        super().__init__((rows, width))
+        self.num_embeddings, self.embedding_dim, self.padding_idx = rows, width, padding
+        self.dtype, self.factor = dtype, factor
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Return [.., width] of ids [..]."""
+        if self.matrix is None:
+            return torch.empty(*ids.shape, self.embedding_dim, dtype=self.dtype, device=ids.device)
+        rows = self.matrix.rows(ids).to(self.dtype)
+        return rows if self.factor == 1 else rows.mul_(self.factor)
+
+
+class GgufExperts(nn.Module):
+    """Replaces a parameter [experts, outputs, inputs] of a module; indexing returns what `F.linear` accepts for one
+    expert. `parts`: one stored tensor [experts, outputs, inputs], or that of gates and that of ups.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._parts: list[list[BlockMatrix]] = []
+        self.content_hash = ""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the blocks."""
+        return sum(matrix.nbytes for part in self._parts for matrix in part)
+
+    @property
+    def numbers(self) -> int:
+        """Number of weights."""
+        return sum(matrix.outputs * matrix.inputs for part in self._parts for matrix in part)
+
+    def set_blocks(self, parts: Sequence[StoredTensor]) -> None:
+        """Use the blocks of the stored tensors."""
+        self._parts = []
+        for stored in parts:
+            experts, outputs, inputs = stored.tensor.shape
+            rows = stored.blocks().view(experts, outputs, -1)
+            self._parts.append([BlockMatrix(one, stored.fmt, inputs) for one in rows])
+        self.content_hash = " ".join(stored.stamp for stored in parts)
+
+    def __getitem__(self, expert: int | torch.Tensor) -> _ExpertWeights:
+        return _ExpertWeights([part[int(expert)] for part in self._parts])
+
+
+class _ExpertWeights:
+    """Weights of one expert; supported by `F.linear` only."""
+
+    def __init__(self, parts: Sequence[BlockMatrix]) -> None:
+        self.parts = parts
+
+    @classmethod
+    def __torch_function__(
+        cls, function: Callable[..., object], types: Sequence[type], args: tuple[object, ...] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:  # fmt: skip
+        """Handle torch functions called with this object; only `F.linear` is supported."""
+        if function is not F.linear or not isinstance(args[1], cls) or kwargs or len(args) > 2:
+            return NotImplemented
+        vectors, weights = args
+        assert isinstance(vectors, torch.Tensor)
+        flat = vectors.reshape(-1, vectors.shape[-1]).float()
+        product = torch.cat([matrix.multiply(flat) for matrix in weights.parts], -1)
+        return product.view(*vectors.shape[:-1], -1).to(vectors.dtype)

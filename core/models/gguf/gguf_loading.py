@@ -1,0 +1,274 @@
+"""Load a model from a GGUF file: its weights stay in the blocks of the file, which is mapped, not read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig, PreTrainedConfig
+from transformers.pytorch_utils import Conv1D
+from transformers.quantizers.auto import register_quantization_config, register_quantizer
+
+from core.errors import ConfigInvalidError, CorruptWeightsError
+from core.models.gguf.architectures import Config, parameter_names, transformers_config
+from core.models.gguf.block_formats import DEQUANTIZABLE
+from core.models.gguf.gguf_file import GgufFile
+from core.models.gguf.gguf_layers import GgufEmbedding, GgufExperts, GgufLinear, GgufModule, StoredTensor
+from core.models.gguf.gguf_tokenizer import end_tokens
+from core.models.model_files import full_message, readable_reason
+from core.models.quantized.packed_loading import PackedConfig, PackedQuantizer, embedding_factor, expert_tensors
+from resources.language import tr
+
+if TYPE_CHECKING:
+    from core.models.text import Network
+
+_SAMPLING = {
+    "temp": "temperature", "top_k": "top_k", "top_p": "top_p", "min_p": "min_p", "penalty_repeat": "repetition_penalty",
+}  # fmt: skip
+"""Generation settings by llama.cpp's keys `general.sampling.…`."""
+_METHOD = "decodescope_gguf"
+
+
+def build_config(file: GgufFile) -> PreTrainedConfig:
+    """Return transformers' config. Raises UnknownArchitectureError, ConfigInvalidError."""
+    content = transformers_config(file)
+    try:
+        kind = str(content.pop("model_type"))
+        config: PreTrainedConfig = AutoConfig.for_model(kind, **content)
+        config.architectures = [_class_name(config)]
+        return config
+    except Exception as error:  # validators, and the arithmetic of each model family
+        raise ConfigInvalidError(
+            tr("The metadata of {file} do not describe a valid model: {reason}").format(
+                file=file.files[0].name, reason=readable_reason(error)
+            ),
+            tr("Copy or download the file again."),
+            full_message(error),
+        ) from error
+
+
+def _class_name(config: PreTrainedConfig) -> str:
+    mapping: Mapping[Any, Any] = AutoModelForCausalLM._model_mapping
+    return str(mapping[type(config)].__name__)
+
+
+def generation_config(file: GgufFile, config: PreTrainedConfig) -> GenerationConfig:
+    """Return the file's own decoding settings: its end tokens, and sampling settings if it contains any."""
+    made = GenerationConfig.from_model_config(config)
+    ends = end_tokens(file)
+    made.eos_token_id = ends if len(ends) > 1 else next(iter(ends), None)
+    for key, name in _SAMPLING.items():
+        value = file.number(f"general.sampling.{key}")
+        if value is not None and value >= 0:
+            setattr(made, name, int(value) if name == "top_k" else float(value))
+    return made
+
+
+def check_formats(file: GgufFile) -> None:
+    """Check that the formats of all tensors can be read. Raises CorruptWeightsError."""
+    unknown = sorted({tensor.fmt.name for tensor in file.tensors.values()} - DEQUANTIZABLE)
+    if unknown:
+        raise CorruptWeightsError(
+            tr("{file} has weights in {formats}, which this program cannot read.").format(
+                file=file.files[0].name, formats=", ".join(unknown)
+            ),
+            tr("Choose a file in another format, such as Q4_K_M or Q8_0."),
+        )
+
+
+def stored_parameters(file: GgufFile, config: PreTrainedConfig) -> dict[str, list[StoredTensor]]:
+    """Return the stored tensors of each parameter; of experts' gates and ups, two."""
+    text = config.get_text_config(decoder=True)
+    heads = int(getattr(text, "num_attention_heads", 1) or 1)
+    kv_heads = int(getattr(text, "num_key_value_heads", None) or heads)
+    found: dict[str, dict[str, StoredTensor]] = {}
+    for name, target in parameter_names(file).items():
+        stored = StoredTensor(file, file.tensors[name], target.operation, (heads, kv_heads))
+        found.setdefault(target.name, {})[target.part] = stored
+    return {name: [parts[part] for part in ("", "gate", "up") if part in parts] for name, parts in found.items()}
+
+
+def check_shapes(file: GgufFile, outline: Network, stored: Mapping[str, list[StoredTensor]]) -> None:
+    """Check that every stored tensor has the shape that the module wants. Raises CorruptWeightsError."""
+    expected = {name: tuple(tensor.shape) for name, tensor in (*outline.named_parameters(), *outline.named_buffers())}
+    for name, parts in stored.items():
+        there = parts[0].shape
+        if len(parts) > 1:
+            there = (there[0], sum(part.shape[1] for part in parts), *there[2:])
+        if name not in expected:
+            if name.startswith("lm_head"):
+                continue
+            raise _mismatch(file, tr("the model has no parameter {name}").format(name=name))
+        if there != expected[name]:
+            raise _mismatch(
+                file,
+                tr("{name} has the shape {there} instead of {wanted}").format(
+                    name=parts[0].tensor.name, there=list(there), wanted=list(expected[name])
+                ),
+            )
+
+
+def load_blocks(file: GgufFile, config: PreTrainedConfig, outline: Network) -> tuple[Network, Any]:
+    """Load the module on the CPU with its matrices in blocks, computing in float32 around them, with transformers'
+    report of key names. Raises CorruptWeightsError, and transformers' own exceptions.
+    """
+    stored = stored_parameters(file, config)
+    check_shapes(file, outline, stored)
+    network, report = _read(file, config, outline, dict(stored), torch.float32, GgufConfig(file, stored))
+    PackedQuantizer.clean_up(network)
+    return network, report
+
+
+def load_floats(
+    file: GgufFile, config: PreTrainedConfig, outline: Network, dtype: torch.dtype
+) -> tuple[Network, Any]:  # fmt: skip
+    """Load the module with all weights converted to `dtype`."""
+    stored = stored_parameters(file, config)
+    check_shapes(file, outline, stored)
+    return _read(file, config, outline, {name: _Floats(parts, dtype) for name, parts in stored.items()}, dtype, None)
+
+
+def _read(
+    file: GgufFile, config: PreTrainedConfig, outline: Network, tensors: dict[str, Any], dtype: torch.dtype,
+    packing: GgufConfig | None,
+) -> tuple[Network, Any]:  # fmt: skip
+    more: dict[str, Any] = {"quantization_config": packing} if packing is not None else {}
+    loaded: Any = type(outline).from_pretrained(
+        None, config=config, state_dict={name: _Passed(value) for name, value in tensors.items()}, dtype=dtype,
+        output_loading_info=True, generation_config=generation_config(file, config), **more,
+    )  # fmt: skip
+    network: Network = loaded[0]
+    network.config._name_or_path = network.name_or_path = str(file.files[0])
+    return network, loaded[1]
+
+
+class _Floats:
+    """Weights that are converted when they are read."""
+
+    def __init__(self, parts: list[StoredTensor], dtype: torch.dtype) -> None:
+        self.parts, self.dtype = parts, dtype
+
+    def read(self) -> torch.Tensor:
+        """Return the parameter."""
+        return read_floats(self.parts, self.dtype)
+
+
+def read_floats(parts: list[StoredTensor], dtype: torch.dtype) -> torch.Tensor:
+    """Return a parameter of its stored tensors, biases in the order of their matrix's rows."""
+    found = [_ordered(part, part.floats(dtype)) for part in parts]
+    return found[0] if len(found) == 1 else torch.cat(found, 1)
+
+
+def _ordered(part: StoredTensor, values: torch.Tensor) -> torch.Tensor:
+    order = part.vector_order() if len(part.tensor.shape) == 1 else None
+    return values if order is None else values[order]
+
+
+class _Passed:
+    """Carries a value through transformers' loader, which indexes it with `...` and moves the result."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __getitem__(self, everything: object) -> Any:
+        return self.value.read() if isinstance(self.value, _Floats) else self
+
+    def to(self, **_: object) -> _Passed:
+        """Ignore the device and dtype that transformers requests."""
+        return self
+
+
+@register_quantization_config(_METHOD)
+class GgufConfig(PackedConfig):
+    """Passes the stored tensors to the quantizer; removed from the model's config after loading."""
+
+    def __init__(self, file: GgufFile, stored: Mapping[str, list[StoredTensor]]) -> None:
+        super().__init__("gguf")
+        self.quant_method = _METHOD  # type: ignore[assignment]  # transformers' type lists only its own methods
+        self.file, self.stored = file, stored
+
+    def __deepcopy__(self, memo: object) -> GgufConfig:
+        return self
+
+    def to_dict(self) -> Config:
+        """Return what transformers compares and logs."""
+        return {"quant_method": _METHOD}
+
+
+@register_quantizer(_METHOD)
+class GgufQuantizer(PackedQuantizer):
+    """Replaces layers before weights are read, and gives each the blocks that are stored for it."""
+
+    def _process_model_before_weight_loading(self, model: Network, **_: object) -> Network:
+        given: Any = self.quantization_config
+        stored: Mapping[str, list[StoredTensor]] = given.stored
+        words = model.get_input_embeddings()
+        for name, child in list(model.named_modules()):
+            parts = stored.get(f"{name}.weight") or stored.get(_tied_source(model, f"{name}.weight"))
+            if parts is None or len(parts) > 1 or parts[0].fmt.name == "F32":
+                continue
+            made = _replacement(child, words)
+            if made is not None:
+                made.file_format = given.file.format_name
+                model.set_submodule(name, made)
+        for module, name, tensor in list(expert_tensors(model)):
+            module._parameters.pop(name)
+            module.add_module(name, GgufExperts())
+            self._expert_tensors[_full_name(model, module, name)] = module, name
+            del tensor
+        if self._expert_tensors:
+            model.set_experts_implementation("eager")
+        self._untie(model)
+        return model
+
+    def pack(self, model: Network, name: str, value: Any) -> dict[str, torch.Tensor]:
+        """Give one weight to the modules that hold it; return the weights that transformers must set itself."""
+        parts: list[StoredTensor] = value.value if isinstance(value, _Passed) else value
+        if name in self._expert_tensors:
+            module, own = self._expert_tensors[name]
+            module.get_submodule(own).set_blocks(parts)  # type: ignore[operator]
+            return {}
+        left: dict[str, torch.Tensor] = {}
+        for other in self._tied_names.get(name, (name,)):
+            owner = model.get_submodule(other.rpartition(".")[0])
+            if isinstance(owner, GgufModule) and other.endswith(".weight"):
+                owner.set_blocks(parts[0])
+            else:
+                left[other] = read_floats(parts, torch.float32)
+        return left
+
+    def param_needs_quantization(self, model: Any, param_name: str, **_: object) -> bool:
+        """Return whether `pack` handles a weight: all of them, because all are stored in the file's own way."""
+        return True
+
+
+def _tied_source(model: Network, name: str) -> str:
+    tied: Mapping[str, str] = model.all_tied_weights_keys
+    return tied.get(name, "")
+
+
+def _full_name(model: nn.Module, module: nn.Module, name: str) -> str:
+    return next(f"{path}.{name}" for path, one in model.named_modules() if one is module)
+
+
+def _replacement(child: nn.Module, words: nn.Module) -> GgufModule | None:
+    if type(child) is nn.Linear:
+        return GgufLinear(child.out_features, child.in_features, child.bias)
+    if type(child) is Conv1D:
+        inputs, outputs = child.weight.shape
+        return GgufLinear(outputs, inputs, child.bias, transposed=True)
+    if isinstance(child, nn.Embedding) and child is words:
+        factor = embedding_factor(child)
+        rows, width = child.weight.shape
+        if factor is not None:
+            return GgufEmbedding(rows, width, child.weight.dtype, child.padding_idx, factor)
+    return None
+
+
+def _mismatch(file: GgufFile, reason: str) -> CorruptWeightsError:
+    return CorruptWeightsError(
+        tr("The weights in {file} do not match its metadata: {reason}.").format(file=file.files[0].name, reason=reason),
+        tr("Copy or download the file again."),
+    )
