@@ -119,6 +119,13 @@ class GgufModule(PackedModule):
         """Bytes of the blocks."""
         return self.matrix.nbytes if self.matrix is not None else 0
 
+    def floats(self) -> torch.Tensor:
+        """Return float32 weights in transformers' shape."""
+        if self.matrix is None:
+            return torch.empty(self.weight.shape, device="meta")
+        whole = dequantize(self.matrix.blocks, self.matrix.fmt)
+        return whole if whole.shape == self.weight.shape else whole.t()
+
     def set_blocks(self, stored: StoredTensor) -> None:
         """Use the blocks of a stored matrix."""
         self.matrix = BlockMatrix(stored.blocks(), stored.fmt, stored.tensor.shape[-1])

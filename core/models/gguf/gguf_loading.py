@@ -213,11 +213,8 @@ class GgufQuantizer(PackedQuantizer):
             if made is not None:
                 made.file_format = given.file.format_name
                 model.set_submodule(name, made)
-        for module, name, tensor in list(expert_tensors(model)):
-            module._parameters.pop(name)
-            module.add_module(name, GgufExperts())
-            self._expert_tensors[_full_name(model, module, name)] = module, name
-            del tensor
+        names = {module: name for name, module in model.named_modules()}
+        self._expert_tensors = {f"{names[module]}.{name}": (module, name) for module, name, _ in expert_tensors(model)}
         if self._expert_tensors:
             model.set_experts_implementation("eager")
         self._untie(model)
@@ -228,7 +225,10 @@ class GgufQuantizer(PackedQuantizer):
         parts: list[StoredTensor] = value.value if isinstance(value, _Passed) else value
         if name in self._expert_tensors:
             module, own = self._expert_tensors[name]
-            module.get_submodule(own).set_blocks(parts)  # type: ignore[operator]
+            del module._parameters[own]
+            bank = GgufExperts()
+            bank.set_blocks(parts)
+            module.add_module(own, bank)
             return {}
         left: dict[str, torch.Tensor] = {}
         for other in self._tied_names.get(name, (name,)):
@@ -247,10 +247,6 @@ class GgufQuantizer(PackedQuantizer):
 def _tied_source(model: Network, name: str) -> str:
     tied: Mapping[str, str] = model.all_tied_weights_keys
     return tied.get(name, "")
-
-
-def _full_name(model: nn.Module, module: nn.Module, name: str) -> str:
-    return next(f"{path}.{name}" for path, one in model.named_modules() if one is module)
 
 
 def _replacement(child: nn.Module, words: nn.Module) -> GgufModule | None:

@@ -7,6 +7,7 @@ https://github.com/ggml-org/llama.cpp/blob/master/src/llama-vocab.cpp.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -129,7 +130,24 @@ def _byte_level(file: GgufFile, words: list[str], kinds: Sequence[int]) -> Token
     return backend
 
 
+def pre_tokenizer_rules() -> dict[str, str]:
+    """Return the names of the rules for splitting words, by the JSON of the pre-tokenizer that follows them."""
+    found: dict[str, str] = {}
+    for rule in (*_SPLITS, *_DEEPSEEK, *_SINGLE_DIGITS, "gpt-2"):
+        backend = Tokenizer(models.BPE())
+        backend.pre_tokenizer = _rule_pre_tokenizer(rule)
+        found.setdefault(json.dumps(json.loads(backend.to_str())["pre_tokenizer"], sort_keys=True), rule)
+    return found
+
+
 def _pre_tokenizer(file: GgufFile, rule: str) -> pre_tokenizers.PreTokenizer:
+    found = _rule_pre_tokenizer(rule)
+    if found is None:
+        raise _tokenizer_error(file, tr("its rule for splitting words, “{rule}”, is unknown").format(rule=rule[:40]))
+    return found
+
+
+def _rule_pre_tokenizer(rule: str) -> pre_tokenizers.PreTokenizer | None:
     bytes_only = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     if rule in _DEEPSEEK:
         parts = [pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in _DEEPSEEK[rule]]
@@ -139,9 +157,7 @@ def _pre_tokenizer(file: GgufFile, rule: str) -> pre_tokenizers.PreTokenizer:
     whole = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     if rule in _SINGLE_DIGITS:
         return pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), whole])
-    if rule in _GPT2_RULES:
-        return whole
-    raise _tokenizer_error(file, tr("its rule for splitting words, “{rule}”, is unknown").format(rule=rule[:40]))
+    return whole if rule in _GPT2_RULES else None
 
 
 def _sentencepiece(file: GgufFile, words: list[str], kinds: Sequence[int]) -> Tokenizer:

@@ -72,6 +72,10 @@ class PackedModule(nn.Module):
         """Pack the weights of a file, of any float dtype, and replace the previous ones."""
         raise NotImplementedError
 
+    def floats(self) -> torch.Tensor:
+        """Return float32 weights in the shape that the file had."""
+        raise NotImplementedError
+
     def set_quantized(self, numbers: torch.Tensor, scales: torch.Tensor) -> None:
         """Pack weights already in 8 bits: int8 [rows, width] and float32 [rows]."""
         raise NotImplementedError
@@ -129,6 +133,17 @@ class PackedLinear(PackedModule):
             self.int8_matrix, self.int4_matrix = None, packed
             self.finish(*packed.tensors)
 
+    def floats(self) -> torch.Tensor:
+        """Return float32 weights, the products with unit vectors; transposed if the file's are."""
+        units = torch.eye(self.in_features)
+        if self.int4_matrix is not None:
+            columns = self.int4_matrix.multiply(units)
+        elif self.int8_matrix is not None:
+            columns = self.int8_matrix.multiply_split(*split_vectors(units))
+        else:
+            return torch.empty(self.weight.shape, device="meta")
+        return columns if self.transposed else columns.t()
+
     def set_quantized(self, numbers: torch.Tensor, scales: torch.Tensor) -> None:
         """Pack weights already in 8 bits: int8 [outputs, inputs] and float32 [outputs]."""
         self.int8_matrix, self.int4_matrix = pack_int8(numbers, scales), None
@@ -169,6 +184,12 @@ class PackedEmbedding(PackedModule):
     def pack(self, weights: RowSource) -> None:
         """Quantize and store [rows, width] of any float dtype."""
         self.set_quantized(*quantize_matrix(weights))
+
+    def floats(self) -> torch.Tensor:
+        """Return float32 [rows, width]."""
+        if self.numbers is None or self.scales is None:
+            return torch.empty(self.weight.shape, device="meta")
+        return self.numbers.float().mul_(self.scales[:, None])
 
     def set_quantized(self, numbers: torch.Tensor, scales: torch.Tensor) -> None:
         """Store int8 [rows, width] and float32 [rows]."""

@@ -1,0 +1,382 @@
+"""Write a loaded model as a GGUF file, for llama.cpp and the programs that use it."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+import torch
+
+from core.errors import ParameterError, UnpackableError
+from core.models.gguf.architectures import (
+    ARCHITECTURES,
+    BY_HEAD,
+    MINUS_ONE,
+    ROWS_OF_K,
+    ROWS_OF_Q,
+    TRANSPOSED,
+    UNSQUEEZED,
+    GgufArchitecture,
+)
+from core.models.gguf.gguf_file import FORMATS, MAGIC
+from core.models.gguf.gguf_tokenizer import pre_tokenizer_rules
+from core.models.quantized.packed_layers import PackedModule
+from core.system.file_writing import atomic_write
+from resources.language import tr
+
+if TYPE_CHECKING:
+    from core.models.loaded_model import LoadedModel
+
+EXPORT_FORMATS = ("F32", "F16", "BF16", "Q8_0")
+_ALIGNMENT = 32
+_FILE_TYPES = {"F32": 0, "F16": 1, "BF16": 32, "Q8_0": 7}
+_TYPE_IDS = {fmt.name: fmt.type_id for fmt in FORMATS.values()}
+_KEPT_IN_FLOAT32 = ("norm", "ffn_gate_inp", "shortconv.conv", "position_embd")
+"""Parts of the names of tensors that llama.cpp expects in float32."""
+_U32, _I32, _F32, _BOOL, _STRING, _ARRAY = 4, 5, 6, 7, 8, 9
+_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _BYTE = 1, 2, 3, 4, 6
+
+
+class _Entry(NamedTuple):
+    name: str
+    shape: tuple[int, ...]
+    format_name: str
+    values: torch.Tensor
+
+
+def save_gguf(model: LoadedModel, path: str | Path, weights: str = "Q8_0") -> Path:
+    """Write a model with its tokenizer and chat template, its matrices in the format `weights` (EXPORT_FORMATS).
+
+    The file appears at `path` once it is complete. Raises ParameterError for an unknown format, UnpackableError for an
+    architecture or a tokenizer that cannot be written, and OSError.
+    """
+    if weights not in EXPORT_FORMATS:
+        raise ParameterError(
+            tr("“{wish}” is not a format that can be written.").format(wish=str(weights)[:40]),
+            tr("Use {names}.").format(names=", ".join(EXPORT_FORMATS)),
+            "weights",
+        )
+    target = Path(os.path.expanduser(path))
+    name, known = _architecture(model)
+    metadata = {**_shape_metadata(model, name, known, weights), **_tokenizer_metadata(model)}
+    entries = list(_entries(model, known, weights))
+    with atomic_write(target) as part, part.open("wb") as stream:
+        _write(stream, metadata, entries)
+    return target
+
+
+def _architecture(model: LoadedModel) -> tuple[str, GgufArchitecture]:
+    kind = str(model.config.model_type)
+    aliases = {"mistral": "llama"}
+    for name, known in ARCHITECTURES.items():
+        if known.model_type == aliases.get(kind, kind):
+            return name, known
+    raise UnpackableError(
+        tr("{model} has the architecture {kind}, which is not written as GGUF here.").format(model=model.name, kind=kind),
+        tr("Use llama.cpp's own converter."),
+    )
+
+
+def _shape_metadata(model: LoadedModel, name: str, known: GgufArchitecture, weights: str) -> dict[str, Any]:
+    prefix = "llama" if name == "mixtral" else name
+    config = model.config
+    found: dict[str, Any] = {
+        "general.architecture": prefix,
+        "general.name": model.name,
+        "general.file_type": _FILE_TYPES[weights],
+        "general.quantization_version": 2,
+        f"{prefix}.vocab_size": int(config.vocab_size),
+    }
+    for key, attribute in known.keys.items():
+        value = getattr(config, attribute, None)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            found[f"{prefix}.{key}"] = _Float(value) if _is_float_key(key) else int(value)
+    found.setdefault(f"{prefix}.context_length", int(model.context or 2048))
+    if name in ("gpt2", "bloom"):
+        found.setdefault(f"{name}.feed_forward_length", 4 * int(config.hidden_size))
+    heads = int(config.num_attention_heads)
+    width = int(getattr(config, "head_dim", None) or config.hidden_size // heads)
+    if "attention.key_length" in known.keys:
+        found[f"{prefix}.attention.key_length"] = found[f"{prefix}.attention.value_length"] = width
+    if name == "lfm2":
+        kinds = config.layer_types
+        counts = [config.num_key_value_heads if kind == "full_attention" else 0 for kind in kinds]
+        found["lfm2.attention.head_count_kv"] = counts
+    if name == "gptneox":
+        found["gptneox.use_parallel_residual"] = bool(config.use_parallel_residual)
+    if name == "stablelm":
+        found["stablelm.use_parallel_residual"] = bool(config.use_parallel_residual)
+    return found | _rope_metadata(model, prefix, width)
+
+
+def _is_float_key(key: str) -> bool:
+    return key.endswith(("epsilon", "scale", "softcapping"))
+
+
+class _Float(float):
+    """A number that is written as float32 even if it is whole."""
+
+
+def _rope_metadata(model: LoadedModel, prefix: str, width: int) -> dict[str, Any]:
+    rope: Mapping[str, Any] | None = getattr(model.config, "rope_parameters", None)
+    if not rope:
+        return {}
+    found: dict[str, Any] = {}
+    if "full_attention" in rope:
+        found[f"{prefix}.rope.freq_base_swa"] = _Float(rope["sliding_attention"]["rope_theta"])
+        rope = rope["full_attention"]
+    assert rope is not None
+    found[f"{prefix}.rope.freq_base"] = _Float(rope["rope_theta"])
+    found[f"{prefix}.rope.dimension_count"] = int(width * rope.get("partial_rotary_factor", 1.0))
+    kind = rope.get("rope_type", "default")
+    if kind in ("linear", "yarn"):
+        found[f"{prefix}.rope.scaling.type"] = kind
+        found[f"{prefix}.rope.scaling.factor"] = _Float(rope["factor"])
+        if original := rope.get("original_max_position_embeddings"):
+            found[f"{prefix}.rope.scaling.original_context_length"] = int(original)
+    elif kind not in ("default", "llama3"):
+        raise UnpackableError(
+            tr("{model} scales its positions by the rule “{kind}”, which is not written as GGUF here.").format(
+                model=model.name, kind=kind
+            ),
+            tr("Use llama.cpp's own converter."),
+        )
+    return found
+
+
+def _entries(model: LoadedModel, known: GgufArchitecture, weights: str) -> Iterable[_Entry]:
+    """Yield all tensors by llama.cpp's names and in its order of rows."""
+    config = model.config
+    heads = int(config.num_attention_heads)
+    kv_heads = int(getattr(config, "num_key_value_heads", None) or heads)
+    rope: Mapping[str, Any] = getattr(config, "rope_parameters", None) or {}
+    if rope.get("rope_type") == "llama3":
+        yield _Entry("rope_freqs.weight", (), "F32", _llama3_factors(model))
+    outside = {target: name for name, target in known.outside.items()}
+    inside = {target: name for name, target in known.inside.items()}
+    prefix, _, _ = known.layer.partition("{n}")
+    tied = bool(config.tie_word_embeddings)
+    seen: set[str] = set()
+    for name, values in _weights(model):
+        stem, _, kind = name.rpartition(".")
+        if kind not in ("weight", "bias"):
+            stem, kind = name, "weight"
+        if stem == "lm_head" and tied:
+            continue
+        if stem.startswith(prefix) and stem not in outside:
+            number, _, rest = stem.removeprefix(prefix).partition(".")
+            own = inside.get(rest)
+            if own is None:
+                raise _unknown_weight(model, name)
+            if own == "ffn_up_exps" or own == "ffn_gate_exps":
+                gate, up = values.chunk(2, 1)
+                yield _entry(f"blk.{number}.ffn_gate_exps.weight", gate, weights)
+                yield _entry(f"blk.{number}.ffn_up_exps.weight", up, weights)
+                continue
+            called, operation = f"blk.{number}.{own}.{kind}", known.operations.get(own, "")
+        elif stem in outside:
+            called, operation = f"{outside[stem]}.{kind}", known.operations.get(outside[stem], "")
+        else:
+            raise _unknown_weight(model, name)
+        if called not in seen:
+            seen.add(called)
+            yield _entry(called, _converted(values, operation, heads, kv_heads), weights)
+
+
+def _weights(model: LoadedModel) -> Iterable[tuple[str, torch.Tensor]]:
+    """Yield every weight as floats, packed matrices converted."""
+    for path, module in model.model.named_modules():
+        for own, parameter in module.named_parameters(recurse=False):
+            name = f"{path}.{own}" if path else own
+            if isinstance(module, PackedModule) and own == "weight":
+                yield name, module.floats()
+            else:
+                yield name, parameter.detach().float()
+
+
+def _converted(values: torch.Tensor, operation: str, heads: int, kv_heads: int) -> torch.Tensor:
+    """Do what llama.cpp's converter does to a tensor."""
+    if operation in (ROWS_OF_Q, ROWS_OF_K):
+        count = heads if operation == ROWS_OF_Q else kv_heads
+        return values.view(count, 2, -1, *values.shape[1:]).transpose(1, 2).reshape(values.shape)
+    if operation == BY_HEAD:
+        return values.view(heads, 3, -1, *values.shape[1:]).transpose(0, 1).reshape(values.shape)
+    if operation == MINUS_ONE:
+        return values + 1
+    if operation == TRANSPOSED and values.dim() == 2:
+        return values.t()
+    if operation == UNSQUEEZED:
+        return values.squeeze(0) if values.dim() == 2 else values.squeeze(1)
+    return values
+
+
+def _entry(name: str, values: torch.Tensor, weights: str) -> _Entry:
+    fits = values.shape[-1] % 32 == 0 if weights == "Q8_0" else True
+    is_matrix = values.dim() > 1 and not any(part in name for part in _KEPT_IN_FLOAT32)
+    chosen = "F32" if not is_matrix else weights if fits else "F16"
+    return _Entry(name, tuple(values.shape), chosen, values.contiguous())
+
+
+def quantize_q8_0(values: torch.Tensor) -> torch.Tensor:
+    """Return uint8 blocks [n, 34] of floats [n, 32]: a float16 scale and 32 numbers of −127 … 127 each."""
+    scales = values.abs().amax(-1, keepdim=True) / 127
+    codes = torch.where(scales > 0, values / scales, 0.0).round().to(torch.int8)
+    return torch.cat([scales.half().view(torch.uint8), codes.view(torch.uint8)], -1)
+
+
+def _data(entry: _Entry) -> bytes:
+    values = entry.values
+    if entry.format_name == "Q8_0":
+        found = quantize_q8_0(values.reshape(-1, 32))
+    else:
+        dtype = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}[entry.format_name]
+        found = values.to(dtype).contiguous().view(-1).view(torch.uint8)
+    return found.contiguous().numpy().tobytes()
+
+
+def _llama3_factors(model: LoadedModel) -> torch.Tensor:
+    """Return by what Llama 3's rule divides each frequency."""
+    rope = model.config.rope_parameters
+    width = int(getattr(model.config, "head_dim", None) or model.config.hidden_size // model.config.num_attention_heads)
+    plain = 1.0 / (rope["rope_theta"] ** (torch.arange(0, width, 2).float() / width))
+    used: torch.Tensor = model.model.model.rotary_emb.inv_freq  # type: ignore[union-attr, assignment]
+    return plain / used.float().cpu()
+
+
+def _unknown_weight(model: LoadedModel, name: str) -> UnpackableError:
+    return UnpackableError(
+        tr("{model} has a weight that llama.cpp has no name for: {name}.").format(model=model.name, name=name),
+        tr("Use llama.cpp's own converter."),
+    )
+
+
+def _tokenizer_metadata(model: LoadedModel) -> dict[str, Any]:
+    """Return the vocabulary, merges and special tokens."""
+    tokenizer = model.tokenizer
+    if tokenizer is None:
+        return {"tokenizer.ggml.model": "no_vocab"}
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    written: dict[str, Any] = json.loads(backend.to_str()) if backend is not None else {}
+    kind = written.get("model", {}).get("type")
+    if kind != "BPE":
+        raise UnpackableError(
+            tr("{model} has a tokenizer of the kind {kind}; only BPE is written as GGUF here.").format(
+                model=model.name, kind=kind or type(tokenizer).__name__
+            ),
+            tr("Use llama.cpp's own converter."),
+        )
+    words, kinds = _vocabulary(written, model.vocabulary)
+    found: dict[str, Any] = {
+        "tokenizer.ggml.tokens": words, "tokenizer.ggml.token_type": kinds,
+        "tokenizer.ggml.add_bos_token": _begins_with_bos(tokenizer),
+    }  # fmt: skip
+    merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in written["model"]["merges"]]
+    if written["model"].get("byte_fallback"):
+        found |= {"tokenizer.ggml.model": "llama", "tokenizer.ggml.scores": _scores(words, merges)}
+        found["tokenizer.ggml.add_space_prefix"] = "Prepend" in json.dumps(written.get("normalizer")) or (
+            (written.get("pre_tokenizer") or {}).get("prepend_scheme") in ("always", "first")
+        )
+    else:
+        found |= {
+            "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.merges": merges,
+            "tokenizer.ggml.pre": _rule(model, written),
+        }  # fmt: skip
+    for name, key in (("bos", "bos"), ("eos", "eos"), ("unk", "unknown"), ("pad", "padding")):
+        number = getattr(tokenizer, f"{name}_token_id", None)
+        if isinstance(number, int):
+            found[f"tokenizer.ggml.{key}_token_id"] = number
+    ends = model.generation_config.eos_token_id
+    if isinstance(ends, list) and len(ends) > 1:
+        found["tokenizer.ggml.eot_token_id"] = next(end for end in ends if end != found.get("tokenizer.ggml.eos_token_id"))
+    if isinstance(template := getattr(tokenizer, "chat_template", None), str):
+        found["tokenizer.chat_template"] = template
+    return found
+
+
+def _vocabulary(written: Mapping[str, Any], size: int) -> tuple[list[str], list[int]]:
+    by_number = {number: word for word, number in written["model"]["vocab"].items()}
+    added = {token["id"]: token for token in written["added_tokens"]}
+    unknown = written["model"].get("unk_token")
+    words, kinds = [], []
+    for number in range(max(size, *by_number, *added, 0) + 1 if not size else size):
+        token = added.get(number)
+        word = token["content"] if token else by_number.get(number)
+        if word is None:
+            words.append(f"[PAD{number}]")
+            kinds.append(5)
+            continue
+        words.append(word)
+        is_byte = len(word) == 6 and word.startswith("<0x") and written["model"].get("byte_fallback")
+        kinds.append(
+            _UNKNOWN if word == unknown else _CONTROL if token and token["special"] else _USER_DEFINED if token
+            else _BYTE if is_byte else _NORMAL
+        )  # fmt: skip
+    return words, kinds
+
+
+def _scores(words: Sequence[str], merges: Sequence[str]) -> list[float]:
+    """Return scores that make SentencePiece's rule merge in the order of the list."""
+    ranks: dict[str, int] = {}
+    for rank, pair in enumerate(merges):
+        ranks.setdefault(pair.replace(" ", "", 1), rank)
+    return [_Float(-ranks[word]) if word in ranks else _Float(-1e6) for word in words]
+
+
+def _rule(model: LoadedModel, written: Mapping[str, Any]) -> str:
+    rule = pre_tokenizer_rules().get(json.dumps(written.get("pre_tokenizer"), sort_keys=True))
+    if rule is None:
+        raise UnpackableError(
+            tr("The tokenizer of {model} splits words by a rule that llama.cpp has no name for.").format(model=model.name),
+            tr("Use llama.cpp's own converter."),
+        )
+    return rule
+
+
+def _begins_with_bos(tokenizer: Any) -> bool:
+    ids = tokenizer("a")["input_ids"]
+    return bool(ids) and tokenizer.bos_token_id is not None and ids[0] == tokenizer.bos_token_id
+
+
+def _write(stream: BinaryIO, metadata: Mapping[str, Any], entries: Sequence[_Entry]) -> None:
+    stream.write(MAGIC + struct.pack("<IQQ", 3, len(entries), len(metadata)))
+    for key, value in metadata.items():
+        stream.write(_text(key) + _value(value))
+    offset = 0
+    for entry in entries:
+        shape = entry.shape or tuple(entry.values.shape)
+        sizes = shape[::-1]
+        stream.write(_text(entry.name) + struct.pack(f"<I{len(sizes)}Q", len(sizes), *sizes))
+        stream.write(struct.pack("<IQ", _TYPE_IDS[entry.format_name], offset))
+        offset += -(-_size(entry) // _ALIGNMENT) * _ALIGNMENT
+    stream.write(bytes(-stream.tell() % _ALIGNMENT))
+    for entry in entries:
+        stream.write(_data(entry))
+        stream.write(bytes(-stream.tell() % _ALIGNMENT))
+
+
+def _size(entry: _Entry) -> int:
+    fmt = FORMATS[_TYPE_IDS[entry.format_name]]
+    return entry.values.numel() // fmt.block_weights * fmt.block_bytes
+
+
+def _text(text: str) -> bytes:
+    data = text.encode("utf-8")
+    return struct.pack("<Q", len(data)) + data
+
+
+def _value(value: Any) -> bytes:
+    if isinstance(value, list):
+        items = [_value(item) if isinstance(item, (str, float)) else struct.pack("<Ii", _I32, item) for item in value]
+        kind = items[0][:4] if items else struct.pack("<I", _STRING)
+        return struct.pack("<I", _ARRAY) + kind + struct.pack("<Q", len(items)) + b"".join(item[4:] for item in items)
+    if isinstance(value, bool):
+        return struct.pack("<IB", _BOOL, value)
+    if isinstance(value, str):
+        return struct.pack("<I", _STRING) + _text(value)
+    if isinstance(value, float):
+        return struct.pack("<If", _F32, value)
+    return struct.pack("<Ii", _I32, value) if value < 0 else struct.pack("<II", _U32, value)
