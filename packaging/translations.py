@@ -37,7 +37,7 @@ PARTS = {
     "core": ("core",),
     "explain": ("core/explain", "resources/glossary"),
     "window": ("app",),
-    "views": ("app/views", "app/widgets"),
+    "views": ("app/views", "app/widgets", "app/features/labs/view"),
     "tours": ("resources/tours", "resources/examples.json"),
 }
 """Where the sentences of each catalogue stand; the longest path that fits decides."""

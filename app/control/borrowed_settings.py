@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from PySide6.QtCore import QObject, Signal
 
 if TYPE_CHECKING:
-    from app.control.media import MediaController
     from app.control.registry_choice import RegistryChoiceSnapshot
-    from app.control.requests import ChosenSettings
+    from app.control.requests import ChosenSettings, PromptMedia
     from app.panels.centre import Centre
     from app.panels.setup_panel import SetupPanel
     from app.storage.settings import LastChoices
@@ -24,7 +23,7 @@ class SettingsSources(NamedTuple):
 
     chosen: ChosenSettings
     panel: SetupPanel
-    media: MediaController
+    media: PromptMedia
     centre: Centre
 
 

@@ -22,7 +22,6 @@ from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from app.control.export_items import ExportItems
-    from app.control.stage.demo_film import DemoRecorder
     from app.panels.export_dialog import ExportTarget
     from app.views.base import View
     from app.widgets.widget_pictures import PictureOptions
@@ -150,24 +149,3 @@ class ExportController(QObject):
 
         offer = self.exports.offers()[0]
         self.copy(offer.name, PNG, PictureOptions(offer.size, scale=2.0))
-
-
-class LazyDemoRecorder(QObject):
-    """Creates the demo recorder on first use."""
-
-    def __init__(self, make: Callable[[], DemoRecorder], parent: QObject) -> None:
-        super().__init__(parent)
-        self._make = make
-        self._recorder: DemoRecorder | None = None
-
-    @property
-    def recorder(self) -> DemoRecorder:
-        """The recorder, created on first use."""
-        if self._recorder is None:
-            self._recorder = self._make()
-        return self._recorder
-
-    @Slot()
-    def open_dialog(self) -> None:
-        """Open the dialog with the options."""
-        self.recorder.open_dialog()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from PySide6.QtCore import SignalInstance
 
 from app.control.chat import ChatController
-from app.control.media import MediaController
 from app.control.model_choice import DraftChoice, ModelChoice
 from app.control.model_loading import ModelLoadController
 from app.control.registry_choice import RegistryChoice, StrategyChoice
@@ -14,6 +16,9 @@ from app.panels.toolbar import SeedBox
 from app.state.worker_messages import GRAMMAR, Prompt, RunRequest, split_settings
 from app.storage.settings import ComputeSection
 from resources.language import tr
+
+if TYPE_CHECKING:
+    from core import Takes
 
 
 class ChosenSettings(NamedTuple):
@@ -26,10 +31,31 @@ class ChosenSettings(NamedTuple):
     seed: SeedBox
 
 
+class PromptMedia(Protocol):
+    """The media files of the prompt, as far as settings and requests use them. `changed`: the files changed."""
+
+    @property
+    def changed(self) -> SignalInstance: ...
+
+    @property
+    def takes(self) -> Takes: ...
+
+    @property
+    def paths(self) -> Sequence[str]: ...
+
+    @property
+    def sent_paths(self) -> tuple[str, ...]: ...
+
+    @property
+    def problems(self) -> list[str]: ...
+
+    def set_paths(self, paths: Sequence[str], /) -> None: ...
+
+
 class RunInput:
     """Input of a run: the prompt or the chat turns, and the media files."""
 
-    def __init__(self, chat: ChatController, media: MediaController) -> None:
+    def __init__(self, chat: ChatController, media: PromptMedia) -> None:
         self._chat, self._media = chat, media
 
     @property

@@ -12,9 +12,8 @@ from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 import resources
 from app.control.borrowed_settings import EXAMPLE, BorrowedSettings
-from app.control.media import MediaController
 from app.control.messages import Messages
-from app.control.requests import ChosenSettings
+from app.control.requests import ChosenSettings, PromptMedia
 from app.panels.preset_bar import PresetBar
 from app.panels.setup_panel import SetupPanel
 from app.state import conversation
@@ -42,7 +41,7 @@ class SettingsController(QObject):
         self,
         chosen: ChosenSettings,
         panel: SetupPanel,
-        media: MediaController,
+        media: PromptMedia,
         borrowed: BorrowedSettings,
         stored: LastChoices,
     ) -> None:

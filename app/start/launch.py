@@ -59,7 +59,7 @@ async def _run_interactively(window: MainWindow, options: CommandLineOptions) ->
     if problem:
         window.parts.messages.show_notice(problem, tr("Some command-line options could not be applied"))
     elif options.tour:
-        from app.state.tours import find_tour
+        from app.features.tours.state import find_tour
 
         window.parts.tours.player.play(find_tour(options.tour), auto_advance=True)
     elif options.run:
@@ -149,7 +149,7 @@ def _attach_media(window: MainWindow, options: CommandLineOptions) -> None:
     """Attach the sounds and pictures. Raises LaunchProblem for a file that cannot be read or that the model does not
     support.
     """
-    from app.session.media_reading import read_medium
+    from app.features.media.session.media_reading import read_medium
 
     media = window.parts.media
     for medium in (read_medium(str(path)) for path in options.media):

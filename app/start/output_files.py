@@ -66,8 +66,8 @@ def record_demo(window: MainWindow, path: Path, tokens_per_second: float, size: 
     extension of `path`. Raises
     PictureError.
     """
-    from app.control.stage.demo_film import FilmSettings, failure_text, render_film
-    from app.storage.film.film_formats import FilmError
+    from app.features.presentation.controller.demo_film import FilmSettings, failure_text, render_film
+    from app.features.presentation.store import FilmError
     from app.theme.theme import REFERENCE_SIZE
 
     parts, run = window.parts, window.session.run

@@ -49,7 +49,7 @@ async def play_tour_to_end(window: MainWindow, name: str) -> None:
     """Play a tour without pauses until its last sentence is drawn. Raises LaunchProblem if one of its runs did not
     finish.
     """
-    from app.state.tours import find_tour
+    from app.features.tours.state import find_tour
 
     player = window.parts.tours.player
     finished = asyncio.ensure_future(next_value(player.finished))

@@ -13,31 +13,31 @@ from app.control.audible_feedback import ScreenReaderText, SoundEffectController
 from app.control.borrowed_settings import BorrowedSettings, SettingsSources
 from app.control.chat import ChatController
 from app.control.dialogs import CodeController, Diagnostics, Dialogs
-from app.control.drag_and_drop import DropController
-from app.control.export import CopyController, ExportController, LazyDemoRecorder
-from app.control.guess import GuessController
+from app.control.export import CopyController, ExportController
 from app.control.help import GlossaryController, WelcomeController
-from app.control.history import Recovery
-from app.control.history_panel import HistoryEdits, HistoryPanel
-from app.control.labs.lab_windows import PREFERENCE, SCALE, SPEED, LabWindows
-from app.control.media import MediaBarController, MediaController
 from app.control.memory_fit import MemoryFitController
 from app.control.messages import Messages
 from app.control.model_choice import DraftChoice, ModelChoice, ModelFolders
-from app.control.model_download import ModelDownload
 from app.control.model_list import ModelList
 from app.control.model_loading import ModelLoadController, WeightsController
-from app.control.palette.controller import PaletteController
 from app.control.prefixes import PrefixController, ReuseMarks
 from app.control.recorded_runs import RecordedRuns
 from app.control.registry_choice import CacheChoice, StrategyChoice
 from app.control.requests import ChosenSettings, RequestBuilder, RunInput
 from app.control.run_control import EmptyViewAction, RunController
-from app.control.run_navigation import RunTreeController
 from app.control.scoring import ScoreController
 from app.control.settings_controller import PresetLibrary, SettingsController
 from app.control.settings_watcher import SettingsChangeWatcher
-from app.control.tours.tours import Tours
+from app.features.downloads.controller.model_download import ModelDownload
+from app.features.guess.controller import GuessController
+from app.features.history.controller.history import Recovery
+from app.features.history.controller.history_panel import HistoryEdits, HistoryPanel
+from app.features.history.controller.run_navigation import RunTreeController
+from app.features.labs.controller.lab_windows import PREFERENCE, SCALE, SPEED, LabWindows
+from app.features.media.controller.prompt_media import MediaBarController, MediaController
+from app.features.palette.controller.palette import PaletteController
+from app.features.presentation.controller.lazy_demo_recorder import LazyDemoRecorder
+from app.features.tours.controller.tours import Tours
 from app.panels.centre import Centre
 from app.panels.menu_bar import MenuBar
 from app.panels.setup_panel import SetupPanel
@@ -56,6 +56,7 @@ from app.widgets.tab_order import TabOrder
 from app.window.actions import Actions
 from app.window.appearance import AppearanceController, LanguageSwitch
 from app.window.command_table import action_table
+from app.window.drag_and_drop import DropController
 from app.window.focus_regions import FocusRegions
 from app.window.panel_layout import ClosablePanel, PanelLayout, ViewOnlyMode
 from app.window.presentation_mode import PresentationMode
@@ -78,13 +79,13 @@ from resources.language import tr
 
 if TYPE_CHECKING:
     from app.control.export_items import ExportItems
-    from app.control.stage.demo_film import DemoRecorder
-    from app.control.stage.stage_content import WindowAppearance
     from app.control.step_inspection import WhatIfController
-    from app.control.tours.tour_player import TourPlayer
-    from app.panels.lab_windows import PreferenceLabDialog, SpeedLabDialog
+    from app.features.labs.panel import PreferenceLabDialog, SpeedLabDialog
+    from app.features.labs.view.scale.window import ScaleView
+    from app.features.presentation.controller.demo_film import DemoRecorder
+    from app.features.presentation.controller.stage_content import WindowAppearance
+    from app.features.tours.controller.tour_player import TourPlayer
     from app.session.engine import Engine
-    from app.views.labs.scale.window import ScaleView
     from app.window.main_window import MainWindow, Step
 
 
@@ -298,17 +299,17 @@ def _labs(
     """Return the lab windows with their makers."""
 
     def scale(window: QWidget) -> ScaleView:
-        from app.control.labs.scale import ScaleController
+        from app.features.labs.controller.scale import ScaleController
 
         return ScaleController(window, services.labs.scale()).lab
 
     def preference(window: QWidget) -> PreferenceLabDialog:
-        from app.control.labs.preference import PreferenceController
+        from app.features.labs.controller.preference import PreferenceController
 
         return PreferenceController(window, services.labs.preference(), model, services.history).lab
 
     def speed(window: QWidget) -> SpeedLabDialog:
-        from app.control.labs.speed import SpeedController, SpeedExport
+        from app.features.labs.controller.speed import SpeedController, SpeedExport
 
         work = services.labs.speed()
         lab = SpeedController(window, work, model, loading).lab
@@ -394,8 +395,8 @@ def _tours(
     """Return the tours; their panel is docked at the bottom on first use."""
 
     def make() -> TourPlayer:
-        from app.control.tours.tour_player import TourPlayer, TourSettings, TourViews
-        from app.control.tours.tour_ui import TourTargets, TourUi
+        from app.features.tours.controller.tour_player import TourPlayer, TourSettings, TourViews
+        from app.features.tours.controller.tour_ui import TourTargets, TourUi
 
         settings = TourSettings(setup, chosen, panels.setup.prompt, runs, borrowed)
         targets = TourTargets(body, panels.centre, panels.setup, panels.inspector)
@@ -406,7 +407,7 @@ def _tours(
 
 def _demos(panels: Panels, session: Session, messages: Messages, appearance: WindowAppearance) -> LazyDemoRecorder:
     def make() -> DemoRecorder:
-        from app.control.stage.demo_film import DemoRecorder
+        from app.features.presentation.controller.demo_film import DemoRecorder
 
         return DemoRecorder(panels.centre, session, messages, appearance)
 

@@ -23,7 +23,7 @@ from resources import depth
 from resources.language import tr
 
 if TYPE_CHECKING:
-    from app.control.palette.entry import PaletteContext
+    from app.features.palette.controller.entry import PaletteContext
 
 ActionTable = dict[str, Callable[[], object]]
 
@@ -215,7 +215,7 @@ class WindowMenuState:
 
     def unavailable_reason(self, name: str) -> str:
         """Return why a command is unavailable; empty if it is available or checkable."""
-        from app.control.palette.entry import unavailable_reason
+        from app.features.palette.controller.entry import unavailable_reason
 
         if name in self._checked:
             return ""

@@ -27,7 +27,7 @@ from app.theme.language import set_language
 from app.theme.palettes import PALETTES
 
 if TYPE_CHECKING:
-    from app.control.history import History
+    from app.features.history.controller.history import History
     from app.session.session import Session
     from app.theme.theme import Theme
     from app.widgets.tab_order import TabOrder

@@ -16,7 +16,7 @@ from app.views.inspector.panel import Inspector
 from app.views.timeline import Timeline
 
 if TYPE_CHECKING:
-    from app.session.media_cache import MediaCache
+    from app.features.media.session.media_cache import MediaCache
     from app.state.layer_queries import InfluenceMap
     from app.state.media import Medium
     from core.events import Event

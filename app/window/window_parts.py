@@ -8,31 +8,32 @@ from app.control.audible_feedback import ScreenReaderText, SoundEffectController
 from app.control.borrowed_settings import BorrowedSettings
 from app.control.chat import ChatController
 from app.control.dialogs import CodeController, Diagnostics, Dialogs
-from app.control.drag_and_drop import DropController
-from app.control.export import CopyController, ExportController, LazyDemoRecorder
-from app.control.guess import GuessController
+from app.control.export import CopyController, ExportController
 from app.control.help import GlossaryController, WelcomeController
-from app.control.history import History, Recovery
-from app.control.history_panel import HistoryEdits, HistoryPanel
-from app.control.labs.lab_windows import LabJobs, LabWindows
-from app.control.media import MediaBarController, MediaController
 from app.control.memory_fit import MemoryFitController
 from app.control.messages import Messages
 from app.control.model_choice import ModelFolders
-from app.control.model_download import LazyDownloads, ModelDownload
 from app.control.model_list import ModelList
 from app.control.model_loading import ModelLoadController, WeightsController
-from app.control.palette.controller import PaletteController
 from app.control.persistence import ChatSaver, SettingsSaver
 from app.control.prefixes import PrefixController, ReuseMarks
 from app.control.recorded_runs import RecordedRuns
 from app.control.requests import ChosenSettings, RequestBuilder
 from app.control.run_control import EmptyViewAction, RunController
-from app.control.run_navigation import RunNavigation, RunTreeController
 from app.control.scoring import ScoreController
 from app.control.settings_controller import PresetLibrary, SettingsController
 from app.control.settings_watcher import SettingsChangeWatcher
-from app.control.tours.tours import Tours
+from app.features.downloads.controller.model_download import LazyDownloads, ModelDownload
+from app.features.guess.controller import GuessController
+from app.features.history.controller.history import History, Recovery
+from app.features.history.controller.history_panel import HistoryEdits, HistoryPanel
+from app.features.history.controller.run_navigation import RunNavigation, RunTreeController
+from app.features.labs.controller.lab_windows import LabJobs, LabWindows
+from app.features.media.controller.prompt_media import MediaBarController, MediaController
+from app.features.media.session.media_cache import MediaCache
+from app.features.palette.controller.palette import PaletteController
+from app.features.presentation.controller.lazy_demo_recorder import LazyDemoRecorder
+from app.features.tours.controller.tours import Tours
 from app.panels.centre import Centre
 from app.panels.menu_bar import MenuBar
 from app.panels.setup_panel import SetupPanel
@@ -40,7 +41,6 @@ from app.panels.status_line import StatusLine
 from app.panels.toolbar import Toolbar
 from app.panels.window_layout import SideSplitter
 from app.session.kernel_builder import KernelBuilder
-from app.session.media_cache import MediaCache
 from app.session.session import Session
 from app.state.conversation import Conversation
 from app.state.run_history import RunTrees
@@ -51,6 +51,7 @@ from app.views.inspector.panel import Inspector
 from app.views.timeline import Timeline
 from app.window.actions import Actions
 from app.window.appearance import AppearanceController, LanguageSwitch
+from app.window.drag_and_drop import DropController
 from app.window.panel_layout import PanelLayout
 from app.window.presentation_mode import PresentationMode
 from app.window.run_feed import RunFeed

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from PySide6.QtWidgets import QWidget
 
 from app.control.borrowed_settings import BorrowedState
-from app.control.guess import GuessState
+from app.features.guess.controller import GuessState
 from app.state.worker_messages import ErrorReport
 from app.views.base import View
 from app.window.window_parts import WindowParts
 from resources.retranslation import retranslate
 
 if TYPE_CHECKING:
-    from app.control.tours.tour_player import TourState
+    from app.features.tours.controller.tour_player import TourState
 
 
 class WindowState(NamedTuple):

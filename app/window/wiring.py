@@ -7,14 +7,14 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from app.control.drag_and_drop import DropTarget
 from app.storage.settings import UsageSection
 from app.window.actions import bind_view_keys
 from app.window.command_table import WindowMenuState
+from app.window.drag_and_drop import DropTarget
 from app.window.window_parts import WindowParts
 
 if TYPE_CHECKING:
-    from app.control.palette.entry import PaletteContext
+    from app.features.palette.controller.entry import PaletteContext
     from app.views.inspector.step_internals import StepInternalsPanel
     from app.window.main_window import MainWindow
 MAX_RECENT_FILES = 10
@@ -247,7 +247,7 @@ def _remember_file(habits: UsageSection, path: str) -> None:
 
 def _palette_context(window: MainWindow, parts: WindowParts) -> PaletteContext:
     """Return the context of the command palette."""
-    from app.control.palette.entry import PaletteContext
+    from app.features.palette.controller.entry import PaletteContext
 
     return PaletteContext(
         window=window,

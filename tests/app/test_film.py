@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageSequence
 
-from app.storage.film import film_formats
-from app.storage.film.film_formats import KINDS, Film, FilmError, Frame
+from app.features.presentation import store
+from app.features.presentation.store import KINDS, Film, FilmError, Frame
 
 WIDTH, HEIGHT = 21, 13
 
@@ -93,19 +93,19 @@ def test_what_is_no_film_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_webm_needs_ffmpeg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(film_formats.shutil, "which", lambda name: None)
+    monkeypatch.setattr(store.shutil, "which", lambda name: None)
     with pytest.raises(FilmError, match="ffmpeg"):
         Film(tmp_path / "demo.webm")
 
 
-@pytest.mark.skipif(bool(film_formats.webm_unsupported_reason()), reason="ffmpeg is not installed")
+@pytest.mark.skipif(bool(store.webm_unsupported_reason()), reason="ffmpeg is not installed")
 def test_a_webm_is_made(tmp_path: Path) -> None:
     assert written(tmp_path / "demo.webm").read_bytes()[:4] == b"\x1a\x45\xdf\xa3"
 
 
 def test_a_webm_that_fails_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(film_formats.shutil, "which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr(film_formats, "FFMPEG", "false")
+    monkeypatch.setattr(store.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(store, "FFMPEG", "false")
     film = Film(tmp_path / "demo.webm")
     with pytest.raises(FilmError, match="animated PNG"):  # noqa: PT012  # the pipe may take some before it breaks
         for _ in range(50):

@@ -169,7 +169,7 @@ def test_labels_and_shown_tips_come_from_the_helper() -> None:
         or (isinstance(node, ast.Call) and ast.unparse(node.func) == "QToolTip.showText")
         or (isinstance(node, ast.ClassDef) and "QLabel" in map(_name, node.bases))
     ]
-    allowed = {"app/widgets/clipboard.py", "app/control/history_panel.py"}
+    allowed = {"app/widgets/clipboard.py", "app/features/history/controller/history_panel.py"}
     assert [fault for fault in faults if fault.partition(":")[0] not in allowed] == [], (
         "use PlainLabel, RichLabel or show_tooltip of app.widgets.plain_text"
     )

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from app.features.tours.state import Tour, TourError, TourSetting, find_tour, load_tours, names_and_titles, narrate
+from app.features.tours.state.tour_file import placeholders, read_tour
 from app.session.engine import CoreEngine
 from app.state.run import Run
-from app.state.tours import Tour, TourError, TourSetting, find_tour, load_tours, names_and_titles, narrate
-from app.state.tours.tour_file import placeholders, read_tour
 from app.state.worker_messages import LoadRequest, RunRequest, split_settings
 from core import words
 from core.strategies import registry

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
-from app.state.tours.tour import TourCondition
+from app.features.tours.state.tour import TourCondition
 from core import words
 from core.events import BeamCandidate, BeamStep, CacheMeasured, CachePlan, DraftNode, DraftRound, Finished
 from tests.app.tour_tokens import CHECKS, Events, check, chosen

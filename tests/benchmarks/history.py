@@ -6,8 +6,8 @@ import random
 import tempfile
 from pathlib import Path
 
-from app.storage.history.history_record import HistoryRecord, SavedRunData
-from app.storage.history.store import HistoryStore
+from app.features.history.store.history_record import HistoryRecord, SavedRunData
+from app.features.history.store.history_store import HistoryStore
 from tests.benchmarks.timing import percentile, seconds
 
 RUNS, WORDS = 5000, 300

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import pytest
 from huggingface_hub import constants
 
-from app.panels.download import model_page
+from app.features.downloads.panel import model_page
 from core import catalog
 from core.catalog import hub_errors, hub_requests
 from core.catalog.hub_requests import InvalidResponseError, read_limited

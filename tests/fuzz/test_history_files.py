@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.control.labs import preference
-from app.panels.history import history_wording
+from app.features.history.panel import history_wording
+from app.features.history.store.history_store import FILE_NAME, HistoryStore
+from app.features.labs.controller import preference
 from app.state.request_json import RequestFormatError, request_from_json
-from app.storage.history.store import FILE_NAME, HistoryStore
 from core.errors import DecodescopeError
 from tests.app.history_files import keeping, run_id
 from tests.fuzz.outcomes import Tally, long, short

@@ -59,23 +59,70 @@ def test_import_contracts_hold(root):
     assert "0 broken" in answer.stdout
 
 
-def test_what_the_application_may_know_of_the_core_is_an_allow_list(root, tmp_path):
-    """A module that no contract names is out of bounds, and so is what lies within a face or is imported late."""
+@pytest.fixture
+def copied(root, tmp_path):
+    """A copy of the sources, to add what is forbidden."""
     for package in ("app", "core", "resources"):
         shutil.copytree(root / package, tmp_path / package, ignore=_no_sources)
     shutil.copy(root / "pyproject.toml", tmp_path)
-    (tmp_path / "core/newcomer.py").write_text("")
-    (tmp_path / "app/sly.py").write_text(
+    return tmp_path
+
+
+def test_what_the_application_may_know_of_the_core_is_an_allow_list(copied):
+    """A module that no contract names is out of bounds, and so is what lies within a face or is imported late."""
+    (copied / "core/newcomer.py").write_text("")
+    (copied / "app/sly.py").write_text(
         "from core import events, newcomer\n"
         "def late():\n    import core.strategies.greedy\n    from core.labs import processes\n"
     )
-    answer = contracts_checked(tmp_path, "--contract", "app-uses-the-public-core")
+    answer = contracts_checked(copied, "--contract", "app-uses-the-public-core")
     assert answer.returncode == 1
     assert re.findall(r"app\S* -> \S+", answer.stdout) == [
         "app.sly -> core.labs.processes",
         "app.sly -> core.newcomer",
         "app.sly -> core.strategies.greedy",
     ]
+
+
+UPWARDS = {
+    "floors-of-the-application": {
+        "app.views.base": "app.features.media.session.media_cache",
+        "app.control.requests": "app.features.history.controller.history",
+        "app.storage.settings": "app.views.base",
+    },
+    "floors-of-a-feature": {
+        "app.features.guess.panel": "app.features.guess.controller",
+        "app.features.labs.state": "app.features.labs.session",
+        "app.features.tours.state.tour": "app.features.tours.panel.tour_panel",
+    },
+    "features-stand-apart": {
+        "app.features.tours.state.tour": "app.features.guess.state",
+        "app.features.history.store.history_store": "app.features.labs.state",
+    },
+}
+"""Imports that each contract forbids."""
+
+
+@pytest.mark.parametrize("contract", UPWARDS)
+def test_no_import_goes_up_in_a_feature_or_into_one(copied, contract):
+    """Late imports count."""
+    for module, forbidden in UPWARDS[contract].items():
+        with open(copied / f"{module.replace('.', '/')}.py", "a", encoding="utf-8") as file:
+            file.write(f"\n\ndef late():\n    import {forbidden}\n")
+    answer = contracts_checked(copied, "--contract", contract)
+    assert answer.returncode == 1
+    found = dict(re.findall(r"(app\S+) -> (\S+) \(l\.\d+\)", answer.stdout))
+    assert found == UPWARDS[contract]
+
+
+def test_every_folder_has_its_floor(copied):
+    """A new folder of the application, a new role of a feature and a new feature need a line in a contract."""
+    newcomers = [copied / "app" / name for name in ("newcomer", "features/newcomer", "features/media/newcomer")]
+    for folder in newcomers:
+        folder.mkdir()
+        (folder / "__init__.py").write_text("")
+    answer = contracts_checked(copied)
+    assert answer.stdout.count("BROKEN") == 3
 
 
 def _no_sources(folder, names):

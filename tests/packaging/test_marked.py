@@ -70,11 +70,13 @@ ALLOWED = (
         "a prompt for a model that reads English",
     ),
     Allowed(
-        "app/views/labs/preference/training_pages.py", r"(Once upon|They played)[\s\S]*", "what storyteller writes"
+        "app/features/labs/view/preference/training_pages.py",
+        r"(Once upon|They played)[\s\S]*",
+        "what storyteller writes",
     ),
-    Allowed("app/views/labs/preference", r"<b style.*|\{…\} &nbsp; <b>.*", "HTML"),
-    Allowed("app/control/model_dialogs.py", r"pip install .*", "a command"),
-    Allowed("app/session/sound_device.py", r"pip install .*", "a command"),
+    Allowed("app/features/labs/view/preference", r"<b style.*|\{…\} &nbsp; <b>.*", "HTML"),
+    Allowed("app/control/engine_connection.py", r"pip install .*", "a command"),
+    Allowed("app/features/media/session/sound_device.py", r"pip install .*", "a command"),
     Allowed("app/panels/engine_dialog.py", r"http://localhost.*", "an address, as an example"),
     Allowed("core/remote/client.py", r"Accept|Connection|text/event-.*|Bearer \{…\}", "what is said to a server"),
     Allowed(
@@ -126,11 +128,11 @@ ALLOWED = (
     Allowed("app/control/messages.py", r"Setup", "a kind of message"),
     Allowed("app/session/engine_proxy.py", r"Free memory .*", "told to nobody: what asks is told that it is unknown"),
     Allowed("app/state/comparison/candidates.py", r"\{title\} \{label\}", "two that are translated, side by side"),
-    Allowed("app/storage/history", r"[A-Z]{4,}.*|\(?instr.*|texts\.number IN.*|\{…\} is no run's id", "SQL"),
-    Allowed("app/storage/history/history_tables.py", r"(runs|deleted|pinned) .*", "SQL"),
+    Allowed("app/features/history/store", r"[A-Z]{4,}.*|\(?instr.*|texts\.number IN.*|\{…\} is no run's id", "SQL"),
+    Allowed("app/features/history/store/history_tables.py", r"(runs|deleted|pinned) .*", "SQL"),
     Allowed("app/storage/settings.py", r"Once upon a time.*", "a prompt for a model that reads English"),
     Allowed(
-        "app/control/palette", r"\{…\} theme|text size .*|tour \{…\}|Seed", "other words that an entry is found by"
+        "app/features/palette", r"\{…\} theme|text size .*|tour \{…\}|Seed", "other words that an entry is found by"
     ),
     Allowed("app/panels/toolbar.py", r"Decode<span.*", "the program's name in two colours"),
     Allowed("core/trace/page/html_page.py", r".*-src '.*", "a content security policy"),

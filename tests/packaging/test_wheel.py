@@ -22,7 +22,7 @@ for package, folder, _, names in build.get_data_files_without_manifest():
         print(folder + "/" + name)
 print(*("package " + name for name in distribution.packages), sep="\\n")
 """
-PARTS = ("core", "app", "resources", "decodescope.py", "pyproject.toml", "setup.py", "README.md", "LICENSE")
+PARTS = ("core", "app", "resources", "decodescope.py", "pyproject.toml", "packaging", "README.md", "LICENSE")
 RUN_BUNDLED = """
 import core, decodescope, sys
 from transformers import GenerationConfig

@@ -13,8 +13,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.features.tours.state import find_tour, load_tours
 from app.session.engine import CoreEngine
-from app.state.tours import find_tour, load_tours
 from app.storage import examples
 from app.window.main_window import MainWindow
 from tests.ui.test_tours import shortened

@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtCore import QVariantAnimation
 from pytestqt.qtbot import QtBot
 
-from app.control.stage import stage_content
+from app.features.presentation.controller import stage_content
 from app.panels.settings.settings_dialog import StageSettings
 from app.storage.settings import AppearanceSection
 from app.theme.theme import theme_for

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.panels.tours.tour_chooser import TourChooser
-from app.state.tours import load_tours
+from app.features.tours.panel.tour_chooser import TourChooser
+from app.features.tours.state import load_tours
 from app.theme.theme import theme_for
 from app.views.chat.area import EMPTY_HINT
 from app.window.main_window import MainWindow

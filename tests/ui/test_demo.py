@@ -11,11 +11,18 @@ from PySide6.QtCore import QObject, QSize
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.control.stage.demo_film import FIRST_MS, LAST_MS, FilmJob, FilmSettings, OffscreenStage, render_film
-from app.panels.stage.demo_dialog import DemoDialog, DemoOptions
+from app.features.presentation import store
+from app.features.presentation.controller.demo_film import (
+    FIRST_MS,
+    LAST_MS,
+    FilmJob,
+    FilmSettings,
+    OffscreenStage,
+    render_film,
+)
+from app.features.presentation.panel.demo_dialog import DemoDialog, DemoOptions
+from app.features.presentation.store import FilmError
 from app.start.cli import parse
-from app.storage.film import film_formats
-from app.storage.film.film_formats import FilmError
 from app.theme.theme import theme_for
 from tests.disks import full_disk
 from tests.ui.layout import faults, settle
@@ -123,7 +130,7 @@ def test_the_window_films_what_it_shows(qtbot: QtBot, config_dir: Path, tmp_path
 
 
 def test_a_film_without_ffmpeg_says_so_before_it_is_begun(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(film_formats.shutil, "which", lambda name: None)
+    monkeypatch.setattr(store.shutil, "which", lambda name: None)
     dialog = DemoDialog(40)
     qtbot.addWidget(dialog)
     dialog.kind.setCurrentIndex(dialog.kind.findData("webm"))

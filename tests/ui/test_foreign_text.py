@@ -14,7 +14,7 @@ from PySide6.QtGui import QAction, Qt
 from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QApplication, QComboBox, QLabel, QTabBar, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.panels.download.download_dialog import DownloadDialog
+from app.features.downloads.panel.download_dialog import DownloadDialog
 from app.state.worker_messages import ModelInfo, Outcome
 from app.views.shared.glossary_tooltip import LazyTooltip
 from app.widgets.file_dialogs import show_save_error

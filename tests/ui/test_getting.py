@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QLineEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.control.model_list import HUB_ITEM
-from app.panels.download.download_dialog import ROW_ROLE, DownloadDialog
-from app.session.downloads import Downloads, DownloadStatuses
+from app.features.downloads.panel.download_dialog import ROW_ROLE, DownloadDialog
+from app.features.downloads.session import Downloads, DownloadStatuses
 from app.state.worker_messages import DownloadStatus
 from app.theme.theme import panel_stylesheet, theme_for
 from app.window.main_window import MainWindow

@@ -14,7 +14,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.state.guessing import (
+from app.features.guess.state import (
     CHOICES,
     MAX_QUESTIONS,
     GuessQuestion,

@@ -13,8 +13,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu, QMessageBox
 from pytestqt.qtbot import QtBot
 
-from app.panels.history import history_wording
-from app.storage.history.store import HistoryStore
+from app.features.history.panel import history_wording
+from app.features.history.store.history_store import HistoryStore
 from app.window.main_window import MainWindow
 from tests.app.history_files import keeping
 from tests.ui.fake_engine import ScriptedEngine

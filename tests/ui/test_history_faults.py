@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.storage.history.history_tables import HistoryTables
-from app.storage.history.store import FILE_NAME, HistoryStore
-from app.views.labs.preference.view import PreferenceView
+from app.features.history.store.history_store import FILE_NAME, HistoryStore
+from app.features.history.store.history_tables import HistoryTables
+from app.features.labs.view.preference.view import PreferenceView
 from app.window.main_window import MainWindow
 from tests.app.history_files import keeping, run_id
 from tests.ui.fake_engine import ScriptedEngine

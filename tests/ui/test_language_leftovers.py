@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 import core
 from app.control.borrowed_settings import EXAMPLE
-from app.state.tours import find_tour as find_tour
+from app.features.tours.state import find_tour as find_tour
 from app.storage import examples
 from app.theme.language import set_language
 from app.views import VIEWS

@@ -16,7 +16,7 @@ from PySide6.QtCore import QMimeData, Qt, QUrl
 from PySide6.QtGui import QImage
 from pytestqt.qtbot import QtBot
 
-from app.session.media_reading import peaks_of
+from app.features.media.session.media_reading import peaks_of
 from app.window.main_window import MainWindow
 from core import Takes
 from tests.media_files import picture, sound
@@ -50,7 +50,7 @@ def cards(window: MainWindow) -> list[Any]:
 
 
 def type_of_bar() -> type:
-    from app.panels.media.media_bar import MediaBar
+    from app.features.media.panel.media_bar import MediaBar
 
     return MediaBar
 

@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QMenu, QPlainTextEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.control.palette.sources.actions import EXCLUDED
+from app.features.palette.controller.sources.actions import EXCLUDED
 from app.panels.commands import COMMANDS, MENUS, SHORTCUTS
 from app.panels.menu_bar import MenuBar
 from app.window.main_window import MainWindow

@@ -11,10 +11,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.control.palette.entry import PaletteEntry
-from app.control.palette.sources.actions import EXCLUDED
+from app.features.palette.controller.entry import PaletteEntry
+from app.features.palette.controller.sources.actions import EXCLUDED
+from app.features.tours.state.tour_file import names_and_titles
 from app.panels.commands import SHORTCUTS
-from app.state.tours.tour_file import names_and_titles
 from app.views.tokens.view import TokenView
 from app.views.tree.view import TreeView
 from app.window.main_window import MainWindow

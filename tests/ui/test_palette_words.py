@@ -9,8 +9,8 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.control.palette.entry import PaletteEntry
-from app.control.palette.search import rank_entries, table
+from app.features.palette.controller.entry import PaletteEntry
+from app.features.palette.controller.search import rank_entries, table
 from app.window.main_window import MainWindow
 from resources import language
 from tests.ui.windows import open_window, whole

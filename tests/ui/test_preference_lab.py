@@ -10,10 +10,10 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from app.control.labs.preference import PreferenceController
-from app.session import lab_jobs as lab_session
-from app.state.labs import CompletionsToRank, LabRequest, ScoredTokens
-from app.views.labs.preference.view import PreferenceView
+from app.features.labs import session as lab_session
+from app.features.labs.controller.preference import PreferenceController
+from app.features.labs.state import CompletionsToRank, LabRequest, ScoredTokens
+from app.features.labs.view.preference.view import PreferenceView
 from app.views.shared.glossary_tooltip import LazyTooltip
 from app.window.main_window import MainWindow
 from core.labs.preference import (

@@ -11,7 +11,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 import core
-from app.control import history
+from app.features.history.controller import history
 from app.window.main_window import MainWindow
 from tests.ui.fake_engine import STORY
 from tests.ui.windows import open_window, run

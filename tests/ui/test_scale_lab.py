@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication, QPushButton, QSpinBox, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.control.labs.scale import ScaleController
-from app.session.lab_jobs import ScaleJobs
+from app.features.labs.controller.scale import ScaleController
+from app.features.labs.session import ScaleJobs
+from app.features.labs.view.scale.window import ScaleView
 from app.theme.language import set_language
 from app.theme.theme import theme_for
-from app.views.labs.scale.window import ScaleView
 from core.errors import ScaleError
 from core.labs import scale
 from core.labs.scale.ranks.rank_messages import MemoryRecorded

@@ -12,14 +12,14 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.features.labs.panel import SpeedLabDialog
+from app.features.labs.session import SpeedJobs
+from app.features.labs.view.speed.speed_plots import technique_plots
+from app.features.labs.view.speed.view import SpeedView
 from app.panels.export_dialog import ExportDialog
-from app.panels.lab_windows import SpeedLabDialog
-from app.session.lab_jobs import SpeedJobs
 from app.storage.exported_files import as_json
 from app.theme.language import set_language
 from app.theme.theme import theme_for
-from app.views.labs.speed.speed_plots import technique_plots
-from app.views.labs.speed.view import SpeedView
 from app.widgets.widget_pictures import PictureOptions
 from app.window.main_window import MainWindow
 from core.errors import ScaleError

@@ -15,9 +15,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.control.stage.presenter import PACES
-from app.panels.stage.presenter_window import PresenterWindow
-from app.state.tours import find_tour as find_tour
+from app.features.presentation.controller.presenter import PACES
+from app.features.presentation.panel.presenter_window import PresenterWindow
+from app.features.tours.state import find_tour as find_tour
 from app.theme.theme import MIN_FONT_PIXELS, Theme, stage_theme, theme_for
 from app.widgets.overlays import DIM_OPACITY
 from app.widgets.tree_canvas import TreeCanvas

@@ -14,10 +14,10 @@ from PySide6.QtWidgets import QApplication, QComboBox
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.control.tours.tour_player import TourPlayer
-from app.panels.tours.tour_chooser import TourChooser
+from app.features.tours.controller.tour_player import TourPlayer
+from app.features.tours.panel.tour_chooser import TourChooser
+from app.features.tours.state import Tour, find_tour, load_tours
 from app.session.engine import CoreEngine
-from app.state.tours import Tour, find_tour, load_tours
 from app.window.main_window import MainWindow
 from resources.language import set_language
 from tests.ui.layout import faults, settle

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QPushButton, Q
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.panels.tours.tour_chooser import TourChooser
+from app.features.tours.panel.tour_chooser import TourChooser
 from app.panels.welcome.welcome_page import WelcomePage
 from app.start import launch
 from app.start.cli import CommandLineOptions, parse

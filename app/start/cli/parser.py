@@ -238,7 +238,7 @@ def _add_files(group: argparse._ArgumentGroup) -> None:
 
 def _available_names() -> str:
     """List the names of all views, strategies, caches, themes and tours; imports them only when help is printed."""
-    from app.state.tours import names_and_titles
+    from app.features.tours.state import names_and_titles
     from app.views import VIEWS
     from core import caches, strategies
 

@@ -70,7 +70,7 @@ def export_path(text: str) -> Path:
 
 def demo_path(text: str) -> Path:
     """Parse the path of a film; .png means a folder of pictures."""
-    from app.storage.film.film_formats import ENDINGS
+    from app.features.presentation.store import ENDINGS
 
     return _path_with_suffix(text, ENDINGS, mark("demo"))
 
@@ -98,7 +98,7 @@ def _path_with_suffix(text: str, known: Sequence[str], what: str) -> Path:
 
 def parse_tour(text: str) -> str:
     """Return the canonical name of a tour; an empty text stays empty."""
-    from app.state.tours import TourError, find_tour
+    from app.features.tours.state import TourError, find_tour
 
     try:
         return find_tour(text).name if text else ""  # argparse also parses a default that is a string

@@ -1,1 +1,0 @@
-"""Guided tours: the player, its settings, targets and panel."""

@@ -1,0 +1,1 @@
+"""Downloads of models from the Hugging Face Hub."""

@@ -1,0 +1,1 @@
+"""Controllers of downloads and their dialog."""

@@ -1,0 +1,124 @@
+"""Hub dialog controller: lists models and downloads and handles the buttons."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, Slot
+from PySide6.QtWidgets import QWidget
+
+from app.control.model_choice import ModelChoice
+from app.features.downloads.panel import model_page
+from app.features.downloads.panel import model_page as actions
+from app.features.downloads.panel.download_dialog import DownloadDialog, HubModelRow
+from app.features.downloads.session import Downloads
+from app.state.worker_messages import DownloadStatus
+from app.widgets.accessibility.accessible_widget import announce
+from core import catalog
+from resources.language import join_sentences, tr, trn
+
+_STATUS_COLOURS = {"failed": "danger", "paused": "warning", "whole": "finished"}
+_FINAL_STATUSES = ("whole", "paused", "failed")
+"""Statuses that are announced to screen readers when reached."""
+
+
+class HubDialog(QObject):
+    """Controls one hub dialog; deleted with it."""
+
+    def __init__(self, window: QWidget, downloads: Downloads, model: ModelChoice) -> None:
+        self.dialog = DownloadDialog(window)
+        super().__init__(self.dialog)
+        self._downloads, self._model = downloads, model
+        self._last_status: dict[str, str] = {}
+        self._hub, self._statuses = downloads.hub, downloads.statuses
+        self.dialog.searchRequested.connect(self._hub.search)
+        self.dialog.list.picked.connect(self._show_page)
+        self.dialog.page.actionRequested.connect(self._run_action)
+        self.dialog.page.pickle.toggled.connect(self._show_page)
+        for source in (self._hub, self._statuses):
+            source.listed.connect(self._show_rows)
+        for changed in (self._hub.judged, self._statuses.changed):
+            changed.connect(self._on_changed)
+        if self._hub.query:
+            self.dialog.field.setText(self._hub.query)
+        self._show_rows()
+        downloads.scan_disk()
+
+    @Slot()
+    def _show_rows(self) -> None:
+        known, results = self._statuses.names, self._hub.found
+        busy = [name for name in known if self._statuses.get(name).status != "whole"]
+        names = [*busy, *(name for name in results if name not in busy)]
+        if self._hub.query is None:
+            names += [name for name in known if name not in names]
+        self.dialog.show_rows([self._row(name) for name in names], self._list_note(len(results)))
+        self._show_page()
+
+    def _list_note(self, count: int) -> str:
+        hub = self._hub
+        if hub.error is not None:
+            return join_sentences(hub.error.cause, hub.error.remedy)
+        if hub.query is None:
+            return tr("Downloaded Hub models on this disk.") if self._statuses.names else ""
+        if hub.is_searching and not count:
+            return tr("Searching…")
+        if not count:
+            return tr("The Hub has no text generation model of that name.")
+        return trn("{n} text generation model on the Hub", "{n} text generation models on the Hub", count).format(
+            n=count
+        )
+
+    def _row(self, name: str) -> HubModelRow:
+        model, status = self._hub.found.get(name), self._statuses.get(name)
+        facts = model_page.short_facts_text(model) if model is not None else ""
+        status_text = model_page.progress_text(status)
+        if status_text:
+            fraction = status.done / status.total if status.total and status.status != "whole" else None
+            return HubModelRow(name, facts, status_text, _STATUS_COLOURS.get(status.status, "accent"), fraction)
+        return HubModelRow(
+            name, facts, model_page.short_fit_text(model) if model is not None else "", _fit_colour(model)
+        )
+
+    @Slot()
+    def _show_page(self) -> None:
+        name = self.dialog.list.name
+        if name:
+            self.dialog.page.show_model(name, self._hub.found.get(name), self._statuses.get(name))
+
+    @Slot(str)
+    def _on_changed(self, name: str) -> None:
+        self.dialog.list.show_row(self._row(name))
+        if name == self.dialog.list.name:
+            self._show_page()
+        self._announce_end(name, self._statuses.get(name))
+
+    def _announce_end(self, name: str, status: DownloadStatus) -> None:
+        """Announce only the end of a download, not its progress."""
+        if (
+            self._last_status.get(name) != status.status
+            and status.status in _FINAL_STATUSES
+            and name in self._last_status
+        ):
+            announce(self.dialog, f"{name}: {model_page.progress_text(status)}")
+        self._last_status[name] = status.status
+
+    @Slot(str)
+    def _run_action(self, action: str) -> None:
+        name, downloads = self.dialog.list.name, self._downloads
+        if action in (actions.FETCH, actions.RESUME, actions.REPAIR):
+            downloads.fetch(name, self.dialog.page.allows_pickle)
+        elif action == actions.PAUSE:
+            downloads.stop(name)
+        elif action == actions.DISCARD:
+            downloads.discard(name)
+        elif action == actions.VERIFY:
+            downloads.verify(name)
+        elif action == actions.CONFIRM_DELETE:
+            downloads.delete(name)
+        elif action == actions.USE:
+            self._model.choose_hub_model(name)
+            self.dialog.close()
+
+
+def _fit_colour(model: catalog.HubModel | None) -> str:
+    if model is None or not model.judged:
+        return "muted"
+    return "finished" if model.fits or model.fits_as else "warning"

@@ -1,0 +1,1 @@
+"""The download dialog, its list and the page of the selected model."""

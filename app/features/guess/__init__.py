@@ -1,0 +1,1 @@
+"""Guess first: the user guesses the next token before its probabilities are shown."""

@@ -1,0 +1,322 @@
+"""Guessing game: the text pauses before a token, the user guesses it, then the model's prediction is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from PySide6.QtCore import QObject, QTimer, Signal, Slot
+from PySide6.QtWidgets import QWidget
+
+from app.control.borrowed_settings import GUESS, BorrowedSettings
+from app.control.messages import Messages
+from app.features.guess.state import (
+    GuessQuestion,
+    events_between,
+    guess_unsupported_reason,
+    make_questions,
+    truncate_run,
+)
+from app.panels.centre import Centre
+from app.session.session import Session
+from app.state.run import Run
+from app.state.worker_messages import Outcome
+from app.theme.theme import Theme, theme_for
+from core import words
+from resources.language import tr
+
+if TYPE_CHECKING:
+    from app.features.guess.panel import GuessPanel
+    from app.widgets.bars import BarRow
+
+STEP_MS = 90
+"""Delay between two tokens while the text plays on."""
+
+
+class GuessState(NamedTuple):
+    """State of a game, independent of widgets."""
+
+    full_run: Run
+    shown_run: Run
+    questions: list[GuessQuestion]
+    number: int
+    right: int
+    model_right: int
+    guess: int | None
+    """The choice that was guessed last, while its answer is shown; None while a question is open."""
+
+
+class GuessController(QObject):
+    """Runs the guessing game. Signals: `started`, `ended`, `questionShown(GuessQuestion)` when the text pauses.
+
+    The views are shown a run that ends before the current question (`state.truncate_run`). It grows during the game,
+    and the full run replaces it when the game ends.
+    """
+
+    started = Signal()
+    ended = Signal()
+    questionShown = Signal(object)
+
+    def __init__(
+        self,
+        dock: Callable[[QWidget], None],
+        centre: Centre,
+        session: Session,
+        messages: Messages,
+        borrowed: BorrowedSettings,
+    ) -> None:
+        super().__init__(centre)
+        self._borrowed = borrowed
+        self._dock, self._centre, self._session, self._messages = dock, centre, session, messages
+        self._theme = theme_for("light")
+        self.panel: GuessPanel | None = None
+        """None before the first game."""
+        self.questions: list[GuessQuestion] = []
+        self.number = self.right = self.model_right = 0
+        """The current question's index, the number of right guesses, and how many times the model's likeliest choice
+        was right.
+        """
+        self._guess: int | None = None
+        self._full_run: Run | None = None
+        self._shown_run: Run | None = None
+        self._is_waiting = False
+        self._timer = QTimer(self, interval=STEP_MS)
+        self._timer.timeout.connect(self._advance)
+        session.runStarted.connect(self._on_run_changed)
+        session.runShown.connect(self._on_run_changed)
+        session.finished.connect(self._on_finished)
+
+    @property
+    def is_on(self) -> bool:
+        """Whether a game is on, or waits for its text to end."""
+        return self._full_run is not None or self._is_waiting
+
+    @Slot()
+    def toggle(self) -> None:
+        """Start a game, or leave it."""
+        if self.is_on:
+            self.leave()
+        else:
+            self.start()
+
+    @Slot()
+    def start(self) -> None:
+        """Start with the shown text, at the cursor or else at the first token. A text that is still being generated is
+        paused and used once it has ended.
+        """
+        run = self._session.run
+        if run is not None and self._session.busy and run.beams is None and not run.is_scored:
+            self._is_waiting = True
+            self._session.move_cursor(max(0, run.cursor - 1))
+            self.started.emit()
+            self._borrowed.borrow(GUESS)
+            self._ensure_panel().show_result(
+                tr("Guess first"), tr("The text is still being generated. The game starts when it is done.")
+            )
+            return
+        if reason := guess_unsupported_reason(run):
+            self._messages.show_notice(reason, tr("Nothing to guess"))
+            return
+        assert run is not None
+        self.started.emit()
+        self._begin(run, 0 if run.is_following else run.cursor)
+
+    def state(self) -> GuessState | None:
+        """Return what `resume` needs in a rebuilt window (another language); None without a game."""
+        if self._full_run is None or self._shown_run is None:
+            return None
+        game = (self.questions, self.number, self.right, self.model_right, self._guess)
+        return GuessState(self._full_run, self._shown_run, *game)
+
+    def resume(self, state: GuessState) -> None:
+        """Show the question or the answer of a saved game."""
+        self._full_run, self._shown_run = state.full_run, state.shown_run
+        self.questions, self.number, self.right, self.model_right, self._guess = state[2:]
+        self.started.emit()
+        self._session.show(self._shown_run)
+        self._ensure_panel()
+        if self._guess is None:
+            self._timer.start()
+        else:
+            self._show_answer(self.questions[self.number - 1], self._guess)
+
+    @Slot(int)
+    def pick(self, number: int) -> None:
+        """Guess choice `number` and show the answer."""
+        question = self._current_question
+        if question is None or self._timer.isActive() or number >= len(question.choices):
+            return
+        self.right += number == question.answer
+        self.model_right += question.likeliest == question.answer
+        self._reveal_until(question.position + 1)
+        self._session.select_token(question.position)
+        self.number += 1
+        self._show_answer(question, number)
+
+    def _show_answer(self, question: GuessQuestion, number: int) -> None:
+        """Show the actual token next to the guess."""
+        self._guess = number
+        is_last = self.number == len(self.questions)
+        title = tr("See the score") if is_last else tr("Continue")
+        self._ensure_panel().show_result(
+            self._title(self.number), _answer_text(question, number), _choice_bars(question, number), title
+        )
+
+    @Slot()
+    def next(self) -> None:
+        """Play on to the next question, or show the score and end the game."""
+        if self._full_run is None:
+            return
+        self._guess = None
+        self._session.select_token(None)
+        if self._current_question is not None:
+            self._timer.start()
+            return
+        if self._shown_run is not None and self._shown_run.finished is None:
+            self._reveal_until(len(self._full_run.tokens))
+            score = tr("{right} of {all} right. Always picking the likeliest word would have scored {models}.")
+            result = score.format(right=self.right, all=len(self.questions), models=self.model_right)
+            self._show_full_run()
+            self._ensure_panel().show_result(tr("Score"), result)
+
+    @Slot()
+    def leave(self) -> None:
+        """End the game and show the full run, with the cursor where the game ended."""
+        if self.is_on or (self.panel is not None and self.panel.isVisible()):
+            self._show_full_run()
+            self._close()
+
+    @Slot(object)
+    def set_theme(self, theme: Theme) -> None:
+        """Set colours and sizes, now or when the panel is created."""
+        self._theme = theme
+        if self.panel is not None:
+            self.panel.set_theme(theme)
+
+    @property
+    def _current_question(self) -> GuessQuestion | None:
+        return self.questions[self.number] if self.number < len(self.questions) else None
+
+    def _begin(self, run: Run, start: int) -> None:
+        self.number = self.right = self.model_right = 0
+        self._guess = None
+        self.questions = make_questions(run, start) or make_questions(run)
+        start = min(start, self.questions[0].position)
+        self._full_run, self._shown_run = run, truncate_run(run, start)
+        self._session.show(self._shown_run)
+        self._borrowed.borrow(GUESS)
+        self._centre.show_view("tokens")
+        self._ensure_panel()
+        self._timer.start()
+
+    @Slot()
+    def _advance(self) -> None:
+        """Show one more token, or the next question."""
+        question = self._current_question
+        if question is None or self._shown_run is None:
+            self._timer.stop()
+        elif len(self._shown_run.tokens) < question.position:
+            self._reveal_until(len(self._shown_run.tokens) + 1)
+        else:
+            self._timer.stop()
+            texts = [one.text.strip() for one in question.choices]
+            self._ensure_panel().show_choices(self._title(self.number + 1), tr("Which word comes next?"), texts)
+            self.questionShown.emit(question)
+
+    def _reveal_until(self, stop: int) -> None:
+        """Extend the shown run to `stop` tokens."""
+        if self._full_run is not None and self._shown_run is not None:
+            events = events_between(self._full_run, len(self._shown_run.tokens), stop)
+            self._shown_run.apply(events)
+            self._session.eventsArrived.emit(self._shown_run, events)
+
+    def _show_full_run(self) -> None:
+        """Show the full run again."""
+        self._timer.stop()
+        full_run, shown = self._full_run, self._shown_run
+        self._full_run = self._shown_run = None
+        self._is_waiting = False
+        if full_run is not None and shown is not None and self._session.run is shown:
+            self._session.show(full_run)
+            self._session.move_cursor(len(shown.tokens))
+
+    def _title(self, number: int) -> str:
+        progress = tr("Question {number} of {all}").format(number=number, all=len(self.questions))
+        right = tr("{count} right").format(
+            count=self.right
+        )  # separate call: gettext extraction on Python 3.11 skips f-strings
+        return f"{progress} · {right}"
+
+    def _ensure_panel(self) -> GuessPanel:
+        from app.features.guess.panel import GuessPanel
+
+        panel = self.panel
+        if panel is None:
+            panel = self.panel = GuessPanel()
+            panel.hide()
+            self._dock(panel)
+            panel.picked.connect(self.pick)
+            panel.nextRequested.connect(self.next)
+            panel.leaveRequested.connect(self.leave)
+            panel.set_theme(self._theme)
+        if panel.isHidden():
+            panel.show()
+            panel.take_focus()
+        return panel
+
+    def _close(self) -> None:
+        if self.panel is not None:
+            self.panel.restore_focus()
+            self.panel.hide()
+        self._borrowed.give_back_view(GUESS)
+        self.ended.emit()
+
+    @Slot(object)
+    def _on_run_changed(self, run: Run) -> None:
+        """End the game when another run is shown."""
+        if self.is_on and run is not self._shown_run and run is not self._full_run:
+            self._full_run = self._shown_run = None
+            self._show_full_run()
+            self._close()
+
+    @Slot(object)
+    def _on_finished(self, _outcome: Outcome) -> None:
+        """Start the game with the finished text, from the part that was not seen yet."""
+        run = self._session.run
+        if not self._is_waiting or run is None:
+            return
+        self._is_waiting = False
+        if reason := guess_unsupported_reason(run):
+            self._ensure_panel().show_result(tr("Guess first"), reason)
+        else:
+            self._begin(run, run.cursor)
+
+
+def _answer_text(question: GuessQuestion, number: int) -> str:
+    """Return the actual word and its probability, and the probability of the guess."""
+    chosen, guessed = question.choices[question.answer], question.choices[number]
+    probability = words.percent(chosen.probability)
+    if number == question.answer:
+        return tr("Right: {word} had {share}.").format(word=words.quote(chosen.text, chosen.special), share=probability)
+    return tr("The model chose {word} ({share}). Your guess {guess} had {chance}.").format(
+        word=words.quote(chosen.text, chosen.special),
+        share=probability,
+        guess=words.quote(guessed.text, guessed.special),
+        chance=words.percent(guessed.probability),
+    )
+
+
+def _choice_bars(question: GuessQuestion, number: int) -> list[BarRow]:
+    """Return the probabilities of the four choices after all processors were applied."""
+    from app.widgets.bars import BarRow
+
+    return [
+        BarRow(
+            f"{'✓' if n == question.answer else '·'} {one.text.strip()}",
+            (one.probability,),
+            (words.percent(one.probability),),
+            strong=n == question.answer,
+            tip=tr("Your guess") if n == number else "",
+        )
+        for n, one in enumerate(question.choices)
+    ]

@@ -1,0 +1,71 @@
+"""Window of the preference lab."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QDialogButtonBox, QVBoxLayout, QWidget
+
+from app.features.labs.view.preference.view import PreferenceView
+from app.features.labs.view.speed.view import SpeedView
+from app.theme.theme import Theme
+from app.widgets.dialog import BaseDialog
+from resources.language import tr
+
+
+class PreferenceLabDialog(BaseDialog):
+    """Window of the preference lab; not modal, so runs continue in the main window."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("preferenceLab")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(tr("Preference lab"))
+        self.view = PreferenceView(self)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
+        buttons.rejected.connect(self.close)
+        buttons.setContentsMargins(20, 0, 20, 16)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.view)
+        column.addWidget(buttons)
+        self.resize(960, 720)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Apply the theme's colours and sizes."""
+        self.view.set_theme(theme)
+
+    def words_changed(self) -> None:
+        """Do nothing: the lab's sentences are the same at every level of detail."""
+
+
+SIZE = (1080, 760)
+"""Initial size in pixels at 100 %, if the screen is large enough."""
+
+
+class SpeedLabDialog(BaseDialog):
+    """Window of the speed lab; not modal, deleted on close."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("speedLab")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(tr("Speed lab: measure ways to lower latency"))
+        self.view = SpeedView(self)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
+        buttons.rejected.connect(self.close)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 16, 20, 16)
+        column.setSpacing(14)
+        column.addWidget(self.view, 1)
+        column.addWidget(buttons)
+        self.resize(*SIZE)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Apply the theme's colours and sizes."""
+        self.view.set_theme(theme)
+
+    def words_changed(self) -> None:
+        """Update the texts after a change of the level of detail."""
+        self.view.wording_changed()

@@ -1,0 +1,1 @@
+"""The windows' contents, a folder for each lab."""

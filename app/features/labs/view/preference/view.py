@@ -1,0 +1,153 @@
+"""The preference lab: from rankings to a reward model, and to a model tuned with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.features.labs.state import STAGES, Task
+from app.features.labs.view.preference.collect_page import CollectPage
+from app.features.labs.view.preference.lab_page import LabPage
+from app.features.labs.view.preference.training_pages import PpoPage, RewardPage, SftPage
+from app.state.worker_messages import ErrorReport
+from app.theme.theme import Theme
+from app.views.shared.glossary_tooltip import add_glossary_tooltip
+from app.widgets.plain_text import PlainLabel, tooltip
+from resources.language import mark, tr
+
+COLLECT: Task = "draw"
+PAGES: tuple[tuple[Task, str], ...] = (STAGES[0], (COLLECT, mark("Rankings")), *STAGES[1:])
+"""The rankings, from which the reward model is trained, come between fine-tuning and the reward model."""
+_TERMS: dict[Task, str] = {COLLECT: "preference_pair", "reward": "reward_model", "ppo": "ppo"}
+
+
+class TaskStrip(QWidget):
+    """Signal: `chosen(task)` requests that page."""
+
+    chosen = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(6)
+        self._group = QButtonGroup(self)
+        self.buttons: dict[Task, QPushButton] = {}
+        for number, (task, title) in enumerate(PAGES):
+            if number:
+                row.addWidget(self._arrow())
+            button = QPushButton(tr(title), self)
+            button.setObjectName(f"{task}Stage")
+            button.setCheckable(True)
+            button.setProperty("role", "chip")
+            button.setCursor(Qt.CursorShape.PointingHandCursor)
+            button.clicked.connect(lambda _on=False, task=task: self.chosen.emit(task))
+            if task in _TERMS:
+                add_glossary_tooltip(button, _TERMS[task])
+            self._group.addButton(button)
+            self.buttons[task] = button
+            row.addWidget(button)
+        row.addStretch(1)
+
+    def _arrow(self) -> QLabel:
+        label = PlainLabel("→", self)
+        label.setProperty("role", "muted")
+        return label
+
+    def set_current(self, task: Task) -> None:
+        """Mark that page as current."""
+        self.buttons[task].setChecked(True)
+
+    def show_progress(self, done: Set[Task], busy: Task | None) -> None:
+        """Mark the finished steps and the running one."""
+        for number, (task, title) in enumerate(PAGES):
+            name, button = tr(title), self.buttons[task]
+            is_done = task in done
+            sign = "● " if is_done else "… " if task == busy else ""
+            button.setText(f"{sign}{name}")
+            state = tr("done") if is_done else tr("running") if task == busy else tr("not done yet")
+            button.setAccessibleName(
+                tr("Step {number}: {name}, {state}").format(number=number + 1, name=name, state=state)
+            )
+            button.setToolTip(tooltip(button.accessibleName()))
+
+
+_REWARD_QUERIES: tuple[Task, ...] = ("tokens", "best_of")
+"""Tasks whose result is shown on the reward model's page."""
+
+
+class PreferenceView(QFrame):
+    """Signals: `startWanted(LabWish)` and `stopWanted`; the pages emit the others."""
+
+    startWanted = Signal(object)
+    stopWanted = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("preferenceView")
+        self.setAccessibleName(tr("Preference lab"))
+        self.strip, self.pages = TaskStrip(self), QStackedWidget(self)
+        self.collect, self.sft, self.reward, self.ppo = CollectPage(), SftPage(), RewardPage(), PpoPage()
+        self.page_of: dict[Task, LabPage] = {
+            "sft": self.sft, "draw": self.collect, "reward": self.reward, "ppo": self.ppo
+        }  # fmt: skip
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 16, 20, 16)
+        column.setSpacing(14)
+        column.addWidget(self.strip)
+        column.addWidget(self.pages, 1)
+        for task, _ in PAGES:
+            page = self.page_of[task]
+            self.pages.addWidget(page)
+            page.startWanted.connect(self.startWanted)
+            page.stopWanted.connect(self.stopWanted)
+        self.reward.queryWanted.connect(self.startWanted)
+        self.strip.chosen.connect(self.show_page)
+        self.show_page("sft")
+
+    @Slot(str)
+    def show_page(self, task: Task) -> None:
+        """Show that step's page."""
+        self.strip.set_current(task)
+        self.pages.setCurrentWidget(self.page_of[task])
+
+    def set_theme(self, theme: Theme) -> None:
+        """Apply colours and sizes."""
+        for page in self.page_of.values():
+            page.set_theme(theme)
+
+    def show_state(self, done: Set[Task], busy: Task | None) -> None:
+        """Show which steps are finished, and which task is running."""
+        names = {task: tr(title) for task, title in PAGES}
+        other = names.get(busy, self.query_name(busy)) if busy is not None else ""
+        self.strip.show_progress(done, busy)
+        for task, page in self.page_of.items():
+            page.show_busy(task == busy, other)
+        self.reward.set_trained("reward" in done, busy is None)
+        self.ppo.set_available("sft" in done, "reward" in done or busy == "ppo", "ppo" in done, busy is None)
+
+    def query_name(self, busy: Task) -> str:
+        """Return the name of a task without its own page."""
+        return tr("scoring") if busy in _REWARD_QUERIES else ""
+
+    def show_events(self, task: Task, events: Sequence[object]) -> None:
+        """Show the events of a task so far."""
+        if task in _REWARD_QUERIES:
+            self.reward.show_answer(events)
+        else:
+            self.page_of[task].show_events(events)
+
+    def show_error(self, task: Task, error: ErrorReport) -> None:
+        """Show why a task failed."""
+        self.page_of["reward" if task in _REWARD_QUERIES else task].show_error(error)

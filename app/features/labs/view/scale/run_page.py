@@ -1,0 +1,220 @@
+"""The page that trains with real processes: memory of each process, compared with the prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtWidgets import QProgressBar, QPushButton, QWidget
+
+from app.features.labs.state import ScaleRequest
+from app.features.labs.view.scale.device_bars import EXPECTED, DeviceBar, DeviceBars
+from app.features.labs.view.scale.lanes import ScheduleComparison
+from app.features.labs.view.scale.scale_page import ScaleForm, ScalePage
+from app.state.worker_messages import ErrorReport
+from app.theme.theme import Theme
+from app.widgets.labels import WrappedLabel
+from core import catalog
+from core.labs import scale
+from resources.language import join_sentences, mark, tr
+
+_STAGES = ("starts", "alone", "joins", "step")
+
+
+class ProcessPage(ScalePage):
+    """Signals: `runWanted(ScaleRequest)`, `stopWanted`; the owner calls `on_started`, `on_event` and `on_ended`. A page
+    adds its settings to `form` (among
+    them a choice `model` and a number `processes`), then calls `lay_out` with its content.
+    """
+
+    runWanted = Signal(object)
+    stopWanted = Signal()
+
+    def __init__(self, settings: str, steps: int, parent: QWidget | None = None) -> None:
+        super().__init__(settings, parent)
+        self.result: Any = None
+        self.is_running = False
+        self._steps = steps
+        self._progress_by_rank: dict[int, scale.Progress] = {}
+        self._error: ErrorReport | None = None
+
+    def lay_out(self, name: str, *shown: QWidget) -> None:
+        """Add the button `name` below the settings, the progress above `shown`, and the program's error output
+        below.
+        """
+        self.button = QPushButton(self)
+        self.button.setObjectName(name)
+        self.button.setProperty("role", "primary")
+        self.button.setAutoDefault(False)
+        self.button.clicked.connect(self._on_button)
+        self.form.add_always_enabled(self.button)
+        self.bar = QProgressBar(self)
+        self.bar.setTextVisible(False)
+        self.bar.setAccessibleName(tr("Progress"))
+        self.progress, self.details = WrappedLabel("", self), WrappedLabel("", self)
+        self.progress.setObjectName("scaleProgress")
+        self.details.setObjectName("scaleDetails")
+        for label in (self.progress, self.details):
+            label.setProperty("role", "muted")
+        self.details.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        for part in (self.bar, self.progress, *shown, self.details):
+            self.body.addWidget(part)
+        self.body.addStretch(1)
+        self.words_changed()
+
+    def on_started(self) -> None:
+        """Note that the run has started."""
+        self.is_running, self.result, self._error = True, None, None
+        self._progress_by_rank = {}
+        self.words_changed()
+
+    @Slot(object)
+    def on_event(self, event: object) -> None:
+        """Show the progress of a process, or the result."""
+        if isinstance(event, scale.Progress):
+            self._progress_by_rank[event.rank] = event
+        else:
+            self.result = event
+        self.words_changed()
+
+    @Slot(object)
+    def on_ended(self, error: ErrorReport | None) -> None:
+        """Note that the run has ended, with or without an error."""
+        self.is_running, self._error = False, error
+        self.words_changed()
+
+    def words_changed(self) -> None:
+        """Rebuild all texts."""
+        self.form.set_editable(not self.is_running)
+        self.button.setText(tr("Stop") if self.is_running else tr("Run"))
+        error = self._error
+        self.set_sentence(join_sentences(error.cause, error.remedy) if error is not None else self.sentence_text())
+        lines = (
+            [scale.explain_progress(self._progress_by_rank[rank]) for rank in sorted(self._progress_by_rank)]
+            if self.is_running
+            else []
+        )
+        self.progress.setText("\n".join(lines))
+        self.progress.setVisible(bool(lines))
+        self.bar.setVisible(self.is_running)
+        self.bar.setRange(0, self.form.number_value("processes") * (len(_STAGES) + self._steps))
+        self.bar.setValue(sum(map(_progress_value, self._progress_by_rank.values())))
+        self.show_result()
+        self.details.setText(error.details if error is not None else "")
+        self.details.setVisible(bool(self.details.text()))
+
+    def sentence_text(self) -> str:
+        """Return the introduction, or the result in words."""
+        raise NotImplementedError
+
+    def show_result(self) -> None:
+        """Show the result, if there is one."""
+
+    def current_request(self) -> ScaleRequest:
+        """Return the configured request."""
+        raise NotImplementedError
+
+    def set_request(self, request: ScaleRequest) -> None:
+        """Set the form to a request."""
+        self.form.set_value("model", request.model)
+        self.form.set_value("processes", request.processes)
+
+    @Slot()
+    def _on_button(self) -> None:
+        if self.is_running:
+            self.stopWanted.emit()
+        else:
+            self.runWanted.emit(self.current_request())
+
+
+def _progress_value(event: scale.Progress) -> int:
+    return _STAGES.index(event.stage) + 1 + event.step
+
+
+_INTRODUCTION = mark(
+    "Several processes on this machine train a model together for {steps} steps with "
+    "torch.distributed. The memory and traffic of each process are measured and compared with the "
+    "prediction."
+)
+
+
+class DistributedRunPage(ProcessPage):
+    """Settings, the sentence, a bar per process, and the schedule for pipelines."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(tr("What to run"), scale.STEPS, parent)
+        _add_settings(self.form)
+        self.form.changed.connect(self._update_enabled)
+        self.bars, self.lanes = DeviceBars(self), ScheduleComparison(self)
+        self.lay_out("scaleRun", self.legend, self.bars, self.lanes)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Apply colours and sizes."""
+        super().set_theme(theme)
+        self.bars.set_theme(theme)
+        self.lanes.set_theme(theme)
+
+    @property
+    def measured(self) -> scale.Measured | None:
+        """The result, if there is one."""
+        return self.result if isinstance(self.result, scale.Measured) else None
+
+    def sentence_text(self) -> str:
+        """Return the introduction, or the result in words."""
+        if self.measured is not None:
+            return scale.explain_measured(self.measured)
+        return tr(_INTRODUCTION).format(steps=scale.STEPS)
+
+    def show_result(self) -> None:
+        """Show the bars and the lanes."""
+        self._update_enabled()
+        rows = [*_process_bars(self.measured)] if self.measured is not None else []
+        self.bars.show_rows(rows)
+        self.bars.setVisible(bool(rows))
+        self.legend.show_parts([*self.bars.parts, EXPECTED] if rows else ())
+        self.lanes.show_measured(self.measured)
+
+    def current_request(self) -> ScaleRequest:
+        """Return the configured request."""
+        form = self.form
+        options = scale.Options(form.number_value("micro"), form.is_checked("recompute"), form.choice_value("weights"))
+        return ScaleRequest(
+            form.choice_value("model"), form.choice_value("scheme"), form.number_value("processes"), options
+        )
+
+    def set_request(self, request: ScaleRequest) -> None:
+        """Set the form to a request."""
+        super().set_request(request)
+        chosen = request.options
+        for name, value in (
+            ("scheme", request.scheme), ("micro", chosen.micro_batches), ("recompute", chosen.recompute),
+            ("weights", chosen.weights),
+        ):  # fmt: skip
+            self.form.set_value(name, value)
+
+    @Slot()
+    def _update_enabled(self) -> None:
+        """Enable only the settings that the scheme uses."""
+        scheme = self.form.choice_value("scheme")
+        is_pipeline, has_versions = scheme in scale.PIPELINES, scheme == "pipedream"
+        for name, is_used in (
+            ("micro", is_pipeline), ("recompute", is_pipeline and not has_versions), ("weights", has_versions)
+        ):  # fmt: skip
+            self.form.set_editor_enabled(name, is_used and not self.is_running)
+
+
+def _add_settings(form: ScaleForm) -> None:
+    form.add_choice("model", tr("Model"), [(entry.name, entry.title) for entry in catalog.bundled()])
+    titles = scale.words.RUN_TITLES
+    form.add_choice("scheme", tr("Parallelism"), [(name, tr(title)) for name, title in titles.items()])
+    form.add_number("processes", tr("Processes"), 2, 1, scale.MOST_PROCESSES)
+    form.add_number("micro", tr("Micro-batches"), 4, 1, scale.MOST_MICRO_BATCHES)
+    form.add_checkbox("recompute", tr("Recompute activations"))
+    weights = scale.words.WEIGHTS_TITLES
+    form.add_choice("weights", tr("Weights for backward"), [(name, tr(title)) for name, title in weights.items()])
+
+
+def _process_bars(found: scale.Measured) -> Iterator[DeviceBar]:
+    for number, (parts, expected) in enumerate(zip(found.ranks, found.predicted, strict=True)):
+        yield DeviceBar(tr("Process {number}").format(number=number + 1), parts, expected.total)

@@ -1,0 +1,86 @@
+"""The scale lab's window: pages for memory, pipelines, collectives, residual memory, and real processes."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Slot
+from PySide6.QtWidgets import QDialogButtonBox, QHBoxLayout, QVBoxLayout, QWidget
+
+from app.features.labs.view.scale.memory_page import ScaleMemoryPage
+from app.features.labs.view.scale.pipeline_page import PipelinePage
+from app.features.labs.view.scale.residual_page import ResidualPage
+from app.features.labs.view.scale.ring_page import RingPage
+from app.features.labs.view.scale.run_page import DistributedRunPage
+from app.features.labs.view.scale.scale_page import ScalePage
+from app.theme.theme import Theme, theme_for
+from app.widgets.buttons import SegmentedControl
+from app.widgets.dialog import BaseDialog
+from resources.language import tr
+
+WINDOW_SIZE = (1120, 720)
+"""Preferred size in pixels at 100 %."""
+
+
+class ScaleView(BaseDialog):
+    """A window beside the main window; deleted when closed."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("scaleView")
+        self.setWindowTitle(tr("Scale lab: one model on many devices"))
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.memory, self.pipeline, self.run = ScaleMemoryPage(self), PipelinePage(self), DistributedRunPage(self)
+        self.ring, self.residual = RingPage(self), ResidualPage(self)
+        self.pages: dict[str, ScalePage] = {
+            "memory": self.memory,
+            "pipeline": self.pipeline,
+            "ring": self.ring,
+            "residual": self.residual,
+            "run": self.run,
+        }
+        titles = (
+            ("memory", tr("Memory")),
+            ("pipeline", tr("Pipeline")),
+            ("ring", tr("Collectives")),
+            ("residual", tr("ZeRO-R")),
+            ("run", tr("Run")),
+        )
+        self.choice = SegmentedControl(titles, tr("Page"), self)
+        self.choice.chosen.connect(self.show_page)
+        self._lay_out()
+        self.show_page("memory")
+        self.set_theme(theme_for("light"))
+
+    @Slot(str)
+    def show_page(self, name: str) -> None:
+        """Show one of the pages."""
+        self.choice.set_value(name)
+        for other, page in self.pages.items():
+            page.setVisible(other == name)
+
+    @Slot(object)
+    def set_theme(self, theme: Theme) -> None:
+        """Apply colours and sizes."""
+        for page in self.pages.values():
+            page.set_theme(theme)
+
+    @Slot()
+    def words_changed(self) -> None:
+        """Rebuild all texts, for example at another level of detail."""
+        for page in self.pages.values():
+            page.words_changed()
+
+    def _lay_out(self) -> None:
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 16, 20, 16)
+        column.setSpacing(14)
+        row = QHBoxLayout()
+        row.addWidget(self.choice)
+        row.addStretch(1)
+        column.addLayout(row)
+        for page in self.pages.values():
+            column.addWidget(page, 1)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
+        buttons.rejected.connect(self.close)
+        column.addWidget(buttons)
+        self.resize(*WINDOW_SIZE)

@@ -1,0 +1,1 @@
+"""Audio and images of a prompt: adding, reading, recording and playing them."""

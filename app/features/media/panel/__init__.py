@@ -1,0 +1,1 @@
+"""Widgets that add and show audio and images."""

@@ -1,0 +1,1 @@
+"""Reading, recording and playing media."""

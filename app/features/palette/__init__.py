@@ -1,0 +1,1 @@
+"""Command palette: every action, setting, view and run, found by word prefixes."""

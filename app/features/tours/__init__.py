@@ -1,0 +1,1 @@
+"""Guided tours: tour files, their measures, the panel and the player."""

@@ -1,0 +1,1 @@
+"""Controllers of the guided tours: the player, its settings and targets."""

@@ -1,0 +1,202 @@
+"""Tour panel and spotlight, created with the first tour."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from PySide6.QtCore import QObject, QRect, QTimer, Signal, Slot
+from PySide6.QtWidgets import QScrollArea, QWidget
+
+from app.features.tours.state import Tour
+from app.panels.centre import Centre
+from app.panels.setup_panel import SetupPanel
+from app.theme.theme import Theme, theme_for
+from app.views.inspector.panel import Inspector
+from app.views.speculation.view import SpeculationView
+from app.views.tokens.view import TokenView
+from app.views.tree.view import TreeView
+from app.widgets.screen import visible_rect
+from resources.language import tr
+
+if TYPE_CHECKING:
+    from app.features.tours.panel.tour_panel import TourPanel
+    from app.features.tours.panel.tour_spotlight import TourSpotlight
+
+LAYOUT_TIMEOUT_MS = 1000
+"""Milliseconds during which the target is kept visible while the layout settles."""
+
+
+class TargetRect(NamedTuple):
+    """A rectangle of a widget in the window."""
+
+    widget: QWidget
+    rect: QRect
+    """In widget coordinates."""
+
+
+class TourTargets(QObject):
+    """Finds the target of a step and scrolls to it. `setupRequested`, `inspectorRequested`: a panel must be opened."""
+
+    setupRequested = Signal()
+    inspectorRequested = Signal()
+
+    def __init__(self, over: QWidget, centre: Centre, setup: SetupPanel, inspector: Inspector) -> None:
+        super().__init__(centre)
+        self._over, self._centre, self._setup, self._inspector = over, centre, setup, inspector
+        self._scroll_target = ""
+        """Target that is kept visible while the layout settles."""
+        self._layout_timer = QTimer(self, interval=LAYOUT_TIMEOUT_MS, singleShot=True)
+        self._layout_timer.timeout.connect(self._stop_scrolling)
+        self._special_targets: dict[str, Callable[[], TargetRect | None]] = {
+            "token": self._token,
+            "node": self._node,
+            "view": lambda: _widget_rect(self._centre.columns[0].current_view),
+        }
+
+    def scroll_into_view(self, name: str) -> None:
+        """Open the panel that contains the target and scroll to it."""
+        self._scroll_target = name
+        self._layout_timer.start()
+        widget = self._widget(name)
+        if widget is None:
+            return
+        if self._setup.isAncestorOf(widget):
+            self.setupRequested.emit()
+            self._setup.show_inputs()
+            if not widget.isVisible():
+                self._setup.parameters.set_advanced(True)
+        if self._inspector.isAncestorOf(widget) or widget is self._inspector:
+            self.inspectorRequested.emit()
+        _scroll_to(_widget_rect(widget))
+
+    def find(self, name: str) -> TargetRect | None:
+        """Return the current rectangle of the target; None if it is not visible."""
+        named = self._special_targets.get(name)
+        spot = named() if named is not None else None
+        if spot is None and named is None and (widget := self._widget(name)) is not None:
+            spot = _widget_rect(widget)
+        if spot is None:
+            return None
+        if visible_rect(*spot, self._over).isEmpty() and self._scroll_target == name:
+            _scroll_to(spot)
+        return spot if not visible_rect(*spot, self._over).isEmpty() else None
+
+    @Slot()
+    def _stop_scrolling(self) -> None:
+        """Stop scrolling to the target, so that the user can scroll."""
+        self._scroll_target = ""
+
+    def _widget(self, name: str) -> QWidget | None:
+        if name in self._special_targets or not name:
+            return None
+        found: list[QWidget] = self._over.findChildren(QWidget, name)
+        return next((widget for widget in found if widget.isVisible()), found[0] if found else None)
+
+    def _token(self) -> TargetRect | None:
+        """Return the selected token, if the token view is in front."""
+        view = self._centre.columns[0].current_view
+        run = view.area.run if isinstance(view, TokenView) else None
+        if not isinstance(view, TokenView) or run is None or run.selected is None:
+            return _widget_rect(view)
+        return TargetRect(view.area.viewport(), view.token_rect(run.selected))
+
+    def _node(self) -> TargetRect | None:
+        """Return the selected node of the front tree."""
+        view = self._centre.columns[0].current_view
+        if not isinstance(view, SpeculationView | TreeView):
+            return _widget_rect(view)
+        node = view.canvas.selection.selected
+        return (
+            TargetRect(view.canvas, view.canvas.canvas_state.positions.node_rect(node))
+            if node is not None
+            else _widget_rect(view)
+        )
+
+
+def _widget_rect(widget: QWidget) -> TargetRect:
+    return TargetRect(widget, widget.rect())
+
+
+def _scroll_to(spot: TargetRect) -> None:
+    """Scroll every enclosing area to the rectangle, or to its centre if it is larger."""
+    above = spot.widget.parentWidget()
+    while above is not None:
+        inside = above.widget() if isinstance(above, QScrollArea) else None
+        if isinstance(above, QScrollArea) and inside is not None:
+            middle = spot.widget.mapTo(inside, spot.rect.center())
+            above.ensureVisible(middle.x(), middle.y(), spot.rect.width() // 2 + 1, spot.rect.height() // 2 + 1)
+        above = above.parentWidget()
+
+
+class TourUi(QObject):
+    """The tour's user interface. `backRequested`, `nextRequested`, `playRequested`, `leaveRequested`: buttons of the
+    panel.
+    """
+
+    backRequested = Signal()
+    nextRequested = Signal()
+    playRequested = Signal()
+    leaveRequested = Signal()
+
+    def __init__(self, over: QWidget, dock: Callable[[QWidget], None], targets: TourTargets) -> None:
+        super().__init__(targets)
+        self._over, self._dock, self.targets = over, dock, targets
+        self._theme = theme_for("light")
+        self.panel: TourPanel | None = None
+        """None before the first tour, as is the spotlight."""
+        self.spotlight: TourSpotlight | None = None
+
+    def open(self) -> TourPanel:
+        """Show and focus the panel."""
+        panel = self.panel or self._make_panel()
+        panel.show()
+        panel.take_focus()
+        return panel
+
+    def show_step(self, tour: Tour, index: int, text: str, is_busy: bool = False) -> None:
+        """Show the sentence of a step, or a message instead."""
+        if self.panel is not None:
+            self.panel.show_step(tr(tour.title), index, len(tour.steps), text, is_busy)
+
+    def point_at(self, name: str) -> None:
+        """Draw the ring around a target; remove it for an empty name."""
+        if self.spotlight is not None:
+            self.spotlight.point_at((lambda: self.targets.find(name)) if name else None)
+
+    def show_playing(self, is_playing: bool) -> None:
+        """Show whether the tour advances automatically."""
+        if self.panel is not None:
+            self.panel.show_playing(is_playing)
+
+    def close(self) -> None:
+        """Hide the panel and the spotlight."""
+        self.point_at("")
+        if self.panel is not None:
+            self.panel.restore_focus()
+            self.panel.hide()
+
+    @Slot(object)
+    def set_theme(self, theme: Theme) -> None:
+        """Set colours and sizes, now or when the panel is created."""
+        self._theme = theme
+        if self.panel is not None and self.spotlight is not None:
+            self.panel.set_theme(theme)
+            self.spotlight.set_theme(theme)
+
+    def _make_panel(self) -> TourPanel:
+        from app.features.tours.panel.tour_panel import TourPanel
+        from app.features.tours.panel.tour_spotlight import TourSpotlight
+
+        self.panel = TourPanel()
+        self.spotlight = TourSpotlight(self._over, self.panel)
+        self._dock(self.panel)
+        for signal, passed_on in (
+            (self.panel.backRequested, self.backRequested),
+            (self.panel.nextRequested, self.nextRequested),
+            (self.panel.playRequested, self.playRequested),
+            (self.panel.leaveRequested, self.leaveRequested),
+        ):
+            signal.connect(passed_on)
+        self.set_theme(self._theme)
+        return self.panel

@@ -1,0 +1,99 @@
+"""Tour chooser: a card with title and description for each tour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QGridLayout,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.features.tours.state import Tour, TourError
+from app.theme.theme import Theme
+from app.widgets.plain_text import PlainLabel
+from app.widgets.screen import available_rect
+from resources.language import tr
+
+COLUMNS = 2
+WIDTH, HEIGHT = 780, 640
+"""Size in pixels at 100 %, if the screen is large enough."""
+
+
+class TourCard(QPushButton):
+    """Button with the title and description of a tour."""
+
+    def __init__(self, number: int, tour: Tour) -> None:
+        super().__init__()
+        self.setObjectName(f"tour.{tour.name}")
+        self.setProperty("role", "tour")
+        self.setAccessibleName(tr(tour.title))
+        self.setAccessibleDescription(tr(tour.about))
+        column = QVBoxLayout(self)
+        for text, role in ((f"{number}  {tr(tour.title)}", "tourTitle"), (tr(tour.about), "muted")):
+            label = PlainLabel(text, wordWrap=True)
+            label.setProperty("role", role)
+            label.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+            column.addWidget(label)
+        column.addStretch(1)
+        self._column = column
+
+    def fit(self, width: int) -> None:
+        """Set the height that the texts need at this width."""
+        self.setMinimumHeight(self._column.totalHeightForWidth(width))
+
+
+class TourChooser(QDialog):
+    """Tour chooser. Emits `chosen(name)` and closes."""
+
+    chosen = Signal(str)
+
+    def __init__(
+        self, tours: Sequence[Tour], problems: Sequence[TourError], theme: Theme, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("tourChooser")
+        self.setWindowTitle(tr("Guided tours"))
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.cards = [TourCard(number, tour) for number, tour in enumerate(tours, 1)]
+        for card, tour in zip(self.cards, tours, strict=True):
+            card.clicked.connect(lambda _checked=False, name=tour.name: self._choose(name))
+        self._lay_out(problems, theme)
+
+    def _choose(self, name: str) -> None:
+        self.accept()
+        self.chosen.emit(name)
+
+    def _lay_out(self, problems: Sequence[TourError], theme: Theme) -> None:
+        page = QWidget()
+        grid = QGridLayout(page)
+        grid.setSpacing(theme.space(10))
+        for number, card in enumerate(self.cards):
+            grid.addWidget(card, number // COLUMNS, number % COLUMNS)
+        for problem in problems:
+            label = PlainLabel(f"{problem.cause} {problem.remedy}", wordWrap=True)
+            label.setProperty("role", "warning")
+            grid.addWidget(label, grid.rowCount(), 0, 1, COLUMNS)
+        scroll = QScrollArea(widgetResizable=True)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setWidget(page)
+        intro = PlainLabel(
+            tr("Each tour plays in this window with a real model and takes about a minute."), wordWrap=True
+        )
+        intro.setProperty("role", "muted")
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons.rejected.connect(self.reject)
+        column = QVBoxLayout(self)
+        for widget in (intro, scroll, buttons):
+            column.addWidget(widget)
+        room = available_rect(self)
+        self.resize(min(theme.px(WIDTH), room.width() - 40), min(theme.px(HEIGHT), room.height() - 80))
+        width = (self.width() - theme.px(80)) // COLUMNS
+        for card in self.cards:
+            card.fit(width)

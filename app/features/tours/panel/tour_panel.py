@@ -1,0 +1,154 @@
+"""The panel of a guided tour."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
+
+from app.panels.bottom_panel import BottomPanel
+from app.theme.theme import Theme, theme_for
+from app.widgets.plain_text import tooltip
+from resources.language import tr
+
+DOT, CURRENT_DOT_WIDTH, GAP = 7, 20, 6
+"""Sizes in pixels at 100 %."""
+
+
+class StepDots(QWidget):
+    """Progress through the steps of a tour."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme_for("light")
+        self._index = self._count = 0
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+
+    def show_step(self, index: int, count: int) -> None:
+        """Show step `index` (counted from 0) of `count`."""
+        self._index, self._count = index, count
+        self.setAccessibleName(tr("Step {number} of {count}").format(number=index + 1, count=count))
+        self.setToolTip(tooltip(self.accessibleName()))
+        self.updateGeometry()
+        self.update()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Apply the theme's colours and sizes."""
+        self._theme = theme
+        self.updateGeometry()
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        """Return the size of the row of dots."""
+        width = (self._count - 1) * (DOT + GAP) + CURRENT_DOT_WIDTH if self._count else 0
+        return QSize(self._theme.px(width), self._theme.px(DOT + 4))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Paint finished steps filled and later ones pale."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        size, left = self._theme.px(DOT), 0
+        top = (self.height() - size) / 2
+        for number in range(self._count):
+            width = self._theme.px(CURRENT_DOT_WIDTH) if number == self._index else size
+            painter.setBrush(self._theme.color("accent" if number <= self._index else "line"))
+            painter.drawRoundedRect(QRectF(left, top, width, size), size / 2, size / 2)
+            left += width + self._theme.px(GAP)
+
+
+_FORWARD = (Qt.Key.Key_Right, Qt.Key.Key_PageDown)
+_BACKWARD = (Qt.Key.Key_Left, Qt.Key.Key_PageUp)
+
+
+class TourPanel(BottomPanel):
+    """Panel with title, sentence, step dots, and the buttons Back, Play, Next and Exit.
+
+    Right, Page Down, Enter and Space go to the next step, Left and Page Up to the previous one, Esc exits.
+    """
+
+    backRequested = Signal()
+    playRequested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(gap=6, parent=parent)
+        self.setObjectName("tourPanel")
+        self.dots = StepDots()
+        self.back = self.create_button("tourBack", self.backRequested)
+        self.play = self.create_button("tourPlay", self.playRequested)
+        self.next = self.create_button("tourNext", self.nextRequested, "primary")
+        self.leave = self.create_button("tourLeave", self.leaveRequested)
+        self._lay_out()
+
+    def show_step(self, title: str, index: int, count: int, text: str, is_busy: bool = False) -> None:
+        """Show a step; while it `is_busy`, navigation is disabled."""
+        self.setAccessibleName(tr("Guided tour"))
+        self.title.setText(title)
+        self.dots.show_step(index, count)
+        self.sentence.set_text(text)
+        self.back.setText(tr("Back"))
+        self.next.setText(tr("Next") if index + 1 < count else tr("Done"))
+        self.leave.setText(tr("Exit tour"))
+        self.leave.setToolTip(tr("Restores your own settings"))
+        self._enable_next(not is_busy)
+        if index == 0 and self.window().focusWidget() is self.back:
+            self.next.setFocus(Qt.FocusReason.OtherFocusReason)
+        self.back.setEnabled(index > 0 and not is_busy)
+        if not is_busy:
+            self._announce(text)
+
+    def show_playing(self, is_playing: bool) -> None:
+        """Show whether the tour advances automatically."""
+        self.play.setText(tr("Stop") if is_playing else tr("Play"))
+        self.play.setToolTip(tr("Pause at every step") if is_playing else tr("Advance automatically"))
+
+    def take_focus(self) -> None:
+        """Take the keyboard focus, so that keys move through the steps."""
+        super().take_focus()
+        if self.next.isEnabled():
+            self.next.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def set_theme(self, theme: Theme) -> None:
+        super().set_theme(theme)
+        self.dots.set_theme(theme)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Move through the steps with the keyboard or a clicker, if the direction is enabled."""
+        key = event.key()
+        is_forward = key in _FORWARD or (key == Qt.Key.Key_Space and self.window().focusWidget() is self)
+        if is_forward and self.next.isEnabled():
+            self.nextRequested.emit()
+        elif key in _BACKWARD and self.back.isEnabled():
+            self.backRequested.emit()
+        elif not is_forward and key not in _BACKWARD:
+            super().keyPressEvent(event)
+
+    def handles_key(self, key: int) -> bool:
+        return key in _FORWARD or key in _BACKWARD
+
+    def _enable_next(self, on: bool) -> None:
+        """Keep the focus in the panel while the button is disabled, and return it when the button is enabled.
+
+        Qt gives the focus of a disabled button to the next widget in the window.
+        """
+        focused = self.window().focusWidget()
+        if not on and focused in (self.next, self.back):
+            self.setFocus(Qt.FocusReason.OtherFocusReason)
+        self.next.setEnabled(on)
+        if on and self.window().focusWidget() is self:
+            self.next.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _announce(self, text: str) -> None:
+        """Announce a text to screen readers."""
+        if QAccessible.isActive():
+            QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, text))
+
+    def _lay_out(self) -> None:
+        row = QHBoxLayout()
+        row.addWidget(self.title)
+        row.addWidget(self.dots)
+        row.addStretch(1)
+        for button in (self.leave, self.play, self.back, self.next):
+            row.addWidget(button)
+        self.column.addLayout(row)
+        self.column.addWidget(self.sentence)

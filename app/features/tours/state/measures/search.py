@@ -1,0 +1,244 @@
+"""Measures of a beam search, and of several sequences of one run."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+
+from app.features.tours.state.measures.measure import MeasureValue, measure
+from app.state.run import Run
+from core.events import BeamCandidate, DraftNode, DraftRound
+
+
+def _words_of_texts(run: Run) -> list[list[str]]:
+    """Return the words of every text."""
+    written = run.finished.texts if run.finished else [sequence.text for sequence in run.sequences]
+    return [text.split() for text in written if text.strip()]
+
+
+@measure("count")
+def texts(run: Run) -> MeasureValue:
+    """Number of texts."""
+    return len(_words_of_texts(run))
+
+
+@measure("count")
+def first_words(run: Run) -> MeasureValue:
+    """Number of different first words of the texts."""
+    return len({words[0] for words in _words_of_texts(run)})
+
+
+@measure("count")
+def common_start(run: Run) -> MeasureValue:
+    """Length of the common prefix of all texts, in words."""
+    columns = zip(*_words_of_texts(run), strict=False)
+    return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, columns))
+
+
+@measure("count")
+def ways_on(run: Run) -> MeasureValue:
+    """Number of different words after the common prefix; the end of a text counts as one."""
+    texts, start = _words_of_texts(run), common_start(run)
+    assert isinstance(start, int)
+    return len({tuple(words[start : start + 1]) for words in texts})
+
+
+@measure("count", may_be_missing=True)
+def shortest(run: Run) -> MeasureValue:
+    """Number of words in the shortest text."""
+    return min(map(len, _words_of_texts(run)), default=None)
+
+
+def _candidates(run: Run) -> list[BeamCandidate]:
+    return [one for step in run.beams.steps for one in step.candidates] if run.beams else []
+
+
+@measure("count")
+def considered(run: Run) -> MeasureValue:
+    """Number of continuations considered by the search."""
+    return len(_candidates(run))
+
+
+@measure("count")
+def pruned(run: Run) -> MeasureValue:
+    """Number of pruned continuations."""
+    return sum(one.fate == "pruned" for one in _candidates(run))
+
+
+@measure("count", may_be_missing=True)
+def pruned_node(run: Run) -> MeasureValue:
+    """Node of the most likely pruned continuation."""
+    lost = [one for one in _candidates(run) if one.fate == "pruned"]
+    return max(lost, key=lambda one: one.probability).node if lost else None
+
+
+@measure("token", may_be_missing=True)
+def node_piece(run: Run, node: int) -> MeasureValue:
+    """Token of a node."""
+    return next((one.piece for one in _candidates(run) if one.node == node), None)
+
+
+@measure("share", may_be_missing=True)
+def node_chance(run: Run, node: int) -> MeasureValue:
+    """Probability of a node's token after its prefix."""
+    return next((one.probability for one in _candidates(run) if one.node == node), None)
+
+
+@measure("count", may_be_missing=True)
+def paid_node(run: Run) -> MeasureValue:
+    """Diverse beam search: node of the first continuation penalised because another group had just chosen its token."""
+    return next((one.node for one in _candidates(run) if one.diversity_penalty > 0), None)
+
+
+@measure("decimal", may_be_missing=True)
+def paid_at(run: Run, node: int) -> MeasureValue:
+    """Diverse beam search: the penalty of a node."""
+    return next((one.diversity_penalty for one in _candidates(run) if one.node == node), None)
+
+
+def _rounds(run: Run) -> list[DraftRound]:
+    return run.rounds.rounds
+
+
+def _round(run: Run, number: int) -> DraftRound | None:
+    return _rounds(run)[number] if 0 <= number < len(_rounds(run)) else None
+
+
+def _rejected_node(entry: DraftRound | None) -> DraftNode | None:
+    """Return the draft token after the accepted ones that the target model rejected."""
+    last = entry.accepted[-1] if entry and entry.accepted else 0
+    found = (node for node in entry.nodes if node.fate == "refused" and node.parent == last) if entry else iter(())
+    return next(found, None)
+
+
+@measure("count")
+def rounds(run: Run) -> MeasureValue:
+    """Number of rounds."""
+    return len(_rounds(run))
+
+
+@measure("count")
+def drafted(run: Run) -> MeasureValue:
+    """Number of draft tokens in all rounds."""
+    return sum(len(entry.nodes) for entry in _rounds(run))
+
+
+@measure("count")
+def accepted(run: Run) -> MeasureValue:
+    """Number of accepted draft tokens."""
+    return sum(len(entry.accepted) for entry in _rounds(run))
+
+
+@measure("count", may_be_missing=True)
+def passes(run: Run) -> MeasureValue:
+    """Number of forward passes of the target model."""
+    return run.finished.metrics.target_passes if run.finished else None
+
+
+@measure("count", may_be_missing=True)
+def passes_without_drafts(run: Run) -> MeasureValue:
+    """Number of forward passes of the target model without drafts, including the prefill."""
+    return run.finished.metrics.target_passes - len(_rounds(run)) if run.finished else None
+
+
+@measure("place", may_be_missing=True)
+def good_round(run: Run) -> MeasureValue:
+    """First round in which a whole path was accepted."""
+    return next((entry.round for entry in _rounds(run) if entry.extra_kind == "bonus" and entry.accepted), None)
+
+
+@measure("place", may_be_missing=True)
+def refusing_round(run: Run) -> MeasureValue:
+    """First round in which a draft token was rejected and replaced by the target model's own."""
+    found = (n for n, entry in enumerate(_rounds(run)) if entry.extra_kind == "correction" and _rejected_node(entry))
+    return next(found, None)
+
+
+@measure("count", may_be_missing=True)
+def drafted_in(run: Run, number: int) -> MeasureValue:
+    """Number of draft tokens in a round."""
+    entry = _round(run, number)
+    return len(entry.nodes) if entry else None
+
+
+@measure("count", may_be_missing=True)
+def accepted_in(run: Run, number: int) -> MeasureValue:
+    """Number of accepted tokens in a round."""
+    entry = _round(run, number)
+    return len(entry.accepted) if entry else None
+
+
+@measure("token", may_be_missing=True)
+def added_in(run: Run, number: int) -> MeasureValue:
+    """The target model's own token at the end of a round."""
+    entry = _round(run, number)
+    return entry.extra_piece if entry and entry.extra_kind != "none" else None
+
+
+@measure("count", may_be_missing=True)
+def refused_node(run: Run, number: int) -> MeasureValue:
+    """Node of the rejected token in a round."""
+    node = _rejected_node(_round(run, number))
+    return node.node if node else None
+
+
+@measure("token", may_be_missing=True)
+def refused_piece(run: Run, number: int) -> MeasureValue:
+    """The rejected token of a round."""
+    node = _rejected_node(_round(run, number))
+    return node.piece if node else None
+
+
+@measure("share", may_be_missing=True)
+def refused_chance(run: Run, number: int) -> MeasureValue:
+    """Probability of the rejected token by the target model."""
+    node = _rejected_node(_round(run, number))
+    return node.target_probability if node else None
+
+
+@measure("count", may_be_missing=True)
+def last_accepted(run: Run, number: int) -> MeasureValue:
+    """Node of the last accepted token in a round."""
+    entry = _round(run, number)
+    return entry.accepted[-1] if entry and entry.accepted else None
+
+
+@measure("count", may_be_missing=True)
+def paths_in(run: Run, number: int) -> MeasureValue:
+    """Number of paths through the draft tree of a round."""
+    entry = _round(run, number)
+    if entry is None:
+        return None
+    parents = {node.parent for node in entry.nodes}
+    return sum(node.node not in parents for node in entry.nodes)
+
+
+@measure("place", may_be_missing=True)
+def saved_round(run: Run) -> MeasureValue:
+    """First round in which the accepted path leaves the draft's top choices: a single chain would have been
+    rejected.
+    """
+    for n, entry in enumerate(_rounds(run)):
+        if entry.accepted and any(_is_second_guess(entry, node) for node in entry.accepted):
+            return n
+    return None
+
+
+@measure("count", may_be_missing=True)
+def second_guess(run: Run, number: int) -> MeasureValue:
+    """Node on the accepted path of a round that was not the draft model's top choice."""
+    entry = _round(run, number)
+    found = (node for node in entry.accepted if _is_second_guess(entry, node)) if entry else iter(())
+    return next(found, None)
+
+
+@measure("token", may_be_missing=True)
+def drafted_piece(run: Run, number: int, node: int) -> MeasureValue:
+    """Token of a draft node."""
+    entry = _round(run, number)
+    return next((one.piece for one in entry.nodes if one.node == node), None) if entry else None
+
+
+def _is_second_guess(entry: DraftRound, number: int) -> bool:
+    """Return whether the draft model gave a sibling of that node a higher probability."""
+    node = next(one for one in entry.nodes if one.node == number)
+    return any(one.parent == node.parent and one.draft_probability > node.draft_probability for one in entry.nodes)

@@ -1,0 +1,56 @@
+"""Narration of a tour step: its sentence, or the alternative if the effect does not appear."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.features.tours.state.measures import MEASURES
+from app.features.tours.state.measures.measure import RELATIONS, TourNumber
+from app.features.tours.state.tour import MeasureRef, TourCondition, TourStep
+from app.state.run import Run
+from resources.language import tr
+
+
+@dataclass(frozen=True, slots=True)
+class StepNarration:
+    """A step's sentence, whether its effect appears, and the numbers it contains."""
+
+    text: str
+    effect_appears: bool
+    numbers: Mapping[str, TourNumber]
+
+    def index_of(self, name: str) -> int | None:
+        """Return the number of that name as the index of a token, node or round; None if it is missing."""
+        value = self.numbers[name].value if name in self.numbers else None
+        return int(value) if isinstance(value, int | float) else None
+
+
+def narrate(step: TourStep, runs: Mapping[str, Run]) -> StepNarration:
+    """Narrate a step in the current language. `runs` are the tour's runs so far, by name."""
+    figures: dict[str, TourNumber] = {}
+    for name, reference in step.figures.items():
+        figures[name] = _compute_number(reference, runs, figures)
+    appears = all(figure.value is not None for figure in figures.values()) and all(
+        _is_fulfilled(condition, figures) for condition in step.when
+    )
+    words = {name: figure.text for name, figure in figures.items()}
+    return StepNarration(tr(step.text if appears else step.otherwise).format(**words), appears, figures)
+
+
+def _compute_number(reference: MeasureRef, runs: Mapping[str, Run], before: Mapping[str, TourNumber]) -> TourNumber:
+    measure = MEASURES[reference.measure]
+    names, others = reference.of[: measure.run_count], reference.of[measure.run_count :]
+    if any(name not in runs for name in names):
+        return TourNumber(None, measure.kind)
+    values = [before[one].value if isinstance(one, str) and one in before else one for one in others]
+    if any(value is None for value in values):
+        return TourNumber(None, measure.kind)
+    return TourNumber(measure.compute(*(runs[str(name)] for name in names), *values), measure.kind)
+
+
+def _is_fulfilled(condition: TourCondition, figures: Mapping[str, TourNumber]) -> bool:
+    left, right = (figures[side].value if isinstance(side, str) else side for side in (condition.left, condition.right))
+    if not isinstance(left, int | float) or not isinstance(right, int | float):
+        return False
+    return RELATIONS[condition.relation](left, right)

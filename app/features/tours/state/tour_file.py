@@ -1,0 +1,247 @@
+"""Reader for tour files in TOML, with full validation; errors name the file, the step and the key."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from string import Formatter
+from typing import Any, get_args
+
+import resources
+from app.features.tours.state.measures import MEASURES
+from app.features.tours.state.measures.measure import RELATIONS
+from app.features.tours.state.tour import MeasureRef, Tour, TourCondition, TourError, TourSetting, TourStep, Waits
+from app.state import setting_values
+from app.state.suggestions import truncate_name, unknown_name_message
+from core import caches, strategies
+from core.checks.name_suggestions import did_you_mean
+from core.strategies import Parameter
+from resources.language import tr
+
+_STEP = TourStep.__dataclass_fields__.keys()
+_SETTING = TourSetting.__dataclass_fields__.keys()
+_TOUR = {"name", "title", "about", "order", "runs", "steps"}
+_KINDS: Mapping[str, type | tuple[type, ...]] = {
+    "order": int, "seed": int, "seconds": (int, float), "runs": dict, "figures": dict, "parameters": dict,
+    "cache_parameters": dict, "steps": list, "drafts": list, "when": list,
+}  # fmt: skip
+"""Types of the values by key; all other values are strings."""
+_MAX_SECONDS = 90.0
+"""Longest duration of a tour in seconds."""
+
+
+def load_tours(folder: Path | None = None) -> tuple[tuple[Tour, ...], tuple[TourError, ...]]:
+    """Load the tours of a folder in their order, by default the bundled ones, and the errors of invalid files."""
+    found: list[Tour] = []
+    problems: list[TourError] = []
+    for path in sorted((folder or resources.path("tours")).glob("*.toml")):
+        try:
+            found.append(read_tour(path))
+        except TourError as problem:
+            problems.append(problem)
+    return tuple(sorted(found, key=lambda tour: (tour.order, tour.name))), tuple(problems)
+
+
+def names_and_titles() -> list[tuple[str, str]]:
+    """Return name and title, in the current language, of every tour."""
+    return [(tour.name, tr(tour.title)) for tour in load_tours()[0]]
+
+
+def find_tour(name: str) -> Tour:
+    """Return the tour of that name.
+
+    Raises TourProblem, which lists the existing tours.
+    """
+    tours = {tour.name: tour for tour in load_tours()[0]}
+    if name not in tours:
+        raise TourError(unknown_name_message("tour", name, tours))
+    return tours[name]
+
+
+def read_tour(path: Path) -> Tour:
+    """Read a tour file.
+
+    Raises TourProblem.
+    """
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        return _parse_tour(table)
+    except OSError as error:
+        cause = str(error.strerror or error)
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        cause = str(error)
+    except _TourFileError as fault:
+        cause = str(fault)
+    raise TourError(
+        tr("Cannot play the tour {file}: {cause}").format(file=path.name, cause=cause),
+        tr("Correct the file. The other tours are not affected."),
+    )
+
+
+class _TourFileError(ValueError):
+    """An error in a tour file, with its location."""
+
+
+def _parse_tour(data: Mapping[str, Any]) -> Tour:
+    _check_keys(data, _TOUR, "")
+    name, title, about = (_text(data, key, "") for key in ("name", "title", "about"))
+    runs = {key: _parse_setting(table, f"runs.{key}") for key, table in _table(data, "runs").items()}
+    tables = data.get("steps")
+    if not isinstance(tables, list) or not tables:
+        raise _TourFileError(tr("[[steps]] is missing."))
+    steps = tuple(_parse_step(table, runs, tr("step {number}").format(number=n)) for n, table in enumerate(tables, 1))
+    order = data.get("order", 0)
+    tour = Tour(name, title, about, order if isinstance(order, int) else 0, runs, steps)
+    if tour.seconds > _MAX_SECONDS:
+        raise _TourFileError(
+            tr("it takes {seconds} seconds; the maximum is {most}.").format(seconds=tour.seconds, most=_MAX_SECONDS)
+        )
+    return tour
+
+
+def _parse_setting(table: object, where: str) -> TourSetting:
+    if not isinstance(table, dict):
+        raise _TourFileError(tr("{place} is not a table.").format(place=where))
+    _check_keys(table, _SETTING, where)
+    strategy = _known_name(table, "strategy", strategies.registry, where)
+    cache_name = _known_name({"cache": "dynamic"} | table, "cache", caches.registry, where)
+    texts = {key: _text(table, key, where) for key in ("model", "prompt")}
+    backend = caches.registry[cache_name]
+    return TourSetting(
+        **texts,
+        strategy=strategy,
+        parameters=_values(table, "parameters", strategies.registry[strategy].parameters, where),
+        cache=cache_name,
+        cache_parameters=_values(table, "cache_parameters", backend.parameters, where),
+        drafts=tuple(table.get("drafts", ())),
+        seed=int(table.get("seed", 0)),
+        view=str(table.get("view", "tokens")),
+    )
+
+
+def _parse_step(table: object, runs: Iterable[str], where: str) -> TourStep:
+    if not isinstance(table, dict):
+        raise _TourFileError(tr("{place} is not a table.").format(place=where))
+    _check_keys(table, _STEP, where)
+    _text(table, "text", where)
+    if table.get("run"):
+        _known_name(table, "run", runs, where)
+    figures = _parse_figures(table.get("figures", {}), set(runs), where)
+    when = tuple(_parse_condition(row, figures, where) for row in table.get("when", ()))
+    if table.get("waits", "next") not in get_args(Waits):
+        raise _TourFileError(f"{where}: {unknown_name_message('waits', str(table['waits']), get_args(Waits))}")
+    step = TourStep(**{**table, "figures": figures, "when": when})
+    _check_placeholders(step, where)
+    return step
+
+
+def _parse_figures(table: Mapping[str, Any], runs: set[str], where: str) -> dict[str, MeasureRef]:
+    """Parse the numbers of a step; they can refer to runs and to earlier numbers."""
+    found: dict[str, MeasureRef] = {}
+    for name, entry in table.items():
+        measure, *of = list[Any](entry) if isinstance(entry, list) and entry else [entry]
+        if not isinstance(measure, str) or measure not in MEASURES:
+            raise _TourFileError(f"{where}: {unknown_name_message('measure', str(measure), MEASURES)}")
+        needed = MEASURES[measure].run_count
+        if len(of) < needed or not all(one in runs for one in of[:needed]):
+            raise _TourFileError(
+                tr("{place}: {measure} requires {count} runs of this tour.").format(
+                    place=where, measure=measure, count=needed
+                )
+            )
+        found[name] = MeasureRef(measure, tuple(of))
+    return found
+
+
+def _parse_condition(row: object, figures: Mapping[str, MeasureRef], where: str) -> TourCondition:
+    if not isinstance(row, list) or len(row) != 3 or row[1] not in RELATIONS:
+        shown = truncate_name(str(row))
+        raise _TourFileError(tr("{place}: {what} is not a condition. Use [figure, “>=”, number].").format(
+            place=where, what=shown))  # fmt: skip
+    left, relation, right = row
+    for side in (left, right):
+        if isinstance(side, str) and side not in figures:
+            raise _TourFileError(f"{where}: {unknown_name_message('figure', side, figures)}")
+    return TourCondition(left, relation, right)
+
+
+def _check_placeholders(step: TourStep, where: str) -> None:
+    """Check that every placeholder is a number of the step, and that a step with numbers has an alternative text."""
+    for text in (step.text, step.otherwise):
+        for name in _placeholders(text, where):
+            if name not in step.figures:
+                raise _TourFileError(f"{where}: {unknown_name_message('figure', name, step.figures)}")
+    lacking = {name for name, reference in step.figures.items() if MEASURES[reference.measure].may_be_missing}
+    if lacking & placeholders(step.otherwise):
+        raise _TourFileError(
+            tr("{place}: “otherwise” cannot use {figures}, which may be missing.").format(
+                place=where, figures=", ".join(sorted(lacking & placeholders(step.otherwise)))
+            )
+        )
+    if step.figures and not step.otherwise:
+        raise _TourFileError(tr("{place}: a step with figures requires “otherwise”.").format(place=where))
+
+
+def _placeholders(text: str, where: str) -> set[str]:
+    try:
+        return placeholders(text)
+    except ValueError:
+        raise _TourFileError(
+            tr("{place}: unmatched brace in “{text}”.").format(place=where, text=truncate_name(text))
+        ) from None
+
+
+def placeholders(text: str) -> set[str]:
+    """Return the names of the placeholders."""
+    return {name for _, name, _, _ in Formatter().parse(text) if name}
+
+
+def _at(where: str, cause: str) -> str:
+    """Put the part of the file in front of a cause; `where` is empty for the file itself."""
+    return f"{where}: {cause}" if where else cause
+
+
+def _check_keys(table: Mapping[str, Any], known: Iterable[str], where: str) -> None:
+    for key, value in table.items():
+        if key not in known:
+            unknown_key = tr("unknown key “{key}”.").format(key=truncate_name(key))
+            raise _TourFileError(_at(where, f"{unknown_key}{did_you_mean(key, known)}"))
+        kind = _KINDS.get(key, str)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            wrong_type = tr("wrong type for “{key}”: {value}.").format(key=key, value=truncate_name(str(value)))
+            raise _TourFileError(_at(where, wrong_type))
+
+
+def _text(table: Mapping[str, Any], key: str, where: str) -> str:
+    value = table.get(key)
+    if not isinstance(value, str) or not value:
+        raise _TourFileError(_at(where, tr("the key “{key}” is missing.").format(key=key)))
+    return value
+
+
+def _table(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = data.get(key)
+    if not isinstance(value, dict) or not value:
+        raise _TourFileError(tr("the key “{key}” is missing.").format(key=key))
+    return value
+
+
+def _known_name(table: Mapping[str, Any], key: str, known: Iterable[str], where: str) -> str:
+    name = _text(table, key, where)
+    names = list(known)
+    if name not in names:
+        raise _TourFileError(f"{where}: {unknown_name_message(key, name, names)}")
+    return name
+
+
+def _values(table: Mapping[str, Any], key: str, parameters: Sequence[Parameter], where: str) -> Mapping[str, Any]:
+    """Read settings and check that their editors can show them."""
+    known = {parameter.name: parameter for parameter in parameters}
+    given: Mapping[str, Any] = table.get(key, {})
+    for name, value in given.items():
+        if name not in known:
+            raise _TourFileError(f"{where}: {unknown_name_message('setting', name, known)}")
+        if reason := setting_values.invalid_reason(known[name], value):
+            raise _TourFileError(f"{where}: {reason}")
+    return given

@@ -1,1 +1,0 @@
-"""The command palette's widgets: a search field and the list of results."""

@@ -1,1 +1,0 @@
-"""Widgets of the guided tours and the guessing game: bottom panels and a spotlight ring."""

@@ -1,1 +1,0 @@
-"""The labs: tools in windows of their own, created when first opened."""
