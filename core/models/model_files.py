@@ -50,7 +50,7 @@ def size_of(file: Path) -> int:
 
 
 def read_bytes(file: str | Path, limit: int, about: os.stat_result | None = None) -> bytes:
-    """Read a regular file whose status is `about`. Raises FileNotFoundError, and ModelFileError for any other problem."""
+    """Read a regular file with status `about`. Raises FileNotFoundError, and ModelFileError for other problems."""
     try:
         about = about or os.stat(file)
         if (reason := _unreadable_reason(file, about, limit)) is not None:
