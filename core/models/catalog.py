@@ -13,9 +13,10 @@ from typing import NamedTuple
 from core.common.text import cut_short
 from core.errors import ConfigMissingError, ModelFileError, ModelNotFoundError
 from core.models.config_validation import KINDS, PACKED
+from core.models.gguf.gguf_entry import local_models, vocabulary_stamp
 from core.models.gguf.gguf_file import gguf_in, is_gguf, split_files
 from core.models.modalities import has_language_head, non_text_modality
-from core.models.model_entry import Fit, ModelEntry, describe, fits, read_config, weight_bytes
+from core.models.model_entry import Fit, ModelEntry, describe, describe_gguf, fits, read_config, weight_bytes
 from core.models.model_files import (
     INDEX_BYTES,
     FileStats,
@@ -47,6 +48,7 @@ __all__ = [
     "hub_has_models",
     "inspect",
     "locate",
+    "other_programs",
     "read_config",
     "same_tokenizer",
     "tokenizer_of",
@@ -213,8 +215,8 @@ _MAX_NAME_LENGTH = 300
 
 
 def available() -> list[ModelEntry]:
-    """Return all models in known places: bundled ones, then the local hub cache."""
-    return [*bundled(), *hub_cached()]
+    """Return all models in known places: bundled ones, the local hub cache, then GGUF files of other programs."""
+    return [*bundled(), *hub_cached(), *other_programs()]
 
 
 def bundled() -> list[ModelEntry]:
@@ -239,6 +241,11 @@ def hub_cached() -> list[ModelEntry]:
         elif model.problem or exists(model.path / "config.json"):
             found.append(_describe_cached(model))
     return found
+
+
+def other_programs() -> list[ModelEntry]:
+    """Return the GGUF files of LM Studio, Ollama, llama.cpp and others, and those in the hub's cache."""
+    return [describe_gguf(model.path, str(model.path), model.program, model.title) for model in local_models()]
 
 
 def hub_has_models() -> bool:
@@ -310,12 +317,18 @@ def same_tokenizer(one: ModelEntry, other: ModelEntry) -> bool:
 
     Files of different sizes are not read, because a list of drafts compares one model with all others.
     """
+    if one.format_name or other.format_name:
+        return tokenizer_of(one.path) == tokenizer_of(other.path)
     sizes = {size_of(entry.path / "tokenizer.json") for entry in (one, other)}
     return len(sizes) == 1 and tokenizer_of(one.path) == tokenizer_of(other.path)
 
 
 def tokenizer_of(folder: Path) -> bytes:
-    """Return the content of a folder's tokenizer.json; empty if there is no readable one."""
+    """Return the content of a folder's tokenizer.json, or a stamp of a GGUF file's vocabulary; empty if there is no
+    readable one.
+    """
+    if is_gguf(folder):
+        return vocabulary_stamp(folder)
     try:
         return read_bytes(folder / "tokenizer.json", INDEX_BYTES)
     except (FileNotFoundError, ModelFileError):
@@ -324,6 +337,8 @@ def tokenizer_of(folder: Path) -> bytes:
 
 def display_name(name: str, path: Path) -> str:
     """Return a bundled or hub model's own name, otherwise the folder's name."""
+    if is_gguf(path):
+        return path.stem if path.suffix else next((one.title for one in local_models() if one.path == path), path.name)
     return path.name if os.path.isdir(os.path.expanduser(name)) else name
 
 

@@ -21,6 +21,9 @@ from core.events import ModelIdentity
 from core.models import catalog, token_bytes
 from core.models.config_validation import stays_quantized
 from core.models.devices import choose_device, choose_weights
+from core.models.gguf.gguf_entry import content_stamp
+from core.models.gguf.gguf_file import is_gguf, split_files
+from core.models.gguf.gguf_loading import outline_blocks, stored_parameters
 from core.models.layer_offload import DiskOffload, MemoryLimit, plan_disk_offload
 from core.models.load_plan import check_reads_text, plan_model
 from core.models.modalities import TEXT, Takes, modalities_of
@@ -45,6 +48,10 @@ _MACHINE_KEYS = {"_name_or_path", "transformers_version"}
 
 def identify(network: Network, name: str, path: Path | None) -> ModelIdentity:
     """Identify a model by the files of its folder, or without a folder by the network itself."""
+    if path is not None and is_gguf(path):
+        stamp = content_stamp(split_files(path))
+        config = _hash_of([_network_config(network)])
+        return ModelIdentity(name, type(network).__name__, config, stamp, packed_kind(network) or "")
     return ModelIdentity(
         name,
         type(network).__name__,
@@ -357,13 +364,17 @@ def blueprint(
     weights_choice = choose_weights(weights, dtype, where, plan.config, plan.gguf_format)
     shelf = plan_disk_offload(plan, weights_choice.dtype, where, weights_choice.packed, memory_limit)
     network = plan.outline(weights_choice.dtype)
-    if weights_choice.packed is not None:
+    if plan.gguf is not None and weights_choice.packed is not None:
+        outline_blocks(plan.gguf, network, stored_parameters(plan.gguf, plan.config))
+    elif weights_choice.packed is not None:
         outline_packed(plan, network, weights_choice.packed)
     model = Blueprint(
         network, load_tokenizer(path, allow_remote_code, plan.gguf), catalog.display_name(str(name), path), path,
         takes=plan.takes, disk_offload=shelf,
     )  # fmt: skip
     model.planned = where
+    if plan.gguf is not None and weights_choice.packed is not None:
+        model.stored_bytes = plan.gguf.nbytes
     if weights_choice.packed is None and shelf is None and stays_quantized(plan.config):
         with suppress(CorruptWeightsError):  # reported when the weights are read
             model.stored_bytes = find_weights(path).bytes or None

@@ -10,6 +10,8 @@ from typing import NamedTuple
 from core.errors import ConfigMissingError, ModelError, ModelFileError
 from core.explain.words import count, size
 from core.models.config_validation import impossible_value_reason, invalid_names_reason, unloadable_quantization
+from core.models.gguf.gguf_entry import summarize_gguf
+from core.models.gguf.gguf_file import is_gguf
 from core.models.modalities import TEXT, Takes, modalities_of
 from core.models.model_files import (
     FileStats,
@@ -32,7 +34,7 @@ class ModelEntry(NamedTuple):
     """The name for `core.load`."""
     title: str
     source: str
-    """bundled, hub or folder."""
+    """bundled, hub, folder, or the name of the program whose GGUF file it is."""
     path: Path
     architecture: str
     """Short description such as `Llama · 12 layers × 192`."""
@@ -48,12 +50,16 @@ class ModelEntry(NamedTuple):
     """Modalities it reads: text, audio, images."""
     problem: str | None = None
     """Why it cannot be loaded as it is, as a sentence."""
+    format_name: str = ""
+    """Format of the weights in a GGUF file (Q4_K_M); empty for a folder."""
 
 
 def read_config(path: Path, about: os.stat_result | None = None) -> JsonObject:
     """Return the folder's config.json, whose status is `about`. Raises ConfigMissingError if it is missing or
     unreadable.
     """
+    if is_gguf(path):
+        return _gguf_config(path)
     file = os.path.join(path, "config.json")
     try:
         return read_json(file, about=about)
@@ -66,6 +72,36 @@ def read_config(path: Path, about: os.stat_result | None = None) -> JsonObject:
         raise ConfigMissingError(error.cause, error.remedy) from error
 
 
+def _gguf_config(path: Path) -> JsonObject:
+    summary = summarize_gguf(path)
+    if summary.problem is not None and not summary.config:
+        raise ConfigMissingError(
+            tr("{path} cannot be used: {problem}.").format(path=path, problem=summary.problem.rstrip(".")),
+            tr("Choose another GGUF file, or the model in safetensors format."),
+        )
+    return summary.config
+
+
+def describe_gguf(path: Path, name: str, source: str, title: str = "") -> ModelEntry:
+    """Describe a GGUF file by the beginning of its metadata. Never raises, but sets `problem`."""
+    summary = summarize_gguf(path)
+    shape = describe_shape(summary.config) if summary.config else ""
+    return ModelEntry(
+        name=name,
+        title=title or path.stem,
+        source=source,
+        path=path,
+        architecture=" · ".join(filter(None, (shape, summary.format_name))),
+        model_type=str(summary.config.get("model_type", "")),
+        parameters=summary.parameters,
+        bytes=summary.bytes,
+        context=_first_size(summary.config, ("max_position_embeddings", "n_positions")),
+        encoder_decoder=False,
+        problem=summary.problem,
+        format_name=summary.format_name or "GGUF",
+    )
+
+
 def describe(
     path: Path, name: str, source: str, known: JsonObject | None = None, stats: FileStats | None = None
 ) -> ModelEntry:
@@ -73,6 +109,8 @@ def describe(
 
     `known` is its config.json, and `stats` the status of the folder's entries, if they were already read.
     """
+    if is_gguf(path):
+        return describe_gguf(path, name, source)
     config, problem = (known, None) if known is not None else _try_read_config(path)
     weights, stored, trouble = _examine_weights(path, stats)
     values = invalid_names_reason(config) or impossible_value_reason(
@@ -201,10 +239,12 @@ class Fit(NamedTuple):
 
 def weight_bytes(entry: ModelEntry, kind: str) -> int:
     """Return the memory that a model's weights take in the format `kind`; auto and others count as float32."""
+    if entry.format_name and kind == "auto":
+        return entry.bytes
     return int(entry.parameters * BYTES.get(kind, 4.0)) if entry.parameters else entry.bytes
 
 
-def fits(entry: ModelEntry, dtype: str = "float32", device: str = "auto", tokens: int = 0, rows: int = 1) -> Fit:
+def fits(entry: ModelEntry, dtype: str = "auto", device: str = "auto", tokens: int = 0, rows: int = 1) -> Fit:
     """Check whether the weights in format `dtype` (int8 and int4 too) fit into the free memory.
 
     This checks the host's memory; a GPU's is checked on loading. With `tokens`, the keys and values of `rows` texts of

@@ -8,6 +8,7 @@ have had memory faults: a file that passes can be mapped, and no tensor reaches 
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import mmap
 import os
@@ -33,6 +34,8 @@ _MAX_DIMENSIONS = 4
 _MAX_ALIGNMENT = 2**20
 _DEFAULT_ALIGNMENT = 32
 _MAX_SPLITS = 4096
+_VOCABULARY_BYTES = 2**15
+"""Bytes of a vocabulary by which it is recognized: its type, its size and its first tokens."""
 _MAX_SCALAR_TEXT = 2**24
 """Maximum bytes of a single text in the metadata, such as a chat template."""
 _SPLIT_NAME = re.compile(r"^(?P<stem>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf$")
@@ -293,8 +296,16 @@ class _Cursor:
 
 
 def is_gguf(path: Path) -> bool:
-    """Return whether a path names a regular file that ends in `.gguf`. Never raises."""
-    return path.suffix.lower() == SUFFIX and os.path.isfile(path)
+    """Return whether a path names a GGUF file: by its suffix, or a blob of Ollama by its first bytes. Never raises."""
+    if path.suffix.lower() == SUFFIX:
+        return os.path.isfile(path)
+    if not path.name.startswith("sha256-") or not os.path.isfile(path):
+        return False
+    try:
+        with path.open("rb") as stream:
+            return stream.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
 
 
 def gguf_in(folder: Path) -> Path | None:
@@ -305,7 +316,7 @@ def gguf_in(folder: Path) -> Path | None:
         names = sorted(entry.name for entry in os.scandir(folder) if entry.name.lower().endswith(SUFFIX))
     except OSError:
         return None
-    firsts = [name for name in names if not _is_later_split(name) and not is_companion(name)]
+    firsts = [name for name in names if not is_later_split(name) and not is_companion(name)]
     if len(firsts) > 1:
         raise ModelFileError(
             tr("{folder} contains {count} GGUF models: {names}.").format(
@@ -324,7 +335,8 @@ def is_companion(name: str) -> bool:
     return lower.startswith(("mmproj", "imatrix")) or ".mmproj" in lower or "-mmproj" in lower or ".imatrix" in lower
 
 
-def _is_later_split(name: str) -> bool:
+def is_later_split(name: str) -> bool:
+    """Return whether a file's name says that it is a part of a model, but not the first."""
     found = _SPLIT_NAME.match(name)
     return found is not None and int(found["number"]) != 1
 
@@ -398,6 +410,28 @@ def read_summary(path: Path) -> Mapping[str, Value]:
         finally:
             del cursor
     return metadata
+
+
+def hash_vocabulary(path: Path) -> bytes:
+    """Return a hash of the number of tokens and of the first of them; empty without a vocabulary. Takes a millisecond.
+
+    Raises CorruptWeightsError, ModelFileError.
+    """
+    with _opened(path) as stream:
+        mapped = _mapped(path, stream)
+    cursor = _Cursor(memoryview(mapped))
+    try:
+        _, entries = _read_counts(cursor)
+        for _ in range(entries):
+            key = cursor.text(tr("a key"), _MAX_KEY_BYTES)
+            if key == "tokenizer.ggml.tokens" and cursor.u32(key) == _ARRAY:
+                start = cursor.position
+                beginning = cursor.data[start : start + _VOCABULARY_BYTES]
+                return hashlib.sha256(beginning).digest()
+            cursor.value(key)
+    except _InvalidError as error:
+        raise _invalid(path, str(error)) from None
+    return b""
 
 
 def _check_split(file: Path, metadata: Mapping[str, Value], number: int, count: int) -> None:

@@ -166,6 +166,8 @@ class GgufLinear(GgufModule):
 class GgufEmbedding(GgufModule):
     """Embedding rows in blocks; returned in `dtype`, multiplied by `factor`."""
 
+    is_embedding = True
+
     def __init__(self, rows: int, width: int, dtype: torch.dtype, padding: int | None, factor: float) -> None:
         super().__init__((rows, width))
         self.num_embeddings, self.embedding_dim, self.padding_idx = rows, width, padding

@@ -66,6 +66,19 @@ def generation_config(file: GgufFile, config: PreTrainedConfig) -> GenerationCon
     return made
 
 
+def outline_blocks(file: GgufFile, network: Network, stored: Mapping[str, list[StoredTensor]]) -> None:
+    """Replace the layers of a network on torch's meta device whose weights are stored in blocks."""
+    words = network.get_input_embeddings()
+    for name, child in list(network.named_modules()):
+        parts = stored.get(f"{name}.weight") or stored.get(_tied_source(network, f"{name}.weight"))
+        if parts is None or len(parts) > 1 or parts[0].fmt.name == "F32":
+            continue
+        made = _replacement(child, words)
+        if made is not None:
+            made.file_format = file.format_name
+            network.set_submodule(name, made)
+
+
 def check_formats(file: GgufFile) -> None:
     """Check that the formats of all tensors can be read. Raises CorruptWeightsError."""
     unknown = sorted({tensor.fmt.name for tensor in file.tensors.values()} - DEQUANTIZABLE)
@@ -203,16 +216,7 @@ class GgufQuantizer(PackedQuantizer):
 
     def _process_model_before_weight_loading(self, model: Network, **_: object) -> Network:
         given: Any = self.quantization_config
-        stored: Mapping[str, list[StoredTensor]] = given.stored
-        words = model.get_input_embeddings()
-        for name, child in list(model.named_modules()):
-            parts = stored.get(f"{name}.weight") or stored.get(_tied_source(model, f"{name}.weight"))
-            if parts is None or len(parts) > 1 or parts[0].fmt.name == "F32":
-                continue
-            made = _replacement(child, words)
-            if made is not None:
-                made.file_format = given.file.format_name
-                model.set_submodule(name, made)
+        outline_blocks(given.file, model, given.stored)
         names = {module: name for name, module in model.named_modules()}
         self._expert_tensors = {f"{names[module]}.{name}": (module, name) for module, name, _ in expert_tensors(model)}
         if self._expert_tensors:

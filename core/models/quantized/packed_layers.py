@@ -52,6 +52,8 @@ class PackedModule(nn.Module):
     """
 
     weight: nn.Parameter
+    is_embedding = False
+    """Whether its rows are looked up."""
     bits = 0
     """Bits per weight of a linear layer; 0 for others."""
     file_format = ""
@@ -169,6 +171,8 @@ class PackedLinear(PackedModule):
 class PackedEmbedding(PackedModule):
     """Embedding rows in 8 bits, each with its own scale; returned in `dtype`, multiplied by `factor`."""
 
+    is_embedding = True
+
     def __init__(self, rows: int, width: int, dtype: torch.dtype, padding: int | None, factor: float) -> None:
         super().__init__((rows, width))
         self.num_embeddings, self.embedding_dim, self.padding_idx = rows, width, padding
@@ -273,10 +277,17 @@ def weight_bytes(network: Network) -> int:
     packed = _packed_modules(network)
     placeholders = {id(module.weight) for module in packed}
     floats = (p for p in network.parameters() if id(p) not in placeholders)
-    plain = sum(p.numel() * p.element_size() for p in floats) + sum(module.nbytes for module in packed)
+    shared = _shared_blocks(network)
+    plain = sum(p.numel() * p.element_size() for p in floats)
+    plain += sum(module.nbytes for module in packed if module not in shared)
     if packed or getattr(network.config, "quantization_config", None) is None:
         return plain
     return plain + sum(buffer.numel() * buffer.element_size() for buffer in _stored_buffers(network))
+
+
+def _shared_blocks(network: Network) -> list[PackedModule]:
+    """Return the modules that use the same blocks of a GGUF file as the first embedding."""
+    return [module for module in _duplicates(network) if module.file_format]
 
 
 def _stored_buffers(network: Network) -> list[torch.Tensor]:
@@ -324,6 +335,6 @@ def _packed_modules(network: nn.Module) -> list[PackedModule]:
 
 def _duplicates(network: Network) -> list[PackedModule]:
     """Return the packed heads and embeddings that duplicate the first embedding."""
-    tables = [m for m in _packed_modules(network) if isinstance(m, PackedEmbedding)]
+    tables = [m for m in _packed_modules(network) if m.is_embedding]
     head: nn.Module = network.get_output_embeddings()
     return [*tables[1:], *([head] if tables and isinstance(head, PackedModule) and is_tied(network) else [])]

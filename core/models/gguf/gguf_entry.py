@@ -1,0 +1,252 @@
+"""Describe GGUF models, and find those of other programs on this computer. Importing this module does not import torch."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from core.errors import ModelError
+from core.models.gguf.architectures import ARCHITECTURES
+from core.models.gguf.gguf_file import (
+    FILE_TYPES,
+    SUFFIX,
+    Value,
+    hash_vocabulary,
+    is_companion,
+    is_gguf,
+    is_later_split,
+    read_summary,
+    split_files,
+)
+from core.models.model_files import JsonObject, size_of
+from resources.language import mark, tr
+
+_MAX_FILES = 5000
+"""Maximum number of files listed per program."""
+_MAX_DEPTH = 5
+_MANIFEST_BYTES = 2**20
+_SIZE_LABEL = re.compile(r"^(?:(\d+)x)?(\d+(?:\.\d+)?)([KMBT])$")
+_MAGNITUDES = {"K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
+
+
+class GgufSummary(NamedTuple):
+    """What a list shows of a GGUF model."""
+
+    config: JsonObject
+    """The shape in transformers' names."""
+    format_name: str
+    parameters: int | None
+    """As the file's label says, rounded."""
+    bytes: int
+    problem: str | None
+    """Why it cannot be loaded, as a clause."""
+
+
+def summarize_gguf(path: Path) -> GgufSummary:
+    """Summarize a file by the beginning of its metadata. Never raises."""
+    try:
+        files = split_files(path)
+        metadata = read_summary(files[0])
+    except ModelError as error:
+        return GgufSummary({}, "", None, size_of(path), error.cause)
+    name = metadata.get("general.architecture")
+    known = ARCHITECTURES.get(name) if isinstance(name, str) else None
+    if known is None:
+        problem = tr("its architecture “{name}” is not supported").format(name=str(name)[:40])
+        return GgufSummary({}, _format_name(metadata), None, sum(map(size_of, files)), problem)
+    config: JsonObject = {"model_type": known.model_type}
+    for key, own in known.keys.items():
+        value = metadata.get(f"{name}.{key}")
+        if isinstance(value, (int, float)):
+            config[own] = value
+    missing = [file.name for file in files if not size_of(file)]
+    problem = tr("{file} is missing").format(file=missing[0]) if missing else None
+    return GgufSummary(config, _format_name(metadata), _parameters(metadata), sum(map(size_of, files)), problem)
+
+
+def _format_name(metadata: Mapping[str, Value]) -> str:
+    kind = metadata.get("general.file_type")
+    return FILE_TYPES.get(kind, "") if isinstance(kind, int) else ""
+
+
+def _parameters(metadata: Mapping[str, Value]) -> int | None:
+    counted = metadata.get("general.parameter_count")
+    if isinstance(counted, int) and not isinstance(counted, bool) and counted > 0:
+        return counted
+    label = metadata.get("general.size_label")
+    found = _SIZE_LABEL.match(label) if isinstance(label, str) else None
+    if found is None:
+        return None
+    experts, number, letter = found.groups()
+    return int(int(experts or 1) * float(number) * _MAGNITUDES[letter])
+
+
+class LocalGguf(NamedTuple):
+    """A GGUF model of another program."""
+
+    program: str
+    """The program's name."""
+    title: str
+    """The model's name there."""
+    path: Path
+
+
+def local_models() -> list[LocalGguf]:
+    """Return the models of LM Studio, Ollama, llama.cpp, Jan, KoboldCpp, GPT4All and the hub's cache, by program.
+
+    Nothing is written, and nothing beyond names and manifests is read. Never raises.
+    """
+    found: dict[Path, LocalGguf] = {}
+    for program, folders in _folders().items():
+        for folder in folders:
+            for path in _files_in(folder):
+                found.setdefault(path, LocalGguf(program, path.stem, path))
+    for model in _ollama_models():
+        found.setdefault(model.path, model)
+    return list(found.values())
+
+
+PROGRAMS = ("LM Studio", "Ollama", "llama.cpp", "Jan", "KoboldCpp", "GPT4All", "Hugging Face")
+"""The programs whose models are found."""
+
+
+def _folders() -> dict[str, list[Path]]:
+    """Return where each program keeps its models, by the programs' documentation."""
+    home = Path.home()
+    local = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    roaming = Path(os.environ.get("APPDATA") or home / "AppData" / "Roaming")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
+    data = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
+    support = home / "Library" / "Application Support"
+    llama_cache = os.environ.get("LLAMA_CACHE")
+    hub = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")
+    hub_home = Path(os.environ.get("HF_HOME") or cache / "huggingface")
+    return {
+        "LM Studio": [*_lm_studio_folder(home), home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models"],
+        "llama.cpp": [
+            Path(llama_cache).expanduser() if llama_cache else cache / "llama.cpp",
+            home / "Library" / "Caches" / "llama.cpp", local / "llama.cpp",
+        ],
+        "Jan": [
+            base / "Jan" / "data" / "llamacpp" / "models" for base in (data, support, roaming)
+        ] + [home / "jan" / "models", home / "jan" / "llamacpp" / "models"],
+        "KoboldCpp": [home / "koboldcpp", home / "KoboldCpp", home / "koboldcpp" / "models"],
+        "GPT4All": [data / "nomic.ai" / "GPT4All", support / "nomic.ai" / "GPT4All", local / "nomic.ai" / "GPT4All"],
+        "Hugging Face": [Path(hub).expanduser() if hub else hub_home.expanduser() / "hub"],
+    }  # fmt: skip
+
+
+def _lm_studio_folder(home: Path) -> Iterator[Path]:
+    """Yield the folder for downloads that LM Studio's settings name."""
+    with suppress(OSError, ValueError):
+        settings = json.loads(_read_small(home / ".lmstudio" / "settings.json"))
+        folder = settings.get("downloadsFolder") if isinstance(settings, dict) else None
+        if isinstance(folder, str) and folder:
+            yield Path(folder).expanduser()
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    """Yield the models in a folder and below it, first parts only, in the order of their names."""
+    count, waiting = 0, [(str(folder), 0)]
+    while waiting:
+        place, depth = waiting.pop()
+        try:
+            entries = sorted(os.scandir(place), key=lambda entry: entry.name)
+        except OSError:
+            continue
+        for entry in entries:
+            with suppress(OSError):
+                if entry.is_dir(follow_symlinks=False):
+                    if depth < _MAX_DEPTH and not entry.name.startswith(("blobs", ".")):
+                        waiting.append((entry.path, depth + 1))
+                elif entry.name.lower().endswith(SUFFIX) and entry.is_file():
+                    if is_later_split(entry.name) or is_companion(entry.name):
+                        continue
+                    yield Path(entry.path)
+                    count += 1
+                    if count >= _MAX_FILES:
+                        return
+
+
+def _ollama_models() -> Iterator[LocalGguf]:
+    """Yield Ollama's models by name and tag: `manifests/registry/owner/name/tag` names the file in `blobs`."""
+    given = os.environ.get("OLLAMA_MODELS")
+    roots = [Path(given).expanduser()] if given else [Path.home() / ".ollama" / "models"]
+    if not given and sys.platform.startswith("linux"):
+        roots.append(Path("/usr/share/ollama/.ollama/models"))
+    for root in roots:
+        for manifest in _manifests(root / "manifests"):
+            with suppress(OSError, ValueError):
+                blob = _model_blob(json.loads(_read_small(manifest)))
+                path = root / "blobs" / blob.replace(":", "-") if blob else None
+                if path is not None and path.is_file():
+                    yield LocalGguf("Ollama", _ollama_name(manifest.relative_to(root / "manifests")), path)
+
+
+def _manifests(folder: Path) -> Iterator[Path]:
+    for count, (place, folders, names) in enumerate(os.walk(folder)):
+        folders.sort()
+        if count >= _MAX_FILES:
+            return
+        for name in sorted(names):
+            yield Path(place) / name
+
+
+def _model_blob(manifest: object) -> str | None:
+    layers = manifest.get("layers") if isinstance(manifest, dict) else None
+    for layer in layers if isinstance(layers, list) else ():
+        if isinstance(layer, dict) and layer.get("mediaType") == "application/vnd.ollama.image.model":
+            digest = layer.get("digest")
+            if isinstance(digest, str) and re.fullmatch(r"sha256[:-][0-9a-f]{64}", digest):
+                return digest
+    return None
+
+
+def _ollama_name(manifest: Path) -> str:
+    """Return `llama3.2:1b` for registry.ollama.ai/library/llama3.2/1b, else with its owner or registry."""
+    *place, name, tag = manifest.parts
+    known = ["registry.ollama.ai", "library"]
+    rest = place[2:] if place[:2] == known else place[1:] if place[:1] == known[:1] else place
+    return f"{'/'.join((*rest, name))}:{tag}"
+
+
+def _read_small(file: Path) -> str:
+    """Read a small regular file. Raises OSError."""
+    if not file.is_file() or file.stat().st_size > _MANIFEST_BYTES:
+        raise OSError
+    return file.read_text(encoding="utf-8")
+
+
+def vocabulary_stamp(path: Path) -> bytes:
+    """Return bytes that are the same for files with the same vocabulary, by its size and its first tokens."""
+    try:
+        return hash_vocabulary(split_files(path)[0])
+    except ModelError:
+        return b""
+
+
+def content_stamp(paths: Iterable[Path], limit: int = 2**24) -> str:
+    """Return a hash of the beginning of each file: its header and its first weights."""
+    total = hashlib.sha256()
+    for path in paths:
+        with suppress(OSError), path.open("rb") as stream:
+            total.update(str(size_of(path)).encode())
+            total.update(stream.read(limit))
+    return total.hexdigest()
+
+
+COMPANION_REASON = mark("it belongs to a model, but is none")
+
+
+def gguf_problem(path: Path) -> str | None:
+    """Return why a file with the suffix .gguf is not opened, as a clause; None if it may be."""
+    if not is_gguf(path):
+        return tr("it is not a GGUF file")
+    return tr(COMPANION_REASON) if is_companion(path.name) else summarize_gguf(path).problem
