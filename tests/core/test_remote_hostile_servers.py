@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -315,28 +316,20 @@ def test_a_certificate_must_be_one_that_the_system_trusts(tmp_path: Path, monkey
         assert engine.get("/v1/models", threading.Event())[0] == []
 
 
-@pytest.mark.skipif(not socket.has_ipv6, reason="this Python has no IPv6")
-def test_an_address_may_be_ipv6() -> None:
-    try:
-        listening = socket.create_server(("::1", 0), family=socket.AF_INET6)
-    except OSError:
-        pytest.skip("this machine has no IPv6")
-    listening.settimeout(10)
+def test_an_address_may_be_ipv6(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection is made over IPv4, because not every machine has IPv6."""
+    connect, hosts = socket.create_connection, []
 
-    def serve() -> None:
-        connection, _ = listening.accept()
-        requests.append(connection.recv(65_536))
-        connection.sendall(OK + b"\r\n[]")
-        connection.close()
+    def connect_over_ipv4(place: tuple[str, int], *rest: Any, **named: Any) -> socket.socket:
+        hosts.append(place[0])
+        return connect(("127.0.0.1", place[1]), *rest, **named)
 
-    requests: list[bytes] = []
-    thread = threading.Thread(target=serve)
-    thread.start()
-    engine = EngineClient(parse(f"http://[::1]:{listening.getsockname()[1]}/v1"), QUICK)
-    assert engine.get("/v1/models", threading.Event())[0] == []
-    thread.join()
-    listening.close()
-    assert b"Host: [::1]:" in requests[0]
+    monkeypatch.setattr(socket, "create_connection", connect_over_ipv4)
+    with answering(OK + b"\r\n[]") as server:
+        server.url = server.url.replace("127.0.0.1", "[::1]")
+        assert get(server) == []
+        assert server.headers[0]["host"] == server.url.removeprefix("http://")
+    assert hosts == ["::1"]
 
 
 @pytest.mark.parametrize("path", ["/v1/ü", "/v1/a b", "/v1/%41?x#y", "/v1/\r\nX: 1", "//other/v1"])
