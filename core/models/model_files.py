@@ -8,9 +8,8 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
 from pathlib import Path
-from typing import Annotated, NamedTuple, NotRequired, TypeAlias, TypedDict, TypeGuard
+from typing import Annotated, NamedTuple, TypeAlias, TypeGuard
 
 import msgspec
 
@@ -186,14 +185,17 @@ class WeightTotals(NamedTuple):
     numbers: int
 
 
-class TensorHeader(TypedDict):
+_Size: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
+
+
+class TensorHeader(msgspec.Struct):
     """Entry of a tensor in a safetensors header."""
 
-    shape: list[int]
-    data_offsets: list[int]
+    shape: list[_Size]
+    data_offsets: tuple[_Size, _Size]
     """Its first byte and the one after its last, counted from the end of the header."""
-    dtype: NotRequired[str]
-    """safetensors' name of the dtype: F32, BF16 …"""
+    dtype: str = ""
+    """safetensors' name of the dtype: F32, BF16 …; empty if it is missing."""
 
 
 def find_weights(path: Path, stats: FileStats | None = None) -> WeightFiles:
@@ -236,32 +238,22 @@ def count_stored(weights: WeightFiles, stats: FileStats | None = None) -> Weight
     """Return the totals of the safetensors headers; None if a header is unreadable."""
     if weights.pickled or not weights.files:
         return None
-    counts = [_count_quickly(file, (stats or {}).get(file.name)) for file in weights.files]
-    if None not in counts:
-        known = [count for count in counts if count is not None]
-        return WeightTotals(sum(count.tensors for count in known), sum(count.numbers for count in known))
-    headers = [read_header(file) for file in weights.files]
-    if any(header is None for header in headers):
+    found = ((file, (stats or {}).get(file.name)) for file in weights.files)
+    headers = [header for file, about in found if (header := read_header(file, about)) is not None]
+    if len(headers) < len(weights.files):
         return None
-    entries = [entry for header in headers if header is not None for entry in header.values()]
-    return WeightTotals(len(entries), sum(math.prod(entry["shape"]) for entry in entries))
+    numbers = sum(math.prod(entry.shape) for header in headers for entry in header.values())
+    return WeightTotals(sum(map(len, headers)), numbers)
 
 
-_Size: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
+_decode_entries = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decode_tensor = msgspec.json.Decoder(TensorHeader).decode
 
 
-class _HeaderEntry(msgspec.Struct):
-    """The counted fields of a tensor; also matches `__metadata__`, which has neither."""
-
-    shape: list[_Size] | msgspec.UnsetType = msgspec.UNSET
-    data_offsets: tuple[_Size, _Size] | msgspec.UnsetType = msgspec.UNSET
-
-
-_decode_header = msgspec.json.Decoder(dict[str, _HeaderEntry]).decode
-
-
-def _count_quickly(file: Path, about: os.stat_result | None) -> WeightTotals | None:
-    """Return the totals of one header; None if it is unusual and needs the slower reader."""
+def read_header(file: Path, about: os.stat_result | None = None) -> dict[str, TensorHeader] | None:
+    """Return a safetensors file's entries by name; None if it is missing or an entry is invalid. `about` is the file's
+    status if it is known.
+    """
     try:
         about = about or os.stat(file)
         if not stat.S_ISREG(about.st_mode):  # opening a pipe would block forever
@@ -272,45 +264,11 @@ def _count_quickly(file: Path, about: os.stat_result | None) -> WeightTotals | N
             return None
         if length + 8 > len(data):
             data = read_start(file, length + 8)
-        entries = _decode_header(memoryview(data)[8 : length + 8])
+        entries = _decode_entries(memoryview(data)[8 : length + 8])
+        entries.pop("__metadata__", None)
+        return {name: _decode_tensor(entry) for name, entry in entries.items()}
     except (OSError, ValueError, RecursionError):  # msgspec's own errors are ValueErrors
         return None
-    entries.pop("__metadata__", None)
-    numbers = 0
-    for entry in entries.values():
-        if entry.shape is msgspec.UNSET or entry.data_offsets is msgspec.UNSET:
-            return None
-        numbers += math.prod(entry.shape)
-    return WeightTotals(len(entries), numbers)
-
-
-def read_header(file: Path) -> dict[str, TensorHeader] | None:
-    """Return a safetensors file's entries by name, each with a valid shape and data_offsets; None for an invalid
-    file.
-    """
-    if not is_file(file):
-        return None
-    try:
-        with file.open("rb") as stream:
-            length = int.from_bytes(stream.read(8), "little")
-            header = json.loads(stream.read(length)) if length <= min(_HEADER_BYTES, size_of(file)) else None
-    except (OSError, ValueError, RecursionError):
-        return None
-    if not isinstance(header, dict):
-        return None
-    header.pop("__metadata__", None)
-    return header if _are_valid_entries(header) else None
-
-
-def _are_valid_entries(header: dict[str, object]) -> TypeGuard[dict[str, TensorHeader]]:
-    """Validate all entries at once: a model has hundreds, and every model list checks all of them."""
-    entries = [entry for entry in header.values() if isinstance(entry, dict)]
-    shapes, offsets = ([entry.get(key) for entry in entries] for key in ("shape", "data_offsets"))
-    lists = [numbers for numbers in (*shapes, *offsets) if isinstance(numbers, list)]
-    if len(lists) != 2 * len(header) or any(len(pair) != 2 for pair in lists[len(header) :]):
-        return False
-    sizes = list(chain.from_iterable(lists))
-    return not set(map(type, sizes)) - {int} and (not sizes or (min(sizes) >= 0 and max(sizes) < 2**53))
 
 
 def damage_description(file: Path) -> str:
@@ -320,7 +278,7 @@ def damage_description(file: Path) -> str:
         return tr("its header cannot be read ({size:,} bytes in total)").format(size=size)
     with file.open("rb") as stream:
         length = int.from_bytes(stream.read(8), "little")
-    expected = 8 + length + max((entry["data_offsets"][1] for entry in header.values()), default=0)
+    expected = 8 + length + max((entry.data_offsets[1] for entry in header.values()), default=0)
     return tr("only {size:,} of {expected:,} bytes are present").format(size=size, expected=expected)
 
 

@@ -9,7 +9,7 @@ import codecs
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from core.models.token_scheme import BYTE_TOKEN, added_ids, byte_alphabet, detect_scheme, special_ids
+from core.models.token_scheme import BYTE_TOKEN, added_ids, detect_scheme, special_ids
 
 if TYPE_CHECKING:
     from typing import Self
@@ -37,14 +37,12 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "BYTE_TOKEN",
     "INCOMPLETE",
     "Decoder",
     "IncrementalDecoder",
     "TextState",
     "TextStream",
     "TokenSpellings",
-    "byte_alphabet",
     "shown_bytes",
 ]
 

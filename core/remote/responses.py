@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
 
+from core.models.text import shown_bytes
 from core.remote.client import Utf8Joiner
 
 _MAX_ANSWERS = 64
@@ -97,8 +98,7 @@ def display_piece(piece: str, data: object) -> str:
 
 def display_bytes(data: bytes) -> str:
     """Return the bytes of a token as text, with each byte of an incomplete character as ⟨E2⟩."""
-    text = data.decode("utf-8", "surrogateescape")
-    return "".join(f"⟨{ord(char) - 0xDC00:02X}⟩" if "\udc80" <= char <= "\udcff" else char for char in text)
+    return shown_bytes(data.decode("utf-8", "surrogateescape"))
 
 
 def as_bytes(data: object) -> bytes | None:

@@ -10,17 +10,19 @@ from typing import NamedTuple
 
 from core.errors import EngineAccessError, EngineBusyError, EngineError
 from core.events import PromptToken
-from core.models.text import BYTE_TOKEN, byte_alphabet, shown_bytes
+from core.models.token_scheme import TokenScheme
 from core.remote.client import EngineClient, short_timeout_client
 from core.remote.engines.base import EngineTokenizer
 from core.remote.http_stream import CancelledError
 from core.remote.remote_model import RemoteModel
 from core.remote.request_builder import EngineRequest
-from core.remote.responses import split_text
+from core.remote.responses import display_bytes, split_text
 from core.remote.tokenizer_replies import UnexpectedReplyError, parse_tokens, text_field
 
 _MAX_ADDED_TOKENS = 4
 """Maximum number of special tokens before a text, and after it."""
+_SCHEMES = (TokenScheme(), TokenScheme(byte_level=True), TokenScheme(byte_fallback=True, space_mark=True))
+"""How engines may spell tokens: as their text, as byte-level BPE, or as SentencePiece."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ def _split_prompt(
         texts = ["" for _ in ids[1:]] + [engine_request.prompt_text]
         pieces = [one if isinstance(one, str) else "" for one in raw]
         return PromptTokens(len(ids)) if engine_request.beginning else _to_prompt_tokens(ids, texts, pieces, len(ids))
-    pieces = [_displayed_text(one) for one in found.data]
+    pieces = [display_bytes(one) for one in found.data]
     for number, piece in zip(ids, pieces, strict=True):
         if piece:
             model.words.id_of(piece, number)
@@ -117,8 +119,8 @@ def _matching_encodings(
     raw: Sequence[str | bytes], sent: str | None, messages: Sequence[Mapping[str, object]]
 ) -> Iterator[_TokenBytes]:
     """Yield the tokens' bytes in every vocabulary encoding that reproduces the prompt."""
-    for way in (_plain_bytes, _byte_level_bytes, _sentencepiece_bytes):
-        data = [one if isinstance(one, bytes) else way(one) for one in raw]
+    for scheme in _SCHEMES:
+        data = [one if isinstance(one, bytes) else scheme.token_bytes(one, is_added=False) or b"" for one in raw]
         if sent is not None:
             yield from _matching_ranges(data, sent.encode("utf-8", "replace"))
         elif all(str(one.get("content")).strip().encode("utf-8", "replace") in b"".join(data) for one in messages):
@@ -132,24 +134,6 @@ def _matching_ranges(data: Sequence[bytes], text: bytes) -> Iterator[_TokenBytes
             joined = b"".join(data[first:last])
             if joined in (text, b" " + text):
                 yield _TokenBytes(data, first, joined != text)
-
-
-def _plain_bytes(name: str) -> bytes:
-    return name.encode("utf-8", "replace")
-
-
-def _byte_level_bytes(name: str) -> bytes:
-    alphabet = byte_alphabet()
-    return bytes(alphabet[char] for char in name) if all(char in alphabet for char in name) else _plain_bytes(name)
-
-
-def _sentencepiece_bytes(name: str) -> bytes:
-    match = BYTE_TOKEN.fullmatch(name)
-    return bytes([int(match[1], 16)]) if match else _plain_bytes(name.replace("▁", " "))
-
-
-def _displayed_text(data: bytes) -> str:
-    return shown_bytes(data.decode("utf-8", "surrogateescape"))
 
 
 def _added_texts(found: _TokenBytes) -> list[str]:

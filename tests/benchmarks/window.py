@@ -40,7 +40,7 @@ window = app.build_window(config_dir=tempfile.mkdtemp(), assembled=False)
 """
 _FILLED = """
 import os
-window.painted.connect(lambda: os._exit(0))
+window.firstPainted.connect(lambda: os._exit(0))
 window.assemble()
 while True:
     application.processEvents()

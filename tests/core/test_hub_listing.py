@@ -24,7 +24,7 @@ _MOST_CALLS = 7
 """File operations for one model: two folders listed, the reference examined, and three files opened; one to spare."""
 
 
-def header(entries: dict[str, Any]) -> bytes:
+def header(entries: Any) -> bytes:
     data = json.dumps(entries).encode()
     return struct.pack("<Q", len(data)) + data
 
@@ -100,25 +100,28 @@ def test_a_list_of_drafts_reads_no_tokenizers_of_another_size(tmp_path: Path, co
 
 
 @pytest.mark.parametrize(
-    "entries",
+    ("entries", "numbers"),
     [
-        {"a": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, "__metadata__": {"format": "pt"}},
-        {"a": {"dtype": "F32", "shape": [], "data_offsets": [0, 4]}},
-        {"a": {"shape": [2], "data_offsets": [0, 4], "more": None}, "__metadata__": {"shape": "x"}},
-        {"a": {"shape": [True], "data_offsets": [0, 4]}},
-        {"a": {"shape": [-1], "data_offsets": [0, 4]}},
-        {"a": {"shape": [2**53], "data_offsets": [0, 4]}},
-        {"a": {"shape": [1.5], "data_offsets": [0, 4]}},
-        {"a": {"shape": [2], "data_offsets": [0]}},
-        {"a": {"shape": [2]}},
-        {"a": 5},
-        {},
+        ({"a": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, "__metadata__": {"format": "pt"}}, 6),
+        ({"a": {"dtype": "F32", "shape": [], "data_offsets": [0, 4]}}, 1),
+        ({"a": {"shape": [2], "data_offsets": [0, 4], "more": None}, "__metadata__": {"shape": "x"}}, 2),
+        ({}, 0),
+        ({"a": {"shape": [True], "data_offsets": [0, 4]}}, None),
+        ({"a": {"shape": [-1], "data_offsets": [0, 4]}}, None),
+        ({"a": {"shape": [2**53], "data_offsets": [0, 4]}}, None),
+        ({"a": {"shape": [1.5], "data_offsets": [0, 4]}}, None),
+        ({"a": {"shape": [2], "data_offsets": [0]}}, None),
+        ({"a": {"shape": [2], "data_offsets": [0, 4], "dtype": 5}}, None),
+        ({"a": {"shape": [2]}}, None),
+        ({"a": 5}, None),
+        ([], None),
     ],
 )
-def test_weights_are_counted_as_their_header_is_read(entries: dict[str, Any], tmp_path: Path) -> None:
+def test_weights_are_counted_as_their_header_is_read(entries: Any, numbers: int | None, tmp_path: Path) -> None:
     file = tmp_path / "model.safetensors"
     file.write_bytes(header(entries))
     read, counted = read_header(file), count_stored(WeightFiles((file,), False))
+    assert (counted.numbers if counted else None) == numbers
     assert (counted is None) == (read is None)
     if read is not None and counted is not None:
         assert counted.tensors == len(read)

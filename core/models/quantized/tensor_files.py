@@ -143,10 +143,8 @@ def stored_tensors(
         header = read_header(file) or {}
         begin = 8 + int.from_bytes(_length_bytes(file), "little")
         for name, entry in header.items():
-            shape = tuple(entry["shape"])
-            tensor = FileTensor(
-                file, begin + entry["data_offsets"][0], shape, _TYPES[entry.get("dtype", "F32")], read_dtype
-            )
+            shape = tuple(entry.shape)
+            tensor = FileTensor(file, begin + entry.data_offsets[0], shape, _TYPES[entry.dtype or "F32"], read_dtype)
             found[name] = LazyWeights(tensor) if shape in by_rows else tensor
     return found
 
@@ -158,7 +156,7 @@ def is_conversion(weights: WeightFiles, dtype: torch.dtype) -> bool:
     other = same = 0
     for file in weights.files:
         for entry in (read_header(file) or {}).values():
-            kind = _TYPES.get(entry.get("dtype", ""))
-            count = math.prod(entry["shape"])
+            kind = _TYPES.get(entry.dtype)
+            count = math.prod(entry.shape)
             other, same = (other, same + count) if kind is dtype else (other + count, same)
     return other > same
