@@ -163,7 +163,7 @@ class RaggedAttentionStruct(ctypes.Structure):
 
 log = logging.getLogger(__name__)
 
-VERSION = 8
+VERSION = 9
 """Version of the functions below; a library of another version is not used."""
 MAX_WITH_GIL = 2**16
 """Number of values that are read without releasing the GIL, which takes some 50 µs; another thread that paints would
@@ -187,9 +187,12 @@ class NativeLibrary:
         self.vector_offset = int(loaded.decodescope_shift())
         """Offset that makes the 8-bit numbers of a vector unsigned; 0 if they may be signed."""
         self.supports_float16 = bool(loaded.decodescope_halves())
-        """Whether it supports weights in float16."""
+        """Whether the processor converts float16 weights itself; otherwise they are slow."""
         self.panel_rows = int(loaded.decodescope_panel())
         """Number of adjacent matrix rows in the panel layout."""
+        self._multiply_blocks, self._rows = loaded.decodescope_multiply_blocks, loaded.decodescope_rows
+        self._multiply_blocks.argtypes = (POINTER(MatrixStruct), c_void_p, c_int64, c_void_p, c_int64)
+        self._rows.argtypes = (POINTER(MatrixStruct), c_void_p, c_int64, c_void_p)
         self._step, self._multiply, self._stats = (
             loaded.decodescope_step, loaded.decodescope_multiply, loaded.decodescope_read,
         )  # fmt: skip
@@ -206,6 +209,7 @@ class NativeLibrary:
         for function in (
             self._step,
             self._multiply,
+            self._multiply_blocks,
             self._stats,
             self._stats_with_gil,
             self._ragged_attention,
@@ -216,7 +220,7 @@ class NativeLibrary:
         self._norm, self._choices = loaded.decodescope_norm, loaded.decodescope_choices
         self._norm.argtypes = (c_void_p, POINTER(NormStruct), c_int64, c_int64, c_void_p)
         self._choices.argtypes = (c_void_p, c_int64, c_int64, c_void_p, c_void_p)
-        for nothing in (self._norm, self._choices):
+        for nothing in (self._norm, self._choices, self._rows):
             nothing.restype = None
         self.samplers = SamplerFunctions(at_once)
 
@@ -227,6 +231,19 @@ class NativeLibrary:
     def multiply(self, matrix: MatrixStruct, halves: int, steps: int, rows: int, found: int, threads: int) -> None:
         """Multiply split vectors, int8 [2 · rows, inputs] and float32 steps [rows], into float32 [rows, outputs]."""
         _check(self._multiply(matrix, halves, steps, rows, found, threads))
+
+    def multiply_blocks(self, matrix: MatrixStruct, vectors: int, rows: int, found: int, threads: int) -> None:
+        """Multiply float32 vectors [rows, inputs] by a matrix of any kind into float32 [rows, outputs].
+
+        For matrices in block formats the vectors are quantized to 8 bits in blocks of 32 numbers.
+        """
+        _check(self._multiply_blocks(matrix, vectors, rows, found, threads))
+
+    def matrix_rows(self, matrix: MatrixStruct, ids: int, count: int, found: int) -> None:
+        """Write the rows with the int64 indices `ids` [count] of a row-major matrix of floats or blocks as float32
+        [count, inputs]. The indices are not checked.
+        """
+        self._rows(matrix, ids, count, found)
 
     def compute_stats(self, scores: list[int], rows: int, vocabulary: int, chosen: int, top_n: int, found: int) -> None:
         """Compute the statistics of `rows` steps.

@@ -2,6 +2,7 @@
 #pragma once
 #include "activations.h"
 #include "attention.h"
+#include "matmul_blocks.h"
 #include "matmul_int4.h"
 #include "matmul_int8.h"
 #include "matmul_panels.h"
@@ -18,15 +19,15 @@ inline void floats_of(const Matrix& matrix, const Vectors& of, float* found, lon
 inline void multiply(const Matrix& matrix, Vectors& of, float* found, long apart, long threads) {
     if (matrix.kind == INT8) SHIFT ? of.shift() : of.join();
     if (matrix.kind == INT4) of.deal();
+    if (matrix.kind >= BLOCK_KINDS) of.quantize_blocks(threads);
     const long block = matrix.in_panels ? BESIDE * PANEL : 64, blocks = (matrix.outputs + block - 1) / block;
     #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && matrix.outputs * matrix.inputs > 100000)
     for (long part = 0; part < blocks; ++part) {
         const long begin = part * block, end = std::min(begin + block, long(matrix.outputs));
         if (matrix.kind == FLOAT32) floats_of<float>(matrix, of, found, apart, begin, end);
         else if (matrix.kind == BFLOAT16) floats_of<bfloat16>(matrix, of, found, apart, begin, end);
-#if DECODESCOPE_HALVES
         else if (matrix.kind == FLOAT16) floats_of<float16>(matrix, of, found, apart, begin, end);
-#endif
+        else if (matrix.kind >= BLOCK_KINDS) multiply_blocks(matrix, of.blocks, found, apart, begin, end);
         else if (matrix.kind == INT4) fours(matrix, of, found, apart, begin, end);
         else if (SHIFT) shifted(matrix, of, found, apart, begin, end);
         else eights(matrix, of, found, apart, begin, end);

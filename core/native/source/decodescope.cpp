@@ -11,10 +11,10 @@
 #endif
 
 // Which version of these functions this is; Python asks before it calls any other.
-DECODESCOPE int64_t decodescope_version() { return 8; }
+DECODESCOPE int64_t decodescope_version() { return 9; }
 
-// Whether weights may be of sixteen bits as IEEE has them.
-DECODESCOPE int64_t decodescope_halves() { return DECODESCOPE_HALVES; }
+// Whether the processor converts weights in float16 itself; otherwise they are slow.
+DECODESCOPE int64_t decodescope_halves() { return DECODESCOPE_F16C; }
 
 // What is added to each number of a vector in eight bits: sums of a row's weights take it out again.
 DECODESCOPE int64_t decodescope_shift() { return SHIFT; }
@@ -43,6 +43,23 @@ DECODESCOPE int64_t decodescope_multiply(
     return 0;
 } catch (...) {
     return 1;
+}
+
+// Products [rows, outputs] of float32 vectors [rows, inputs] and a matrix of any kind.
+DECODESCOPE int64_t decodescope_multiply_blocks(
+    const Matrix* matrix, const float* vectors, int64_t rows, float* found, int64_t threads
+) try {
+    Vectors of;     // not kept: a prompt may be long
+    of.aim(vectors, rows, matrix->inputs);
+    multiply(*matrix, of, found, matrix->outputs, threads);
+    return 0;
+} catch (...) {
+    return 1;
+}
+
+// Rows of a matrix of floats or blocks as float32 [count, inputs]; `ids` [count] have to be below the number of outputs.
+DECODESCOPE void decodescope_rows(const Matrix* matrix, const int64_t* ids, int64_t count, float* found) {
+    write_rows(*matrix, ids, count, found);
 }
 
 // Figures of `rows` texts' steps, one row each; `scores`: [stages + 1] of [rows, vocabulary].

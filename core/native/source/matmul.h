@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "block_vectors.h"
 #include "simd.h"
 #include "structs.h"
 
@@ -53,11 +54,18 @@ struct Vectors {
     std::vector<int16_t> whole{};       // [rows, width], FINER times the coarse numbers and the fine ones
     std::vector<int16_t> dealt{};       // the same, of each group first every other number, then those between them
     std::vector<float> totals{};        // [rows, groups and none up to whole eights], the numbers of a group added up
-    bool is_split = false, is_shifted = false, is_joined = false, is_dealt = false;
+    BlockVectors blocks{};              // the same in 8 bits, with a scale for each block of 32
+    bool is_split = false, is_shifted = false, is_joined = false, is_dealt = false, has_blocks = false;
 
     void aim(const float* other, long count, long size) {
         values = other, rows = count, width = size;
-        is_split = is_shifted = is_joined = is_dealt = false;
+        is_split = is_shifted = is_joined = is_dealt = has_blocks = false;
+    }
+
+    void quantize_blocks(long threads) {
+        if (has_blocks) return;
+        has_blocks = true;
+        blocks.quantize(values, rows, width, threads);
     }
 
     // Numbers that somebody else has split.

@@ -6,9 +6,9 @@
 #include <cstring>
 #if defined(__F16C__) || defined(__AVX512F__)
 #include <immintrin.h>
-#define DECODESCOPE_HALVES 1
+#define DECODESCOPE_F16C 1
 #else
-#define DECODESCOPE_HALVES 0
+#define DECODESCOPE_F16C 0
 #endif
 
 #if defined(__AVX512F__)
@@ -49,16 +49,22 @@ inline void hold(Register& value) {
 #endif
 }
 
-inline float one(const float* place) { return *place; }
+inline float one(const float* place) {
+    float value;
+    std::memcpy(&value, place, sizeof value);
+    return value;
+}
 
 inline float one(const bfloat16* place) {
-    const uint32_t bits = uint32_t(*place) << 16;
+    bfloat16 half;
+    std::memcpy(&half, place, sizeof half);
+    const uint32_t bits = uint32_t(half) << 16;
     float value;
     std::memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-#if DECODESCOPE_HALVES
+#if DECODESCOPE_F16C
 inline Lanes load(const float16* place) {
 #ifdef __AVX512F__
     return (Lanes)_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(place)));
@@ -67,7 +73,28 @@ inline Lanes load(const float16* place) {
 #endif
 }
 
-inline float one(const float16* place) { return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(place->bits))); }
+inline float one(const float16* place) {
+    uint16_t bits;
+    std::memcpy(&bits, place, sizeof bits);
+    return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(bits)));
+}
+#else
+// Exponent and mantissa move to those of a float32, whose exponent then is 112 too small; a product with a power of two
+// also converts numbers below the normal ones. Exponents of infinities and of no numbers stay the greatest.
+inline Lanes load(const float16* place) {
+    Halves halves;
+    std::memcpy(&halves, place, sizeof halves);
+    const Bits bits = __builtin_convertvector(halves, Bits), sign = (bits & 0x8000) << 16, rest = (bits & 0x7fff) << 13;
+    const Bits is_special = (Bits)(rest >= 0x0f800000);
+    const Lanes number = (Lanes)rest * all(5192296858534827628530496329220096.0f);     // 2 to the 112
+    return (Lanes)(sign | ((Bits)number & ~is_special) | ((rest | 0x7f800000) & is_special));
+}
+
+inline float one(const float16* place) {
+    float16 four[LANES] = {};
+    std::memcpy(four, place, sizeof *place);
+    return load(four)[0];
+}
 #endif
 
 inline void store(float* place, Lanes lanes) { std::memcpy(place, &lanes, sizeof lanes); }

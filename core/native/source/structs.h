@@ -4,6 +4,7 @@
 
 enum NormKind : int64_t { NO_NORM, ROOT_MEAN_SQUARE, LAYER_NORM };
 enum WeightKind : int64_t { FLOAT32, BFLOAT16, INT8, FLOAT16, INT4 };
+constexpr int64_t BLOCK_KINDS = 256;    // block formats of GGUF files are this much more than ggml's type id (block_formats.h)
 enum ActKind : int64_t { SILU, GELU_TANH, GELU_ERF, RELU };
 
 struct Norm {
@@ -15,7 +16,7 @@ struct Norm {
 
 struct Matrix {
     int64_t kind, outputs, inputs;
-    const void* weights;    // [outputs, inputs]; of int4, see matmul_int4.h
+    const void* weights;    // [outputs, inputs]; of int4, see matmul_int4.h; of blocks, the rows of the file, at any address
     const float* bias;      // may be null
     const void* scales;     // of int8, float32, one a row; of int4, bfloat16: a row's scales, one a group, then offsets
     const int32_t* sums;    // of int8, SHIFT times the sum of a row; null where that is none
