@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QWidget
 from app.control.messages import Messages
 from app.control.model_list import (
     ENGINE_ITEM,
+    FILE_ITEM,
     FOLDER_ITEM,
     HUB_ITEM,
     NO_MODELS,
@@ -23,7 +24,7 @@ from app.panels.toolbar import DraftPicker
 from app.state.suggestions import truncate_name, unknown_name_message
 from app.state.worker_messages import ModelInfo
 from app.storage.settings import ModelsSection
-from app.widgets.file_dialogs import open_folder_dialog
+from app.widgets.file_dialogs import open_file_dialog, open_folder_dialog
 from app.widgets.picker_combo import PickerCombo
 from core import ModelEntry, catalog
 from resources.language import tr
@@ -32,7 +33,9 @@ _POLL_MS = 40
 
 
 class HubScan(QObject):
-    """`found(list of ModelEntry)` is emitted once after `start` if the cache is not empty."""
+    """`found(list of ModelEntry)` is emitted once after `start`: the models in the Hub's cache and the GGUF files of
+    other programs.
+    """
 
     found = Signal(object)
 
@@ -44,14 +47,13 @@ class HubScan(QObject):
 
     def start(self) -> None:
         """Start the scan. The thread touches no Qt object, as it may outlive the window; a timer polls its result."""
-        if catalog.hub_has_models():
-            threading.Thread(target=self._scan, name="hub-scan", daemon=True).start()
-            self._timer.start()
+        threading.Thread(target=self._scan, name="hub-scan", daemon=True).start()
+        self._timer.start()
 
     def _scan(self) -> None:
         entries: list[ModelEntry] = []
         try:
-            entries = catalog.hub_cached()
+            entries = [*(catalog.hub_cached() if catalog.hub_has_models() else ()), *catalog.other_programs()]
         finally:  # end the polling timer even on failure
             self._entries = entries
 
@@ -59,7 +61,8 @@ class HubScan(QObject):
     def _poll(self) -> None:
         if self._entries is not None:
             self._timer.stop()
-            self.found.emit(self._entries)
+            if self._entries:
+                self.found.emit(self._entries)
 
 
 class ModelChoice(QObject):
@@ -71,6 +74,7 @@ class ModelChoice(QObject):
     listed = Signal()
     ready = Signal(object)
     folderRequested = Signal()
+    fileRequested = Signal()
     hubRequested = Signal()
     weightsRequested = Signal()
     engineRequested = Signal()
@@ -213,6 +217,7 @@ class ModelChoice(QObject):
     def _on_activated(self, index: int) -> None:
         actions = {
             FOLDER_ITEM: self.folderRequested,
+            FILE_ITEM: self.fileRequested,
             HUB_ITEM: self.hubRequested,
             WEIGHTS_ITEM: self.weightsRequested,
             ENGINE_ITEM: self.engineRequested,
@@ -292,14 +297,22 @@ class ModelFolders(QObject):
         super().__init__(over)
         self._over, self._model, self._messages = over, model, messages
         model.folderRequested.connect(self.open)
+        model.fileRequested.connect(self.open_file)
 
     @Slot()
     def open(self) -> None:
         """Open the folder dialog."""
         open_folder_dialog(self._over, tr("Open model folder"), self.use)
 
+    @Slot()
+    def open_file(self) -> None:
+        """Open the dialog for a GGUF file."""
+        open_file_dialog(self._over, tr("Open GGUF file"), tr("GGUF models (*.gguf)"), self.use)
+
     @Slot(str)
     def use(self, folder: str) -> None:
-        """Add a model folder and select it."""
+        """Add a model folder or a GGUF file and select it."""
         if not self._model.add_folder(folder):
-            self._messages.show_setup_error(tr("This folder contains no model"), *self._model.folder_problem(folder))
+            is_file = folder.lower().endswith(".gguf")
+            title = tr("This file cannot be opened") if is_file else tr("This folder contains no model")
+            self._messages.show_setup_error(title, *self._model.folder_problem(folder))

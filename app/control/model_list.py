@@ -14,19 +14,21 @@ from resources.language import mark, tr
 
 FOLDER_ITEM = "…folder"
 """Item data of the line that opens a folder."""
+FILE_ITEM = "…file"
+"""Item data of the line that opens a GGUF file."""
 HUB_ITEM = "…hub"
 """Item data of the line that opens the Hub dialog."""
 WEIGHTS_ITEM = "…weights"
 """Item data of the line that opens the weight settings of the selected model."""
 ENGINE_ITEM = "…engine"
 """Item data of the line that connects to an engine on another machine."""
-NO_MODELS = (None, FOLDER_ITEM, HUB_ITEM, WEIGHTS_ITEM, ENGINE_ITEM)
+NO_MODELS = (None, FOLDER_ITEM, FILE_ITEM, HUB_ITEM, WEIGHTS_ITEM, ENGINE_ITEM)
 """Item data of lines that are not models."""
 
 
 _RECURRENT = ("amba", "rwkv", "recurrent")
 """Parts of the model types of architectures with a recurrent state."""
-_SOURCES = (mark("bundled"), mark("hub"), mark("folder"), mark("engine"))
+_SOURCES = (mark("bundled"), mark("hub"), mark("folder"), *catalog.PROGRAMS, mark("engine"))
 ENGINE = "engine"
 """Source of a model on another machine."""
 DEFAULT_LENGTH = 2048
@@ -55,7 +57,8 @@ class ModelList:
         Of the Hub cache only `hub_name` is looked up, as the full scan is slow; its results arrive through `add` and
         are kept.
         """
-        hub = [entry for entry in self._entries.values() if entry.source == "hub"]
+        found = ("hub", *catalog.PROGRAMS)
+        hub = [entry for entry in self._entries.values() if entry.source in found]
         self._entries = {entry.name: entry for entry in (*catalog.bundled(), *hub)}
         if hub_name not in self._entries and (entry := catalog.hub_entry(hub_name)) is not None:
             self._entries[hub_name] = entry
@@ -122,7 +125,7 @@ class ModelList:
             _model_item(entry, *self._run_size, self.memory_limits.get(entry.name, ALL_IN_MEMORY))
             for entry in self._entries.values()
         ]
-        return [*lines, _hub_item(), _folder_item(), _engine_item(), _weights_item()]
+        return [*lines, _hub_item(), _folder_item(), _file_item(), _engine_item(), _weights_item()]
 
     def drafts_for(self, name: str) -> list[PickerItem]:
         """Return every other model as a draft for `name`: compatible ones first, smallest first, then those with
@@ -154,6 +157,10 @@ def _hub_item() -> PickerItem:
 
 def _folder_item() -> PickerItem:
     return PickerItem(tr("Folder…"), FOLDER_ITEM, tr("Open a local model in Hugging Face format"))
+
+
+def _file_item() -> PickerItem:
+    return PickerItem(tr("GGUF file…"), FILE_ITEM, tr("Open a model file of llama.cpp, LM Studio or Ollama"))
 
 
 def _engine_item() -> PickerItem:

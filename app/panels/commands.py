@@ -42,6 +42,7 @@ COMMANDS = (
             about=mark("Clears the prompt, or starts a new chat. Undo restores the prompt.")),
     Command("open_run", mark("Open recording…"), FILE, 1, ("Ctrl+Shift+O",)),
     Command("open_folder", mark("Open model folder…"), FILE, 1, ("Ctrl+O",)),
+    Command("open_gguf", mark("Open GGUF file…"), FILE, 1),
     Command("open_preset", mark("Open settings file…"), FILE, 1),
     Command("save_run", mark("Save recording…"), FILE, 2, ("Ctrl+Shift+R",)),
     Command("save_preset", mark("Save settings as a preset…"), FILE, 2, ("Ctrl+S",)),

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from app.state.media import kind_by_name
+from core import catalog
 from core.common.former_name import RUN_SUFFIXES
-from resources.language import tr
+from resources.language import tr, trn
 
 RECORDING, MODEL, SETTINGS, MEDIA, TEXT, HUB, ENGINE, LEARN, PICTURE = (
     "recording", "model", "settings", "media", "text", "hub", "engine", "learn", "picture"
@@ -66,8 +67,16 @@ def offer_for_text(text: str) -> DropOffer:
 def _offer_for_folder(path: Path) -> DropOffer:
     if (path / "config.json").is_file():
         return DropOffer(MODEL, tr("Open this model"), path.name, (str(path),))
-    if next(path.glob("*.gguf"), None) is not None:
-        return _reject_gguf()
+    models = [one for one in sorted(path.glob("*.gguf")) if catalog.is_gguf_model(one)]
+    if len(models) == 1:
+        return DropOffer(MODEL, tr("Open this model"), models[0].name, (str(models[0]),))
+    if models:
+        return _reject(
+            trn("This folder contains {count} model", "This folder contains {count} models", len(models)).format(
+                count=len(models)
+            ),
+            tr("Drop one of the GGUF files."),
+        )
     return _reject(
         tr("This folder contains no model"),
         tr("A model folder contains config.json and the weights. Drop that folder, not its parent."),
@@ -79,7 +88,7 @@ def _offer_for_file(path: Path) -> DropOffer:
     if ending in RECORDINGS:
         return DropOffer(RECORDING, tr("Open this recording"), path.name, (str(path),))
     if ending == ".gguf":
-        return _reject_gguf()
+        return _offer_for_gguf(path)
     if ending in WEIGHTS or path.name == "config.json":
         if (path.parent / "config.json").is_file():
             return DropOffer(MODEL, tr("Open the model in this folder"), path.parent.name, (str(path.parent),))
@@ -104,11 +113,14 @@ def _offer_for_file(path: Path) -> DropOffer:
     )  # fmt: skip
 
 
-def _reject_gguf() -> DropOffer:
+def _offer_for_gguf(path: Path) -> DropOffer:
+    problem = catalog.gguf_problem(path)
+    if problem is None:
+        return DropOffer(MODEL, tr("Open this model"), path.name, (str(path),))
     return _reject(
-        tr("GGUF files cannot be opened yet"),
-        tr("Open a model folder in the Hugging Face format, or serve the file with llama.cpp and connect "
-            "to it: Tools › Connect to an engine…"),
+        tr("This file cannot be opened"),
+        tr("{reason}. Serve it with llama.cpp and connect to it (Tools › Connect to an engine…), or choose another "
+            "file.").format(reason=problem[:1].upper() + problem[1:].rstrip(".")),
     )  # fmt: skip
 
 

@@ -75,6 +75,7 @@ def _file_actions(controllers: Controllers) -> ActionTable:
     return {
         "toggle_history": controllers.history_panel.toggle,
         "open_folder": controllers.folders.open,
+        "open_gguf": controllers.folders.open_file,
         "get_model": controllers.model_download.open,
         "connect_engine": controllers.model_download.connect_engine,
         "open_scale": controllers.labs.open_scale,

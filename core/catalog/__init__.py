@@ -37,11 +37,13 @@ if TYPE_CHECKING:
         same_tokenizer,
         weight_bytes,
     )
+    from core.models.gguf.gguf_entry import PROGRAMS, gguf_problem, is_gguf_model
 
 __all__ = [
     "BUNDLED",
     "KINDS",
     "PACKED",
+    "PROGRAMS",
     "Fit",
     "HubFile",
     "HubModel",
@@ -58,10 +60,12 @@ __all__ = [
     "find",
     "find_weights",
     "fits",
+    "gguf_problem",
     "hub_cached",
     "hub_entry",
     "hub_has_models",
     "inspect",
+    "is_gguf_model",
     "judge",
     "locate",
     "look",
@@ -75,6 +79,9 @@ __all__ = [
 ]
 
 _HUB_MODULES = {
+    "PROGRAMS": "core.models.gguf.gguf_entry",
+    "gguf_problem": "core.models.gguf.gguf_entry",
+    "is_gguf_model": "core.models.gguf.gguf_entry",
     "HubFile": "core.catalog.hub_model",
     "HubModel": "core.catalog.hub_model",
     "Progress": "core.catalog.file_download",

@@ -8,6 +8,7 @@ from core import caches
 from core.code.python_literals import ConfigObject, call_source, dict_literal, literal, multiline_literal
 from core.code.script_model import EffectiveSettings, ScriptModel, changed_options, differing_settings
 from core.common.hf_generation import DEFAULTS
+from core.models.config_validation import PACKED
 from core.request import Request
 
 
@@ -81,7 +82,11 @@ def _request_arguments(
 
 
 def _load_call(source: ScriptModel) -> str:
-    set_to = {"device": source.device, "dtype": source.dtype, "weights": source.weights or "auto"}
+    set_to = {
+        "device": source.device,
+        "dtype": source.dtype,
+        "weights": source.weights if source.weights in PACKED else "auto",
+    }
     more: dict[str, int | str] = {name: value for name, value in set_to.items() if value != "auto"}
     if source.memory_limit is not None:
         more["memory_limit"] = source.memory_limit

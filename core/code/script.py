@@ -118,6 +118,10 @@ def _counterpart(
     request: Request, effective: EffectiveSettings, source: ScriptModel, drafts: list[ScriptModel]
 ) -> GenerateEquivalent:
     """Return what the strategy and the cache need in transformers, combined."""
+    if source.weights and source.weights not in PACKED:
+        return GenerateEquivalent(
+            missing=tr("the {kind} weights stay in the blocks of their GGUF file.").format(kind=source.weights)
+        )
     if source.weights:
         return GenerateEquivalent(
             missing=tr("the {kind} weights are packed by this program.").format(kind=source.weights)

@@ -12,7 +12,7 @@ from core import strategies
 from core.common.hf_generation import DEFAULTS, METADATA_FIELDS, WITHOUT_EFFECT
 from core.errors import ModelError
 from core.models import catalog
-from core.models.config_validation import PACKED
+from core.models.config_validation import FLOATS
 from core.models.model_entry import read_config
 from core.models.model_files import JsonObject, read_json
 from core.parameter import Parameter, Settings
@@ -70,7 +70,7 @@ def has_different_tokenizer(one: ScriptModel, other: ScriptModel) -> bool:
 
 def _split_dtype(dtype: str) -> tuple[str, str]:
     """Split one word into the dtype of the floats and the kind of packed weights."""
-    return ("auto", dtype) if dtype in PACKED else (dtype, "")
+    return (dtype, "") if dtype in ("auto", *FLOATS) else ("auto", dtype)
 
 
 def _from_loaded_model(model: LoadedModel) -> ScriptModel:

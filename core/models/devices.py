@@ -148,7 +148,9 @@ def choose_weights(
     """
     if gguf_format and check_format(requested) in PACKED:
         raise ParameterError(
-            tr("The weights of this model are already in {kind}, the format of its GGUF file.").format(kind=gguf_format),
+            tr("The weights of this model are already in {kind}, the format of its GGUF file.").format(
+                kind=gguf_format
+            ),
             tr("Load it with its weights as stored, or as float32, bfloat16 or float16."),
             "weights",
         )

@@ -1,8 +1,8 @@
 """What llama.cpp's metadata and tensor names mean to transformers, one entry per architecture.
 
-A GGUF file has no config.json: `transformers_config` makes its content from the metadata, and `parameter_names` says which
-tensor is which parameter, with the operation that undoes what llama.cpp's converter did to it. Importing this module does
-not import torch. Names and keys: llama.cpp's gguf-py (constants.py, tensor_mapping.py) and convert_hf_to_gguf.py.
+A GGUF file has no config.json: `transformers_config` makes its content from the metadata, and `parameter_names` says
+which tensor is which parameter, with the operation that undoes what llama.cpp's converter did to it. Importing this
+module does not import torch. Names and keys: llama.cpp's gguf-py (constants.py, tensor_mapping.py) and convert_hf_to_gguf.py.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Config: TypeAlias = "dict[str, object]"
 ROWS_OF_Q, ROWS_OF_K, MINUS_ONE, BY_HEAD, TRANSPOSED, UNSQUEEZED = (
     "rows of queries", "rows of keys", "minus one", "by head", "transposed", "unsqueezed"
 )  # fmt: skip
-"""Operations on a tensor of the file: reorder the rows of queries or of keys (llama.cpp rotates neighbouring numbers of a
-head, transformers its halves), subtract one from a norm, reorder the rows of queries, keys and values from by kind to by
-head, transpose a matrix (GPT-2), insert a dimension (convolutions)."""
+"""Operations on a tensor of the file: reorder the rows of queries or of keys (llama.cpp rotates neighbouring numbers of
+a head, transformers its halves), subtract one from a norm, reorder the rows of queries, keys and values from by kind to
+by head, transpose a matrix (GPT-2), insert a dimension (convolutions)."""
 
 _IGNORED = re.compile(r"^(rope_freqs|rope_factors_(long|short)|blk\.\d+\.rope_freqs|blk\.\d+\.attn_rot_embd)\.weight$")
 """Tensors that the config already contains."""
@@ -98,7 +98,7 @@ def _finish_llama(file: GgufFile, config: Config) -> None:
 
 
 def _finish_gemma2(file: GgufFile, config: Config) -> None:
-    """Gemma 2 scales queries by the width of a head, but the largest model by the width per head (its report, table 1)."""
+    """Gemma 2 scales queries by the width of a head; its largest model by the width per head (its report, table 1)."""
     heads, width = _whole(config, "num_attention_heads"), _whole(config, "hidden_size")
     large = _whole(config, "num_hidden_layers") == 46
     config["query_pre_attn_scalar"] = width // heads if large else config["head_dim"]
@@ -192,7 +192,8 @@ ARCHITECTURES: dict[str, GgufArchitecture] = {
         {**_QWEN_MOE_KEYS, **_HEAD_DIM}, defaults={"norm_topk_prob": True}, finish=_finish_qwen_moe,
     ),
     "gemma": GgufArchitecture(
-        "gemma", _OUTSIDE, _LAYER_PREFIX, _LLAMA, {**_RMS, **_HEAD_DIM}, _OFFSET_NORMS, {"hidden_act": "gelu_pytorch_tanh"}
+        "gemma", _OUTSIDE, _LAYER_PREFIX, _LLAMA, {**_RMS, **_HEAD_DIM}, _OFFSET_NORMS,
+        {"hidden_act": "gelu_pytorch_tanh"},
     ),
     "gemma2": GgufArchitecture(
         "gemma2", _OUTSIDE, _LAYER_PREFIX, {**_ATTENTION, **_MLP, **_GEMMA_NORMS},
@@ -394,7 +395,7 @@ def _scalar(file: GgufFile, key: str) -> int | float | None:
         values = set(value)
         if len(values) == 1:
             (only,) = values
-            return only  # type: ignore[no-any-return]  # a view's numbers are of its format
+            return only
         return None
     return file.number(key)
 

@@ -14,7 +14,6 @@ import torch
 
 from core.models.gguf.gguf_file import FORMATS, BlockFormat
 
-
 __all__ = ["DEQUANTIZABLE", "FORMATS", "NATIVE", "BlockFormat", "dequantize"]
 
 _FLOATS = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "F64": torch.float64}

@@ -1,4 +1,6 @@
-"""Describe GGUF models, and find those of other programs on this computer. Importing this module does not import torch."""
+"""Describe GGUF models, and find those of other programs on this computer. Importing this module does not import
+torch.
+"""
 
 from __future__ import annotations
 
@@ -67,8 +69,8 @@ def summarize_gguf(path: Path) -> GgufSummary:
         if isinstance(value, (int, float)):
             config[own] = value
     missing = [file.name for file in files if not size_of(file)]
-    problem = tr("{file} is missing").format(file=missing[0]) if missing else None
-    return GgufSummary(config, _format_name(metadata), _parameters(metadata), sum(map(size_of, files)), problem)
+    absent = tr("{file} is missing").format(file=missing[0]) if missing else None
+    return GgufSummary(config, _format_name(metadata), _parameters(metadata), sum(map(size_of, files)), absent)
 
 
 def _format_name(metadata: Mapping[str, Value]) -> str:
@@ -129,7 +131,9 @@ def _folders() -> dict[str, list[Path]]:
     hub = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")
     hub_home = Path(os.environ.get("HF_HOME") or cache / "huggingface")
     return {
-        "LM Studio": [*_lm_studio_folder(home), home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models"],
+        "LM Studio": [
+            *_lm_studio_folder(home), home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models",
+        ],
         "llama.cpp": [
             Path(llama_cache).expanduser() if llama_cache else cache / "llama.cpp",
             home / "Library" / "Caches" / "llama.cpp", local / "llama.cpp",
@@ -243,6 +247,11 @@ def content_stamp(paths: Iterable[Path], limit: int = 2**24) -> str:
 
 
 COMPANION_REASON = mark("it belongs to a model, but is none")
+
+
+def is_gguf_model(path: Path) -> bool:
+    """Return whether a file is a model, or the first part of one, by its name. Never raises."""
+    return is_gguf(path) and not is_companion(path.name) and not is_later_split(path.name)
 
 
 def gguf_problem(path: Path) -> str | None:

@@ -76,7 +76,9 @@ def _architecture(model: LoadedModel) -> tuple[str, GgufArchitecture]:
         if known.model_type == aliases.get(kind, kind):
             return name, known
     raise UnpackableError(
-        tr("{model} has the architecture {kind}, which is not written as GGUF here.").format(model=model.name, kind=kind),
+        tr("{model} has the architecture {kind}, which is not written as GGUF here.").format(
+            model=model.name, kind=kind
+        ),
         tr("Use llama.cpp's own converter."),
     )
 
@@ -243,8 +245,9 @@ def _llama3_factors(model: LoadedModel) -> torch.Tensor:
     rope = model.config.rope_parameters
     width = int(getattr(model.config, "head_dim", None) or model.config.hidden_size // model.config.num_attention_heads)
     plain = 1.0 / (rope["rope_theta"] ** (torch.arange(0, width, 2).float() / width))
-    used: torch.Tensor = model.model.model.rotary_emb.inv_freq  # type: ignore[union-attr, assignment]
-    return plain / used.float().cpu()
+    rotary: Any = model.model.model.rotary_emb
+    factors: torch.Tensor = plain / rotary.inv_freq.float().cpu()
+    return factors
 
 
 def _unknown_weight(model: LoadedModel, name: str) -> UnpackableError:
@@ -291,7 +294,9 @@ def _tokenizer_metadata(model: LoadedModel) -> dict[str, Any]:
             found[f"tokenizer.ggml.{key}_token_id"] = number
     ends = model.generation_config.eos_token_id
     if isinstance(ends, list) and len(ends) > 1:
-        found["tokenizer.ggml.eot_token_id"] = next(end for end in ends if end != found.get("tokenizer.ggml.eos_token_id"))
+        found["tokenizer.ggml.eot_token_id"] = next(
+            end for end in ends if end != found.get("tokenizer.ggml.eos_token_id")
+        )
     if isinstance(template := getattr(tokenizer, "chat_template", None), str):
         found["tokenizer.chat_template"] = template
     return found
@@ -330,7 +335,9 @@ def _rule(model: LoadedModel, written: Mapping[str, Any]) -> str:
     rule = pre_tokenizer_rules().get(json.dumps(written.get("pre_tokenizer"), sort_keys=True))
     if rule is None:
         raise UnpackableError(
-            tr("The tokenizer of {model} splits words by a rule that llama.cpp has no name for.").format(model=model.name),
+            tr("The tokenizer of {model} splits words by a rule that llama.cpp has no name for.").format(
+                model=model.name
+            ),
             tr("Use llama.cpp's own converter."),
         )
     return rule

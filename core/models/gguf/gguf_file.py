@@ -1,9 +1,10 @@
 """Read the header of GGUF files without trusting it. Importing this module does not import torch.
 
-The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. A file has a magic number, a version, metadata (key,
-type, value), a table of tensors (name, dimensions, type, offset) and, from an aligned position on, their data. Every
-count, length, offset and type is checked against the length of the file before it is used, because readers of this format
-have had memory faults: a file that passes can be mapped, and no tensor reaches beyond it or overlaps another.
+The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. A file has a magic number, a version, metadata
+(key, type, value), a table of tensors (name, dimensions, type, offset) and, from an aligned position on, their data.
+Every count, length, offset and type is checked against the length of the file before it is used, because readers of
+this format have had memory faults: a file that passes can be mapped, and no tensor reaches beyond it or overlaps
+another.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import sys
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, TypeAlias
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 from core.errors import CorruptWeightsError, ModelFileError
 from resources.language import tr
@@ -274,7 +275,9 @@ class _Cursor:
         size = struct.calcsize(letter)
         count = self.count(key, size)
         start = self.take(count * size, key)
-        return self.data[start : start + count * size].cast(letter)
+        view: Any = self.data[start : start + count * size]
+        found: memoryview = view.cast(letter)
+        return found
 
     def _text_array(self, key: str) -> TextArray:
         count = self.count(key, 8)

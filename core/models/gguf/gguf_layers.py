@@ -230,6 +230,7 @@ class _ExpertWeights:
             return NotImplemented
         vectors, weights = args
         assert isinstance(vectors, torch.Tensor)
+        assert isinstance(weights, _ExpertWeights)
         flat = vectors.reshape(-1, vectors.shape[-1]).float()
         product = torch.cat([matrix.multiply(flat) for matrix in weights.parts], -1)
         return product.view(*vectors.shape[:-1], -1).to(vectors.dtype)

@@ -32,11 +32,11 @@ from core.models.text_decoder import as_encoder_decoder, dummy_encoder_outputs
 from resources.language import tr
 
 if TYPE_CHECKING:
-    from core.models.load_plan import ModelPlan
     from torch import nn
     from transformers import PreTrainedModel
     from transformers.utils.quantization_config import QuantizationMethod
 
+    from core.models.load_plan import ModelPlan
     from core.models.text import Network
 
 
