@@ -2,7 +2,8 @@
 
 A GGUF file has no config.json: `transformers_config` makes its content from the metadata, and `parameter_names` says
 which tensor is which parameter, with the operation that undoes what llama.cpp's converter did to it. Importing this
-module does not import torch. Names and keys: llama.cpp's gguf-py (constants.py, tensor_mapping.py) and convert_hf_to_gguf.py.
+module does not import torch. Names and keys: llama.cpp's gguf-py (constants.py, tensor_mapping.py) and its converter
+convert_hf_to_gguf.py.
 """
 
 from __future__ import annotations

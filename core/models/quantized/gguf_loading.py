@@ -7,63 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
-from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig, PreTrainedConfig
+from transformers import PreTrainedConfig
 from transformers.pytorch_utils import Conv1D
 from transformers.quantizers.auto import register_quantization_config, register_quantizer
 
-from core.errors import ConfigInvalidError, CorruptWeightsError
-from core.models.gguf.architectures import Config, parameter_names, transformers_config
-from core.models.gguf.block_formats import DEQUANTIZABLE
+from core.errors import CorruptWeightsError
+from core.models.gguf.architectures import Config, parameter_names
+from core.models.gguf.gguf_config import generation_config
 from core.models.gguf.gguf_file import GgufFile
-from core.models.gguf.gguf_layers import GgufEmbedding, GgufExperts, GgufLinear, GgufModule, StoredTensor
-from core.models.gguf.gguf_tokenizer import end_tokens
-from core.models.model_files import full_message, readable_reason
+from core.models.quantized.gguf_layers import GgufEmbedding, GgufExperts, GgufLinear, GgufModule, StoredTensor
 from core.models.quantized.packed_loading import PackedConfig, PackedQuantizer, embedding_factor, expert_tensors
 from resources.language import tr
 
 if TYPE_CHECKING:
     from core.models.text import Network
 
-_SAMPLING = {
-    "temp": "temperature", "top_k": "top_k", "top_p": "top_p", "min_p": "min_p", "penalty_repeat": "repetition_penalty",
-}  # fmt: skip
-"""Generation settings by llama.cpp's keys `general.sampling.…`."""
 _METHOD = "decodescope_gguf"
-
-
-def build_config(file: GgufFile) -> PreTrainedConfig:
-    """Return transformers' config. Raises UnknownArchitectureError, ConfigInvalidError."""
-    content = transformers_config(file)
-    try:
-        kind = str(content.pop("model_type"))
-        config: PreTrainedConfig = AutoConfig.for_model(kind, **content)
-        config.architectures = [_class_name(config)]
-        return config
-    except Exception as error:  # validators, and the arithmetic of each model family
-        raise ConfigInvalidError(
-            tr("The metadata of {file} do not describe a valid model: {reason}").format(
-                file=file.files[0].name, reason=readable_reason(error)
-            ),
-            tr("Copy or download the file again."),
-            full_message(error),
-        ) from error
-
-
-def _class_name(config: PreTrainedConfig) -> str:
-    mapping: Mapping[Any, Any] = AutoModelForCausalLM._model_mapping
-    return str(mapping[type(config)].__name__)
-
-
-def generation_config(file: GgufFile, config: PreTrainedConfig) -> GenerationConfig:
-    """Return the file's own decoding settings: its end tokens, and sampling settings if it contains any."""
-    made = GenerationConfig.from_model_config(config)
-    ends = end_tokens(file)
-    made.eos_token_id = ends if len(ends) > 1 else next(iter(ends), None)
-    for key, name in _SAMPLING.items():
-        value = file.number(f"general.sampling.{key}")
-        if value is not None and value >= 0:
-            setattr(made, name, int(value) if name == "top_k" else float(value))
-    return made
 
 
 def outline_blocks(file: GgufFile, network: Network, stored: Mapping[str, list[StoredTensor]]) -> None:
@@ -77,18 +36,6 @@ def outline_blocks(file: GgufFile, network: Network, stored: Mapping[str, list[S
         if made is not None:
             made.file_format = file.format_name
             network.set_submodule(name, made)
-
-
-def check_formats(file: GgufFile) -> None:
-    """Check that the formats of all tensors can be read. Raises CorruptWeightsError."""
-    unknown = sorted({tensor.fmt.name for tensor in file.tensors.values()} - DEQUANTIZABLE)
-    if unknown:
-        raise CorruptWeightsError(
-            tr("{file} has weights in {formats}, which this program cannot read.").format(
-                file=file.files[0].name, formats=", ".join(unknown)
-            ),
-            tr("Choose a file in another format, such as Q4_K_M or Q8_0."),
-        )
 
 
 def stored_parameters(file: GgufFile, config: PreTrainedConfig) -> dict[str, list[StoredTensor]]:
