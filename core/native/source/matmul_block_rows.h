@@ -10,6 +10,7 @@
 #include <immintrin.h>
 
 inline __m256i load256(const void* place) { return _mm256_loadu_si256(static_cast<const __m256i*>(place)); }
+inline void store256(void* place, __m256i value) { _mm256_storeu_si256(static_cast<__m256i*>(place), value); }
 inline __m128i load128(const void* place) { return _mm_loadu_si128(static_cast<const __m128i*>(place)); }
 
 // Sums of four products of bytes in 32 bits each, the first factor without a sign. Processors with VNNI have an
@@ -123,28 +124,23 @@ inline __m256i codes_of(Q5_1, const uint8_t* block) { return _mm256_or_si256(nib
 inline __m256i codes_of(Q8_0, const uint8_t* block) { return load256(block + 2); }
 inline __m256i codes_of(IQ4_NL, const uint8_t* block) { return iq4_values(nibbles(block + 2)); }
 
-// Places of up to eight blocks that follow each other. Behind the last one, the last one is read again: its numbers are
-// multiplied with zeros.
-template <long BYTES, bool IS_WHOLE>
-struct Places {
-    const uint8_t* first;
-    long last;
-    const uint8_t* operator[](long i) const { return first + (IS_WHOLE ? i : std::min(i, last)) * BYTES; }
-};
-
 // The first 2 or 4 bytes of COUNT blocks, gathered by the units for integers, which are idle otherwise.
 template <int COUNT, typename At>
 inline __m128i gather16(const At& at) {
-    const auto four = [&](long i) {
-        return uint64_t(load16(at[i])) | uint64_t(load16(at[i + 1])) << 16 | uint64_t(load16(at[i + 2])) << 32 | uint64_t(load16(at[i + 3])) << 48;
+    const auto two = [&](long i) {
+        uint64_t both = uint64_t(load16(at[i])) | uint64_t(load16(at[i + 1])) << 16;
+        asm("" : "+r"(both));       // compilers would make vector instructions of it again
+        return both;
     };
+    const auto four = [&](long i) { return two(i) | two(i + 2) << 32; };
     return _mm_set_epi64x(COUNT > 4 ? int64_t(four(4)) : 0, int64_t(four(0)));
 }
 
 template <typename At>
 inline __m128i gather32(const At& at, long i) {
-    const uint64_t low = uint64_t(load32(at[i])) | uint64_t(load32(at[i + 1])) << 32;
-    const uint64_t high = uint64_t(load32(at[i + 2])) | uint64_t(load32(at[i + 3])) << 32;
+    uint64_t low = uint64_t(load32(at[i])) | uint64_t(load32(at[i + 1])) << 32;
+    uint64_t high = uint64_t(load32(at[i + 2])) | uint64_t(load32(at[i + 3])) << 32;
+    asm("" : "+r"(low), "+r"(high));
     const __m128i order = _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
     return _mm_shuffle_epi8(_mm_set_epi64x(int64_t(high), int64_t(low)), order);
 }
@@ -259,27 +255,42 @@ struct SpanNumbers {
     const int16_t* sums;
 };
 
-// The products of up to COUNT blocks, 4 or 8, added to the partial sums.
+// Up to eight blocks that follow each other. Behind the last one, the last one is read again: its numbers are multiplied
+// with zeros.
+template <typename Format, bool IS_WHOLE>
+struct Span {
+    const uint8_t* first;
+    long last;
+
+    const uint8_t* operator[](long i) const { return first + (IS_WHOLE ? i : std::min(i, last)) * Format::BYTES; }
+
+    __m256i codes(long i) const {
+        if constexpr (Format::WEIGHTS == BLOCK_SIZE) return codes_of(Format{}, (*this)[i]);
+        else return codes_of(Format{}, first, i);
+    }
+
+    template <int COUNT>
+    void read(SpanScales& scales) const {
+        if constexpr (Format::WEIGHTS == BLOCK_SIZE) scales_of_blocks<Format, COUNT>(*this, scales);
+        else scales_of(Format{}, first, scales);
+    }
+};
+
+template <typename Format>
+constexpr long SPAN_BYTES = SPAN * BLOCK_SIZE / Format::WEIGHTS * Format::BYTES;
+
+template <typename Format>
+constexpr bool HAS_SUBSCALES = Format::SCALING == Scaling::SUBSCALES || Format::SCALING == Scaling::SUBOFFSETS;
+
+// The products of the first COUNT blocks, 4 or 8, added to the partial sums.
 template <typename Format, int COUNT, bool IS_WHOLE>
-inline __m256 add_span(const uint8_t* span, long last, const SpanNumbers& of, __m256 parts) {
-    constexpr bool HAS_SUBSCALES = Format::SCALING == Scaling::SUBSCALES || Format::SCALING == Scaling::SUBOFFSETS;
+inline __m256 add_span(const Span<Format, IS_WHOLE>& span, const SpanNumbers& of, __m256 parts) {
     SpanScales scales;
+    span.template read<COUNT>(scales);
     __m256i joined[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
-    if constexpr (Format::WEIGHTS == BLOCK_SIZE) {
-        const Places<Format::BYTES, IS_WHOLE> at{span, last};
-        for (long i = 0; i < COUNT; i += 4) {
-            const __m256i codes[4] = {codes_of(Format{}, at[i]), codes_of(Format{}, at[i + 1]),
-                                      codes_of(Format{}, at[i + 2]), codes_of(Format{}, at[i + 3])};
-            joined[i / 4] = sums_of_four<Format::MAX_CODE>(codes, of.codes + i * BLOCK_SIZE, nullptr);
-        }
-        scales_of_blocks<Format, COUNT>(at, scales);
-    } else {
-        scales_of(Format{}, span, scales);
-        for (long i = 0; i < COUNT; i += 4) {
-            const __m256i codes[4] = {codes_of(Format{}, span, i), codes_of(Format{}, span, i + 1),
-                                      codes_of(Format{}, span, i + 2), codes_of(Format{}, span, i + 3)};
-            joined[i / 4] = sums_of_four<Format::MAX_CODE>(codes, of.codes + i * BLOCK_SIZE, HAS_SUBSCALES ? &scales.sub[i / 4] : nullptr);
-        }
+    for (long i = 0; i < COUNT; i += 4) {
+        const __m256i codes[4] = {span.codes(i), span.codes(i + 1), span.codes(i + 2), span.codes(i + 3)};
+        joined[i / 4] = sums_of_four<Format::MAX_CODE>(codes, of.codes + i * BLOCK_SIZE, HAS_SUBSCALES<Format> ? &scales.sub[i / 4] : nullptr);
     }
     __m256i sums = join_halves(joined[0], joined[1]);
     if constexpr (HAS_UNSIGNED_PRODUCTS && Format::MAX_CODE == SIGNED)
@@ -303,21 +314,20 @@ inline float sum_of_parts(__m256 parts) {
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
-// A row of blocks times the first vector.
+// A row of blocks times vector `number`.
 template <typename Format>
-inline float product_of_row(const uint8_t* row, long blocks, const BlockVectors& of) {
-    constexpr long SPAN_BYTES = SPAN * BLOCK_SIZE / Format::WEIGHTS * Format::BYTES;
-    SpanNumbers numbers{of.codes_of(0), of.scales_of(0), of.totals_of(0), of.sums_of(0)};
+inline float product_of_row(const uint8_t* row, long blocks, const BlockVectors& of, long number) {
+    SpanNumbers numbers{of.codes_of(number), of.scales_of(number), of.totals_of(number), of.sums_of(number)};
     __m256 parts = _mm256_setzero_ps();
     long block = 0;
-    for (; block + SPAN <= blocks; block += SPAN, row += SPAN_BYTES) {
-        parts = add_span<Format, 8, true>(row, 7, numbers, parts);
+    for (; block + SPAN <= blocks; block += SPAN, row += SPAN_BYTES<Format>) {
+        parts = add_span<Format, 8, true>({row, 7}, numbers, parts);
         numbers.codes += SPAN * BLOCK_SIZE, numbers.scales += SPAN, numbers.totals += SPAN, numbers.sums += 2 * SPAN;
     }
     if constexpr (Format::WEIGHTS == BLOCK_SIZE) {
         const long rest = blocks - block;
-        if (rest > 4) parts = add_span<Format, 8, false>(row, rest - 1, numbers, parts);
-        else if (rest > 0) parts = add_span<Format, 4, false>(row, rest - 1, numbers, parts);
+        if (rest > 4) parts = add_span<Format, 8, false>({row, rest - 1}, numbers, parts);
+        else if (rest > 0) parts = add_span<Format, 4, false>({row, rest - 1}, numbers, parts);
     }
     return sum_of_parts(parts);
 }

@@ -10,26 +10,30 @@
 #include <vector>
 
 #include "block_formats.h"
+#include "matmul.h"
 #include "matmul_block_rows.h"
 
 constexpr long PANEL_ROWS = 8;          // rows of a panel of blocks
-constexpr long MANY_PANELS = 4;              // panels that are unpacked at a time: vectors are read once for all of them
+constexpr long FEW_VECTORS = 32;        // which stay in the nearest cache while one panel follows another
+constexpr long PANELS_AT_ONCE = 4;       // panels that are unpacked at a time: vectors are read once for all of them
 
 #ifdef __AVX2__
 
+template <typename Format>
+constexpr bool HAS_OFFSET = Format::SCALING == Scaling::OFFSET || Format::SCALING == Scaling::SUBOFFSETS;
+
 // Eight rows of 32 weights: four codes of each row, then the next four of each.
 struct alignas(64) PanelBlock {
-    int8_t codes[PANEL_ROWS * BLOCK_SIZE];
+    uint8_t codes[PANEL_ROWS * BLOCK_SIZE];     // of formats whose codes have a sign, 128 more than they are
     float scale[PANEL_ROWS], offset[PANEL_ROWS];
-    int16_t sub[2][PANEL_ROWS][2];      // the scale of each half of the block, twice
-    int16_t less[PANEL_ROWS][2];
+    int32_t sub[2][PANEL_ROWS];                 // the scale of each half of the block, in 16 bits, twice
+    int32_t less[PANEL_ROWS];                   // 16 bits of each half
 };
 
 // Eight rows of 32 codes, `apart` codes from one to the next, as the codes of a panel.
-inline void interleave(const int8_t* from, long apart, int8_t* to, bool with_shift) {
-    const __m256i shift = _mm256_set1_epi8(with_shift ? -128 : 0);
+inline void interleave(const uint8_t* from, long apart, uint8_t* to) {
     __m256i in[8], pairs[8], fours[8];
-    for (int i = 0; i < 8; ++i) in[i] = _mm256_xor_si256(load256(from + i * apart), shift);
+    for (int i = 0; i < 8; ++i) in[i] = load256(from + i * apart);
     for (int i = 0; i < 4; ++i) {
         pairs[2 * i] = _mm256_unpacklo_epi32(in[2 * i], in[2 * i + 1]);
         pairs[2 * i + 1] = _mm256_unpackhi_epi32(in[2 * i], in[2 * i + 1]);
@@ -46,11 +50,43 @@ inline void interleave(const int8_t* from, long apart, int8_t* to, bool with_shi
     }
 }
 
+// Eight blocks of eight rows, unpacked but not interleaved.
+struct UnpackedSpan {
+    uint8_t codes[PANEL_ROWS][SPAN][BLOCK_SIZE];
+    float scale[PANEL_ROWS][SPAN], offset[PANEL_ROWS][SPAN];
+    int32_t sub[PANEL_ROWS][2][2][SPAN / 2];    // of blocks 0 to 3, first and second halves, then of blocks 4 to 7
+    int32_t less[PANEL_ROWS][SPAN];
+
+    template <typename Format, bool IS_WHOLE>
+    void take(long row, const Span<Format, IS_WHOLE>& span) {
+        const __m256i shift = _mm256_set1_epi8(Format::MAX_CODE == SIGNED ? -128 : 0);
+        for (long i = 0; i < SPAN; ++i) store256(codes[row][i], _mm256_xor_si256(span.codes(i), shift));
+        SpanScales scales;
+        span.template read<SPAN>(scales);
+        _mm256_storeu_ps(scale[row], scales.scale);
+        if constexpr (HAS_OFFSET<Format>) _mm256_storeu_ps(offset[row], scales.offset);
+        if constexpr (HAS_SUBSCALES<Format>)
+            store256(sub[row][0], scales.sub[0]), store256(sub[row][1], scales.sub[1]), store256(less[row], scales.less);
+    }
+
+    template <typename Format>
+    void lay(long block, PanelBlock& to) const {
+        interleave(codes[0][block], SPAN * BLOCK_SIZE, to.codes);
+        for (long row = 0; row < PANEL_ROWS; ++row) {
+            to.scale[row] = scale[row][block];
+            if constexpr (HAS_OFFSET<Format>) to.offset[row] = offset[row][block];
+            if constexpr (HAS_SUBSCALES<Format>) {
+                for (long half = 0; half < 2; ++half) to.sub[half][row] = sub[row][block / 4][half][block % 4];
+                to.less[row] = less[row][block];
+            }
+        }
+    }
+};
+
 // Rows of a matrix in panels. Blocks lie by their number modulo SPAN: those of a partial sum follow each other.
 struct Panels {
     std::vector<PanelBlock> places{};
-    std::vector<int8_t> codes{};
-    std::vector<BlockScales> scales{};
+    UnpackedSpan span{};
     long blocks = 0;
 
     long place_of(long block) const {
@@ -59,34 +95,22 @@ struct Panels {
     }
     const PanelBlock* panel(long number) const { return &places[number * blocks]; }
 
+    // Rows behind the last one are the last one again.
     template <typename Format>
     void unpack(const uint8_t* rows, long row_bytes, long inputs, long count) {
         blocks = inputs / BLOCK_SIZE;
-        places.resize(MANY_PANELS * blocks), codes.resize(PANEL_ROWS * inputs), scales.resize(PANEL_ROWS * blocks);
-        for (long first = 0; first < count; first += PANEL_ROWS) {
-            const long some = std::min(PANEL_ROWS, count - first);
-            for (long row = 0; row < some; ++row)
-                unpack_row<Format>(rows + (first + row) * row_bytes, inputs, &codes[row * inputs], &scales[row * blocks]);
-            std::fill(codes.begin() + some * inputs, codes.end(), int8_t(0));
-            std::fill(scales.begin() + some * blocks, scales.end(), BlockScales{});
-            lay<Format>(&places[first / PANEL_ROWS * blocks], inputs);
-        }
-    }
-
-    template <typename Format>
-    void lay(PanelBlock* to, long inputs) {
-        for (long block = 0; block < blocks; ++block) {
-            PanelBlock& place = to[place_of(block)];
-            interleave(&codes[block * BLOCK_SIZE], inputs, place.codes, HAS_UNSIGNED_PRODUCTS && Format::MAX_CODE == SIGNED);
-            for (long row = 0; row < PANEL_ROWS; ++row) {
-                const BlockScales& own = scales[row * blocks + block];
-                place.scale[row] = own.scale, place.offset[row] = own.offset;
-                for (long half = 0; half < 2; ++half) {
-                    place.sub[half][row][0] = place.sub[half][row][1] = own.sub[half];
-                    place.less[row][half] = own.less[half];
+        places.resize(PANELS_AT_ONCE * blocks);
+        for (long first = 0; first < count; first += PANEL_ROWS)
+            for (long block = 0; block < blocks; block += SPAN) {
+                for (long row = 0; row < PANEL_ROWS; ++row) {
+                    const uint8_t* from = rows + std::min(first + row, count - 1) * row_bytes + block / SPAN * SPAN_BYTES<Format>;
+                    fetch<SPAN_BYTES<Format>>(from + 2 * SPAN_BYTES<Format>);
+                    if (block + SPAN <= blocks) span.take(row, Span<Format, true>{from, SPAN - 1});
+                    else if constexpr (Format::WEIGHTS == BLOCK_SIZE) span.take(row, Span<Format, false>{from, blocks - block - 1});
                 }
+                for (long i = block; i < std::min(block + SPAN, blocks); ++i)
+                    span.lay<Format>(i - block, places[first / PANEL_ROWS * blocks + place_of(i)]);
             }
-        }
     }
 };
 
@@ -96,26 +120,30 @@ inline __m256i broadcast32(const void* place) {
     return _mm256_set1_epi32(value);
 }
 
+// What formats of the same products have in common.
+template <Scaling KIND, int GREATEST>
+struct Codes {
+    static constexpr Scaling SCALING = KIND;
+    static constexpr int MAX_CODE = GREATEST;
+};
+
 // Sums of products of 32 codes of eight rows with those of a vector: 32-bit integers, a row each.
 template <typename Format, int ROWS>
 inline void sums_of_panel(const PanelBlock& panel, const BlockVectors& of, long row, long block, __m256i sums[ROWS]) {
-    constexpr bool HAS_SUBSCALES = Format::SCALING == Scaling::SUBSCALES || Format::SCALING == Scaling::SUBOFFSETS;
     constexpr int STEPS = BLOCK_SIZE / 4;
     const int8_t* codes[ROWS];
     for (int k = 0; k < ROWS; ++k) codes[k] = of.codes_of(row + k) + block * BLOCK_SIZE;
     for (int k = 0; k < ROWS; ++k) sums[k] = _mm256_setzero_si256();
     if constexpr (HAS_UNSIGNED_PRODUCTS) {
-        if constexpr (Format::MAX_CODE == SIGNED)
-            for (int k = 0; k < ROWS; ++k)
-                sums[k] = _mm256_madd_epi16(broadcast32(of.sums_of(row + k) + 2 * block), _mm256_set1_epi16(-128));
         for (int half = 0; half < 2; ++half) {
             __m256i own[ROWS];
-            for (int k = 0; k < ROWS; ++k) own[k] = HAS_SUBSCALES ? _mm256_setzero_si256() : sums[k];
+            for (int k = 0; k < ROWS; ++k) own[k] = HAS_SUBSCALES<Format> ? _mm256_setzero_si256() : sums[k];
+            #pragma GCC unroll 4
             for (int i = half * STEPS / 2; i < (half + 1) * STEPS / 2; ++i) {
                 const __m256i weights = load256(panel.codes + 32 * i);
                 for (int k = 0; k < ROWS; ++k) own[k] = add_unsigned_products(own[k], weights, broadcast32(codes[k] + 4 * i));
             }
-            if constexpr (HAS_SUBSCALES) {
+            if constexpr (HAS_SUBSCALES<Format>) {
                 const __m256i scale = _mm256_srai_epi32(load256(panel.sub[half]), 16);
                 for (int k = 0; k < ROWS; ++k) sums[k] = _mm256_add_epi32(sums[k], _mm256_mullo_epi32(own[k], scale));
             } else {
@@ -123,9 +151,10 @@ inline void sums_of_panel(const PanelBlock& panel, const BlockVectors& of, long 
             }
         }
     } else if constexpr (Format::MAX_CODE == SIGNED) {
-        const __m256i ones = _mm256_set1_epi16(1);
+        const __m256i ones = _mm256_set1_epi16(1), shift = _mm256_set1_epi8(-128);
+        #pragma GCC unroll 8
         for (int i = 0; i < STEPS; ++i) {
-            const __m256i weights = load256(panel.codes + 32 * i), sizes = _mm256_abs_epi8(weights);
+            const __m256i weights = _mm256_xor_si256(load256(panel.codes + 32 * i), shift), sizes = _mm256_abs_epi8(weights);
             for (int k = 0; k < ROWS; ++k) {
                 const __m256i numbers = _mm256_sign_epi8(broadcast32(codes[k] + 4 * i), weights);
                 sums[k] = _mm256_add_epi32(sums[k], _mm256_madd_epi16(_mm256_maddubs_epi16(sizes, numbers), ones));
@@ -134,10 +163,12 @@ inline void sums_of_panel(const PanelBlock& panel, const BlockVectors& of, long 
         }
     } else {
         // As many sums of two products as fit into 16 bits; with scales of halves, at most those of a half.
-        constexpr int FITTING = 32767 / (2 * 127 * Format::MAX_CODE), MOST = HAS_SUBSCALES ? STEPS / 2 : STEPS;
+        constexpr int FITTING = 32767 / (2 * 127 * Format::MAX_CODE), MOST = HAS_SUBSCALES<Format> ? STEPS / 2 : STEPS;
         constexpr int TOGETHER_STEPS = FITTING >= MOST ? MOST : FITTING >= 4 ? 4 : 2;
+        #pragma GCC unroll 4
         for (int from = 0; from < STEPS; from += TOGETHER_STEPS) {
             __m256i own[ROWS];
+            #pragma GCC unroll 8
             for (int i = from; i < from + TOGETHER_STEPS; ++i) {
                 const __m256i weights = load256(panel.codes + 32 * i);
                 for (int k = 0; k < ROWS; ++k) {
@@ -146,10 +177,13 @@ inline void sums_of_panel(const PanelBlock& panel, const BlockVectors& of, long 
                     hold(own[k]);       // compilers would compute all products first, and run out of registers
                 }
             }
-            const __m256i scale = HAS_SUBSCALES ? load256(panel.sub[from / (STEPS / 2)]) : _mm256_set1_epi16(1);
+            const __m256i scale = HAS_SUBSCALES<Format> ? load256(panel.sub[from / (STEPS / 2)]) : _mm256_set1_epi16(1);
             for (int k = 0; k < ROWS; ++k) sums[k] = _mm256_add_epi32(sums[k], _mm256_madd_epi16(own[k], scale));
         }
     }
+    if constexpr (HAS_UNSIGNED_PRODUCTS && Format::MAX_CODE == SIGNED)
+        for (int k = 0; k < ROWS; ++k)
+            sums[k] = _mm256_add_epi32(sums[k], _mm256_madd_epi16(broadcast32(of.sums_of(row + k) + 2 * block), _mm256_set1_epi16(-128)));
     if constexpr (Format::SCALING == Scaling::SUBSCALES)
         for (int k = 0; k < ROWS; ++k)
             sums[k] = _mm256_add_epi32(sums[k], _mm256_madd_epi16(load256(panel.less), broadcast32(of.sums_of(row + k) + 2 * block)));
@@ -189,9 +223,10 @@ inline void tile_of_blocks(const PanelBlock* panel, const BlockVectors& of, long
     }
 }
 
+constexpr long LEAST_PANEL_VECTORS = 6; // fewer are multiplied one by one: laying a panel takes as long as two to four of them
 constexpr int MOST_BLOCK_VECTORS = 4;   // vectors at a time whose sums the processor has registers for
 
-// Vectors from `row` on, ROWS at a time, then the rest at once; MANY_PANELS panels share what is read of them.
+// Vectors from `row` on, ROWS at a time, then the rest at once; PANELS_AT_ONCE panels share what is read of them.
 template <typename Format, int ROWS>
 inline void tile_vectors(const Panels& panels, const BlockVectors& of, long row, float* found, long apart, long count) {
     for (; row + ROWS <= of.rows; row += ROWS)
@@ -199,23 +234,25 @@ inline void tile_vectors(const Panels& panels, const BlockVectors& of, long row,
             tile_of_blocks<Format, ROWS>(panels.panel(first / PANEL_ROWS), of, row, panels.blocks, found + first, apart,
                                          std::min(PANEL_ROWS, count - first));
     if constexpr (ROWS > 1)
-        if (row < of.rows) tile_vectors<Format, ROWS - 1>(panels, of, row, found, apart, count);
+        if (row < of.rows) tile_vectors<Format, ROWS / 2>(panels, of, row, found, apart, count);
 }
 
 template <typename Format>
 inline void multiply_format(const Matrix& matrix, const BlockVectors& of, float* found, long apart, long begin, long end) {
     const long row_bytes = matrix.inputs / Format::WEIGHTS * Format::BYTES, blocks = matrix.inputs / BLOCK_SIZE;
     const uint8_t* weights = static_cast<const uint8_t*>(matrix.weights);
-    if (of.rows == 1) {
+    if (of.rows < LEAST_PANEL_VECTORS) {
         for (long output = begin; output < end; ++output)
-            found[output] = product_of_row<Format>(weights + output * row_bytes, blocks, of);
+            for (long row = 0; row < of.rows; ++row)
+                found[row * apart + output] = product_of_row<Format>(weights + output * row_bytes, blocks, of, row);
         return;
     }
     static thread_local Panels panels;
-    for (long first = begin; first < end; first += MANY_PANELS * PANEL_ROWS) {
-        const long count = std::min(MANY_PANELS * PANEL_ROWS, end - first);
+    const long step = (of.rows > FEW_VECTORS ? PANELS_AT_ONCE : 1) * PANEL_ROWS;
+    for (long first = begin; first < end; first += step) {
+        const long count = std::min(step, end - first);
         panels.unpack<Format>(weights + first * row_bytes, row_bytes, matrix.inputs, count);
-        tile_vectors<Format, MOST_BLOCK_VECTORS>(panels, of, 0, found + first, apart, count);
+        tile_vectors<Codes<Format::SCALING, Format::MAX_CODE>, MOST_BLOCK_VECTORS>(panels, of, 0, found + first, apart, count);
     }
 }
 #else
