@@ -13,6 +13,8 @@ from torch.nn import functional as F
 from transformers.pytorch_utils import Conv1D
 
 from core.models.devices import PROMPT_ROWS, is_bfloat16_faster
+from core.models.gguf.block_matrix import BlockMatrix
+from core.models.quantized.gguf_layers import GgufLinear
 from core.models.quantized.packed_layers import PackedLinear
 from core.models.quantized.packed_matrices import Int4RowMatrix, Int8Matrix, split_vectors
 from core.native.native_library import WEIGHTS, MatrixStruct, NativeLibrary, library
@@ -223,6 +225,23 @@ class QuantizedLinears:
 
 
 @dataclass(frozen=True, slots=True)
+class BlockLinears:
+    """The same with weights in the blocks of a GGUF file."""
+
+    matrices: tuple[BlockMatrix, ...]
+    biases: tuple[torch.Tensor | None, ...]
+
+    def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
+        flat = hidden.reshape(-1, hidden.shape[-1])
+        parts = [matrix.multiply(flat) for matrix in self.matrices]
+        for part, bias in zip(parts, self.biases, strict=True):
+            if bias is not None:
+                part.add_(bias)
+        joined = parts[0] if len(parts) == 1 else torch.cat(parts, -1)
+        return joined.view(*hidden.shape[:-1], -1)
+
+
+@dataclass(frozen=True, slots=True)
 class ModuleLinears:
     """The same through the original modules."""
 
@@ -239,6 +258,10 @@ def fuse_linears(modules: Sequence[nn.Module], copies: bool = False) -> TensorFu
     floats = [pair for pair in pairs if pair is not None]
     if len(floats) == len(modules):
         return FloatLinear((_join_weights(floats),) if copies and len(floats) > 1 else tuple(floats))
+    blocks = [(module.matrix, module.bias) for module in modules if isinstance(module, GgufLinear)]
+    stored = tuple(matrix for matrix, _ in blocks if matrix is not None)
+    if len(stored) == len(modules):
+        return BlockLinears(stored, tuple(bias for _, bias in blocks))
     packs = [(_quantized_matrix(module), module.bias) for module in modules if isinstance(module, PackedLinear)]
     matrices = tuple(matrix for matrix, _ in packs if matrix is not None)
     if len(matrices) == len(modules):

@@ -9,6 +9,7 @@ import torch
 from torch.nn import functional as F
 
 from core.decoding.forward.fused_layers import (
+    BlockLinears,
     FeedForwardMlp,
     FloatLinear,
     GatedMlp,
@@ -18,6 +19,7 @@ from core.decoding.forward.fused_layers import (
     TensorFunction,
 )
 from core.decoding.forward.module_map import DecoderLayer, DecoderModules, UnsupportedArchitecture
+from core.models.gguf.block_formats import NATIVE
 from core.models.quantized.packed_matrices import Int4RowMatrix, Int8RowMatrix
 from core.native import native_library
 
@@ -141,6 +143,11 @@ class NativeWeights:
     def _matrices(self, maps: TensorFunction, interleaved: bool = False) -> list[Any]:
         if isinstance(maps, FloatLinear):
             return [self._float_matrix(pair, interleaved) for pair in maps.parts]
+        if isinstance(maps, BlockLinears):
+            _reject(interleaved, "blocks whose rows are interleaved")
+            _reject(any(matrix.fmt.name not in NATIVE for matrix in maps.matrices), "blocks without a native kernel")
+            blocks = zip(maps.matrices, maps.biases, strict=True)
+            return [matrix.to_struct(self._float32_address(bias)) for matrix, bias in blocks]
         _reject(interleaved or not isinstance(maps, QuantizedLinears), "linear maps of another kind")
         assert isinstance(maps, QuantizedLinears)
         pairs = zip(maps.matrices, maps.biases, strict=True)
