@@ -21,7 +21,7 @@ from core.errors import CacheError, NumericError, ParameterError, PromptError
 from core.models.loaded_model import LoadedModel
 from core.parameter import Settings, check, short_repr
 from core.request import Request
-from resources.language import tr
+from resources.language import tr, trn
 
 
 class DecodingStrategy(Protocol):
@@ -95,9 +95,11 @@ def check_new_token_limit(stopping: StoppingCriteria, config: GenerationConfig, 
     """Raise PromptError if no token may be generated."""
     if stopping.max_new < 1:
         raise PromptError(
-            tr("max_length is {max_length}, but the prompt alone has {start} tokens.").format(
-                max_length=config.max_length, start=start
-            ),
+            trn(
+                "max_length is {max_length}, but the prompt alone has {start} token.",
+                "max_length is {max_length}, but the prompt alone has {start} tokens.",
+                start,
+            ).format(max_length=config.max_length, start=start),
             tr("Set max_new_tokens or increase max_length."),
         )
 
