@@ -138,10 +138,14 @@ def check_scores(
     if (scaling := _scaling_stage(cause, scores, raw, stages)) is not None:
         parameter, value = scaling.processor.parameter, scaling.heading.value
         raise ParameterError(
-            tr("{title} ({parameter}) is {value}, so scores exceed the range of float32.").format(
+            (
+                tr("{title} ({parameter}) is {value}, so scores exceed the range of float32.")
+                if parameter is not None and parameter.kind in ("float", "int") and value is not None
+                else tr("{title} ({parameter}) makes scores exceed the range of float32.")
+            ).format(
                 title=tr(parameter.title) if parameter is not None else scaling.heading.label,
                 parameter=scaling.name,
-                value="…" if value is None else f"{value:g}",
+                value=f"{value or 0:g}",
             ),
             tr("Use a less extreme value. To choose the most likely token at every step, use greedy decoding.")
             if scaling.name == "temperature"
