@@ -17,7 +17,7 @@ from app.state.tours.tour import MeasureRef, Tour, TourCondition, TourError, Tou
 from core import caches, strategies
 from core.checks.name_suggestions import did_you_mean
 from core.strategies import Parameter
-from resources.language import tr, trn
+from resources.language import tr
 
 _STEP = TourStep.__dataclass_fields__.keys()
 _SETTING = TourSetting.__dataclass_fields__.keys()
@@ -146,11 +146,9 @@ def _parse_figures(table: Mapping[str, Any], runs: set[str], where: str) -> dict
         needed = MEASURES[measure].run_count
         if len(of) < needed or not all(one in runs for one in of[:needed]):
             raise _TourFileError(
-                trn(
-                    "{place}: {measure} requires {count} run of this tour.",
-                    "{place}: {measure} requires {count} runs of this tour.",
-                    needed,
-                ).format(place=where, measure=measure, count=needed)
+                tr("{place}: {measure} requires {count} runs of this tour.").format(
+                    place=where, measure=measure, count=needed
+                )
             )
         found[name] = MeasureRef(measure, tuple(of))
     return found
