@@ -29,7 +29,14 @@ if TYPE_CHECKING:
     from core.explain import glossary, sizes, words
     from core.explain.beams import explain_candidate
     from core.explain.counterfactual import explain_what_if
-    from core.explain.draft_rounds import explain_choice, explain_draft, explain_extra, explain_pool, explain_round
+    from core.explain.draft_rounds import (
+        explain_choice,
+        explain_draft,
+        explain_extra,
+        explain_pool,
+        explain_round,
+        is_residual_ratio,
+    )
     from core.explain.sentence import Saying, Sentence, together
     from core.explain.settings import explain_cut, explain_stage
     from core.explain.text_statistics import (
@@ -123,6 +130,7 @@ __all__ = [
     "grammar_figures",
     "grammar_problem",
     "has_quick_step",
+    "is_residual_ratio",
     "kernel_status",
     "labs",
     "lens",
@@ -219,6 +227,7 @@ _HOMES = {
     "explain_choice": "core.explain.draft_rounds",
     "explain_cut": "core.explain.settings",
     "explain_draft": "core.explain.draft_rounds",
+    "is_residual_ratio": "core.explain.draft_rounds",
     "explain_extra": "core.explain.draft_rounds",
     "estimate_throughput": "core.generation.throughput_estimate",
     "explain_grammar": "core.explain.text_statistics",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
@@ -63,12 +63,25 @@ class CacheForecast(NamedTuple):
         return self.plan is None or self.plan.predicted == self.plan.dynamic
 
     @property
+    def is_plain_or_windowed(self) -> bool:
+        """Whether the cache neither reserves room nor quantizes, so that its size follows from its tokens."""
+        return self.plan is not None and self.plan.capacity is None and self.plan.block is None
+
+    @property
     def per_token(self) -> int:
         """Bytes per additional token if everything is kept; 0 for a state of constant size."""
         plan = self.plan
         if plan is None or len(plan.lengths) < 2:
             return 0
         return (plan.dynamic[-1] - plan.dynamic[0]) // (plan.lengths[-1] - plan.lengths[0])
+
+    @property
+    def kept_per_token(self) -> int:
+        """Bytes that a token outside the window keeps, in the layers without a window."""
+        if self.plan is None:
+            return 0
+        full, windowed = (core.sizes.named_number(self.plan.size, f"{kind} layers") for kind in ("full", "windowed"))
+        return self.per_token * full // (full + windowed) if full and windowed else 0
 
     @property
     def limit(self) -> int:
@@ -193,13 +206,20 @@ class CacheHistory(IncrementalFold):
         return self._parts
 
     def length_at(self, x: int) -> int:
-        """Return the number of tokens the decoder has read when `x` are written."""
+        """Return the number of tokens the decoder has read when `x` are written: measured, or as far behind or ahead of
+        the text as at the last measurement.
+        """
+        start = self.plan.start if self.plan else 0
+        index = bisect_left(self.points, x, key=lambda point: point.x)
+        here = self.points[index] if index < len(self.points) else None
+        if here is not None and here.x == x and here.measured and here.tokens:
+            return max(here.tokens, start)
         if self._read_ahead is None:
             known = next((point for point in reversed(self.points) if point.tokens and point.x), None)
             self._read_ahead = (
                 known.tokens - known.x if known is not None else (self.plan.start if self.plan else 1) - 1
             )
-        return max(self._read_ahead + x, self.plan.start if self.plan else 0)
+        return max(self._read_ahead + x, start)
 
     def at(self, x: int) -> CachePoint | None:
         """Return the cache at this position: measured, or interpolated between its neighbours; None before the first
@@ -228,7 +248,8 @@ class CacheHistory(IncrementalFold):
         if self.plan is not None and self.plan.block is not None and b.tokens:
             return self._interpolate_blocks(a, b, x, length)
         if b.tokens and self._has_diverged(a, b):
-            return _scaled(b, x, length, self.forecast.predicted(length) or float(b.bytes))
+            later = b._replace(peak=a.peak, held_ranges=(), measured=False)
+            return _scaled(later, x, length, self.forecast.predicted(length) or float(b.bytes))
         low, high = dict(a.parts), dict(b.parts)
         mixed = {part: low.get(part, 0) + (high.get(part, 0) - low.get(part, 0)) * share for part in {**low, **high}}
         total = self.forecast.predicted(length) if b.tokens and self._matches_plan(a) else None
@@ -240,6 +261,12 @@ class CacheHistory(IncrementalFold):
     def _has_diverged(self, a: CachePoint, b: CachePoint) -> bool:
         """Return whether a search kept one row at `a` and several from then on."""
         return not self._matches_plan(a) and self._matches_plan(b)
+
+    def shared_rows(self, point: CachePoint) -> int:
+        """Return how many texts share the one row that the cache holds at this point; 1 once each has its own."""
+        predicted = round(self.forecast.predicted(point.tokens) or 0) if point.tokens else 0
+        is_shared = predicted > point.bytes > 0 and predicted % point.bytes == 0 and not self._matches_plan(point)
+        return predicted // point.bytes if is_shared and self.forecast.is_plain_or_windowed else 1
 
     def _matches_plan(self, point: CachePoint) -> bool:
         """Return whether the measurement matched the plan at this point."""

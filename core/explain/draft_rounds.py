@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -97,6 +98,22 @@ _RANDOMLY_REJECTED = Saying(
     mark("Accepted if the random number is below {ratio}; it was {die}, so it was rejected."),
     mark("Random number u = {die} ≥ {ratio} = min(1, p ÷ q): rejected."),
 )
+_CERTAINLY_LEFT = Saying(
+    mark("After what was tried before it, it has enough of the model's chances left to stay in any case."),
+    mark("Of the probability that the tokens tried before it left, it has at least as much as the drafter gave it, so "
+         "it is always accepted."),
+    mark("With p′ the rest of p after the trials before it: p′ ≥ q, min(1, p′ ÷ q) = 1: accepted."),
+)  # fmt: skip
+_LEFT_ACCEPTED = Saying(
+    *_RANDOMLY_ACCEPTED[:2],
+    mark("Random number u = {die} < {ratio} = min(1, p′ ÷ q), with p′ the rest of p after the trials before it: "
+         "accepted."),
+)  # fmt: skip
+_LEFT_REJECTED = Saying(
+    *_RANDOMLY_REJECTED[:2],
+    mark("Random number u = {die} ≥ {ratio} = min(1, p′ ÷ q), with p′ the rest of p after the trials before it: "
+         "rejected."),
+)  # fmt: skip
 _SAME = Saying(
     mark("The model itself would write it here, so it stays."),
     mark("The model alone would choose it here, so it was accepted."),
@@ -240,7 +257,7 @@ def explain_draft(node: DraftNode, event: DraftRound, drafters: Sequence[str] = 
     drafted, target = format_share_pair(node.draft_probability, node.target_probability)
     if node.cut_by == "grammar":
         return together(_COMPARED.say(**facts, share=drafted, target=target), _FORBIDDEN.say())
-    why = _explain_ratio(node) if node.ratio is not None else _explain_greedy(node, event)
+    why = _explain_ratio(node, event) if node.ratio is not None else _explain_greedy(node, event)
     return together(_COMPARED.say(**facts, share=drafted, target=target), why)
 
 
@@ -274,13 +291,26 @@ def _letter(drafter: int) -> str:
     return chr(ord("A") + drafter)
 
 
-def _explain_ratio(node: DraftNode) -> Sentence:
+def _explain_ratio(node: DraftNode, event: DraftRound) -> Sentence:
     ratio, die = node.ratio or 0.0, node.die or 0.0
+    is_rest = is_residual_ratio(node, event)
     if ratio >= 1:
-        return _CERTAINLY_ACCEPTED.say()
+        return (_CERTAINLY_LEFT if is_rest else _CERTAINLY_ACCEPTED).say()
     digits = next((n for n in range(depth.pick(2, 2, 4), 9) if f"{ratio:.{n}f}" != f"{die:.{n}f}"), 9)
-    saying = _RANDOMLY_ACCEPTED if node.fate == "accepted" else _RANDOMLY_REJECTED
+    accepted, rejected = (_LEFT_ACCEPTED, _LEFT_REJECTED) if is_rest else (_RANDOMLY_ACCEPTED, _RANDOMLY_REJECTED)
+    saying = accepted if node.fate == "accepted" else rejected
     return saying.say(chance=share(ratio), ratio=f"{ratio:.{digits}f}", die=f"{die:.{digits}f}")
+
+
+def is_residual_ratio(node: DraftNode, event: DraftRound) -> bool:
+    """Return whether a node's ratio is not min(1, p ÷ q): proposals tried before it had taken a part of p."""
+    if node.ratio is None or node.draft_probability <= 0:
+        return False
+    rivals = (one for one in event.nodes if one.parent == node.parent and one is not node and one.fate == "refused")
+    if len(node.proposers) < 2 and not any(rivals):
+        return False
+    plain = min(1.0, node.target_probability / node.draft_probability)
+    return not math.isclose(node.ratio, plain, rel_tol=1e-3, abs_tol=1e-6)
 
 
 def _explain_greedy(node: DraftNode, event: DraftRound) -> Sentence:

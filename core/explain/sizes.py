@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from functools import partial
+from typing import Any, get_args
 
 from core.common.size_terms import (
     DifferenceOf,
@@ -20,6 +22,16 @@ from core.common.size_terms import (
 from resources.language import trc
 
 LeafFormatter = Callable[[NamedNumber | Length | RemainderOf], str]
+
+
+def named_number(term: Term, name: str) -> int | None:
+    """Return the number of that name in a term; None if it has none."""
+    if isinstance(term, NamedNumber):
+        return term.value if term.name == name else None
+    parts = [getattr(term, field.name) for field in fields(term)]
+    inner: list[Any] = [one for part in parts for one in (part if isinstance(part, tuple) else (part,))]
+    found = (named_number(one, name) for one in inner if isinstance(one, get_args(Term)))
+    return next((value for value in found if value is not None), None)
 
 
 def format_names(term: Term) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +15,17 @@ from core.errors import ConfigMissingError, ModelFileError, ModelNotFoundError
 from core.models.config_validation import KINDS, PACKED
 from core.models.modalities import has_language_head, non_text_modality
 from core.models.model_entry import Fit, ModelEntry, describe, fits, read_config, weight_bytes
-from core.models.model_files import INDEX_BYTES, JsonObject, exists, find_weights, is_file, read_bytes, size_of
+from core.models.model_files import (
+    INDEX_BYTES,
+    FileStats,
+    JsonObject,
+    exists,
+    find_weights,
+    is_file,
+    read_bytes,
+    read_start,
+    size_of,
+)
 from core.parameter import short_repr
 from resources.language import tr
 
@@ -55,6 +66,8 @@ class CachedModel(NamedTuple):
     path: Path
     problem: str | None = None
     """Why nothing can be read from it, as a sentence; then `path` is the repository's folder."""
+    stats: FileStats | None = None
+    """Status of the entries of the folder."""
 
 
 def hub_cache() -> Path:
@@ -73,7 +86,7 @@ def has_models() -> bool:
 
 def cached_models() -> list[CachedModel]:
     """Return every cached model, sorted by name; damaged ones have a `problem`. Never raises."""
-    return sorted(_scan(_repositories()), key=lambda model: model.name)
+    return sorted(_scan(_repositories()), key=itemgetter(0))
 
 
 def cached_model(name: str) -> CachedModel | None:
@@ -82,48 +95,49 @@ def cached_model(name: str) -> CachedModel | None:
     return next(iter(_scan([folder for folder in _repositories() if folder.name == folder_name])), None)
 
 
-def _repositories() -> list[Path]:
+def _repositories() -> list[os.DirEntry[str]]:
     try:
-        return [Path(entry.path) for entry in os.scandir(hub_cache()) if entry.name.startswith(_PREFIX)]
+        return [entry for entry in os.scandir(hub_cache()) if entry.name.startswith(_PREFIX)]
     except OSError:
         return []
 
 
-def _scan(folders: Iterable[Path]) -> Iterator[CachedModel]:
+def _scan(folders: Iterable[os.DirEntry[str]]) -> Iterator[CachedModel]:
     for folder in folders:
         name = folder.name.removeprefix(_PREFIX).replace("--", "/")
         try:
-            if (snapshot := _find_snapshot(str(folder))) is not None:
-                yield CachedModel(name, Path(snapshot))
+            if (found := _find_snapshot(folder.path)) is not None:
+                snapshot, stats = found
+                yield CachedModel(name, Path(snapshot), None, stats)
         except _DamagedError as error:
-            yield CachedModel(name, folder, str(error))
+            yield CachedModel(name, Path(folder.path), str(error))
         except (OSError, ValueError) as error:
-            yield CachedModel(name, folder, tr("its cache cannot be read: {error}").format(error=error))
+            yield CachedModel(name, Path(folder.path), tr("its cache cannot be read: {error}").format(error=error))
 
 
 class _DamagedError(Exception):
     """Describes what is wrong with a repository in the cache."""
 
 
-def _find_snapshot(folder: str) -> str | None:
-    """Return the snapshot's folder, or None if nothing was downloaded. Raises _DamagedError, OSError.
+def _find_snapshot(folder: str) -> tuple[str, FileStats] | None:
+    """Return the snapshot's folder and the status of its entries, or None if nothing was downloaded.
 
     The rules are those of `huggingface_hub.scan_cache_dir`, which takes a millisecond per repository: a list of
-    thousands of
-    models would take seconds.
+    thousands of models would take seconds. Raises _DamagedError, OSError.
     """
-    snapshots = os.path.join(folder, "snapshots")
+    snapshots = f"{folder}{os.sep}snapshots"
     commits = _commits(snapshots)
-    main = _read_main(os.path.join(folder, "refs", "main"))
+    main = _read_main(f"{folder}{os.sep}refs{os.sep}main")
     if main is not None and main not in commits:
         raise _DamagedError(tr("its cache is damaged: there is no snapshot {commit}").format(commit=main[:_MAX_QUOTED]))
     if not commits:
         return None
     if main is None:
         main = max(commits, key=lambda commit: _modified_time(os.path.join(snapshots, commit)))
-    snapshot = os.path.join(snapshots, main)
-    _modified_time(snapshot)
-    return snapshot
+    snapshot = f"{snapshots}{os.sep}{main}"
+    stats: dict[str, os.stat_result] = {}
+    _modified_time(snapshot, stats)
+    return snapshot, stats
 
 
 def _commits(snapshots: str) -> set[str]:
@@ -155,8 +169,7 @@ def _read_main(path: str) -> str | None:
         return None
     data = b""
     if stat.S_ISREG(about.st_mode) and about.st_size <= _REF_BYTES:  # reading a pipe would block
-        with open(path, "rb") as file:
-            data = file.read(_REF_BYTES)
+        data = read_start(path, _REF_BYTES)
     try:
         commit = data.decode("ascii").strip()
     except UnicodeDecodeError:
@@ -166,17 +179,24 @@ def _read_main(path: str) -> str | None:
     return commit
 
 
-def _modified_time(snapshot: str) -> float:
-    """Return the modification time of its newest file. Raises _DamagedError for a link to a missing file."""
+def _modified_time(snapshot: str, stats: dict[str, os.stat_result] | None = None) -> float:
+    """Return the modification time of its newest file, and put the status of its own entries into `stats`.
+
+    Raises _DamagedError for a link to a missing file.
+    """
     newest, folders = 0.0, [snapshot]
     while folders:
-        with os.scandir(folders.pop()) as entries:
+        folder = folders.pop()
+        with os.scandir(folder) as entries:
             for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
+                is_folder = entry.is_dir(follow_symlinks=False)
+                if is_folder:
                     folders.append(entry.path)
-                    continue
                 try:
-                    newest = max(newest, entry.stat().st_mtime)
+                    about = entry.stat()
+                    newest = newest if is_folder else max(newest, about.st_mtime)
+                    if stats is not None and folder is snapshot:
+                        stats[entry.name] = about
                 except FileNotFoundError:
                     raise _DamagedError(
                         tr("its cache is damaged: the content of {file} is missing").format(
@@ -211,10 +231,10 @@ def hub_cached() -> list[ModelEntry]:
     """
     found = []
     for model in cached_models():
-        config = None if model.problem else _config_or_none(model.path)
+        config = _config_or_none(model)
         if config is not None:
             if _can_generate(config):
-                found.append(describe(model.path, model.name, "hub", config))
+                found.append(describe(model.path, model.name, "hub", config, model.stats))
         elif model.problem or exists(model.path / "config.json"):
             found.append(_describe_cached(model))
     return found
@@ -232,7 +252,7 @@ def hub_entry(name: str) -> ModelEntry | None:
 
 
 def _describe_cached(model: CachedModel) -> ModelEntry:
-    entry = describe(model.path, model.name, "hub")
+    entry = describe(model.path, model.name, "hub", stats=model.stats)
     return entry._replace(problem=model.problem) if model.problem else entry
 
 
@@ -297,10 +317,13 @@ def display_name(name: str, path: Path) -> str:
     return path.name if os.path.isdir(os.path.expanduser(name)) else name
 
 
-def _config_or_none(snapshot: Path) -> JsonObject | None:
+def _config_or_none(model: CachedModel) -> JsonObject | None:
     """Return the config.json, or None if it is missing or unreadable, which `describe` reports."""
+    about = (model.stats or {}).get("config.json")
+    if about is None:
+        return None
     try:
-        return read_config(snapshot)
+        return read_config(model.path, about)
     except ConfigMissingError:
         return None
 

@@ -24,6 +24,8 @@ _POSITIVE = {"num_hidden_layers", "n_layer", "n_layers", "hidden_size", "n_embd"
 _FLAGS = {"is_encoder_decoder", "tie_word_embeddings", "use_cache"}
 _FLAGS_OF_METHODS = {"load_in_8bit", "load_in_4bit"}
 _ATTENTION = {"attn_implementation", "_attn_implementation", "_attn_implementation_internal"}
+_CHECKED = _SIZES | _FLAGS | _ATTENTION | {"quantization_config"}
+"""Keys whose values are checked whatever their type; of other keys, only whole numbers are checked."""
 _OWN_ATTENTION = {"eager", "sdpa", "flash_attention_2", "flash_attention_3", "flash_attention_4"}
 _MAX_SIZE = 2**31
 _MAX_LAYERS = 1024
@@ -51,8 +53,10 @@ def impossible_value_reason(config: Mapping[str, object], tensors: int | None = 
 
     `tensors` is the number of tensors in the weight headers: each layer has at least one.
     """
-    found = (_value_problem(name, value, tensors) for name, value in _values(config))
-    return next((trouble for trouble in found if trouble), None)
+    for name, value in _values(config):
+        if (type(value) is int or name in _CHECKED) and (problem := _value_problem(name, value, tensors)):
+            return problem
+    return None
 
 
 def external_attention_repository(config: Mapping[str, object]) -> str | None:

@@ -57,7 +57,7 @@ def non_text_modality(config: Mapping[str, object]) -> str | None:
     images or audio output; None for text models.
     """
     for sense, names in (("hears", _HEARS), ("sees", _SEES), ("speaks", _SPEAKS)):
-        if any(config.get(name) is not None for name in names):
+        if not names.isdisjoint(config) and any(config.get(name) is not None for name in names):
             return sense
     return None
 

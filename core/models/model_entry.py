@@ -12,6 +12,7 @@ from core.explain.words import count, size
 from core.models.config_validation import impossible_value_reason, invalid_names_reason, unloadable_quantization
 from core.models.modalities import TEXT, Takes, modalities_of
 from core.models.model_files import (
+    FileStats,
     JsonObject,
     WeightFiles,
     WeightTotals,
@@ -19,6 +20,7 @@ from core.models.model_files import (
     find_weights,
     is_file,
     read_json,
+    size_of,
 )
 from resources.language import mark, tr, trn
 
@@ -48,11 +50,13 @@ class ModelEntry(NamedTuple):
     """Why it cannot be loaded as it is, as a sentence."""
 
 
-def read_config(path: Path) -> JsonObject:
-    """Return the folder's config.json. Raises ConfigMissingError if it is missing or unreadable."""
-    file = path / "config.json"
+def read_config(path: Path, about: os.stat_result | None = None) -> JsonObject:
+    """Return the folder's config.json, whose status is `about`. Raises ConfigMissingError if it is missing or
+    unreadable.
+    """
+    file = os.path.join(path, "config.json")
     try:
-        return read_json(file)
+        return read_json(file, about=about)
     except FileNotFoundError:
         raise ConfigMissingError(
             tr("{path} contains no config.json, so it is not a Hugging Face model folder.").format(path=path),
@@ -62,13 +66,15 @@ def read_config(path: Path) -> JsonObject:
         raise ConfigMissingError(error.cause, error.remedy) from error
 
 
-def describe(path: Path, name: str, source: str, known: JsonObject | None = None) -> ModelEntry:
+def describe(
+    path: Path, name: str, source: str, known: JsonObject | None = None, stats: FileStats | None = None
+) -> ModelEntry:
     """Describe a model by its config.json and weight headers. Never raises for a broken model, but sets `problem`.
 
-    `known` is its config.json if that was already read.
+    `known` is its config.json, and `stats` the status of the folder's entries, if they were already read.
     """
     config, problem = (known, None) if known is not None else _try_read_config(path)
-    weights, stored, trouble = _examine_weights(path)
+    weights, stored, trouble = _examine_weights(path, stats)
     values = invalid_names_reason(config) or impossible_value_reason(
         config, stored.tensors if stored is not None else None
     )
@@ -82,7 +88,7 @@ def describe(path: Path, name: str, source: str, known: JsonObject | None = None
         architecture=describe_shape(usable),
         model_type=str(usable.get("model_type", "")),
         parameters=stored.numbers if stored is not None else None,
-        bytes=weights.bytes,
+        bytes=weights.bytes if stats is None else sum(_stored_size(file, stats) for file in weights.files),
         context=_first_size(usable, ("max_position_embeddings", "n_positions")),
         encoder_decoder=bool(usable.get("is_encoder_decoder")) or usable.get("model_type") == "blip",
         pickled=weights.pickled and not (problem or values),
@@ -100,13 +106,18 @@ def _try_read_config(path: Path) -> tuple[JsonObject, str | None]:
         return {}, error.cause
 
 
-def _examine_weights(path: Path) -> tuple[WeightFiles, WeightTotals | None, str | None]:
+def _examine_weights(path: Path, stats: FileStats | None) -> tuple[WeightFiles, WeightTotals | None, str | None]:
     """Return the weight files, the totals in their headers, and what is wrong with them."""
     try:
-        weights = find_weights(path)
+        weights = find_weights(path, stats)
     except ModelError as error:
         return WeightFiles((), False), None, error.cause
-    return weights, count_stored(weights), _weights_problem(weights)
+    stored = count_stored(weights, stats)
+    return weights, stored, None if stored is not None else _weights_problem(weights)
+
+
+def _stored_size(file: Path, stats: FileStats) -> int:
+    return stats[file.name].st_size if file.name in stats else size_of(file)
 
 
 def _weights_problem(weights: WeightFiles) -> str | None:

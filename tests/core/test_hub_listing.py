@@ -20,8 +20,8 @@ CONFIG = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 8, "num_hidden_layers": 2,
     "num_attention_heads": 2, "vocab_size": 99, "max_position_embeddings": 512,
 }  # fmt: skip
-_MOST_CALLS = 40
-"""File operations for one model: a scan of three folders, a look at four files, two files opened."""
+_MOST_CALLS = 7
+"""File operations for one model: two folders listed, the reference examined, and three files opened; one to spare."""
 
 
 def header(entries: Any) -> bytes:
@@ -59,7 +59,7 @@ def counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         return wrapper
 
-    for name in ("stat", "scandir", "listdir", "access", "symlink", "mkdir", "readlink", "lstat"):
+    for name in ("stat", "scandir", "listdir", "access", "symlink", "mkdir", "readlink", "lstat", "open"):
         monkeypatch.setattr(os, name, counted(name, getattr(os, name)))
     opened = builtins.open
     monkeypatch.setattr(builtins, "open", counted("open", opened))
@@ -78,7 +78,7 @@ def test_a_model_of_the_list_costs_a_few_file_operations(
     assert entries[0].parameters == 20 * 6
     assert counts["scandir"] >= 60, "the calls that list a folder are no longer counted"
     assert sum(counts.values()) <= 30 * _MOST_CALLS, counts
-    assert counts["open"] <= 30 * 3 + 5, counts
+    assert 30 * 3 <= counts["open"] <= 30 * 3 + 5, counts
 
 
 def test_one_model_is_found_without_a_look_at_the_others(tmp_path: Path, counts: Counter[str]) -> None:

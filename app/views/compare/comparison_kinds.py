@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import core
 from app.session.side_runs import MeasurementProgress
@@ -27,27 +27,37 @@ def entry_summary(comparison: Comparison, entry: ComparisonEntry) -> str:
         return state_text(entry)
     if reference is None or reference.result is None:
         return ""
-    difference = (
-        tr("the reference")
-        if entry is reference
-        else _difference_text(comparison.first_difference(entry), run, reference.result)
-    )
+    if entry is reference:
+        difference = tr("the reference")
+    else:
+        stopped = [one for one in (entry, reference) if one.state == "stopped"]
+        cut = {len(token_ids(one.result)) for one in stopped if one.result is not None}
+        difference = _difference_text(comparison.first_difference(entry), run, reference.result, cut)
     return tr("stopped; {how}").format(how=difference) if entry.state == "stopped" else difference
 
 
-def _difference_text(index: int | None, run: Run, reference: Run) -> str:
-    """Describe the difference from the reference; `index` is the index of the first different token."""
+def _difference_text(index: int | None, run: Run, reference: Run, cut: Collection[int]) -> str:
+    """Describe the difference from the reference; `index` is the index of the first different token, `cut` contains the
+    lengths of stopped texts, whose ends are no difference.
+    """
     if index is None:
         count = len(token_ids(run))
         return trn("same {count:,} token", "same {count:,} tokens", count).format(count=count)
-    return tr("differs at {place:,}: {own}, not {other}").format(
-        place=index + 1, own=_quoted_token(run, index), other=_quoted_token(reference, index)
-    )
+    if index in cut and index == min(len(token_ids(run)), len(token_ids(reference))):
+        return trn("same first token", "same first {count:,} tokens", index).format(count=index)
+    own, other = _quoted_token(run, index), _quoted_token(reference, index)
+    if own == other:  # several tokens may be written alike
+        own, other = _identified_token(run, index), _identified_token(reference, index)
+    return tr("differs at {place:,}: {own}, not {other}").format(place=index + 1, own=own, other=other)
 
 
 def _quoted_token(run: Run, index: int) -> str:
     tokens = run.sequences[0].tokens
     return f"“{token_text(tokens[index].piece, tokens[index].is_special)}”" if index < len(tokens) else tr("the end")
+
+
+def _identified_token(run: Run, index: int) -> str:
+    return tr("{token} (token {id})").format(token=_quoted_token(run, index), id=token_ids(run)[index])
 
 
 def state_text(entry: ComparisonEntry) -> str:

@@ -34,6 +34,8 @@ class CachedTokenRow:
     states: tuple[str, ...]
     prompt: bool
     """Whether the row starts with the prompt's tokens."""
+    shared: int = 1
+    """Number of texts that share these tokens."""
 
 
 def token_rows(model: CacheHistory, run: Run, x: int) -> list[CachedTokenRow]:
@@ -42,7 +44,8 @@ def token_rows(model: CacheHistory, run: Run, x: int) -> list[CachedTokenRow]:
     if point is None or (not point.tokens and not model.forecast.per_token):
         return []
     length = model.length_at(x)
-    own = CachedTokenRow(tr("Tokens in the cache"), token_states(model, point, length), True)
+    states = token_states(model, point, length)
+    own = CachedTokenRow(tr("Tokens in the cache"), states, True, model.shared_rows(point))
     if not any(part in ("self", "cross") for _, part in model.parts):
         return [own]
     medium = encoder_medium(run)
@@ -89,7 +92,7 @@ def _window_states(spans: tuple[tuple[int, int], ...], sinks: int, length: int) 
 def token_bytes(model: CacheHistory, state: str) -> int:
     """Return the bytes of a token in that state, over all rows and layers."""
     if state in (EVICTED, ROOM):
-        return model.forecast.per_token if state == ROOM else 0
+        return model.forecast.per_token if state == ROOM else model.forecast.kept_per_token
     plan = model.plan
     if state == PACKED and plan is not None and plan.block:
         edges = [n for n, length in enumerate(plan.lengths) if length and length % plan.block == 0]
@@ -108,9 +111,16 @@ def token_tooltip(model: CacheHistory, run: Run, row: CachedTokenRow, index: int
     text = _token_text(run, row, index)
     name = (tr("token {number:,} “{text}”") if text else tr("token {number:,}")).format(number=index + 1, text=text)
     if state == EVICTED:
-        fate = tr("evicted: 0 bytes now, {bytes:,} before").format(bytes=model.forecast.per_token)
+        kept = token_bytes(model, state)
+        template = (
+            tr("dropped by the windowed layers: {kept:,} bytes now, {bytes:,} before")
+            if kept
+            else tr("evicted: {kept:,} bytes now, {bytes:,} before")
+        )
+        fate = template.format(kept=kept, bytes=model.forecast.per_token)
     else:
-        fate = tr("{fate}: {bytes:,} bytes").format(fate=_state_text(model, state), bytes=token_bytes(model, state))
+        size = token_bytes(model, state) // row.shared
+        fate = tr("{fate}: {bytes:,} bytes").format(fate=_state_text(model, state), bytes=size)
     return f"{name}\n{fate}"
 
 

@@ -168,7 +168,8 @@ class MemoryCharts(QWidget):
         self.layers.show_figure(bytes_by_layer(history, point))
         self._layers_title.setText(layers_title(point))
         self._formula.setToolTip(tooltip(sizes.format_names(history.plan.size) if history.plan is not None else ""))
-        _set_or_hide(self._formula, "" if self._is_presenting else formula_line(history, history.length_at(position)))
+        is_hidden = self._is_presenting or history.shared_rows(point) > 1
+        _set_or_hide(self._formula, "" if is_hidden else formula_line(history, history.length_at(position)))
         _set_or_hide(self.notice, "\n".join(history.notices))
         _set_or_hide(self.reuse, "" if self._is_presenting else reuse_line(run))
 

@@ -28,14 +28,43 @@ def cache_sentence(model: CacheHistory, point: CachePoint, length: int) -> str:
     if any(part == "cross" for _, part in model.parts):
         return _encoder_sentence(model, point)
     if plan.window is not None:
-        return _window_sentence(plan, length, round(model.forecast.dynamic(length) or 0))
+        dynamic = round(model.forecast.dynamic(length) or 0)
+        return _window_sentence(plan, length, dynamic, model.forecast.kept_per_token > 0)
     if plan.block is not None:
         return _quantized_sentence(plan, plan.block, length, round(model.forecast.dynamic(length) or 0))
     if plan.capacity is not None:
         return _static_sentence(plan.capacity, length)
     if any(place == "disk" for place, _ in model.parts):
         return _disk_sentence(sum(size for (place, _), size in point.parts if place == "disk"))
+    if (texts := model.shared_rows(point)) > 1:
+        return _shared_sentence(point, texts, model.forecast.per_token)
+    if states := sum(size for (_, part), size in point.parts if part == "state"):
+        return _hybrid_sentence(states, model.forecast.per_token, length)
     return _dynamic_sentence(model.forecast.per_token, length)
+
+
+def _shared_sentence(point: CachePoint, texts: int, per_token: int) -> str:
+    """Describe the cache of a prompt that several texts still share."""
+    return pick(
+        tr("{size} store the prompt once for all {texts} texts. From the next step on, each text has its own copy."),
+        tr("{size} store the prompt once for all {texts} texts. From the next step on, each has its own copy, and "
+           "every step adds {per_token:,} bytes."),
+        tr("{bytes:,} bytes: one row for {texts} texts. From the next step on {texts} rows, {per_token:,} bytes per "
+           "step."),
+    ).format(size=words.size(point.bytes), bytes=point.bytes, texts=texts, per_token=per_token)  # fmt: skip
+
+
+def _hybrid_sentence(states: int, per_token: int, length: int) -> str:
+    """Describe a cache of which some layers keep a state of constant size."""
+    return pick(
+        tr("Every word piece adds {per_token:,} bytes; some layers fold everything read into {size} instead."),
+        tr("Every token adds {per_token:,} bytes; some layers keep a state of {size} instead, which does not grow."),
+        trn(
+            "{per_token:,} bytes per token × {length:,} token + {bytes:,} bytes of states.",
+            "{per_token:,} bytes per token × {length:,} tokens + {bytes:,} bytes of states.",
+            length,
+        ),
+    ).format(per_token=per_token, length=length, size=words.size(states), bytes=states)
 
 
 def _recurrent_sentence(point: CachePoint) -> str:
@@ -55,14 +84,29 @@ def _encoder_sentence(model: CacheHistory, point: CachePoint) -> str:
     ).format(size=words.size(cross), bytes=cross, per_token=model.forecast.per_token)
 
 
-def _window_sentence(plan: CachePlan, length: int, dynamic: int) -> str:
+def _window_sentence(plan: CachePlan, length: int, dynamic: int, has_full_layers: bool) -> str:
     window = plan.window or 0
     facts = {"dynamic": words.size(dynamic), "bytes": dynamic, "room": window - 1}
     if not plan.sinks:
         return pick(
-            tr("Only the latest {room:,} word pieces are remembered; remembering everything would take {dynamic}."),
-            tr("Windowed layers store only the latest {room:,} tokens; a full cache would take {dynamic}."),
-            tr("Windowed layers store w − 1 = {room:,} positions; a full cache would take {bytes:,} bytes."),
+            tr(
+                "Some layers remember only the latest {room:,} word pieces; remembering everything in all layers would "
+                "take {dynamic}."
+            )
+            if has_full_layers
+            else tr(
+                "Only the latest {room:,} word pieces are remembered; remembering everything would take {dynamic}."
+            ),
+            trn(
+                "Windowed layers store only the latest token; a full cache would take {dynamic}.",
+                "Windowed layers store only the latest {room:,} tokens; a full cache would take {dynamic}.",
+                window - 1,
+            ),
+            trn(
+                "Windowed layers store w − 1 = {room:,} position; a full cache would take {bytes:,} bytes.",
+                "Windowed layers store w − 1 = {room:,} positions; a full cache would take {bytes:,} bytes.",
+                window - 1,
+            ),
         ).format(**facts)
     if length < window:
         return pick(
@@ -82,15 +126,41 @@ def _window_sentence(plan: CachePlan, length: int, dynamic: int) -> str:
 
 
 def _quantized_sentence(plan: CachePlan, block: int, length: int, dynamic: int) -> str:
+    waiting = length % block
     return pick(
-        tr("Older word pieces are stored roughly, the latest {waiting} exactly. Storing everything "
-            "exactly would take {dynamic}."),
-        tr("Every {block} tokens are quantized to {bits} bits; the latest {waiting} are not quantized "
-            "yet. Unquantized, all would take {dynamic}."),
+        _plain_quantized_template(waiting, length),
+        _quantized_template(waiting),
         tr("{packed:,} positions in {bits} bits, {waiting} in full precision, blocks of {block}; a "
             "dynamic cache would take {bytes:,} bytes."),
-    ).format(block=block, bits=plan.bits, waiting=length % block, packed=length - length % block,
-             dynamic=words.size(dynamic), bytes=dynamic)  # fmt: skip
+    ).format(block=block, bits=plan.bits, waiting=waiting, packed=length - waiting, dynamic=words.size(dynamic),
+             bytes=dynamic)  # fmt: skip
+
+
+def _plain_quantized_template(waiting: int, length: int) -> str:
+    if not waiting:
+        return tr("All word pieces are stored roughly. Storing everything exactly would take {dynamic}.")
+    if waiting == length:
+        return tr("Nothing is stored roughly yet: the first {block} word pieces must be there first.")
+    return trn(
+        "Older word pieces are stored roughly, the latest one exactly. Storing everything exactly would take "
+        "{dynamic}.",
+        "Older word pieces are stored roughly, the latest {waiting} exactly. Storing everything exactly would take "
+        "{dynamic}.",
+        waiting,
+    )
+
+
+def _quantized_template(waiting: int) -> str:
+    if not waiting:
+        return tr("Every {block} tokens are quantized to {bits} bits, now all of them. Unquantized, all would take "
+                  "{dynamic}.")  # fmt: skip
+    return trn(
+        "Every {block} tokens are quantized to {bits} bits; the latest one is not quantized yet. Unquantized, all "
+        "would take {dynamic}.",
+        "Every {block} tokens are quantized to {bits} bits; the latest {waiting} are not quantized yet. Unquantized, "
+        "all would take {dynamic}.",
+        waiting,
+    )
 
 
 def _static_sentence(capacity: int, length: int) -> str:
@@ -113,7 +183,11 @@ def _dynamic_sentence(per_token: int, length: int) -> str:
     return pick(
         tr("Every word piece adds {per_token:,} bytes; nothing is ever forgotten."),
         tr("Every token adds {per_token:,} bytes; nothing is ever dropped."),
-        tr("{per_token:,} bytes per token × {length:,} tokens; nothing is evicted."),
+        trn(
+            "{per_token:,} bytes per token × {length:,} token; nothing is evicted.",
+            "{per_token:,} bytes per token × {length:,} tokens; nothing is evicted.",
+            length,
+        ),
     ).format(per_token=per_token, length=length)
 
 
@@ -152,7 +226,7 @@ def cache_report(model: CacheHistory, run: Run, x: int) -> NodeReport | None:
         table_title=tr("Contents"),
         columns=(tr("part"), tr("bytes")),
         rows=tuple(_report_rows(model, point, length)),
-        formula=formula_lines(model, length),
+        formula=formula_lines(model, length) if model.shared_rows(point) == 1 else "",
         formula_title=tr("Predicted"),
     )
 
@@ -189,9 +263,14 @@ def _report_rows(model: CacheHistory, point: CachePoint, length: int) -> list[Re
     ):
         if (count := marks.count(state)) and (plan.window or plan.block):
             name = tr("{state} ({tokens})").format(state=word, tokens=format_token_count(count))
-            rows.append(ReportRow((name, f"{count * token_bytes(model, state):,}"), faint=True))
+            size = count * token_bytes(model, state) // model.shared_rows(point)
+            rows.append(ReportRow((name, f"{size:,}"), faint=True))
     if evicted := marks.count(EVICTED):
-        rows.append(ReportRow((tr("evicted"), format_token_count(evicted)), faint=True))
+        kept = evicted * token_bytes(model, EVICTED)
+        name = (
+            tr("in full layers only ({tokens})").format(tokens=format_token_count(evicted)) if kept else tr("evicted")
+        )
+        rows.append(ReportRow((name, f"{kept:,}" if kept else format_token_count(evicted)), faint=True))
     return rows
 
 

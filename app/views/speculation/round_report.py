@@ -19,6 +19,7 @@ from core import (
     explain_extra,
     explain_pool,
     explain_round,
+    is_residual_ratio,
     share,
     strategies,
     words,
@@ -103,7 +104,7 @@ def node_report(entry: DraftRound, number: int, drafters: Sequence[str] = ()) ->
         table_title=tr("Alternatives"),
         columns=(tr("token"), tr("draft"), tr("target"), ""),
         rows=_sibling_rows(entry, node, several),
-        formula=_formula(node),
+        formula=_formula(node, entry),
         formula_title=tr("Draw and ratio"),
     )
 
@@ -144,14 +145,18 @@ def _sibling_rows(entry: DraftRound, node: DraftNode, several: bool) -> tuple[Re
     return tuple(ReportRow(cells(n), strong=n.node == node.node, faint=n.fate == "unreached") for n in siblings)
 
 
-def _formula(node: DraftNode) -> str:
+def _formula(node: DraftNode, entry: DraftRound) -> str:
     """Return the decision with its figures, if it was random."""
     if node.ratio is None or node.die is None:
         return ""
     sign = "<" if node.fate == "accepted" else "≥"
-    return tr("min(1, p ÷ q) = {ratio:.2f}\nrandom {die:.2f} {sign} {ratio:.2f}").format(
-        ratio=node.ratio, die=node.die, sign=sign
+    digits = next((n for n in range(2, 9) if f"{node.ratio:.{n}f}" != f"{node.die:.{n}f}"), 9)
+    formula = (
+        tr("min(1, p′ ÷ q) = {ratio}\nrandom {die} {sign} {ratio}")
+        if is_residual_ratio(node, entry)
+        else tr("min(1, p ÷ q) = {ratio}\nrandom {die} {sign} {ratio}")
     )
+    return formula.format(ratio=f"{node.ratio:.{digits}f}", die=f"{node.die:.{digits}f}", sign=sign)
 
 
 def speed_rows(drafted: Finished | None, plain: Finished | None) -> list[tuple[str, str, str]]:
