@@ -17,10 +17,12 @@ from PySide6.QtWidgets import QWidget
 
 import core
 import resources
+from app.control.help import focused_topic
 from app.control.messages import Messages
 from app.control.requests import ChosenSettings
 from app.control.settings_watcher import SettingsChangeWatcher
 from app.session.session import Session
+from app.state.glossary_terms import find_term
 from app.state.run import Run
 from app.state.worker_messages import RunRequest
 from app.storage.settings import Settings
@@ -159,10 +161,10 @@ class Dialogs(QObject):
 
     @Slot()
     def open_help(self) -> None:
-        """Open the help window: first steps, views and keys."""
+        """Open the help window: the focused control, first steps, views and keys."""
         from app.panels.info_dialogs import HelpDialog
 
-        dialog = HelpDialog(self._over.window())
+        dialog = HelpDialog(self._over.window(), find_term(focused_topic()))
         dialog.commandRequested.connect(self.commandRequested)
         dialog.open()
 

@@ -61,7 +61,7 @@ class GlossaryController(QObject):
     def open_glossary(self) -> None:
         """Open the glossary at the term of the widget under the pointer, else of the focused widget."""
         pointed = QApplication.widgetAt(QCursor.pos())
-        self.open_at(_topic_of(pointed) or _topic_of(QApplication.focusWidget()))
+        self.open_at(_topic_of(pointed) or focused_topic())
 
     def open_at(self, name: str) -> None:
         """Open the glossary at a term, given its id or the name it explains (`param.top_k`); at the top if there is
@@ -89,6 +89,19 @@ def _topic_of(widget: QWidget | None) -> str:
         tip = widget.findChild(LazyTooltip, options=Qt.FindChildOption.FindDirectChildrenOnly)
         if isinstance(tip, LazyTooltip):
             return tip.topic(widget.mapFromGlobal(QCursor.pos())).split(" ")[0]
+        widget = widget.parentWidget()
+    return ""
+
+
+def focused_topic() -> str:
+    """Return the glossary topic of the focused control, else of the view that contains it; empty if there is none."""
+    widget = QApplication.focusWidget()
+    if topic := _topic_of(widget):
+        return topic
+    while widget is not None:
+        name = f"view.{widget.objectName().removesuffix('View')}"
+        if topic := next((one for one in (name, f"{name}s") if find_term(one) is not None), ""):
+            return topic
         widget = widget.parentWidget()
     return ""
 

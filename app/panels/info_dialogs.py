@@ -31,6 +31,7 @@ from core import cache_title, strategy_title, words
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
+    from core import glossary
     from core.events import RunStarted
 
 TableRows = Iterable[tuple[str, str]]
@@ -157,16 +158,20 @@ VIEWS = (
     (mark("Compare"), mark("The same prompt with several strategies or settings, side by side.")),
 )
 KEYS = ("run", "escape", "open_palette", "run_again", "previous_run", "toggle_history", "choose_tour", "open_shortcuts")
+_MAX_NAME = 18
+"""Characters of a name above which it may be wrapped."""
 LINKED_COMMANDS = ("choose_tour", "open_glossary", "open_shortcuts", "show_welcome")
 """Commands with a button at the bottom."""
 
 
 class HelpDialog(BaseDialog):
-    """Help window. Emits `commandRequested(name)` when one of its buttons is pressed."""
+    """Help window: the control in use (`term` explains it), first steps, views, keys. Emits `commandRequested(name)`
+    when one of its buttons is pressed.
+    """
 
     commandRequested = Signal(str)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None, term: glossary.GlossaryTerm | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("helpDialog")
         self.setWindowTitle(tr("Help"))
@@ -175,6 +180,8 @@ class HelpDialog(BaseDialog):
         self._grid = QGridLayout(content)
         self._grid.setHorizontalSpacing(28)
         self._grid.setColumnStretch(1, 1)
+        if term is not None:
+            self._add_group(tr("The control in use"), ((term.title, term.sentence),))
         self._add_group(tr("First steps"), ((tr(name), tr(text)) for name, text in FIRST_STEPS))
         self._add_group(tr("The views"), ((tr(name), tr(text)) for name, text in VIEWS))
         labels = {shortcut.action: (shortcut.label, tr(shortcut.title)) for shortcut in SHORTCUTS}
@@ -196,7 +203,9 @@ class HelpDialog(BaseDialog):
         self._grid.addWidget(_label(heading.upper(), "heading"), row, 0, 1, 2)
         for name, text in rows:
             row += 1
-            self._grid.addWidget(_label(name, "muted"), row, 0, Qt.AlignmentFlag.AlignTop)
+            title = _label(name, "muted")
+            title.setWordWrap(len(name) > _MAX_NAME)
+            self._grid.addWidget(title, row, 0, Qt.AlignmentFlag.AlignTop)
             label = _label(text, "")
             label.setWordWrap(True)
             self._grid.addWidget(label, row, 1)

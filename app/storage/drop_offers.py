@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from app.state.media import kind_by_name
+from app.storage import programs
 from core import catalog
 from core.common.former_name import RUN_SUFFIXES
 from resources.language import tr, trn
@@ -17,12 +18,17 @@ RECORDING, MODEL, SETTINGS, MEDIA, TEXT, HUB, ENGINE, LEARN, PICTURE = (
     "recording", "model", "settings", "media", "text", "hub", "engine", "learn", "picture"
 )  # fmt: skip
 RECORDINGS = RUN_SUFFIXES
-TEXTS = (".txt", ".md", ".markdown", ".rst", ".text")
+TEXTS = (".txt", ".md", ".markdown", ".rst", ".text", ".log", ".tex", ".srt", ".vtt", ".tsv", ".py", ".adoc", ".org")
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
 MAX_TEXT_BYTES = 2**20
 """Largest text file, in bytes, that can become the prompt."""
 _JSON_PREVIEW_BYTES = 2**16
-_HUB = re.compile(r"^https?://(?:www\.)?(?:huggingface\.co|hf\.co)/([\w.-]+/[\w.-]+)(?:[/?#].*)?$")
+_OF_A_MODEL = re.compile(
+    r"config\.json|.*\.index\.json|tokenizer\.json|(?:tokenizer|preprocessor|processor|adapter)_config\.json|"
+    r"(?:vocab|merges|special_tokens_map|added_tokens)\.json"
+)
+"""Names of files that only mean something in their model's folder."""
+_HUB = re.compile(r"^(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/([\w.-]+/[\w.-]+)(?:[/?#].*)?$", re.IGNORECASE)
 _NOT_MODELS = ("datasets", "spaces", "docs", "papers", "blog", "collections", "models", "api")
 
 
@@ -54,6 +60,11 @@ def offer_for_address(address: str) -> DropOffer:
     found = _HUB.match(address)
     if found and found[1].partition("/")[0] not in _NOT_MODELS:
         return DropOffer(HUB, tr("Find this model on the Hub"), found[1], (found[1],))
+    if not address.lower().startswith(("http://", "https://")):
+        return _reject(
+            tr("This address cannot be used"),
+            tr("Drop the address of a model on the Hub, or of an engine (http:// or https://)."),
+        )
     return DropOffer(ENGINE, tr("Connect to this engine"), address, (address,))
 
 
@@ -77,6 +88,11 @@ def _offer_for_folder(path: Path) -> DropOffer:
             ),
             tr("Drop one of the GGUF files."),
         )
+    if (path / "adapter_config.json").is_file():
+        return _reject(
+            tr("This is an adapter, not a whole model"),
+            tr("Merge it into its base model first (peft: merge_and_unload), then drop the folder of the result."),
+        )
     return _reject(
         tr("This folder contains no model"),
         tr("A model folder contains config.json and the weights. Drop that folder, not its parent."),
@@ -89,7 +105,7 @@ def _offer_for_file(path: Path) -> DropOffer:
         return DropOffer(RECORDING, tr("Open this recording"), path.name, (str(path),))
     if ending == ".gguf":
         return _offer_for_gguf(path)
-    if ending in WEIGHTS or path.name == "config.json":
+    if ending in WEIGHTS or _OF_A_MODEL.fullmatch(path.name.lower()):
         if (path.parent / "config.json").is_file():
             return DropOffer(MODEL, tr("Open the model in this folder"), path.parent.name, (str(path.parent),))
         return _reject(
@@ -104,6 +120,8 @@ def _offer_for_file(path: Path) -> DropOffer:
             tr("CSV is only an export format. Use JSON lines (.jsonl) for rankings and chats, recordings "
                 "(.decodescope) for runs."),
         )  # fmt: skip
+    if programs.is_text_settings(path):
+        return DropOffer(SETTINGS, tr("Use these settings"), path.name, (str(path),))
     if ending in TEXTS:
         return _offer_for_text_file(path)
     return _reject(
@@ -135,17 +153,25 @@ def _offer_for_json(path: Path) -> DropOffer:
             tr("This file contains neither rankings nor chats"),
             tr("Each line needs prompt, chosen and rejected, or prompt, completions and ranks, or messages."),
         )
+    if record is None and _start_of(path).lstrip()[:1] not in ("{", ""):
+        return _reject(
+            tr("This file contains no settings"), tr("Settings are a JSON object: names and values between braces.")
+        )
     return DropOffer(SETTINGS, tr("Use these settings"), path.name, (str(path),))
+
+
+def _start_of(path: Path) -> str:
+    """Return the beginning of a text file; empty if it cannot be read."""
+    try:
+        with path.open(encoding="utf-8-sig", errors="replace") as file:
+            return file.read(_JSON_PREVIEW_BYTES)
+    except OSError:
+        return ""
 
 
 def _first_object(path: Path) -> dict[str, object] | None:
     """Return the object on the first line of a JSON lines file, or the first of a list; None if there is none."""
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            start = file.read(_JSON_PREVIEW_BYTES)
-    except OSError:
-        return None
-    text = start.lstrip().removeprefix("[").lstrip()
+    text = _start_of(path).lstrip().removeprefix("[").lstrip()
     try:
         value, _end = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):

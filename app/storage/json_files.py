@@ -139,7 +139,7 @@ def read_json(path: Path) -> Any:
 def parse_json(content: bytes) -> Any:
     """Parse JSON. Raises UnreadableError."""
     try:
-        data = json.loads(content.decode("utf-8"))
+        data = json.loads(content.decode("utf-8-sig"))  # editors of Windows put a byte order mark in front
     except UnicodeDecodeError:
         raise UnreadableError(tr("it is not written in UTF-8")) from None
     except json.JSONDecodeError as error:

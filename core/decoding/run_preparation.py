@@ -21,7 +21,7 @@ from core.errors import CacheError, NumericError, ParameterError, PromptError
 from core.models.loaded_model import LoadedModel
 from core.parameter import Settings, check, short_repr
 from core.request import Request
-from resources.language import tr
+from resources.language import tr, trn
 
 
 class DecodingStrategy(Protocol):
@@ -95,9 +95,11 @@ def check_new_token_limit(stopping: StoppingCriteria, config: GenerationConfig, 
     """Raise PromptError if no token may be generated."""
     if stopping.max_new < 1:
         raise PromptError(
-            tr("max_length is {max_length}, but the prompt alone has {start} tokens.").format(
-                max_length=config.max_length, start=start
-            ),
+            trn(
+                "max_length is {max_length}, but the prompt alone has {start} token.",
+                "max_length is {max_length}, but the prompt alone has {start} tokens.",
+                start,
+            ).format(max_length=config.max_length, start=start),
             tr("Set max_new_tokens or increase max_length."),
         )
 
@@ -136,10 +138,14 @@ def check_scores(
     if (scaling := _scaling_stage(cause, scores, raw, stages)) is not None:
         parameter, value = scaling.processor.parameter, scaling.heading.value
         raise ParameterError(
-            tr("{title} ({parameter}) is {value}, so scores exceed the range of float32.").format(
+            (
+                tr("{title} ({parameter}) is {value}, so scores exceed the range of float32.")
+                if parameter is not None and parameter.kind in ("float", "int") and value is not None
+                else tr("{title} ({parameter}) makes scores exceed the range of float32.")
+            ).format(
                 title=tr(parameter.title) if parameter is not None else scaling.heading.label,
                 parameter=scaling.name,
-                value="…" if value is None else f"{value:g}",
+                value=f"{value or 0:g}",
             ),
             tr("Use a less extreme value. To choose the most likely token at every step, use greedy decoding.")
             if scaling.name == "temperature"

@@ -162,7 +162,7 @@ class Metrics:
     target_passes: int = 0
     tokens_per_target_pass: float | None = None
     acceptance_rate: float | None = None
-    """Speculation: accepted drafted tokens ÷ compared drafted tokens."""
+    """Speculation: accepted ÷ compared positions of the drafts; siblings of a tree share a position."""
     draft_seconds: float | None = None
     verify_seconds: float | None = None
     overhead_seconds: float | None = None

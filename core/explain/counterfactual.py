@@ -51,6 +51,11 @@ _LEFT = Saying(
     mark("{new} tokens would be left instead of {old}."),
     mark("Survivors of all stages: {old} → {new}."),
 )
+_ONE_LEFT = Saying(
+    mark("1 word or word piece would be left to choose from, instead of {old}."),
+    mark("1 token would be left instead of {old}."),
+    mark("Survivors of all stages: {old} → 1."),
+)
 _CUT = Saying(
     mark("{name}, which had {old}, would be out."),
     mark("{name}, which had {old}, would be cut."),
@@ -94,7 +99,7 @@ def _explain_survivors(before: TokenChosen, after: TokenChosen) -> Sentence:
     if not before.funnel or not after.funnel or before.funnel[-1].survivors == after.funnel[-1].survivors:
         return Sentence()
     old, new = (SentenceNumber(f"{each.funnel[-1].survivors:,}") for each in (before, after))
-    return _LEFT.say(old=old, new=new)
+    return (_ONE_LEFT if after.funnel[-1].survivors == 1 else _LEFT).say(old=old, new=new)
 
 
 def _explain_membership(before: TokenChosen, after: TokenChosen) -> Sentence:

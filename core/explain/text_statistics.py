@@ -31,6 +31,16 @@ _ACTED = Saying(
 )  # fmt: skip
 
 
+_NEVER_AT_ONE = Saying(
+    *_NEVER[:2], mark("Stage grammar: raw rank 1 not forbidden at the only step; mass removed {removed}.")
+)
+_ACTED_AT_ONE = Saying(
+    mark("The grammar forbade the model's favourite at the only position, and removed {removed} of the chances."),
+    mark("The grammar forbade the model's first choice at the only step, and removed {removed} of the probability."),
+    mark("Stage grammar: raw rank 1 forbidden at the only step; mass removed {removed}."),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class GrammarFigures:
     """The effect of a grammar on the tokens of a text."""
@@ -77,9 +87,12 @@ def explain_grammar(found: GrammarFigures | None) -> Sentence:
     if found is None:
         return Sentence()
     facts = {"steps": f"{found.steps:,}", "removed": share(found.removed)}
+    is_single = found.steps == 1
     if not found.overruled:
-        return _NEVER.say(**facts)
-    return _ACTED.say(**facts, acted=f"{found.overruled:,}", rate=share(found.overruled / found.steps))
+        return (_NEVER_AT_ONE if is_single else _NEVER).say(**facts)
+    return (_ACTED_AT_ONE if is_single else _ACTED).say(
+        **facts, acted=f"{found.overruled:,}", rate=share(found.overruled / found.steps)
+    )
 
 
 THRESHOLD = 3.0
@@ -103,6 +116,13 @@ _CHANCE = Saying(
     mark("There is too little evidence of the watermark: the mean score of {count} tokens is {mean}, where "
         "{expected} is expected by chance; z = {z}, p = {p}."),
     mark("n = {count}, mean {mean} (weighted {weighted}) against {expected}: z = {z} < 3, p = {p}."),
+)  # fmt: skip
+
+_CHANCE_AT_ONE = Saying(
+    _CHANCE.plain,
+    mark("There is too little evidence of the watermark: the score of the only token is {mean}, where {expected} is "
+         "expected by chance; z = {z}, p = {p}."),
+    _CHANCE.exact,
 )  # fmt: skip
 
 
@@ -142,7 +162,8 @@ def explain_watermark(found: WatermarkFound) -> Sentence:
     if not found.tokens:
         return _NOTHING.say()
     shown = format_full if depth.current_depth() == depth.EXACT else whole_percent
-    saying = _MARKED if found.z >= THRESHOLD else _CHANCE
+    unlikely = _CHANCE if found.tokens > 1 else _CHANCE_AT_ONE
+    saying = _MARKED if found.z >= THRESHOLD else unlikely
     return saying.say(
         count=f"{found.tokens:,}",
         mean=SentenceNumber(shown(found.mean)),

@@ -14,7 +14,6 @@ from resources.language import mark, tr, trc, trn
 
 if TYPE_CHECKING:
     from core.events import Ending, MediumRead, SequenceFinished
-    from core.events.run import MediumPlace
 
 _ORDINALS = (
     "",
@@ -186,6 +185,7 @@ _COUNTED: dict[str, Callable[[int], str]] = {
     "token": lambda n: trn("{n:,} token", "{n:,} tokens", n),
     "node": lambda n: trn("{n:,} node", "{n:,} nodes", n),
     "run": lambda n: trn("{n:,} run", "{n:,} runs", n),
+    "step": lambda n: trn("{n:,} step", "{n:,} steps", n),
     "thread": lambda n: trn("{n:,} thread", "{n:,} threads", n),
 }
 
@@ -339,16 +339,27 @@ def medium_label(medium: MediumRead) -> str:
     return trn("picture, {count:,} position", "picture, {count:,} positions", count).format(count=count)
 
 
-_PLACES: dict[MediumPlace, str] = {
-    "prompt": mark("It occupies {count:,} tokens of the prompt."),
-    "before": mark("It is read before the prompt's first token, as {count:,} positions."),
-    "encoder": mark("An encoder turns it into {count:,} positions once; every generated token attends to all of them."),
-}
-
-
 def medium_sentence(medium: MediumRead) -> str:
     """Return a sentence on how the model reads it, and as how many positions."""
-    return tr(_PLACES[medium.place]).format(count=medium.last - medium.first + 1)
+    count = medium.last - medium.first + 1
+    match medium.place:
+        case "prompt":
+            template = trn(
+                "It occupies {count:,} token of the prompt.", "It occupies {count:,} tokens of the prompt.", count
+            )
+        case "before":
+            template = trn(
+                "It is read before the prompt's first token, as {count:,} position.",
+                "It is read before the prompt's first token, as {count:,} positions.",
+                count,
+            )
+        case _:
+            template = trn(
+                "An encoder turns it into {count:,} position once; every generated token attends to it.",
+                "An encoder turns it into {count:,} positions once; every generated token attends to all of them.",
+                count,
+            )
+    return template.format(count=count)
 
 
 def medium_part(medium: MediumRead, position: int) -> str:

@@ -20,7 +20,7 @@ from core.errors import EmptyPromptError, ParameterError, PromptError, TextTooLo
 from core.models.loaded_model import LoadedModel, check_model
 from core.parameter import short_repr
 from core.strategies.request_checks import check_paths
-from resources.language import mark, tr
+from resources.language import mark, tr, trn
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,11 @@ def _checked_step(step: object, length: int) -> int:
     step = to_plain_value(step)
     if not isinstance(step, int) or isinstance(step, bool) or not 0 < step < length:
         raise ParameterError(
-            tr("step is {value}, but the text has {count:,} tokens.").format(value=short_repr(step), count=length),
+            trn(
+                "step is {value}, but the text has {count:,} token.",
+                "step is {value}, but the text has {count:,} tokens.",
+                length,
+            ).format(value=short_repr(step), count=length),
             tr("Give the index of the inspected token: 1 to {last:,}.").format(last=max(1, length - 1))
             if length > 1
             else tr("Give a text of at least two tokens; the inspected token needs a context."),

@@ -184,8 +184,8 @@ def _check_complete(report: LoadingReport, path: Path) -> None:
     names = ", ".join([*missing, *shapes][:3])
     raise CorruptWeightsError(
         tr(
-            "The weights in {file} do not match its config.json: {missing} tensors are missing, "
-            "{shapes} have another shape ({names} …)."
+            "The weights in {file} do not match its config.json. Missing tensors: {missing}; tensors with another "
+            "shape: {shapes} ({names} …)."
         ).format(file=path.name, missing=len(missing), shapes=len(shapes), names=names),
         tr("Copy or download the complete model again."),
     )

@@ -15,7 +15,7 @@ from core.strategies.parameters import (
     SAMPLING,
     SAMPLING_ADVANCED,
 )
-from resources.language import mark, tr
+from resources.language import mark, tr, trn
 
 if TYPE_CHECKING:
     from core.decoding.run import DecodingRun
@@ -61,8 +61,10 @@ def refuse(model: LoadedModel, request: Request | None) -> str | None:
     if model.is_recurrent:
         return tr("{model} is a recurrent model; DoLa contrasts the layers of a transformer.").format(model=model.name)
     if model.layers < 4:
-        return tr(
-            "{model} has {layers} layers; DoLa needs at least 4, so that there are earlier layers to contrast with."
+        return trn(
+            "{model} has {layers} layer; DoLa needs at least 4, so that there are earlier layers to contrast with.",
+            "{model} has {layers} layers; DoLa needs at least 4, so that there are earlier layers to contrast with.",
+            model.layers,
         ).format(model=model.name, layers=model.layers)
     return None
 

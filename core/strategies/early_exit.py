@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from core.parameter import Parameter
 from core.strategies.speculative import make_speculative
-from resources.language import mark, tr
+from resources.language import mark, tr, trn
 
 if TYPE_CHECKING:
     from core.models.loaded_model import LoadedModel
@@ -31,9 +31,11 @@ def layers_unsupported_reason(model: LoadedModel, request: Request | None) -> st
         )
     requested = (request.asked("assistant_early_exit") if request is not None else None) or 1
     if int(requested) >= model.layers:
-        return tr("{model} has {layers} layers; drafting with {wanted} of them would save no time.").format(
-            model=model.name, layers=model.layers, wanted=requested
-        )
+        return trn(
+            "{model} has {layers} layer; drafting with {wanted} would save no time.",
+            "{model} has {layers} layers; drafting with {wanted} of them would save no time.",
+            model.layers,
+        ).format(model=model.name, layers=model.layers, wanted=requested)
     return None
 
 

@@ -92,6 +92,29 @@ FILES: dict[str, tuple[str, str | dict[str, Any], dict[str, Any], tuple[str, ...
         "Jan", {"model": {"id": "x", "parameters": {"temperature": 0.4, "max_tokens": 12}, "settings": {}}},
         {"temperature": 0.4, "max_new_tokens": 12}, (),
     ),
+    "thread of Jan with assistants": (
+        "Jan", {"object": "thread", "assistants": [{"model": {"parameters": {"temperature": 0.5, "max_tokens": 20}}}]},
+        {"temperature": 0.5, "max_new_tokens": 20}, (),
+    ),
+    "request of Anthropic": (
+        "OpenAI", {"model": "x", "messages": [], "max_tokens": 9, "top_k": 5, "stop_sequences": ["A"], "system": "x"},
+        {"max_new_tokens": 9, "top_k": 5, "stop_strings": ["A"]}, ("system (system prompt)",),
+    ),
+    "request of Text Generation Inference": (
+        "Text Generation Inference",
+        {"inputs": "x", "parameters": {"temperature": 0.3, "max_new_tokens": 30, "stop": ["A"], "truncate": 9}},
+        {"temperature": 0.3, "max_new_tokens": 30, "stop_strings": ["A"]}, ("inputs (the prompt)", "truncate"),
+    ),
+    "request of SGLang": (
+        "SGLang", {"text": "x", "sampling_params": {"temperature": 0.2, "max_new_tokens": 16, "regex": "a"}},
+        {"temperature": 0.2, "max_new_tokens": 16}, ("text (the prompt)", "regex"),
+    ),
+    "request of Gemini": (
+        "Gemini", {"generationConfig": {"temperature": 0.4, "topP": 0.8, "topK": 10, "maxOutputTokens": 64,
+                                        "stopSequences": ["X"], "candidateCount": 2}},
+        {"temperature": 0.4, "top_p": 0.8, "top_k": 10, "max_new_tokens": 64, "stop_strings": ["X"]},
+        ("candidateCount (number of answers)",),
+    ),
     "model of Open WebUI": (
         "Open WebUI", {"id": "x", "params": {"temperature": 0.4, "max_tokens": 12, "system": "Be kind."}},
         {"temperature": 0.4, "max_new_tokens": 12}, ("system (system prompt)",),

@@ -6,15 +6,16 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QAction
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialog, QMenu, QPlainTextEdit, QPushButton
+from PySide6.QtWidgets import QApplication, QDialog, QLabel, QMenu, QPlainTextEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.features.palette.controller.sources.actions import EXCLUDED
 from app.panels.commands import COMMANDS, MENUS, SHORTCUTS
 from app.panels.menu_bar import MenuBar
+from app.state.glossary_terms import find_term
 from app.window.main_window import MainWindow
 from resources import language
 from tests.ui.menus import menu_faults
@@ -154,6 +155,20 @@ def test_f1_opens_help_and_its_buttons_lead_on(window: MainWindow) -> None:
     dialog.findChild(QPushButton, "help.open_shortcuts").click()
     assert find(window, QDialog, "shortcutsDialog").isVisible()
     find(window, QDialog, "shortcutsDialog").close()
+
+
+def test_f1_explains_the_control_that_has_the_focus(window: MainWindow) -> None:
+    toolbar = window.parts.toolbar
+    for widget, kind in ((toolbar.strategy, "strategy"), (toolbar.cache, "cache")):
+        name = f"{kind}.{widget.currentData()}"
+        widget.setFocus()
+        QTest.keyClick(widget, Qt.Key.Key_F1)
+        dialog, term = find(window, QDialog, "helpDialog"), find_term(name)
+        assert term is not None
+        assert {term.title, term.sentence} <= {label.text() for label in dialog.findChildren(QLabel)}
+        dialog.close()
+        dialog.deleteLater()
+        QApplication.sendPostedEvents(dialog, QEvent.Type.DeferredDelete)
 
 
 def test_the_keys_are_listed_at_ctrl_slash(window: MainWindow) -> None:

@@ -50,6 +50,9 @@ draft model: strategy.assisted; fork: action.branch; spreadsheet: action.save_pi
 share: action.save_picture; back: action.previous_run; import: action.open_run; preset: action.save_preset
 chinese: action.speak_chinese; welcome: action.show_welcome; tempeature: setting.temperature
 setings: action.open_settings; stop sequence: setting.stop_strings
+feedback: action.copy_diagnostics; crash: action.copy_diagnostics; update: action.about; bookmark: action.save_preset
+layout: action.split_views; lora: action.open_preference_lab; heatmap: view.tokens; randomize: setting.temperature
+chatbot: view.chat; stopwords: setting.stop_strings
 """
 CHINESE = """
 导出: action.save_picture; 放大: action.enlarge_text; 字体: action.enlarge_text; 字号: action.enlarge_text
@@ -68,7 +71,8 @@ CHINESE = """
 教程: action.choose_tour; 手册: action.open_help; 快捷键: action.open_shortcuts; 术语: action.open_glossary
 版本: action.about; 长度: setting.max_new_tokens; 重复: setting.repetition_penalty; 温度: setting.temperature
 停止词: setting.stop_strings; 禁词: setting.bad_words_ids; 困惑度: action.score_text; 量化: cache.quantized
-束搜索: strategy.beam_search
+束搜索: strategy.beam_search; 反馈: action.copy_diagnostics; 崩溃: action.copy_diagnostics; 更新: action.about
+书签: action.save_preset; 布局: action.split_views; 热力图: view.tokens; 聊天机器人: view.chat
 """
 ALSO = {
     "加速": {"action.open_speed", "strategy.assisted", "strategy.prompt_lookup"},

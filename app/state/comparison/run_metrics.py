@@ -39,7 +39,7 @@ class RunMetrics:
     cache_bytes: int | None = None
     cache_peak: int | None = None
     acceptance: float | None = None
-    """Speculative decoding: accepted ÷ verified draft tokens."""
+    """Speculative decoding: accepted ÷ verified positions of the drafts."""
     passes: int | None = None
     """Forward passes of the model."""
 

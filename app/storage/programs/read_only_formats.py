@@ -47,13 +47,14 @@ _NUMBER_NAMES: Mapping[str, str] = {
         "max_new_tokens": (
             "max_new_tokens", "max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict", "n_predict",
             "npredict", "maxpredictedtokens", "maxpredicttokens", "maxlength", "openai_max_tokens", "genamt",
+            "maxoutputtokens",
         ),
     }.items()
     for name in names
 }  # fmt: skip
 """Maps foreign names of numbers (lowercase, without the section before a dot) to the names here."""
 _STOP_STRING_NAMES = frozenset({"stop", "stopstrings", "stop_strings", "stopping_strings", "custom_stopping_strings",
-                    "stop_sequence", "stopsequences", "stoppingstrings"})  # fmt: skip
+                    "stop_sequence", "stop_sequences", "stopsequences", "stoppingstrings"})  # fmt: skip
 _MIROSTAT_NAMES = frozenset({"mirostat", "mirostat_mode", "mirostatmode"})
 _DYNAMIC_TEMPERATURE_NAMES = frozenset({"dynamic_temperature", "dynatemp"})
 _NEUTRAL_VALUES: Mapping[str, tuple[object, ...]] = {
@@ -89,6 +90,9 @@ _MEANINGS: Mapping[str, str] = {
     "systemprompt": mark("system prompt"), "prompt": mark("the prompt"), "messages": mark("the chat"),
     "template": mark("chat template"), "logit_bias": mark("logit bias"),
     "response_format": mark("response format"), "n": mark("number of answers"),
+    "candidatecount": mark("number of answers"), "contents": mark("the chat"),
+    "systeminstruction": mark("system prompt"),
+    "inputs": mark("the prompt"), "text": mark("the prompt"),
     "sampler_order": mark("sampler order"), "sampler_priority": mark("sampler order"),
     "samplers": mark("sampler order"),
 }  # fmt: skip
@@ -240,6 +244,20 @@ def _is_lm_studio(data: Data) -> bool:
                for part in (data.get("operation"), data.get("load")))  # fmt: skip
 
 
+def _jan_thread(data: Data) -> Data:
+    """Return the parameters of the first assistant of a thread."""
+    assistants = data.get("assistants")
+    first = assistants[0] if isinstance(assistants, list) and assistants else None
+    model = first.get("model") if isinstance(first, Mapping) else None
+    parameters = model.get("parameters") if isinstance(model, Mapping) else None
+    return parameters if isinstance(parameters, Mapping) else {}
+
+
+def _beside(name: str) -> Callable[[Data], Data]:
+    """Return a function that returns the settings in a section, and what a file contains besides."""
+    return lambda data: {**{key: value for key, value in data.items() if key != name}, **data[name]}
+
+
 def _is_web_ui_preset(data: Data) -> bool:
     marks = {"dynatemp_low", "repetition_penalty_range", "sampler_priority", "temperature_last", "dynamic_temperature",
              "mirostat_mode", "encoder_repetition_penalty", "custom_stopping_strings"}  # fmt: skip
@@ -284,6 +302,17 @@ FORMATS: tuple[SettingsFormat, ...] = (
     ),
     SettingsFormat(
         "Jan", _has_mapping_at("model", "parameters"), "https://jan.ai/docs", _value_at("model", "parameters")
+    ),
+    SettingsFormat("Jan", lambda data: bool(_jan_thread(data)), "https://jan.ai/docs", _jan_thread),
+    SettingsFormat(
+        "Text Generation Inference",
+        lambda data: "inputs" in data and isinstance(data.get("parameters"), Mapping),
+        "https://huggingface.co/docs/text-generation-inference",
+        _beside("parameters"),
+    ),
+    SettingsFormat("SGLang", _has_mapping_at("sampling_params"), "https://docs.sglang.ai", _beside("sampling_params")),
+    SettingsFormat(
+        "Gemini", _has_mapping_at("generationConfig"), "https://ai.google.dev/api", _beside("generationConfig")
     ),
     SettingsFormat(
         "Jan", lambda data: bool({"ctx_len", "ngl", "prompt_template"} & data.keys()), "https://jan.ai/docs"

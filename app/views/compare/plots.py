@@ -77,7 +77,7 @@ TIME = MetricColumn(mark("Time"), mark("Time of the whole run"), lambda f: f.sec
 CACHE = MetricColumn(mark("Cache"), mark("Cache size at the end, in bytes"), lambda f: f.cache_bytes, words.size, 76)
 PEAK = MetricColumn(mark("Peak"), mark("Maximum cache size, in bytes"), lambda f: f.cache_peak, words.size, 76)
 ACCEPTED = MetricColumn(
-    mark("Accepted"), mark("Accepted ÷ verified draft tokens"), lambda f: f.acceptance, _percent, 74
+    mark("Accepted"), mark("Accepted ÷ verified positions of the drafts"), lambda f: f.acceptance, _percent, 74
 )
 PASSES = MetricColumn(mark("Passes"), mark("Forward passes of the model"), lambda f: f.passes, _count, 64)
 

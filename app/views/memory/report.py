@@ -59,7 +59,11 @@ def _hybrid_sentence(states: int, per_token: int, length: int) -> str:
     return pick(
         tr("Every word piece adds {per_token:,} bytes; some layers fold everything read into {size} instead."),
         tr("Every token adds {per_token:,} bytes; some layers keep a state of {size} instead, which does not grow."),
-        tr("{per_token:,} bytes per token × {length:,} tokens + {bytes:,} bytes of states."),
+        trn(
+            "{per_token:,} bytes per token × {length:,} token + {bytes:,} bytes of states.",
+            "{per_token:,} bytes per token × {length:,} tokens + {bytes:,} bytes of states.",
+            length,
+        ),
     ).format(per_token=per_token, length=length, size=words.size(states), bytes=states)
 
 
@@ -93,8 +97,16 @@ def _window_sentence(plan: CachePlan, length: int, dynamic: int, has_full_layers
             else tr(
                 "Only the latest {room:,} word pieces are remembered; remembering everything would take {dynamic}."
             ),
-            tr("Windowed layers store only the latest {room:,} tokens; a full cache would take {dynamic}."),
-            tr("Windowed layers store w − 1 = {room:,} positions; a full cache would take {bytes:,} bytes."),
+            trn(
+                "Windowed layers store only the latest token; a full cache would take {dynamic}.",
+                "Windowed layers store only the latest {room:,} tokens; a full cache would take {dynamic}.",
+                window - 1,
+            ),
+            trn(
+                "Windowed layers store w − 1 = {room:,} position; a full cache would take {bytes:,} bytes.",
+                "Windowed layers store w − 1 = {room:,} positions; a full cache would take {bytes:,} bytes.",
+                window - 1,
+            ),
         ).format(**facts)
     if length < window:
         return pick(
@@ -171,7 +183,11 @@ def _dynamic_sentence(per_token: int, length: int) -> str:
     return pick(
         tr("Every word piece adds {per_token:,} bytes; nothing is ever forgotten."),
         tr("Every token adds {per_token:,} bytes; nothing is ever dropped."),
-        tr("{per_token:,} bytes per token × {length:,} tokens; nothing is evicted."),
+        trn(
+            "{per_token:,} bytes per token × {length:,} token; nothing is evicted.",
+            "{per_token:,} bytes per token × {length:,} tokens; nothing is evicted.",
+            length,
+        ),
     ).format(per_token=per_token, length=length)
 
 

@@ -30,7 +30,7 @@ from core.decoding.stopping import StopReason
 from core.errors import ParameterError, StrategyError
 from core.events import BeamCandidate, BeamsRanked, BeamStep, Event, Hypothesis, Overruled, SequenceFinished
 from core.models.text import TokenSpellings
-from resources.language import tr
+from resources.language import tr, trn
 
 _NATURAL_ENDS = ("eos", "stop_string")
 
@@ -281,7 +281,11 @@ class BeamSearch:
             nodes += [node for group in self._groups for node in group.unfinished(self._run.stopped)]
         if not nodes:
             raise StrategyError(
-                tr("No beam met all constraints within {length:,} tokens.").format(length=self.length),
+                trn(
+                    "No beam met all constraints within {length:,} token.",
+                    "No beam met all constraints within {length:,} tokens.",
+                    self.length,
+                ).format(length=self.length),
                 tr("Allow more new tokens or more beams, or relax the constraints."),
             )
         return sorted(nodes, key=lambda node: -node.normalized)

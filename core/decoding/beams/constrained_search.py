@@ -18,7 +18,7 @@ from core.decoding.beams.constraints import Alternative, ConstraintPhrase, Const
 from core.decoding.run import DecodingRun
 from core.errors import ParameterError, TokenizerMissingError
 from core.models.loaded_model import LoadedModel
-from resources.language import tr
+from resources.language import tr, trn
 
 T = TypeVar("T")
 TEXT, IDS = "must_contain", "force_words_ids"
@@ -149,7 +149,11 @@ def collect_bans(config: GenerationConfig, vocabulary: int, eos: frozenset[int],
         (lambda ids: any(_contains(word, ids) for word in words), tr("“bad_words_ids” forbids it")),
         (
             lambda ids: _repeats(ids, own),
-            tr("it repeats {own} tokens, which “no_repeat_ngram_size” forbids").format(own=own),
+            trn(
+                "it repeats a token, which “no_repeat_ngram_size” forbids",
+                "it repeats {own} tokens, which “no_repeat_ngram_size” forbids",
+                own,
+            ).format(own=own),
         ),
         (
             lambda ids: borrowed & _ngrams(ids, foreign),

@@ -87,11 +87,7 @@ class RoundTotals:
 
     rounds: int = 0
     accepted: int = 0
-    compared: int = 0
-    """Drafted tokens that were compared with the target, siblings included."""
-    accepted_levels: int = 0
-    examined_levels: int = 0
-    """Levels of the drafts that were accepted, and those that were examined: a level counts once."""
+    examined: int = 0
     levels: int = 0
     """Sum of the draft depths."""
     draft_seconds: float = 0.0
@@ -105,8 +101,8 @@ class RoundTotals:
         verdict, (draft, verify) = outcome.verified, watch.seconds[:2]
         figures = RoundNumbers(self.rounds, step, draft, verify, watch.elapsed - draft - verify)
         self.rounds += 1
-        self.accepted_levels += len(verdict.path)
-        self.examined_levels += len(verdict.path) + (not verdict.is_bonus)
+        self.accepted += len(verdict.path)
+        self.examined += len(verdict.path) + (not verdict.is_bonus)
         self.levels += max(outcome.tree.depths)
         self.draft_seconds += draft
         self.verify_seconds += verify
@@ -114,16 +110,10 @@ class RoundTotals:
         self.draft_cost += watch.lap_cost(0)
         return figures
 
-    def count_nodes(self, event: DraftRound) -> DraftRound:
-        """Count a round's tokens as its event shows them, and return the event."""
-        self.accepted += len(event.accepted)
-        self.compared += sum(node.fate != "unreached" for node in event.nodes)
-        return event
-
     def write_to_run(self, run: DecodingRun) -> None:
         """Write the totals to the run's counters."""
         run.counters.drafting = DraftingCounters(
-            self.accepted, self.compared, self.draft_seconds, self.verify_seconds, self.overhead_seconds,
+            self.accepted, self.examined, self.draft_seconds, self.verify_seconds, self.overhead_seconds,
             self._predict_speedup(run),
         )  # fmt: skip
 
@@ -132,11 +122,11 @@ class RoundTotals:
         was drafted.
         """
         cost = remembered_cost(run.model)
-        if not self.examined_levels or cost is None:
+        if not self.examined or cost is None:
             return None
         per_token = self.draft_cost / self.levels
         return expected_speedup(
-            self.accepted_levels / self.examined_levels, self.levels / self.rounds, per_token / cost.single_pass_seconds
+            self.accepted / self.examined, self.levels / self.rounds, per_token / cost.single_pass_seconds
         )
 
 

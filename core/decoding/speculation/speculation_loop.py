@@ -165,8 +165,7 @@ class Speculation:
             group, RoundResult(tree, verdict, depth, watch.lap_cost(0), watch.lap_cost(1), first, extra, written)
         )
         figures = self.totals.add(found, step, watch)
-        event = build_round_event(found, written, judged, figures, self.run.model.pieces)
-        return [*waiting, self.totals.count_nodes(event), *events]
+        return [*waiting, build_round_event(found, written, judged, figures, self.run.model.pieces), *events]
 
     def _start_stopwatch(self) -> Stopwatch:
         return Stopwatch(self._clock, self.run.model.disk_offload is not None)

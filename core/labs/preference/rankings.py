@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from core.checks.arguments import check_integer, check_kind, check_text, checked_texts
 from core.errors import PreferenceError
-from resources.language import tr
+from resources.language import tr, trn
 
 MAX_RANK = 10**9
 """Maximum rank."""
@@ -43,9 +43,11 @@ class Ranking:
             check_integer("ranks", rank, -MAX_RANK, MAX_RANK)
         if len(self.completions) != len(self.ranks):
             raise _invalid_ranking(
-                tr("There are {texts} completions but {ranks} ranks.").format(
-                    texts=len(self.completions), ranks=len(self.ranks)
-                )
+                trn(
+                    "There is {texts} completion, but the number of ranks is {ranks}.",
+                    "There are {texts} completions, but the number of ranks is {ranks}.",
+                    len(self.completions),
+                ).format(texts=len(self.completions), ranks=len(self.ranks))
             )
         if len(self.completions) < 2:
             raise _invalid_ranking(tr("A ranking needs at least two completions."))

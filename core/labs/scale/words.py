@@ -110,8 +110,8 @@ _REMEDIES = {
     "recompute": mark("Recompute activations: {bytes}"),
     "tensor": mark("{value} tensor parts: {bytes}"),
     "pipeline": mark("{value} pipeline stages: {bytes}"),
-    "devices": mark("{value} devices: {bytes}"),
-    "all": mark("ZeRO-3, {tensor} tensor parts, recomputed activations, {devices} devices: {bytes}"),
+    "devices": mark("Number of devices {value}: {bytes}"),
+    "all": mark("ZeRO-3, recomputed activations, tensor parts {tensor}, devices {devices}: {bytes}"),
 }
 SCHEME_TITLES = {
     "ddp": mark("No ZeRO (DDP)"),
@@ -209,6 +209,12 @@ _BOXES = {
         mark("Stage {device} waits for micro-batch {number}: t = {start} … {stop}."),
     ),
 }
+_FIRST_VERSION = {
+    FORWARD: mark("Device {device} reads part {number} of the texts, after learning once."),
+    BACKWARD: mark("Device {device} works out the corrections for part {number}, as after learning once."),
+    UPDATE: mark("Device {device} has now learned once."),
+}
+"""The plain wording where the weight version is 1."""
 _WAITS = Saying(
     mark("Device {device} waits."),
     mark("Device {device} is idle, because its next input has not arrived."),
@@ -228,7 +234,10 @@ def explain_box(box: Box) -> Sentence:
     """
     check_lab_object("box", box, Box)
     check_one_of("kind", box.kind, _BOXES)
-    return _BOXES[box.kind].say(
+    saying = _BOXES[box.kind]
+    if box.version == 1:
+        saying = saying._replace(plain=_FIRST_VERSION.get(box.kind, saying.plain))
+    return saying.say(
         device=str(box.device + 1),
         number=str(box.micro_batch + 1),
         version=str(box.version),

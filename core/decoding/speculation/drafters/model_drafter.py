@@ -20,7 +20,7 @@ from core.decoding.tensor_utils import draw_samples
 from core.models.decoder_layers import get_layers, layer_path, replace_layers
 from core.models.loaded_model import LoadedModel
 from core.system.device_memory import is_out_of_memory
-from resources.language import tr
+from resources.language import tr, trn
 
 Leaf = tuple[int, int, float]
 """Parent, token, probability."""
@@ -289,7 +289,7 @@ def build_early_exit_model(model: LoadedModel, count: int) -> LoadedModel:
     path = layer_path(model)
     if path is None:
         raise ValueError(tr("{model} has no list of layers").format(model=model.name))
-    name = tr("{model}, {count} layers").format(model=model.name, count=count)
+    name = trn("{model}, {count} layer", "{model}, {count} layers", count).format(model=model.name, count=count)
     return replace_layers(model, path, get_layers(model, path)[:count], name)
 
 

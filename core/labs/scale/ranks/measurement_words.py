@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.checks.arguments import MAX_FLOAT, check_integer, check_one_of
+from core.explain import words
 from core.explain.sentence import Saying, Sentence, SentenceNumber, together
 from core.labs.arguments import check_lab_object
 from core.labs.formatting import decimal, duration, percent
@@ -126,10 +127,9 @@ def _duration_of(boxes: tuple[Box, ...]) -> SentenceNumber:
 
 _TENSOR_TRAFFIC = Saying(
     mark("In one training step each process sent {sent}; while writing text, {written}."),
-    mark("Each process sent {sent} per step ({predicted} predicted), and {written} while generating {tokens} tokens."),
+    mark("Each process sent {sent} per step ({predicted} predicted), and {written} while generating the text."),
     mark(
-        "Traffic per rank: {exactly} bytes per step (predicted {predicted_bytes}), {wrote} for {tokens} tokens "
-        "({expected})."
+        "Traffic per rank: {exactly} bytes per step (predicted {predicted_bytes}), {wrote} for the text ({expected})."
     ),
 )
 _MEGATRON_TRAFFIC = Saying(
@@ -142,13 +142,13 @@ _MEGATRON_TRAFFIC = Saying(
 )
 _SAME_TEXT = Saying(
     mark("Together they write the same text as a single process: “{text}”"),
-    mark("The {tokens} generated tokens match those of a single process: “{text}”"),
-    mark("Greedy continuation of {tokens} tokens: identical ids to a single process. “{text}”"),
+    mark("All generated tokens match those of a single process: “{text}”"),
+    mark("Greedy continuation ({tokens}): identical ids to a single process. “{text}”"),
 )
 _DIFFERENT_TEXT = Saying(
     mark("Together they write a different text than a single process: “{text}”"),
-    mark("The {tokens} generated tokens differ from those of a single process: “{text}”"),
-    mark("Greedy continuation of {tokens} tokens: different from a single process. “{text}”"),
+    mark("The generated tokens differ from those of a single process: “{text}”"),
+    mark("Greedy continuation ({tokens}): different from a single process. “{text}”"),
 )
 _SAME_GATHERED_GRADIENTS = Saying(
     mark("Their corrections are the same as those of a single process."),
@@ -171,7 +171,6 @@ def _explain_tensor_traffic(measured: Measured) -> Sentence:
         sent=decimal(sent),
         predicted=decimal(measured.predicted_traffic),
         written=decimal(written.sent),
-        tokens=str(len(written.ids)),
         exactly=SentenceNumber(f"{sent:,}"),
         predicted_bytes=SentenceNumber(f"{measured.predicted_traffic:,}"),
         wrote=SentenceNumber(f"{written.sent:,}"),
@@ -184,7 +183,7 @@ def _explain_text(measured: Measured) -> Sentence:
     assert measured.written is not None
     written = measured.written
     saying = _SAME_TEXT if written.ids == written.alone else _DIFFERENT_TEXT
-    return saying.say(tokens=str(len(written.ids)), text=SentenceNumber(written.text))
+    return saying.say(tokens=words.count(len(written.ids), "token"), text=SentenceNumber(written.text))
 
 
 def _explain_tensor_gradients(measured: Measured) -> Sentence:
@@ -236,13 +235,13 @@ _FSDP_BUFFERS = Saying(
 )
 _SAME_LOSS = Saying(
     mark("They learned the same as a single process that reads all texts."),
-    mark("Loss {loss} after {steps} steps; a single process reaches {alone}."),
-    mark("Loss after {steps} steps: {loss}; of one process with the whole batch: {alone} (difference {difference})."),
+    mark("Loss {loss} after {steps}; a single process reaches {alone}."),
+    mark("Loss after {steps}: {loss}; of one process with the whole batch: {alone} (difference {difference})."),
 )
 _DIFFERENT_LOSS = Saying(
     mark("They did not learn quite the same as a single process that reads all texts."),
-    mark("Loss {loss} after {steps} steps; a single process differs: {alone}."),
-    mark("Loss after {steps} steps: {loss}; of one process: {alone}. The difference, {difference}, exceeds rounding."),
+    mark("Loss {loss} after {steps}; a single process differs: {alone}."),
+    mark("Loss after {steps}: {loss}; of one process: {alone}. The difference, {difference}, exceeds rounding."),
 )
 LOSS_TOLERANCE = 1e-4
 """Losses that differ by at most this fraction count as equal, because sums are computed in another order."""
@@ -301,7 +300,7 @@ def _explain_loss(measured: Measured) -> Sentence:
     return (_SAME_LOSS if is_same else _DIFFERENT_LOSS).say(
         loss=SentenceNumber(f"{measured.loss:.6f}"),
         alone=SentenceNumber(f"{alone:.6f}"),
-        steps=str(len(measured.losses)),
+        steps=words.count(len(measured.losses), "step"),
         difference=SentenceNumber(f"{abs(measured.loss - alone):.1e}"),
     )
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from core.errors import ParameterError
 from core.labs.scale.model_shape import Shape, shape_of
-from resources.language import tr
+from resources.language import tr, trn
 
 TensorSize = tuple[int, ...]
 _LAYER = re.compile(r"\blayers\.(\d+)\.")
@@ -85,9 +85,11 @@ class ModelOutline:
         layers = self.shape.layers
         if count > layers:
             raise ParameterError(
-                tr("{name} has {layers} layers, too few for {count} stages.").format(
-                    name=self.folder.name, layers=layers, count=count
-                ),
+                trn(
+                    "{name} has {layers} layer, too few for {count} stages.",
+                    "{name} has {layers} layers, too few for {count} stages.",
+                    layers,
+                ).format(name=self.folder.name, layers=layers, count=count),
                 tr("Use fewer processes, or another model."),
                 "processes",
             )

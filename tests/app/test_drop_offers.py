@@ -1,0 +1,68 @@
+"""What dragged files, folders and addresses can be used for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.storage.drop_offers import ENGINE, HUB, MODEL, SETTINGS, TEXT, offer_for_address, offer_for_files
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "action"),
+    [
+        ("Big O.yaml", "temperature: 0.9", SETTINGS),
+        ("preset.yml", "temperature: 0.9", SETTINGS),
+        ("GPT4All.ini", "[General]\ntemperature=0.9", SETTINGS),
+        ("Modelfile", "FROM x\nPARAMETER temperature 0.9", SETTINGS),
+        ("preset.json", '\ufeff{"temperature": 0.9}', SETTINGS),
+        ("list.json", "[1, 2]", ""),
+        ("words.json", '"hello"', ""),
+        ("tokenizer.json", "{}", ""),
+        ("model.safetensors.index.json", '{"weight_map": {}}', ""),
+        ("subtitles.srt", "1\n00:00 --> 00:01\nHello", TEXT),
+        ("story.log", "Once", TEXT),
+        ("letter.docx", "PK", ""),
+    ],
+)
+def test_a_file_is_offered_for_what_can_read_it(name: str, content: str, action: str, tmp_path: Path) -> None:
+    file = tmp_path / name
+    file.write_text(content, encoding="utf-8")
+    offer = offer_for_files([str(file)])
+    assert offer.action == action
+    assert offer.title
+    assert offer.detail
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "model.safetensors.index.json", "config.json", "weights.bin"])
+def test_a_file_of_a_model_stands_for_its_folder(name: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / name).write_text("{}")
+    assert offer_for_files([str(tmp_path / name)])[::3] == (MODEL, (str(tmp_path),))
+
+
+def test_the_folder_of_an_adapter_is_named(tmp_path: Path) -> None:
+    (tmp_path / "adapter_config.json").write_text("{}")
+    offer = offer_for_files([str(tmp_path)])
+    assert (offer.action, offer.title) == ("", "This is an adapter, not a whole model")
+
+
+@pytest.mark.parametrize(
+    ("address", "action", "value"),
+    [
+        ("https://huggingface.co/Qwen/Qwen3-0.6B", HUB, "Qwen/Qwen3-0.6B"),
+        ("HTTPS://HuggingFace.co/Qwen/Qwen3-0.6B/tree/main", HUB, "Qwen/Qwen3-0.6B"),
+        ("hf.co/Qwen/Qwen3-0.6B", HUB, "Qwen/Qwen3-0.6B"),
+        ("http://127.0.0.1:11434", ENGINE, "http://127.0.0.1:11434"),
+        ("HTTP://localhost:8080/v1", ENGINE, "HTTP://localhost:8080/v1"),
+        ("huggingface.co/datasets/a/b", "", ""),
+        ("ftp://example.org/model", "", ""),
+        ("mailto:someone@example.org", "", ""),
+        ("javascript:alert(1)", "", ""),
+    ],
+)
+def test_addresses_are_models_engines_or_nothing(address: str, action: str, value: str) -> None:
+    offer = offer_for_address(address)
+    assert offer.action == action
+    assert offer.values == ((value,) if value else ())
