@@ -1,4 +1,4 @@
-"""Block formats of GGUF files: conversion as the package `gguf` has it, and native products within their stated error."""
+"""Block formats of GGUF files: conversion as in the package `gguf`, and native products within their stated error."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def test_native_rows(name: str) -> None:
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("name", PACKED)
 def test_numbers_that_are_not_finite(name: str) -> None:
-    """One in a vector makes its own products no numbers, those of other vectors stay; scales of any bytes do no harm."""
+    """One makes the products of its own vector no numbers, and no others; scales of any bytes do no harm."""
     matrix, vectors = matrix_of(name, 17, 256), torch.randn(7, 256)
     expected = matrix.multiply(vectors)
     for value in (torch.inf, -torch.inf, torch.nan):
@@ -290,7 +290,8 @@ def test_decode_step_with_blocks() -> None:
         kept.append(matrix)
         return matrix.to_struct(None)
 
-    step = step_of(core.wrap(network))
+    model = core.wrap(network)
+    step = step_of(model)
     names = iter([*PACKED, *PACKED, *PACKED])
     for layer, own in zip(network.model.layers, step._weights._layers, strict=True):
         attention, mlp = layer.self_attn, layer.mlp
@@ -303,14 +304,14 @@ def test_decode_step_with_blocks() -> None:
     expected, found = network(ids).logits[:, 9:], []
     for count in (1, 2, 7, 15):
         cache = DynamicCache()
-        network(ids[:, :9], past_key_values=cache)
+        network(ids[:, :9], **{model.cache_name: cache})
         found.append(torch.cat([step(some, cache, 0) for some in ids[:, 9:].split(count, 1)], 1))
     assert all(torch.equal(several, found[0]) for several in found)
     assert float((found[0] - expected).norm() / expected.norm()) < 0.05
     cache = DynamicCache()
-    network(ids[:, :9], past_key_values=cache)
+    network(ids[:, :9], **{model.cache_name: cache})
     for module in network.modules():
         if isinstance(module, torch.nn.Linear):
             module.register_forward_pre_hook(lambda _, vectors: (quantized(vectors[0]),))
-    expected = network(ids[:, 9:], past_key_values=cache).logits
+    expected = network(ids[:, 9:], **{model.cache_name: cache}).logits
     assert float((found[0] - expected).norm() / expected.norm()) < 0.005
