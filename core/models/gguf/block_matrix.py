@@ -1,13 +1,13 @@
 """Matrices that stay in the blocks of a GGUF file, and their products with vectors.
 
 With the native library the vectors are quantized to 8 bits, as in llama.cpp: blocks of 32 numbers x share a step of
-max |x| / 127, and a number is off by at most half a step. Products of 32 codes are summed exactly in integers. A product
-of a row w and a vector x is therefore off by at most
+max |x| / 127, and a number is off by at most half a step. Products of 32 codes are summed exactly in integers. A
+product of a row w and a vector x is therefore off by at most
 
     sum over blocks of (sum |w|) · (max |x|) / 254
 
-plus rounding of 2⁻²² · sum |w · x|; typical errors are 0.5 % of the standard deviation of the products. The products of a
-vector do not depend on the other vectors, to the last bit. F32, F16 and BF16 matrices are multiplied by the float32
+plus rounding of 2⁻²² · sum |w · x|; typical errors are 0.5 % of the standard deviation of the products. The products of
+a vector do not depend on the other vectors, to the last bit. F32, F16 and BF16 matrices are multiplied by the float32
 vectors themselves.
 """
 
