@@ -1,4 +1,4 @@
-"""Block formats of GGUF files: conversion as the package `gguf` has it, and native products within their stated error."""
+"""Block formats of GGUF files: conversion as in the package `gguf`, and native products within their stated error."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ HALVES = {
 """Where the half-precision numbers of a block are: random bytes would be infinities and no numbers among others."""
 
 
-def random_blocks(fmt: BlockFormat, rows: int, inputs: int, seed: int = 0) -> torch.Tensor:
-    """Return blocks of random codes and scales, uint8 [rows, row bytes]."""
+def random_blocks(fmt: BlockFormat, rows: int, inputs: int, seed: int = 0, scale: float = 0.01) -> torch.Tensor:
+    """Return blocks of random codes and scales, whose standard deviation is `scale`, uint8 [rows, row bytes]."""
     generator = np.random.default_rng(seed)
     if fmt.name in ("F32", "F16", "BF16", "F64"):
         numbers = torch.from_numpy(generator.standard_normal((rows, inputs)))
@@ -40,16 +40,16 @@ def random_blocks(fmt: BlockFormat, rows: int, inputs: int, seed: int = 0) -> to
     count = inputs // fmt.block_weights
     blocks = generator.integers(0, 256, (rows, count, fmt.block_bytes), dtype=np.uint8)
     for place in HALVES.get(fmt.name, ()):
-        scales = generator.standard_normal((rows, count, 1)) * 0.01
+        scales = generator.standard_normal((rows, count, 1)) * scale
         blocks[:, :, place : place + 2] = scales.astype("<f2").view(np.uint8)
     if fmt.name == "Q8_K":
         blocks[:, :, :4] = generator.standard_normal((rows, count, 1)).astype("<f4").view(np.uint8)
     return torch.from_numpy(blocks.reshape(rows, -1))
 
 
-def matrix_of(name: str, rows: int, inputs: int, seed: int = 0) -> BlockMatrix:
+def matrix_of(name: str, rows: int, inputs: int, seed: int = 0, scale: float = 0.01) -> BlockMatrix:
     fmt = BY_NAME[name]
-    return BlockMatrix(random_blocks(fmt, rows, inputs, seed), fmt, inputs)
+    return BlockMatrix(random_blocks(fmt, rows, inputs, seed, scale), fmt, inputs)
 
 
 def exact_weights(matrix: BlockMatrix) -> torch.Tensor:
@@ -64,6 +64,13 @@ def error_bound(matrix: BlockMatrix, vectors: torch.Tensor) -> torch.Tensor:
         half_steps = vectors.double().view(len(vectors), -1, 32).abs().amax(-1) / 254
         bound += torch.einsum("mb,nb->mn", half_steps, weights.view(matrix.outputs, -1, 32).sum(-1))
     return bound
+
+
+def quantized(vectors: torch.Tensor) -> torch.Tensor:
+    """Return the numbers that the native kernels multiply."""
+    blocks = vectors.unflatten(-1, (-1, 32))
+    steps = blocks.abs().amax(-1, keepdim=True).clamp_(min=1e-30) / 127
+    return ((blocks / steps).round() * steps).flatten(-2)
 
 
 def test_sizes_of_blocks() -> None:
@@ -201,7 +208,7 @@ def test_native_rows(name: str) -> None:
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("name", PACKED)
 def test_numbers_that_are_not_finite(name: str) -> None:
-    """One in a vector makes its own products no numbers, those of other vectors stay; scales of any bytes do no harm."""
+    """One makes the products of its own vector no numbers, and no others; scales of any bytes do no harm."""
     matrix, vectors = matrix_of(name, 17, 256), torch.randn(7, 256)
     expected = matrix.multiply(vectors)
     for value in (torch.inf, -torch.inf, torch.nan):
@@ -262,7 +269,10 @@ def test_variants_for_other_processors(flags: tuple[str, ...], tmp_path: Path) -
 @pytest.mark.usefixtures("built")
 @torch.inference_mode()
 def test_decode_step_with_blocks() -> None:
-    """Matrices of several formats in the native step: logits of the converted weights, and tokens as one by one."""
+    """Matrices of several formats in the native step: logits of the converted weights, tokens as one by one.
+
+    A module whose linear layers quantize their inputs alike has nearly the same logits: no other error is added.
+    """
     torch.manual_seed(0)
     network = LlamaForCausalLM(
         LlamaConfig(
@@ -273,14 +283,15 @@ def test_decode_step_with_blocks() -> None:
     kept = []
 
     def pack(linear: torch.nn.Linear, name: str) -> Any:
-        matrix = matrix_of(name, linear.out_features, linear.in_features, seed=len(kept))
-        weights = exact_weights(matrix)
-        packed = BlockMatrix(matrix.blocks, matrix.fmt, matrix.inputs)
-        linear.weight.copy_(weights)
-        kept.append(packed)
-        return packed.to_struct(None)
+        matrix = matrix_of(name, linear.out_features, linear.in_features, len(kept))
+        scale = 0.01 * linear.in_features**-0.5 / float(exact_weights(matrix).std())
+        matrix = matrix_of(name, linear.out_features, linear.in_features, len(kept), scale)
+        linear.weight.copy_(exact_weights(matrix))
+        kept.append(matrix)
+        return matrix.to_struct(None)
 
-    step = step_of(core.wrap(network))
+    model = core.wrap(network)
+    step = step_of(model)
     names = iter([*PACKED, *PACKED, *PACKED])
     for layer, own in zip(network.model.layers, step._weights._layers, strict=True):
         attention, mlp = layer.self_attn, layer.mlp
@@ -290,9 +301,17 @@ def test_decode_step_with_blocks() -> None:
         own.up[0], own.up[1] = pack(mlp.gate_proj, next(names)), pack(mlp.up_proj, next(names))
     step._weights.model.head = pack(network.lm_head, next(names))
     ids = torch.randint(0, 61, (1, 24), generator=torch.Generator().manual_seed(0))
-    expected, found = network(ids).logits, []
-    for count in (1, 2, 7, 24):
+    expected, found = network(ids).logits[:, 9:], []
+    for count in (1, 2, 7, 15):
         cache = DynamicCache()
-        found.append(torch.cat([step(some, cache, 0) for some in ids.split(count, 1)], 1))
+        network(ids[:, :9], **{model.cache_name: cache})
+        found.append(torch.cat([step(some, cache, 0) for some in ids[:, 9:].split(count, 1)], 1))
     assert all(torch.equal(several, found[0]) for several in found)
     assert float((found[0] - expected).norm() / expected.norm()) < 0.05
+    cache = DynamicCache()
+    network(ids[:, :9], **{model.cache_name: cache})
+    for module in network.modules():
+        if isinstance(module, torch.nn.Linear):
+            module.register_forward_pre_hook(lambda _, vectors: (quantized(vectors[0]),))
+    expected = network(ids[:, 9:], **{model.cache_name: cache}).logits
+    assert float((found[0] - expected).norm() / expected.norm()) < 0.005

@@ -1,14 +1,14 @@
 """Matrices that stay in the blocks of a GGUF file, and their products with vectors.
 
-With the native library the vectors are quantized to 8 bits in blocks of 32 numbers x, which share a step of max |x| / 127,
-as llama.cpp does; products of 32 codes are summed exactly in integers. A number is off by at most half a step, so that a
-product of a row w and a vector x is off by at most
+With the native library the vectors are quantized to 8 bits, as in llama.cpp: blocks of 32 numbers x share a step of
+max |x| / 127, and a number is off by at most half a step. Products of 32 codes are summed exactly in integers. A
+product of a row w and a vector x is therefore off by at most
 
-    Σ over blocks of (Σ |w| · max |x| / 254)
+    sum over blocks of (sum |w|) · (max |x|) / 254
 
-plus rounding of about 2⁻²² · Σ |w · x|, and typically by 0.5 % of the product's standard deviation over rows. F32, F16
-and BF16 matrices are multiplied by the float32 vectors themselves. The results for a vector do not depend on the other
-vectors of a batch.
+plus rounding of 2⁻²² · sum |w · x|; typical errors are 0.5 % of the standard deviation of the products. The products of
+a vector do not depend on the other vectors, to the last bit. F32, F16 and BF16 matrices are multiplied by the float32
+vectors themselves.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-// Products of a few vectors with large matrices. Each product of a row and a vector is added up in the same order
-// however many vectors there are: a token read with others gives, to the last bit, what it gives alone.
+// Products of a few vectors with large matrices. A product of a row and a vector is summed in the same order for any
+// number of vectors: a token read with others has, to the last bit, the same logits as alone.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -13,7 +13,7 @@
 #endif
 #if defined(__AVX512VNNI__) || (defined(__AVXVNNI__) && defined(__AVX2__))
 #define DECODESCOPE_SHIFTED 1
-typedef uint8_t Number;             // without a sign, as the instructions for sums of fours take them
+typedef uint8_t Number;             // unsigned, as the VNNI instructions require
 constexpr int SHIFT = 128;
 #else
 #define DECODESCOPE_SHIFTED 0
@@ -23,9 +23,9 @@ constexpr int SHIFT = 0;
 
 constexpr long FINER = 254;         // as in core/models/quantized/packed_matrices.py
 constexpr long GROUP = 32;          // as in core/models/quantized/packed_matrices.py
-constexpr long TOGETHER = 12;       // vectors that are multiplied with one block of rows while it is near
+constexpr long TOGETHER = 12;       // vectors that are multiplied by one block of rows while it is in the cache
 
-// A vector in two numbers: a coarse one, and a fine one of what that leaves, each up to 127 steps of its own.
+// Split a vector into coarse 8-bit numbers and fine ones for the remainder, each of up to 127 steps.
 inline void split_vector(const float* __restrict from, long width, float step, int8_t* __restrict first, int8_t* __restrict second) {
     for (long i = 0; i < width; ++i) {
         const float exact = from[i] / step, whole = std::nearbyintf(exact);
@@ -42,19 +42,19 @@ inline void join_all(const int8_t* __restrict first, const int8_t* __restrict se
     for (long i = 0; i < count; ++i) to[i] = int16_t(FINER * first[i] + second[i]);
 }
 
-// Vectors [rows, width], and once somebody wants them so, as two eight-bit numbers each. One of these serves many
-// products, one behind the other, in the memory that it has.
+// Vectors [rows, width], and the forms that kinds of weights need, computed on first use. One object serves many
+// products in turn and keeps its memory.
 struct Vectors {
     const float* values = nullptr;
     long rows = 0, width = 0;
-    std::vector<int8_t> halves{};       // [2 * rows, width], the coarse numbers first
+    std::vector<int8_t> halves{};       // [2 * rows, width], coarse numbers before fine ones
     std::vector<float> steps{};         // [rows]
-    std::vector<Number> coarse{};       // the same, SHIFT more than they are
-    std::vector<Number> fine{};
-    std::vector<int16_t> whole{};       // [rows, width], FINER times the coarse numbers and the fine ones
-    std::vector<int16_t> dealt{};       // the same, of each group first every other number, then those between them
-    std::vector<float> totals{};        // [rows, groups and none up to whole eights], the numbers of a group added up
-    BlockVectors blocks{};              // the same in 8 bits, with a scale for each block of 32
+    std::vector<Number> coarse{};       // coarse numbers plus SHIFT
+    std::vector<Number> fine{};         // fine numbers plus SHIFT
+    std::vector<int16_t> whole{};       // [rows, width], FINER * coarse + fine
+    std::vector<int16_t> dealt{};       // the same, of each group first the numbers at even places, then the others
+    std::vector<float> totals{};        // [rows, totals_apart()], sums of the numbers of each group
+    BlockVectors blocks{};              // 8 bits, with a scale per block of 32
     bool is_split = false, is_shifted = false, is_joined = false, is_dealt = false, has_blocks = false;
 
     void aim(const float* other, long count, long size) {
@@ -68,7 +68,7 @@ struct Vectors {
         blocks.quantize(values, rows, width, threads);
     }
 
-    // Numbers that somebody else has split.
+    // Use vectors that are already split.
     void take(const int8_t* numbers, const float* sizes, long count, long size) {
         aim(nullptr, count, size);
         halves.assign(numbers, numbers + 2 * rows * width), steps.assign(sizes, sizes + rows);
@@ -124,7 +124,7 @@ struct Vectors {
     }
 };
 
-// Ask for what is read next: the processor foresees one row that is read to its end, but not several side by side.
+// Prefetch BYTES: the processor foresees accesses to one row, but not to several rows in turn.
 template <long BYTES>
 inline void fetch(const void* place) {
     for (long i = 0; i < BYTES; i += 64) __builtin_prefetch(static_cast<const char*>(place) + i);
@@ -158,7 +158,7 @@ inline void tile(const Weight* weights, long inputs, const float* vectors, long 
     }
 }
 
-// Vectors at a time whose sums, with four rows of weights, the processor has registers for.
+// Vectors at a time: as many as there are registers for their sums with four rows of weights.
 #if defined(__AVX__) && !defined(__AVX512F__)
 constexpr int SIDE_BY_SIDE = 3;
 #else

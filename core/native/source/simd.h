@@ -1,4 +1,4 @@
-// As many floats at a time as one instruction of the processor holds: more would be kept in memory between two of them.
+// Vectors of floats as wide as the processor's registers: wider ones would be kept in memory between two instructions.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -40,8 +40,8 @@ inline Lanes load(const bfloat16* place) {
     return (Lanes)bits;
 }
 
-// Keep it in a register: compilers read it anew for each product, at twice the price where it lies across two lines of
-// the cache.
+// Keep a value in a register. Compilers may load it again for each product, which costs twice as much if it crosses a
+// cache line, or may reorder sums so that registers run out.
 template <typename Register>
 inline void hold(Register& value) {
 #if defined(__x86_64__) && defined(__AVX__)
@@ -99,7 +99,7 @@ inline float one(const float16* place) {
 
 inline void store(float* place, Lanes lanes) { std::memcpy(place, &lanes, sizeof lanes); }
 
-// The nearest bfloat16, the even one of two (as torch rounds).
+// Round to the nearest bfloat16, ties to even, as torch does.
 inline bfloat16 nearest(float value) {
     uint32_t bits;
     std::memcpy(&bits, &value, sizeof bits);
@@ -124,7 +124,7 @@ inline Quarter fours(Lanes lanes) {
     return total;
 }
 
-// `sum` of four of them, to the last bit.
+// The `sum` of each of four vectors, equal to the last bit.
 inline void sum_four(Lanes a, Lanes b, Lanes c, Lanes d, float* found) {
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
@@ -167,7 +167,7 @@ inline float greatest(const float* values, long count) {
     return most;
 }
 
-// The greatest magnitude.
+// The greatest absolute value.
 inline float greatest_size(const float* values, long count) {
     Lanes lanes = {};
     long i = 0;

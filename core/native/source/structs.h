@@ -1,4 +1,4 @@
-// What a decoder is made of, as Python describes it (core/native/native_library.py has the same fields in the same order).
+// Structs that describe a decoder and a pass. core/native/native_library.py has the same fields in the same order.
 #pragma once
 #include <cstdint>
 
@@ -16,11 +16,11 @@ struct Norm {
 
 struct Matrix {
     int64_t kind, outputs, inputs;
-    const void* weights;    // [outputs, inputs]; of int4, see matmul_int4.h; of blocks, the rows of the file, at any address
+    const void* weights;    // [outputs, inputs]; int4: see matmul_int4.h; blocks: rows as in the file, at any address
     const float* bias;      // may be null
-    const void* scales;     // of int8, float32, one a row; of int4, bfloat16: a row's scales, one a group, then offsets
-    const int32_t* sums;    // of int8, SHIFT times the sum of a row; null where that is none
-    int64_t in_panels;      // of floats: whether rows lie side by side (matmul_panels.h), none up to whole panels
+    const void* scales;     // int8: float32 [outputs]; int4: bfloat16 [outputs, 2, groups], scales before offsets
+    const int32_t* sums;    // int8: SHIFT times the sum of each row; null if SHIFT is 0
+    int64_t in_panels;      // floats: whether rows are interleaved (matmul_panels.h), padded with zeros to whole panels
 };
 
 struct Layer {
@@ -31,31 +31,30 @@ struct Layer {
     int64_t ups;            // 1 or 2 matrices, of gate and up where it is gated
     Matrix up[2];
     Matrix down;
-    int64_t gated, parallel, window, turned;   // window, turned: 0 for none; numbers of a head that are turned
+    int64_t gated, parallel, window, turned;   // window: 0 for none; turned: rotated numbers per head, 0 for none
     const float* cos;       // [positions, turned]
-    const float* sin;       // the same, its first half negated
+    const float* sin;       // [positions, turned], the first half negated
 };
 
 struct Model {
-    int64_t layers, hidden, heads, kv_heads, width, act, rounds;  // rounds: to bfloat16 behind every operation
+    int64_t layers, hidden, heads, kv_heads, width, act, rounds;  // rounds: to bfloat16 after each operation
     double scaling, logit_cap;
     const Layer* layer;
     Norm norm;
     Matrix head;
 };
 
-// One pass over `count` tokens of each of `texts` texts, `past` tokens behind their beginnings.
+// One pass over `count` tokens of each of `texts` texts, of which `past` tokens are cached.
 struct Pass {
     int64_t texts, count, past, keep, threads;
-    float* hidden;              // [texts, count, hidden]: what is embedded; overwritten
+    float* hidden;              // [texts, count, hidden]: embeddings; overwritten
     float* logits;              // [texts, keep, vocabulary]
-    void* const* old_keys;      // a layer each, [texts, kv_heads, >= past, width]; the same as the new ones: in place
+    void* const* old_keys;      // per layer [texts, kv_heads, >= past, width]; equal to the new ones: in place
     void* const* old_values;
     void* const* new_keys;      // [texts, kv_heads, >= past + count, width]
     void* const* new_values;
-    const int64_t* old_capacities;  // tokens from one head to the next, a layer each
+    const int64_t* old_capacities;  // per layer, the distance of two heads in tokens
     const int64_t* new_capacities;
-    const float* mask;          // of one text, [count, past + count], added to what a query is to a key; may be null:
-                                // then each token sees itself and what is before it
-    const int64_t* positions;   // [count]; may be null: then they follow the past
+    const float* mask;          // [count, past + count], added to the attention scores; null for causal attention
+    const int64_t* positions;   // [count]; null if they follow the cached tokens
 };
