@@ -13,7 +13,7 @@ from core.models.gguf.architectures import BY_HEAD, MINUS_ONE, ROWS_OF_K, ROWS_O
 from core.models.gguf.block_formats import dequantize
 from core.models.gguf.block_matrix import BlockMatrix
 from core.models.gguf.gguf_file import BlockFormat, GgufFile, GgufTensor
-from core.models.quantized.packed_layers import PackedModule
+from core.models.quantized.packed_layers import ExpertBank, PackedModule
 
 _PORTION = 2**20
 """Weights dequantized at a time."""
@@ -181,7 +181,7 @@ class GgufEmbedding(GgufModule):
         return rows if self.factor == 1 else rows.mul_(self.factor)
 
 
-class GgufExperts(nn.Module):
+class GgufExperts(ExpertBank):
     """Replaces a parameter [experts, outputs, inputs] of a module; indexing returns what `F.linear` accepts for one
     expert. `parts`: one stored tensor [experts, outputs, inputs], or that of gates and that of ups.
     """
@@ -189,7 +189,6 @@ class GgufExperts(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self._parts: list[list[BlockMatrix]] = []
-        self.content_hash = ""
 
     @property
     def nbytes(self) -> int:

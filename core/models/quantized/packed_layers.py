@@ -208,6 +208,23 @@ class PackedEmbedding(PackedModule):
         return rows if self.factor == 1 else rows.mul_(self.factor)
 
 
+class ExpertBank(nn.Module):
+    """Base of experts whose weights are no parameters of the module."""
+
+    content_hash = ""
+    """Identifies the weights; empty before there are any."""
+
+    @property
+    def numbers(self) -> int:
+        """Number of weights."""
+        raise NotImplementedError
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the weights."""
+        raise NotImplementedError
+
+
 def quantize_matrix(rows: RowSource) -> tuple[torch.Tensor, torch.Tensor]:
     """Quantize a matrix [n, K] to int8 numbers and scales, one portion at a time."""
     count, width = rows.shape
@@ -269,7 +286,8 @@ def count_weights(network: Network) -> int:
     head.
     """
     shared = _duplicates(network)
-    return sum(p.numel() for p in network.parameters()) - sum(module.weight.numel() for module in shared)
+    banked = sum(module.numbers for module in network.modules() if isinstance(module, ExpertBank))
+    return sum(p.numel() for p in network.parameters()) + banked - sum(module.weight.numel() for module in shared)
 
 
 def weight_bytes(network: Network) -> int:
@@ -280,6 +298,7 @@ def weight_bytes(network: Network) -> int:
     shared = _shared_blocks(network)
     plain = sum(p.numel() * p.element_size() for p in floats)
     plain += sum(module.nbytes for module in packed if module not in shared)
+    plain += sum(module.nbytes for module in network.modules() if isinstance(module, ExpertBank))
     if packed or getattr(network.config, "quantization_config", None) is None:
         return plain
     return plain + sum(buffer.numel() * buffer.element_size() for buffer in _stored_buffers(network))
@@ -326,7 +345,7 @@ def is_tied(network: Network) -> bool:
 
 def content_hashes(modules: Iterable[nn.Module]) -> str:
     """Return a string that changes with every packed number."""
-    return " ".join(module.content_hash for module in modules if isinstance(module, PackedModule))
+    return " ".join(module.content_hash for module in modules if isinstance(module, (PackedModule, ExpertBank)))
 
 
 def _packed_modules(network: nn.Module) -> list[PackedModule]:

