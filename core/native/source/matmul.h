@@ -142,7 +142,7 @@ inline void tile(const Weight* weights, long inputs, const float* vectors, long 
         for (int output = 0; output < OUTPUTS; ++output) {
             Lanes weight = load(weights + output * inputs + i);
             if (ROWS > 1) hold(weight);
-            for (int row = 0; row < ROWS; ++row) sums[output][row] += weight * vector[row];
+            for (int row = 0; row < ROWS; ++row) sums[output][row] = multiply_add(weight, vector[row], sums[output][row]);
         }
     }
     for (int row = 0; row < ROWS; ++row) {
@@ -152,7 +152,7 @@ inline void tile(const Weight* weights, long inputs, const float* vectors, long 
         if (i == inputs) continue;
         for (int output = 0; output < OUTPUTS; ++output) {
             float rest = 0;
-            for (long j = i; j < inputs; ++j) rest += one(weights + output * inputs + j) * vectors[row * width + j];
+            for (long j = i; j < inputs; ++j) rest = multiply_add(one(weights + output * inputs + j), vectors[row * width + j], rest);
             to[output] += rest;
         }
     }

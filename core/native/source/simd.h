@@ -4,8 +4,10 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#if defined(__F16C__) || defined(__AVX512F__)
+#ifdef __AVX__
 #include <immintrin.h>
+#endif
+#if defined(__F16C__) || defined(__AVX512F__)
 #define DECODESCOPE_F16C 1
 #else
 #define DECODESCOPE_F16C 0
@@ -98,6 +100,26 @@ inline float one(const float16* place) {
 #endif
 
 inline void store(float* place, Lanes lanes) { std::memcpy(place, &lanes, sizeof lanes); }
+
+// a * b + c, rounded once where the processor can. Compilers would decide it loop by loop (GCC avoids it in chains of sums
+// on some processors), and sums of the same numbers would differ in the last bit.
+inline Lanes multiply_add(Lanes a, Lanes b, Lanes c) {
+#if defined(__AVX512F__)
+    return (Lanes)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(__AVX__) && defined(__FMA__)
+    return (Lanes)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+    return a * b + c;
+#endif
+}
+
+inline float multiply_add(float a, float b, float c) {
+#ifdef FP_FAST_FMAF
+    return std::fma(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
 
 // Round to the nearest bfloat16, ties to even, as torch does.
 inline bfloat16 nearest(float value) {
