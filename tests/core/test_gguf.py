@@ -138,9 +138,7 @@ def test_lists_describe_a_file_by_its_beginning(small: Path) -> None:
     )  # fmt: skip
 
 
-def test_models_of_other_programs_are_found(
-    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_models_of_other_programs_are_found(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in (
         "XDG_CACHE_HOME", "XDG_DATA_HOME", "HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "OLLAMA_MODELS",

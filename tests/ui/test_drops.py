@@ -14,6 +14,8 @@ from pytestqt.qtbot import QtBot
 
 import resources
 from app.window.main_window import MainWindow
+from core.models.gguf_export import save_gguf
+from tests.core import gguf_models
 from tests.ui.windows import open_window, run
 
 RANKINGS = "Use these rankings in the preference lab"
@@ -109,7 +111,7 @@ def test_a_file_of_weights_stands_for_its_folder(window: MainWindow, tmp_path: P
 @pytest.mark.parametrize(
     ("name", "title", "words"),
     [
-        ("model.gguf", "GGUF files cannot be opened yet", "llama.cpp"),
+        ("model.gguf", "This file cannot be opened", "ends in the middle"),
         ("table.csv", "CSV files cannot be opened", ".jsonl"),
         ("paper.pdf", "Files of this kind cannot be opened", "model folder"),
         ("program.exe", "Files of this kind cannot be opened", "recording"),
@@ -131,9 +133,22 @@ def test_what_cannot_be_used_says_why_over_the_window_and_after_the_drop(
 
 def test_folders_without_a_model_and_several_files_are_refused(window: MainWindow, tmp_path: Path) -> None:
     assert drag(window, files(tmp_path))[0] == "This folder contains no model"
-    (tmp_path / "a.gguf").touch()
-    assert drag(window, files(tmp_path))[0] == "GGUF files cannot be opened yet"
+    for name in ("a.gguf", "b.gguf"):
+        (tmp_path / name).touch()
+    assert drag(window, files(tmp_path))[0] == "This folder contains 2 models"
     assert drag(window, files(tmp_path / "a.decodescope", tmp_path / "b.json"))[0] == "Only one file at a time"
+
+
+def test_a_gguf_file_and_a_folder_with_one_open_it(window: MainWindow, tmp_path: Path) -> None:
+    path = save_gguf(gguf_models.make("llama"), tmp_path / "tiny.gguf", "Q8_0")
+    (tmp_path / "mmproj-tiny.gguf").touch()
+    for given in (path, tmp_path):
+        assert drag(window, files(given)) == ("Open this model", "tiny.gguf", True)
+    drop(window, files(path))
+    assert window.parts.model.name == str(path)
+    entry = window.parts.model.entry
+    assert entry is not None
+    assert (entry.title, entry.format_name) == ("tiny", "Q8_0")
 
 
 def test_settings_are_applied(window: MainWindow, tmp_path: Path) -> None:
