@@ -55,7 +55,7 @@ class GlossaryController(QObject):
         for tip in self._over.window().findChildren(LazyTooltip):
             tip.refresh_description()
         if self._dialog is not None:
-            self._dialog.words_changed()
+            self._dialog.wording_changed()
 
     @Slot()
     def open_glossary(self) -> None:
@@ -107,9 +107,9 @@ class WelcomeController(QObject):
     modelRequested = Signal()
     seen = Signal()
 
-    def __init__(self, body: QWidget, setup: SetupPanel, session: Session, habits: UsageSection) -> None:
+    def __init__(self, body: QWidget, setup: SetupPanel, session: Session, usage: UsageSection) -> None:
         super().__init__(body)
-        self._body, self._setup, self._habits = body, setup, habits
+        self._body, self._setup, self._usage = body, setup, usage
         self._theme: Theme | None = None
         self._previous_focus: QWidget | None = None
         self.page: WelcomePage | None = None
@@ -124,7 +124,7 @@ class WelcomeController(QObject):
 
     def show_once(self) -> None:
         """Show the page, if it was never shown."""
-        if not self._habits.welcomed:
+        if not self._usage.welcomed:
             self.show()
 
     @Slot()
@@ -134,8 +134,8 @@ class WelcomeController(QObject):
         if self.page is None:
             self.page = self._make_page()
         self.page.open()
-        if not self._habits.welcomed:
-            self._habits.welcomed = True
+        if not self._usage.welcomed:
+            self._usage.welcomed = True
             self.seen.emit()
 
     @Slot()

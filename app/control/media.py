@@ -108,7 +108,7 @@ class MediaController(QObject):
         self._new_paths.update(paths)
         for path in paths:
             self._cache.reload(path)
-        is_single = self.takes.most == 1
+        is_single = self.takes.max_count == 1
         self._set_paths(paths[-1:] if is_single else [*self._paths, *new])
 
     def set_paths(self, paths: Sequence[str]) -> None:

@@ -223,7 +223,7 @@ def accepted_modalities(entry: ModelEntry | None, info: ModelInfo | None) -> Tak
     """Return the modalities a model accepts, from the loaded model or its config."""
     if info is not None and entry is not None and info.name == entry.name:
         return info.modalities
-    return entry.takes if entry is not None else Takes()
+    return entry.modalities if entry is not None else Takes()
 
 
 def needs_permission_only(entry: ModelEntry) -> bool:

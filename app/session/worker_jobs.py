@@ -33,7 +33,7 @@ def describe(model: core.LoadedModel, request: LoadRequest) -> ModelInfo:
 
     import core
 
-    refused = {name: strategy.why_not(model) for name, strategy in core.strategies.registry.items()}
+    refused = {name: strategy.unsupported_reason(model) for name, strategy in core.strategies.registry.items()}
     caches = {name: cache.unsupported_reason(model) for name, cache in core.caches.registry.items()}
     return ModelInfo(
         name=request.model,
@@ -46,7 +46,7 @@ def describe(model: core.LoadedModel, request: LoadRequest) -> ModelInfo:
         context=model.context,
         vocabulary=model.vocabulary,
         has_chat=model.tokenizer is not None and bool(model.tokenizer.chat_template),
-        modalities=model.takes,
+        modalities=model.modalities,
         defaults=_model_defaults(model.generation_config),
         unsupported_strategies={name: why for name, why in refused.items() if why},
         unsupported_caches={name: why for name, why in caches.items() if why},

@@ -78,7 +78,7 @@ class RunRequest(Request):
     """Policy for a chat whose context is full (`app.state.conversation`); empty for none."""
     parent: str = ""
     """Id of the run whose text this one continues or scores; empty for none."""
-    place: int = 0
+    shared_tokens: int = 0
     """For a branch: number of the answer's tokens shared with the parent; the rest of `beginning` is new."""
     scored: bool = False
     """Whether to score the prompt and the beginning as a text, without generating."""
@@ -168,7 +168,7 @@ class MemoryEstimate(NamedTuple):
     """Tokens of the longest sequence."""
     rows: int
     """Sequences, beams or candidates in parallel."""
-    needed: int = 0
+    needed_bytes: int = 0
     """Total bytes."""
     cache: int = 0
     """Cache bytes."""

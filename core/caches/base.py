@@ -196,7 +196,7 @@ EDITS: frozenset[CacheOperation] = frozenset({"reorder", "truncate", "select", "
 """Operations that most caches support after they were filled."""
 
 
-def default_counterpart(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
+def default_generate_equivalent(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
     """Default counterpart: transformers' `generate` produces the same text without a cache setting."""
     return SAME_SETTINGS
 
@@ -230,19 +230,19 @@ class CacheBackend:
     paper: str = ""
     aliases: tuple[str, ...] = ()
     order: int = 100
-    refuse: Callable[[LoadedModel, frozenset[CacheOperation], Settings], str | None] | None = None
+    rejection_reason: Callable[[LoadedModel, frozenset[CacheOperation], Settings], str | None] | None = None
     """(model, required operations, options) → reason why the backend cannot be used, or None."""
     offers: frozenset[CacheOperation] = EDITS
     """Operations that a filled cache supports."""
-    counterpart: Callable[[Settings, frozenset[CacheOperation], str], GenerateEquivalent] = default_counterpart
+    generate_equivalent: Callable[[Settings, frozenset[CacheOperation], str], GenerateEquivalent] = (
+        default_generate_equivalent
+    )
     """(options, required operations, device name or “auto”) → the equivalent settings of transformers' `generate`, or
-    why
-    there are none.
+    why there are none.
     """
     rescue: int | None = None
     """Order in which this cache is tried when memory runs out, smallest first; None: never. It uses less device memory
-    and
-    gives the same text.
+    and gives the same text.
     """
     unbounded: bool = False
     """Whether the cache drops old tokens and renumbers positions, so that the text may exceed the model's context."""
@@ -253,7 +253,7 @@ class CacheBackend:
         """Return why this backend cannot serve `model` with the operations in `needs`, or None if it can. Cheap; never
         raises.
         """
-        if self.refuse and (reason := self.refuse(model, needs, options or {})):
+        if self.rejection_reason and (reason := self.rejection_reason(model, needs, options or {})):
             return reason
         return unsupported_operation_reason(model, needs) or self.missing_operation_reason(needs)
 
@@ -269,12 +269,10 @@ class CacheBackend:
 
     def predict(self, model: LoadedModel, length: int, rows: int, options: Settings) -> int:
         """Predict the bytes at `length` tokens, for which a fixed-size cache is allocated, or at `options["tokens"]` if
-        fewer
-        were read.
+        fewer were read.
 
         Encoder–decoder models read the source length from `options["source_length"]`, which defaults to the text
-        length.
-        Raises UnpredictableError.
+        length. Raises UnpredictableError.
         """
         from core.common.size_terms import evaluate  # its classes are slow to create: import on demand
 

@@ -21,7 +21,7 @@ def build_own(model: LoadedModel, length: int, options: Settings) -> Cache | Non
     return None if own_cache_reason(model) else build(model, length, options)
 
 
-def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
+def rejection_reason(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
     """Refuse models with plain attention only, where this would equal the dynamic cache."""
     if own_cache_reason(model):
         return None
@@ -41,5 +41,5 @@ BACKEND = CacheBackend(
     aliases=("hybrid", "mamba", "recurrent"),
     paper="Gu & Dao 2023, Mamba; Gemma Team 2024, Gemma 2",
     order=35,
-    refuse=refuse,
+    rejection_reason=rejection_reason,
 )

@@ -51,7 +51,7 @@ def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     return CacheEstimate(size, window=window, sinks=sinks)
 
 
-def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
+def rejection_reason(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
     """Allow only models whose keys can be rotated to another position."""
     if model.is_encoder_decoder:
         return tr("{model} is an encoder–decoder model without rotary positions, which a sink cache needs.").format(
@@ -75,7 +75,7 @@ def _sizes(options: Settings) -> tuple[int, int]:
     return int(WINDOW.default if window is None else window), int(SINKS.default if sinks is None else sinks)
 
 
-def counterpart(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
+def generate_equivalent(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
     """Return that newer versions of `generate` no longer have this cache."""
     return removed_from_transformers(tr("the sink cache"))
 
@@ -91,8 +91,8 @@ BACKEND = CacheBackend(
     paper="Xiao et al. 2024, Efficient Streaming Language Models with Attention Sinks",
     aliases=("streaming_llm",),
     order=50,
-    refuse=refuse,
+    rejection_reason=rejection_reason,
     offers=frozenset({"reorder", "copy"}),
     unbounded=True,
-    counterpart=counterpart,
+    generate_equivalent=generate_equivalent,
 )

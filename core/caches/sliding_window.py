@@ -37,7 +37,7 @@ def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     return CacheEstimate(cache_size(shapes, run, within_windows), window=min(shapes.windows, default=None))
 
 
-def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
+def rejection_reason(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
     """Allow only models trained with a window: others would generate a different text."""
     if reason := states_reason(model):
         return reason
@@ -61,5 +61,5 @@ BACKEND = CacheBackend(
     paper="Beltagy et al. 2020, Longformer; Jiang et al. 2023, Mistral 7B",
     order=30,
     rescue=1,
-    refuse=refuse,
+    rejection_reason=rejection_reason,
 )

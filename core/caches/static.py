@@ -48,7 +48,7 @@ def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     return CacheEstimate(size, window=min(shapes.windows, default=None), capacity=room)
 
 
-def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
+def rejection_reason(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
     """Allow only models with attention layers that accept a cache longer than the text."""
     if reason := states_reason(model):
         return reason
@@ -63,7 +63,7 @@ def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settin
     return rejected_drafts_reason(model, needs, tr("Static")) or draft_layers_reason(model, needs, tr("Static"))
 
 
-def counterpart(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
+def generate_equivalent(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
     """Return the `generate` equivalent, which exists without drafts."""
     if "drafts" in needs:
         return GenerateEquivalent(missing=tr("transformers verifies drafts with a dynamic cache only."))
@@ -81,7 +81,7 @@ BACKEND = CacheBackend(
     describe=describe,
     parameters=(COMPILE, ROOM),
     order=20,
-    refuse=refuse,
+    rejection_reason=rejection_reason,
     offers=EDITS | {"drafts"},
-    counterpart=counterpart,
+    generate_equivalent=generate_equivalent,
 )

@@ -54,10 +54,10 @@ class KeptScores:
         self._start, self._bytes = list(start), 0
         self._steps.clear()
 
-    def add(self, step: int, entering: StepLogits, chosen: Sequence[int]) -> None:
+    def add(self, step: int, step_logits: StepLogits, chosen: Sequence[int]) -> None:
         """Add one step and the tokens chosen in it, one per row."""
-        self._steps[step] = entering, chosen
-        self._bytes += entering.bytes
+        self._steps[step] = step_logits, chosen
+        self._bytes += step_logits.bytes
         while self._bytes > self._budget:
             oldest = next(iter(self._steps))
             self._bytes -= self._steps.pop(oldest)[0].bytes

@@ -130,33 +130,33 @@ def explain_contrastive(event: TokenChosen) -> Sentence:
     )
 
 
-def _explain_balanced(mine: Alternative, likelier: Alternative) -> Sentence:
-    rival, own = format_share_pair(likelier.probability, mine.probability)
-    facts = {**quote_both(mine.text, likelier.text, mine.special, likelier.special), "share": own, "rival": rival}
-    return _BALANCED.say(**facts, **_scores_of_both(mine, likelier), against=_compared_similarities(likelier, mine))
+def _explain_balanced(chosen: Alternative, likelier: Alternative) -> Sentence:
+    rival, own = format_share_pair(likelier.probability, chosen.probability)
+    facts = {**quote_both(chosen.text, likelier.text, chosen.special, likelier.special), "share": own, "rival": rival}
+    return _BALANCED.say(**facts, **_scores_of_both(chosen, likelier), against=_compared_similarities(likelier, chosen))
 
 
-def _explain_ahead(mine: Alternative, tried: list[Alternative]) -> Sentence:
-    second = max((item for item in tried if item is not mine), key=lambda item: item.score or 0.0)
-    facts = {**quote_both(mine.text, second.text, mine.special, second.special), "share": share(mine.probability)}
-    return _AHEAD.say(**facts, **_scores_of_both(mine, second), count=f"{len(tried)}")
+def _explain_ahead(chosen: Alternative, candidates: list[Alternative]) -> Sentence:
+    second = max((item for item in candidates if item is not chosen), key=lambda item: item.score or 0.0)
+    facts = {**quote_both(chosen.text, second.text, chosen.special, second.special), "share": share(chosen.probability)}
+    return _AHEAD.say(**facts, **_scores_of_both(chosen, second), count=f"{len(candidates)}")
 
 
-def _scores_of_both(mine: Alternative, other: Alternative) -> dict[str, str]:
+def _scores_of_both(chosen: Alternative, other: Alternative) -> dict[str, str]:
     """Return the similarity and score of both."""
     digits = depth.pick(2, 2, 4)
     return {
-        "likeness": decimal(mine.degeneration_penalty or 0.0, digits),
+        "likeness": decimal(chosen.degeneration_penalty or 0.0, digits),
         "likeness2": decimal(other.degeneration_penalty or 0.0, digits),
-        "score": format_score(mine.score or 0.0),
+        "score": format_score(chosen.score or 0.0),
         "score2": format_score(other.score or 0.0),
     }
 
 
-def _compared_similarities(likelier: Alternative, mine: Alternative) -> SentenceNumber:
+def _compared_similarities(likelier: Alternative, chosen: Alternative) -> SentenceNumber:
     """Return both similarities with enough digits to distinguish them."""
     digits = 2
-    old, new = likelier.degeneration_penalty or 0.0, mine.degeneration_penalty or 0.0
+    old, new = likelier.degeneration_penalty or 0.0, chosen.degeneration_penalty or 0.0
     while decimal(old, digits) == decimal(new, digits) and digits < 6:
         digits += 1
     return SentenceNumber(tr("{one} versus {other}").format(one=decimal(old, digits), other=decimal(new, digits)))

@@ -114,5 +114,5 @@ def _explain_membership(before: TokenChosen, after: TokenChosen) -> Sentence:
     return Sentence()
 
 
-def _most_likely(found: list[Alternative]) -> Alternative:
-    return max(found, key=lambda item: item.probability)
+def _most_likely(alternatives: list[Alternative]) -> Alternative:
+    return max(alternatives, key=lambda item: item.probability)

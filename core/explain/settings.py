@@ -190,7 +190,7 @@ def explain_overruled(event: TokenChosen) -> Sentence:
 
 
 def _explain_removed(
-    event: TokenChosen, ahead: list[Alternative], removed: list[Alternative], stage: Stage
+    event: TokenChosen, better_ranked: list[Alternative], removed: list[Alternative], stage: Stage
 ) -> Sentence:
     """Explain which likelier tokens were removed: all of them, the first choice, or one of the others."""
     banned, other, by = stage.kind == "ban", removed[0], stage_name(stage)
@@ -198,7 +198,7 @@ def _explain_removed(
         return _NOT_IN_GRAMMAR.say(
             other=quote(other.text, other.special), raw=share(other.raw_probability), removed=share(1 - stage.mass)
         )
-    alike = all(_removing_stage(item, event.funnel) is stage for item in ahead if item.probability == 0)
+    alike = all(_removing_stage(item, event.funnel) is stage for item in better_ranked if item.probability == 0)
     if len(removed) == event.rank - 1 > 1 and alike:
         saying = _ALL_FORBIDDEN if banned else _ALL_CUT
         return saying.say(stage=by, count=_number_word(len(removed)), last=f"{len(removed)}")

@@ -101,11 +101,11 @@ class LayerReader:
         if found.shape != logits.shape or not are_close(self._model, found, logits):
             raise _unsupported_error(self._model, tr("its logits do not depend on the last layer's state alone."))
 
-    def _record(self, number: int, given: tuple[object, ...], gave: object) -> None:
+    def _record(self, number: int, inputs: tuple[object, ...], output: object) -> None:
         if number == 0:
-            self._states += [first for first in given if isinstance(first, torch.Tensor)][:1]
-        self._last_output = gave
-        self._states.append(_output_state(gave))
+            self._states += [first for first in inputs if isinstance(first, torch.Tensor)][:1]
+        self._last_output = output
+        self._states.append(_output_state(output))
 
     @cached_property
     def _observed_model(self) -> LoadedModel:
@@ -127,8 +127,8 @@ class LayerReader:
 
     def _with_layers(self, layers: list[torch.nn.Module]) -> LoadedModel:
         twin = replace_layers(self._model, self._path, layers)
-        found = {name: known for name, known in self._model.remembered.items() if isinstance(known, (bool, str))}
-        twin.remembered.update(found)  # reuse the results of earlier checks
+        found = {name: known for name, known in self._model.strategy_data.items() if isinstance(known, (bool, str))}
+        twin.strategy_data.update(found)  # reuse the results of earlier checks
         return twin
 
 
@@ -145,14 +145,14 @@ def _observed_layer(number: int, layer: torch.nn.Module, hook: LayerHook) -> tor
     return twin
 
 
-def _output_state(gave: Any) -> torch.Tensor:
+def _output_state(output: Any) -> torch.Tensor:
     """Return a layer's state, which is its output or the first item of its output."""
-    state: torch.Tensor = gave if isinstance(gave, torch.Tensor) else gave[0]
+    state: torch.Tensor = output if isinstance(output, torch.Tensor) else output[0]
     return state
 
 
-def _like_output(gave: Any, state: torch.Tensor) -> object:
-    return state if isinstance(gave, torch.Tensor) else (state, *gave[1:])
+def _like_output(output: Any, state: torch.Tensor) -> object:
+    return state if isinstance(output, torch.Tensor) else (state, *output[1:])
 
 
 def _unsupported_error(model: LoadedModel, reason: str) -> InsideError:

@@ -58,15 +58,15 @@ class RaggedBatch:
         return lean.logits(self._layer(len(lean.layers) - 1, hidden, angles, remainders, None))[0]
 
     def _layer(
-        self, index: int, hidden: torch.Tensor, angles: tuple[torch.Tensor, ...], rests: Sequence[TextRemainder],
+        self, index: int, hidden: torch.Tensor, angles: tuple[torch.Tensor, ...], remainders: Sequence[TextRemainder],
         masks: Sequence[torch.Tensor | None] | None,
     ) -> torch.Tensor:  # fmt: skip
         """Apply a layer and return [1, N, D]; without `masks`, only for the last token of each text [1, n, D]."""
         lean, layer = self._fused, self._fused.layers[index]
         queries, *new = lean.project(layer, hidden, *angles)
-        rooms = [_prefix_buffer(states, rests) for states in self._prefix[index]]
+        rooms = [_prefix_buffer(states, remainders) for states in self._prefix[index]]
         found, begin, ends = list[torch.Tensor](), 0, list[int]()
-        for number, (prefix_length, ids) in enumerate(rests):
+        for number, (prefix_length, ids) in enumerate(remainders):
             end = begin + len(ids)
             ends.append(end - 1)
             stop = prefix_length + len(ids)
@@ -272,8 +272,8 @@ def _batches(variants: Sequence[TextVariant], size: int) -> Iterator[Sequence[Te
     return (variants[begin : begin + size] for begin in range(0, len(variants), size))
 
 
-def _repeat_source(encoded: Sequence[int], count: int = 1) -> list[Sequence[int]]:
-    return [encoded] * count if encoded else []
+def _repeat_source(encoder_ids: Sequence[int], count: int = 1) -> list[Sequence[int]]:
+    return [encoder_ids] * count if encoder_ids else []
 
 
 def _variant_length(variant: TextVariant) -> int:

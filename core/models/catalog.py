@@ -109,8 +109,7 @@ def _find_snapshot(folder: str) -> str | None:
     """Return the snapshot's folder, or None if nothing was downloaded. Raises _DamagedError, OSError.
 
     The rules are those of `huggingface_hub.scan_cache_dir`, which takes a millisecond per repository: a list of
-    thousands of
-    models would take seconds.
+    thousands of models would take seconds.
     """
     snapshots = os.path.join(folder, "snapshots")
     commits = _commits(snapshots)

@@ -53,8 +53,7 @@ def is_draft_head(config: Mapping[str, object]) -> bool:
 
 def non_text_modality(config: Mapping[str, object]) -> str | None:
     """Return which non-text input or output a config has, according to keys that only such configs contain: audio
-    input,
-    images or audio output; None for text models.
+    input, images or audio output; None for text models.
     """
     for sense, names in (("hears", _HEARS), ("sees", _SEES), ("speaks", _SPEAKS)):
         if any(config.get(name) is not None for name in names):
@@ -68,11 +67,11 @@ def has_language_head(config: Mapping[str, object]) -> bool:
     return isinstance(names, list) and any(str(name).endswith(_HEADS) for name in names)
 
 
-def not_text_reason(name: str, kind: object, sense: str | None) -> str:
+def not_text_reason(name: str, kind: object, modality: str | None) -> str:
     """Return the sentence for a model that is not a plain text model."""
     if library := _LIBRARIES.get(str(kind)):
         return tr(_BY_LIBRARY).format(name=name, kind=kind, library=library)
-    return tr(_MODALITY_SENTENCES.get(sense or "", _NO_TEXT)).format(name=name, kind=kind)
+    return tr(_MODALITY_SENTENCES.get(modality or "", _NO_TEXT)).format(name=name, kind=kind)
 
 
 class Takes(NamedTuple):
@@ -84,7 +83,7 @@ class Takes(NamedTuple):
     picture: bool = False
     needs: bool = False
     """Whether it cannot generate without audio or an image."""
-    most: int | None = 0
+    max_count: int | None = 0
     """Maximum number of audio clips or images; None: unlimited."""
 
     @property
@@ -94,18 +93,18 @@ class Takes(NamedTuple):
 
 
 TEXT = Takes()
-_SPEECH = Takes(text=False, sound=True, needs=True, most=1)
-_CAPTION = Takes(text=False, picture=True, needs=True, most=1)
-_PICTURES = Takes(picture=True, most=None)
+_SPEECH = Takes(text=False, sound=True, needs=True, max_count=1)
+_CAPTION = Takes(text=False, picture=True, needs=True, max_count=1)
+_PICTURES = Takes(picture=True, max_count=None)
 _FAMILIES: Mapping[str, Takes] = {
-    "whisper": Takes(sound=True, needs=True, most=1),
+    "whisper": Takes(sound=True, needs=True, max_count=1),
     "moonshine": _SPEECH,
     "moonshine_streaming": _SPEECH,
     "speech_to_text": _SPEECH,
     "speech-encoder-decoder": _SPEECH,
     "vision-encoder-decoder": _CAPTION,
-    "blip": Takes(picture=True, needs=True, most=1),
-    "git": Takes(picture=True, most=1),
+    "blip": Takes(picture=True, needs=True, max_count=1),
+    "git": Takes(picture=True, max_count=1),
     "gemma3": _PICTURES,
     "qwen3_vl_moe": _PICTURES,
     "glm4v": _PICTURES,

@@ -58,8 +58,7 @@ def load_tokenizer(path: Path, allow_remote_code: bool) -> PreTrainedTokenizerBa
 
 def _check_vocabulary(path: Path, tokenizer: PreTrainedTokenizerBase) -> None:
     """Check that the tokens come from a file: otherwise many classes make a vocabulary of special tokens only, which
-    reads
-    every prompt as empty. Raises TokenizerMissingError.
+    reads every prompt as empty. Raises TokenizerMissingError.
     """
     own = set(tokenizer.vocab_files_names.values())
     if own and not any(is_file(path / name) for name in {"tokenizer.json", "tekken.json", *own}):
@@ -141,8 +140,7 @@ def text_image_processor(kind: str) -> object:
 
 def _without_video(whole: Any) -> object:
     """Return a processor class without video, which needs libraries that images do not (torchvision, and num2words for
-    the
-    number of frames).
+    the number of frames).
     """
     module = sys.modules[whole.__module__]
     if getattr(module, "num2words", whole) is None:

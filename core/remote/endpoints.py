@@ -23,14 +23,14 @@ def stream_messages(model: RemoteModel, request: EngineRequest, cancel: threadin
     EngineErrors.
     """
     native = model.kind.native
-    if native is None or request.is_chat or not model.generates:  # chats need the engine's template
+    if native is None or request.is_chat or not model.has_native_endpoint:  # chats need the engine's template
         yield from _stream_compatible(model, request, cancel)
         return
     try:
         yield from _stream_native(model, native, request, cancel)
     except _EndpointUnavailableError:
         for message in _stream_compatible(model, request, cancel):
-            model.generates = False
+            model.has_native_endpoint = False
             yield message
 
 
@@ -77,5 +77,5 @@ def _stream_without_probabilities(model: RemoteModel, answered: Messages) -> Mes
     again.
     """
     for message in answered:
-        model.tells = False
+        model.reports_probabilities = False
         yield message

@@ -204,15 +204,19 @@ class BlockReader:
         for kind, part, allowed in zip(kinds, parts, ranges, strict=True):
             yield self._read_column(kind, part, count, allowed)
 
-    def _read_optional(self, of: TypeSpec, flags: list[bool], column: object, allowed: Ranges | None) -> list[object]:
-        there = iter(self._read_column(of, column, sum(flags), allowed))
+    def _read_optional(
+        self, item_type: TypeSpec, flags: list[bool], column: object, allowed: Ranges | None
+    ) -> list[object]:
+        there = iter(self._read_column(item_type, column, sum(flags), allowed))
         return _merge_by_flags(repeat(None), there, flags)
 
-    def _read_tuples(self, of: TypeSpec, lengths: list[int], column: object, allowed: Ranges | None) -> list[object]:
+    def _read_tuples(
+        self, item_type: TypeSpec, lengths: list[int], column: object, allowed: Ranges | None
+    ) -> list[object]:
         if min(lengths) < 0:
             raise ValueError(tr("a list has a negative length"))
         ends = list(accumulate(lengths))
-        items = tuple(self._read_column(of, column, ends[-1], allowed))
+        items = tuple(self._read_column(item_type, column, ends[-1], allowed))
         return [items[end - length : end] for end, length in zip(ends, lengths, strict=True)]
 
     def _read_records(self, name: str, parts: Sequence[object], count: int) -> list[object]:

@@ -58,7 +58,7 @@ def test_what_is_gone_is_gone_but_the_shown_one() -> None:
 def test_what_is_kept_of_a_run() -> None:
     run = make_run(story(5), finished=True)
     run.outcome = Outcome("completed", "EOS after 5 tokens")
-    record, searched, request = saved_run_data(run, made=7.0)
+    record, searched, request = saved_run_data(run, created_at=7.0)
     assert (record.id, record.made, record.opening) == (run.id, 7.0, "Once upon a time, there was a little")
     assert (record.outcome, record.message, record.parent) == ("completed", "EOS after 5 tokens", None)
     assert searched.startswith("Once upon a time")
@@ -74,7 +74,9 @@ def test_what_is_kept_of_a_run_that_was_cut_short() -> None:
 def test_what_is_kept_of_a_chat_and_of_a_branch() -> None:
     turns = ({"role": "user", "content": "Hello\nthere"}, {"role": "assistant", "content": "Yes?"})
     chat = Run(
-        RunRequest((*turns, {"role": "user", "content": "Tell me"}), load=LoadRequest("x"), parent="ab", place=3)
+        RunRequest(
+            (*turns, {"role": "user", "content": "Tell me"}), load=LoadRequest("x"), parent="ab", shared_tokens=3
+        )
     )
     record, searched, _request = saved_run_data(chat)
     assert (record.opening, record.parent, record.place) == ("Tell me", "ab", 3)

@@ -17,7 +17,7 @@ TEXT, HEARS, SEES = Takes(), Takes(text=False, sound=True), Takes(text=False, pi
 def entry(model_type: str, title: str, family: str, writes_back: bool = False, takes: Takes = TEXT) -> ModelEntry:
     return ModelEntry(
         title, title, "hub", Path(title), f"{family} · 12 layers × 768", model_type, 124_000_000, 500, 1024,
-        writes_back, takes=takes,
+        writes_back, modalities=takes,
     )  # fmt: skip
 
 

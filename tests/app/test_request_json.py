@@ -30,7 +30,7 @@ requests = st.builds(
     negative_prompt=st.one_of(st.none(), texts, st.lists(counts, min_size=1, max_size=3).map(tuple)),
     memory_fallback=st.booleans(), steady=st.booleans(), load=loads, draft_names=st.lists(texts, max_size=2).map(tuple),
     prefix_budget=counts, when_full=texts, beginning=st.lists(st.one_of(counts, texts), max_size=3).map(tuple),
-    parent=texts, place=counts, scored=st.booleans(), second=texts,
+    parent=texts, shared_tokens=counts, scored=st.booleans(), second=texts,
 )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from core.remote.http_stream import Timeouts
 from core.remote.remote_model import RemoteModel, connect
 from tests.fake_machine import Machine
 
-HASTY = Timeouts(connect=1, first_byte=20, between=20, max_attempts=3, pause=0.01)
+HASTY = Timeouts(connect=1, first_byte=20, between_chunks=20, max_attempts=3, pause=0.01)
 GREEDY = " there was the dog."
 
 

@@ -48,10 +48,10 @@ class TableReader:
         self.length += ids.shape[1]
         return self._table(()).log()[None]
 
-    def read_nodes(self, ids: torch.Tensor, depths: Sequence[int], sees: np.ndarray) -> torch.Tensor:
+    def read_nodes(self, ids: torch.Tensor, depths: Sequence[int], visibility: np.ndarray) -> torch.Tensor:
         """Every node's distribution; its path is what it may look at."""
         self._fed += ids[0].tolist()
-        rows = [self._table(tuple(self._fed[row] for row in np.flatnonzero(seen))).log() for seen in sees]
+        rows = [self._table(tuple(self._fed[row] for row in np.flatnonzero(seen))).log() for seen in visibility]
         self.extra = len(self._fed)
         return torch.stack(rows)
 

@@ -71,8 +71,8 @@ def test_the_lean_pass_reads_it_as_the_module_does() -> None:
     hooked = tiny.make("llama")
     hooked.model.register_forward_pre_hook(lambda module, args: None)  # the lean pass leaves such modules alone
     lean, module = core.run(tiny.shared("llama"), request), core.run(hooked, request)
-    assert "lean" in tiny.shared("llama").remembered
-    assert hooked.remembered["lean"] is None
+    assert "lean" in tiny.shared("llama").strategy_data
+    assert hooked.strategy_data["lean"] is None
     assert lean.sequences == module.sequences
 
 

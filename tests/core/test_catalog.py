@@ -416,7 +416,7 @@ def test_speed_is_that_of_late_and_tells_the_time_left() -> None:
 
 def test_files_of_a_repository_are_chosen_by_name() -> None:
     def chosen(*paths: str, **more: bool) -> list[str]:
-        return [file.path for file in select_files([HubFile(path, 1, "0" * 40) for path in paths], **more).taken]
+        return [file.path for file in select_files([HubFile(path, 1, "0" * 40) for path in paths], **more).selected]
 
     assert chosen(WEIGHTS, "model-00001-of-00002.safetensors", "consolidated.safetensors") == [WEIGHTS]
     assert chosen("pytorch_model.bin", "config.json") == ["config.json"]

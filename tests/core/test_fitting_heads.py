@@ -15,19 +15,19 @@ STRATEGY = core.strategies.registry["prediction_heads"]
 
 def test_a_model_without_any_head_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(head_detection, "BUNDLED", tmp_path)
-    reason = STRATEGY.why_not(tiny.make("llama"))
+    reason = STRATEGY.unsupported_reason(tiny.make("llama"))
     assert reason is not None
     assert "draft_head" in reason
 
 
 def test_a_bundled_head_that_fits_is_enough() -> None:
-    assert STRATEGY.why_not(core.load("storyteller")) is None
+    assert STRATEGY.unsupported_reason(core.load("storyteller")) is None
 
 
 def test_a_head_of_another_width_is_not(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(head_detection, "BUNDLED", tmp_path)
     heads_made.eagle(tmp_path / "head", width=64)
-    assert STRATEGY.why_not(tiny.make("gpt2")) is not None
+    assert STRATEGY.unsupported_reason(tiny.make("gpt2")) is not None
 
 
 def test_a_damaged_folder_of_heads_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -36,4 +36,4 @@ def test_a_damaged_folder_of_heads_is_passed_over(monkeypatch: pytest.MonkeyPatc
     (broken / "config.json").write_text("{")
     (broken / "model.safetensors").write_bytes(b"x" * 20)
     monkeypatch.setattr(head_detection, "BUNDLED", tmp_path)
-    assert STRATEGY.why_not(tiny.make("llama")) is not None
+    assert STRATEGY.unsupported_reason(tiny.make("llama")) is not None

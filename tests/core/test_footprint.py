@@ -14,8 +14,8 @@ def test_it_is_what_the_loaded_model_predicts() -> None:
     model = core.load("storyteller", dtype="float32")
     predicted = core.caches.registry["dynamic"].predict(model, 100, 1, {})
     assert cache_bytes(catalog.read_config(entry.path), 100, 4) == predicted
-    assert catalog.fits(entry, tokens=100).needed == catalog.fits(entry).needed + predicted
-    assert catalog.fits(entry, tokens=100, rows=3).needed == catalog.fits(entry).needed + 3 * predicted
+    assert catalog.fits(entry, tokens=100).needed_bytes == catalog.fits(entry).needed_bytes + predicted
+    assert catalog.fits(entry, tokens=100, rows=3).needed_bytes == catalog.fits(entry).needed_bytes + 3 * predicted
     assert "for 100 tokens" in catalog.fits(entry, tokens=100).sentence
 
 

@@ -90,7 +90,7 @@ def test_a_text_is_read_once_for_all_its_tokens(kind: str) -> None:
 def test_the_model_is_left_as_it_was() -> None:
     model, ids = tiny.make("llama"), tiny.prompt(9)
     before = core.run(model, core.Request(ids, {"max_new_tokens": 4})).sequences
-    lean = model.remembered["lean"]
+    lean = model.strategy_data["lean"]
     core.lens(model, ids, 5)
     assert model.model.config.num_hidden_layers == 4
     assert lean.is_current(), "nothing is hooked or patched"

@@ -22,7 +22,7 @@ from core.labs.preference import training_loop
 from core.labs.preference.model_saving import save_model
 from core.labs.preference.reward_model import new_reward_model
 from core.labs.processes import lab_processes
-from core.labs.scale.ranks.rank_messages import MemoryRecorded
+from core.labs.scale.ranks.rank_messages import StepMemory
 from core.labs.scale.ranks.residual_memory import ResidualEstimate
 from core.models.loaded_model import LoadedModel
 from tests.core.odd_arguments import ODD, ODDER, Calls, hand_odd_values, used_up
@@ -35,7 +35,7 @@ PROMPTS = ["A fox. ", "A cat. "]
 SMALL = s.Shape("tiny", 4, 8, 2, 2, 4, 32, 16)
 CLUSTER, LAYOUT, TRAINING = s.Cluster(), s.Layout(), s.Training()
 PARTS = (s.Parts(1, 1, 1), s.Parts(1, 1, 1))
-STEP = MemoryRecorded(1, 2, 3, 4.0, [])
+STEP = StepMemory(1, 2, 3, 4.0, [])
 RESIDUAL = s.Residual(
     (STEP,),
     (STEP,),

@@ -147,7 +147,7 @@ def test_damaged_files_are_told_in_chinese(
 def test_every_reason_of_a_refusal_is_chinese() -> None:
     for kind in ("gpt2", "t5", "mamba", "mistral"):
         model = tiny.make(kind)
-        found = [strategy.why_not(model) for strategy in strategies.values()]
+        found = [strategy.unsupported_reason(model) for strategy in strategies.values()]
         found += [backend.unsupported_reason(model) for backend in caches.values()]
         assert [reason for reason in found if reason is not None and not CHINESE.search(reason)] == []
 

@@ -346,5 +346,5 @@ def test_what_is_heard_and_seen_is_reckoned_with(kind: str, positions: int, fold
 def test_a_small_whisper_reads_no_text() -> None:
     from core.models.modalities import modalities_of
 
-    assert not shared("whisper").takes.text
+    assert not shared("whisper").modalities.text
     assert modalities_of({"model_type": "whisper", "vocab_size": 51_865}).text

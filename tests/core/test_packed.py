@@ -255,7 +255,7 @@ def test_prefixes_tell_packed_weights_apart(packed: core.LoadedModel) -> None:
     assert model_fingerprint(packed) == model_fingerprint(again) != model_fingerprint(floats)
     other = next(packed_modules(again))
     other.pack(torch.randn(other.weight.shape, generator=torch.Generator().manual_seed(0)))
-    again.remembered.clear()
+    again.strategy_data.clear()
     assert model_fingerprint(again) != model_fingerprint(packed)
 
 

@@ -69,7 +69,7 @@ def test_every_file_says_what_a_reader_needs(name: str) -> None:
     assert processor.parameter is None or processor.shown not in [other.shown for other in beside]
 
 
-@pytest.mark.parametrize("name", [name for name in registry if registry[name].blind])
+@pytest.mark.parametrize("name", [name for name in registry if registry[name].uses_scores_only])
 def test_a_blind_one_looks_at_scores_alone(name: str) -> None:
     plain = context(**({"top_k": 0, name: ON[name]} if name in ON else {"top_k": 0}))
     options = {} if name in ON else {name: 1.0}

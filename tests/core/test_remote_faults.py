@@ -65,7 +65,9 @@ def test_a_run_that_is_let_go_closes_the_connection(machine: Machine) -> None:
 def test_a_machine_that_fails_in_the_middle(fault: dict[str, float], error: type[EngineError], words: str) -> None:
     with fake_machine.running(**fault) as machine:
         heard: list[core.events.Event] = []
-        model = connect(machine.name(), timeouts=Timeouts(first_byte=20, between=0.3 if "pause" in fault else 20))
+        model = connect(
+            machine.name(), timeouts=Timeouts(first_byte=20, between_chunks=0.3 if "pause" in fault else 20)
+        )
         with pytest.raises(error, match=words):
             all(heard.append(event) is None for event in core.stream(model, asked()))
         kept = "".join(event.text for event in tokens(heard))

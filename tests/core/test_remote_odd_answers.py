@@ -19,7 +19,7 @@ from core.remote.remote_model import RemoteModel, connect
 from core.remote.responses import ResponseUsage, as_count, parse_log_probability
 from tests import fake_machine
 
-HASTY = Timeouts(connect=1, first_byte=5, between=5, max_attempts=1, pause=0.01)
+HASTY = Timeouts(connect=1, first_byte=5, between_chunks=5, max_attempts=1, pause=0.01)
 DEEP = b'{"choices": ' * 50_000
 
 

@@ -13,7 +13,7 @@ from core.remote.remote_model import RemoteModel, connect
 from tests import fake_machine
 from tests.fake_machine import Machine
 
-HASTY = Timeouts(connect=1, first_byte=20, between=20, max_attempts=3, pause=0.01)
+HASTY = Timeouts(connect=1, first_byte=20, between_chunks=20, max_attempts=3, pause=0.01)
 SAMPLED = " there was a fox."
 
 

@@ -14,7 +14,7 @@ from tests import fake_machine
 from tests.fake_machine import Machine
 from tests.fake_tokenizer import START, cut, number, templated
 
-HASTY = Timeouts(connect=1, first_byte=20, between=20, max_attempts=3, pause=0.01)
+HASTY = Timeouts(connect=1, first_byte=20, between_chunks=20, max_attempts=3, pause=0.01)
 GREEDY = " there was the dog."
 PROMPT = "Once upon a wölf 🐺"
 PIECES = ["Once", " upon", " a", " w", "⟨C3⟩", "⟨B6⟩", "lf", " ", "⟨F0⟩", "⟨9F⟩", "⟨90⟩", "⟨BA⟩"]

@@ -153,7 +153,7 @@ def test_whole_runs_are_distributed_as_the_target_says() -> None:
     """Six letters, and a drafter whose tokens are letters and pairs of them."""
     prompt, counts = [1, 2, 3, 1, 2], Counter[tuple[int, ...]]()
     target = core.wrap(six_token_model(0).model, _letters({}), "letters")
-    target.remembered["spells"] = True
+    target.strategy_data["spells"] = True
     torch.manual_seed(1)
     pairs = {"ab": 6, "cd": 7, "bc": 8}
     shape = LlamaConfig(
@@ -161,7 +161,7 @@ def test_whole_runs_are_distributed_as_the_target_says() -> None:
         max_position_embeddings=64, bos_token_id=None, eos_token_id=None,
     )  # fmt: skip
     draft = core.wrap(LlamaForCausalLM(shape), _letters(pairs), "pairs")
-    draft.remembered["spells"] = True
+    draft.strategy_data["spells"] = True
     taken = 0
     for seed in range(160):
         settings = GenerationConfig(max_new_tokens=5, do_sample=True, temperature=1.3, top_k=4)
@@ -236,7 +236,7 @@ class _Knows:
         self.length += ids.shape[1]
         return self._row(self.length)
 
-    def read_nodes(self, ids: torch.Tensor, depths: Any, sees: np.ndarray) -> torch.Tensor:
+    def read_nodes(self, ids: torch.Tensor, depths: Any, visibility: np.ndarray) -> torch.Tensor:
         self.extra += 1
         return self._row(self.length + self.extra)
 

@@ -118,7 +118,7 @@ def test_a_model_that_keeps_nothing_is_read_anew_and_refuses_what_would_be_of_no
     assert registry["dynamic"].unsupported_reason(model) is None
     assert "keeps no cache between tokens" in (registry["static"].unsupported_reason(model) or "")
     drafting = core.strategies.registry["prompt_lookup"]
-    assert registry["dynamic"].unsupported_reason(model, drafting.needs) or drafting.why_not(model)
+    assert registry["dynamic"].unsupported_reason(model, drafting.needs) or drafting.unsupported_reason(model)
 
 
 @pytest.mark.parametrize("kind", every(2, ["mpt", "led", "prophetnet", "roberta", "xlm", "xlnet"]))

@@ -22,7 +22,7 @@ FRAMES = 50
 class MediaEngine(ScriptedEngine):
     """A picture stands for itself before the prompt or in it, a sound in an encoder."""
 
-    takes: Takes = field(default_factory=lambda: Takes(picture=True, most=None))
+    takes: Takes = field(default_factory=lambda: Takes(picture=True, max_count=None))
     inside: bool = False
     """Whether a picture has tokens of the prompt."""
 

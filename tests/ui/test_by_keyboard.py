@@ -99,7 +99,7 @@ def test_what_the_menu_offers_is_in_the_palette(qtbot: QtBot, window: MainWindow
     with qtbot.waitSignal(window.session.finished):
         entry.run()
     assert window.session.run.id != before[1]
-    assert window.session.run.request.place == 3
+    assert window.session.run.request.shared_tokens == 3
 
 
 def name_of(widget: QWidget) -> str:

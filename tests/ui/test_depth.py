@@ -29,7 +29,7 @@ def test_the_switch_is_kept_and_ticked(qtbot: QtBot, tmp_path: Path) -> None:
     window = open_window(qtbot, tmp_path)
     parts = window.parts
     for action, wanted in (("plain_words", "plain"), ("exact_words", "exact"), ("usual_words", "usual")):
-        with qtbot.waitSignal(parts.appearance.wordsChanged):
+        with qtbot.waitSignal(parts.appearance.wordingChanged):
             parts.actions.do(action)
         assert depth.current_depth() == parts.settings.appearance.depth == wanted
         parts.menu_bar.refresh()
@@ -46,7 +46,7 @@ def test_the_settings_change_it_too(qtbot: QtBot, tmp_path: Path) -> None:
     window.parts.dialogs.open_settings()
     dialog = window.findChild(SettingsDialog)
     choice = dialog.findChild(QComboBox, "depthChoice")
-    with qtbot.waitSignal(window.parts.appearance.wordsChanged):
+    with qtbot.waitSignal(window.parts.appearance.wordingChanged):
         choice.setCurrentIndex(choice.findData("exact"))
     assert depth.current_depth() == "exact"
     dialog.close()

@@ -77,7 +77,7 @@ def test_terms_are_found_as_one_types_and_read_at_their_source(
 def test_the_sentence_of_now_stands_first(dialog: GlossaryDialog, each: str) -> None:
     depth.set_depth(each)
     dialog.show_term("temperature")
-    dialog.words_changed()
+    dialog.wording_changed()
     said = [sentence.text() for _, sentence in dialog.page.sentences]
     term = glossary.term("temperature")
     assert said[0] == term.sentence

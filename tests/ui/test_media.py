@@ -24,7 +24,7 @@ from tests.ui.layout import faults, remaining, settle
 from tests.ui.media_engine import MediaEngine
 from tests.ui.windows import open_window, run
 
-SEES, HEARS = Takes(picture=True, most=None), Takes(sound=True, needs=True, most=1)
+SEES, HEARS = Takes(picture=True, max_count=None), Takes(sound=True, needs=True, max_count=1)
 
 
 def media_window(qtbot: QtBot, folder: Path, takes: Takes = SEES) -> MainWindow:

@@ -17,7 +17,7 @@ from tests.ui.layout import faults, settle
 from tests.ui.media_engine import FRAMES, GRID, MediaEngine
 from tests.ui.windows import find, open_window, run
 
-SEES, HEARS = Takes(picture=True, most=None), Takes(sound=True, needs=True, most=1)
+SEES, HEARS = Takes(picture=True, max_count=None), Takes(sound=True, needs=True, max_count=1)
 
 
 def shown(qtbot: QtBot, folder: Path, path: str, takes: Takes = SEES, inside: bool = False) -> MainWindow:

@@ -19,7 +19,7 @@ from app.theme.theme import theme_for
 from app.views.labs.scale.window import ScaleView
 from core.errors import ScaleError
 from core.labs import scale
-from core.labs.scale.ranks.rank_messages import MemoryRecorded
+from core.labs.scale.ranks.rank_messages import StepMemory
 from core.labs.scale.ranks.residual_memory import ResidualEstimate
 from resources import depth
 from resources.language import ENGLISH
@@ -287,7 +287,7 @@ def test_a_collective_is_seen_step_by_step(view: ScaleView) -> None:
 
 
 BLOCKS = [scale.Block(0, 3, 400), scale.Block(1, 9, 200, "checkpoint"), scale.Block(4, 9, 800, "gradient")]
-REMEMBERED = MemoryRecorded(200, 800, 0, 1.0, BLOCKS)
+REMEMBERED = StepMemory(200, 800, 0, 1.0, BLOCKS)
 RESIDUAL = scale.Residual(
     (REMEMBERED, REMEMBERED),
     (replace(REMEMBERED, checkpoints=100, buffer=80, sent=200),) * 2,

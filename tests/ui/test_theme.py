@@ -91,7 +91,7 @@ def test_lengths_grow_with_the_type_but_hairlines_do_not(qtbot: QtBot) -> None:
 def test_at_a_hundred_per_cent_every_length_is_as_written() -> None:
     """Nothing is reckoned then, so what is written must be whole."""
     template = module._template()
-    assert module._multiply_lengths(template, 1.0, whole=True) == template
+    assert module._multiply_lengths(template, 1.0, is_whole=True) == template
 
 
 def test_tabular_figures_have_one_width(qtbot: QtBot) -> None:

@@ -99,17 +99,19 @@ def _complete_text(status: DownloadStatus) -> str:
     return tr("Damaged: {files}").format(files=", ".join(status.damaged))
 
 
-def _transfer_text(status: DownloadStatus, there: str) -> str:
+def _transfer_text(status: DownloadStatus, progress_text: str) -> str:
     now = status.progress
     if now is None:
         return tr("Contacting the hub…") if status.status == "fetching" else tr("Reading…")
     if now.state == "waiting":
         return tr("Rate limited by the hub: resuming in {time}").format(time=duration_text(now.left or 0))
     if now.state == "verifying":
-        return tr("Checking {file}: {there}").format(file=now.file, there=there) if now.file else tr("Checking…")
+        return (
+            tr("Checking {file}: {there}").format(file=now.file, there=progress_text) if now.file else tr("Checking…")
+        )
     speed = tr("{size}/s").format(size=words.size(now.speed)) if now.speed else ""
     left = tr("{time} left").format(time=duration_text(now.left)) if now.left is not None else ""
-    return " · ".join(part for part in (there, speed, left) if part)
+    return " · ".join(part for part in (progress_text, speed, left) if part)
 
 
 def duration_text(seconds: float) -> str:

@@ -136,8 +136,7 @@ class TextCard(QFrame):
 
 def diff_html(spans: Sequence[DiffSpan], is_reference: bool, theme: Theme) -> str:
     """Return the text as rich text: words shared with the reference are muted, its own words are underlined and tinted,
-    and a caret
-    marks words that only the reference has. The reference itself is unformatted.
+    and a caret marks words that only the reference has. The reference itself is unformatted.
     """
     style = f"font-size: {theme.px(14)}px; line-height: 140%;"
     if is_reference:
@@ -166,8 +165,7 @@ def _escaped(text: str) -> str:
 
 def displayed_entries(comparison: Comparison) -> list[ComparisonEntry]:
     """Return the entries whose texts are shown, at most `MAX_TEXTS`: all entries, or those of the first seed in a large
-    sweep. The
-    reference is always included.
+    sweep. The reference is always included.
     """
     entries = [entry for entry, _ in comparison.results]
     sweep, reference = comparison.sweep, comparison.reference

@@ -140,12 +140,12 @@ def surprise_marks(aim: SurpriseAim) -> list[ScaleMark]:
     ]
 
 
-def temperature_marks(heat: StepTemperature) -> list[ScaleMark]:
+def temperature_marks(step_temperature: StepTemperature) -> list[ScaleMark]:
     """Return marks for the step's temperature and its limits."""
     return [
-        ScaleMark(heat.temperature, f"T {words.decimal(heat.temperature)}", is_outcome=True),
-        ScaleMark(heat.low, f"{heat.low:g}"),
-        ScaleMark(heat.high, f"{heat.high:g}"),
+        ScaleMark(step_temperature.temperature, f"T {words.decimal(step_temperature.temperature)}", is_outcome=True),
+        ScaleMark(step_temperature.low, f"{step_temperature.low:g}"),
+        ScaleMark(step_temperature.high, f"{step_temperature.high:g}"),
     ]
 
 
@@ -171,11 +171,11 @@ def watermark_sentence(name: str, run: Run, token: TokenChosen) -> str:
     return explain_watermark(found) if found is not None else ""
 
 
-def watermark_marks(found: WatermarkFound) -> list[ScaleMark]:
+def watermark_marks(watermark: WatermarkFound) -> list[ScaleMark]:
     """Return marks for the statistic, for chance, and for the threshold."""
     is_plain = depth.current_depth() == depth.PLAIN
     return [
-        ScaleMark(found.z, tr("this text") if is_plain else f"z {words.decimal(found.z)}", is_outcome=True),
+        ScaleMark(watermark.z, tr("this text") if is_plain else f"z {words.decimal(watermark.z)}", is_outcome=True),
         ScaleMark(0.0, tr("chance")),
         ScaleMark(WATERMARK_THRESHOLD, tr("watermark threshold")),
     ]

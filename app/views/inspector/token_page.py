@@ -237,8 +237,7 @@ class FunnelSection(QWidget):
 
 class TokenPage(QFrame):
     """Show a given token. Signals: `internalsCreated(StepInternalsPanel)` when the internals panel is created;
-    `runWhatIfWanted` to continue from the what-if
-    step; `backWanted` to restore the run's settings.
+    `runWhatIfWanted` to continue from the what-if step; `backWanted` to restore the run's settings.
     """
 
     internalsCreated = Signal(object)
@@ -311,8 +310,7 @@ class TokenPage(QFrame):
         self, run: Run, token: TokenChosen, what_if: WhatIfContent | None, forbidden: frozenset[int] = frozenset()
     ) -> None:
         """Show a token of the run: its step as recorded, or as in the what-if result `what_if`; `forbidden`: ids that
-        the
-        grammar does not allow in a branch.
+        the grammar does not allow in a branch.
         """
         self.title.set_text(token_text(token.piece, token.is_special))
         self.facts.set_text(inspector_rows.token_facts(token, run.started.vocabulary if run.started else 0))

@@ -85,9 +85,9 @@ class PathLine(QWidget, AccessibleWidget):
         return layout
 
 
-def _format_range(start: int, length: int, look: QTextCharFormat) -> QTextLayout.FormatRange:
+def _format_range(start: int, length: int, char_format: QTextCharFormat) -> QTextLayout.FormatRange:
     result = QTextLayout.FormatRange()
-    result.start, result.length, result.format = start, length, look
+    result.start, result.length, result.format = start, length, char_format
     return result
 
 

@@ -200,9 +200,9 @@ class CanvasNavigation(QObject):
         self._camera.y += dy / self._camera.zoom
         self._finish_move()
 
-    def zoom_by(self, factor: float, at: QPointF | None = None) -> None:
+    def zoom_by(self, factor: float, anchor: QPointF | None = None) -> None:
         """Zoom around a point of the widget, by default its centre."""
-        if self._camera.zoom_at(at if at is not None else QRectF(self._widget.rect()).center(), factor):
+        if self._camera.zoom_at(anchor if anchor is not None else QRectF(self._widget.rect()).center(), factor):
             self._may_shrink = False
             self._finish_move()
 
@@ -260,13 +260,13 @@ class CanvasNavigation(QObject):
         if on:
             self._keep_newest()
 
-    def handle_resize(self, grown: QSize) -> None:
+    def handle_resize(self, growth: QSize) -> None:
         """React to a changed size: repeat the last fit, or keep the centre in place."""
         if not self._follow and self._repeat_fit is not None:
             self._repeat_fit()
         elif not self._follow:
-            self._camera.x -= grown.width() / 2 / self._camera.zoom
-            self._camera.y -= grown.height() / 2 / self._camera.zoom
+            self._camera.x -= growth.width() / 2 / self._camera.zoom
+            self._camera.y -= growth.height() / 2 / self._camera.zoom
             self.moved.emit()
 
     @Slot()

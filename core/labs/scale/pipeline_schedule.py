@@ -117,8 +117,8 @@ def _task_order(kind: str, depth: int, count: int) -> list[Task]:
 class _Scheduler:
     """Computes the start of each task: when its device is free and its input has arrived."""
 
-    def __init__(self, stages: int, lasts: dict[str, float], hop: float) -> None:
-        self._stages, self._durations, self._hop = stages, lasts, hop
+    def __init__(self, stages: int, durations: dict[str, float], hop: float) -> None:
+        self._stages, self._durations, self._hop = stages, durations, hop
         self._done: dict[tuple[int, Task], float] = {}
         self._free = [0.0] * stages
 

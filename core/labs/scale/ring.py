@@ -88,13 +88,13 @@ def _initial_chunk(kind: str, tensors: Sequence[Sequence[float]], device: int, p
     return Chunk(tuple(tensors[device][begin:end]), (device,))
 
 
-def _add_chunks(held: Chunk, incoming: Chunk) -> Chunk:
-    values = tuple(one + other for one, other in zip(held.values, incoming.values, strict=True))
-    return Chunk(values, tuple(sorted({*held.summed, *incoming.summed})))
+def _add_chunks(chunk: Chunk, incoming: Chunk) -> Chunk:
+    values = tuple(one + other for one, other in zip(chunk.values, incoming.values, strict=True))
+    return Chunk(values, tuple(sorted({*chunk.summed, *incoming.summed})))
 
 
-def _frozen(holds: Sequence[Sequence[Chunk | None]]) -> tuple[tuple[Chunk | None, ...], ...]:
-    return tuple(tuple(row) for row in holds)
+def _frozen(held_chunks: Sequence[Sequence[Chunk | None]]) -> tuple[tuple[Chunk | None, ...], ...]:
+    return tuple(tuple(row) for row in held_chunks)
 
 
 def _check_arguments(kind: str, tensors: Sequence[Sequence[float]]) -> None:

@@ -67,20 +67,20 @@ _TRAFFIC = Saying(
 )
 
 
-def explain_reckoning(found: Reckoning, layout: Layout, training: Training) -> Sentence:
+def explain_reckoning(estimate: Reckoning, layout: Layout, training: Training) -> Sentence:
     """Explain whether it fits, how the states are divided, the traffic, and the idle time of a pipeline.
 
     Raises ParameterError.
     """
-    check_lab_object("found", found, Reckoning)
+    check_lab_object("found", estimate, Reckoning)
     check_lab_object("layout", layout, Layout)
     check_lab_object("training", training, Training)
     layout.check()
     training.check()
-    fullest, size = found.fullest, PRECISIONS[training.precision]
-    verdict = (_FITS if found.fits else _DOES_NOT_FIT).say(
+    fullest, size = estimate.fullest, PRECISIONS[training.precision]
+    verdict = (_FITS if estimate.fits else _DOES_NOT_FIT).say(
         total=decimal(fullest.total),
-        memory=decimal(found.memory),
+        memory=decimal(estimate.memory),
         states=decimal(fullest.states),
         activations=decimal(fullest.activations),
         others=decimal(fullest.buffers + fullest.cache),
@@ -88,8 +88,8 @@ def explain_reckoning(found: Reckoning, layout: Layout, training: Training) -> S
     why = _INFERENCE if training.purpose == "write" else _SCHEME_SAYINGS[layout.scheme]
     bytes_each = {name: str(value) for name, value in size._asdict().items()}
     stages, count = layout.pipeline, training.micro_batches
-    idle = explain_idle(training.kind, stages, count, found.idle) if found.idle else ""
-    return together(verdict, why.say(data=f"{found.data:,}", **bytes_each), _explain_traffic(found), idle)
+    idle = explain_idle(training.kind, stages, count, estimate.idle) if estimate.idle else ""
+    return together(verdict, why.say(data=f"{estimate.data:,}", **bytes_each), _explain_traffic(estimate), idle)
 
 
 def _explain_traffic(estimate: Reckoning) -> Sentence:

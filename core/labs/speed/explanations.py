@@ -174,29 +174,29 @@ def times(ratio: float) -> SentenceNumber:
     return SentenceNumber(f"{ratio:.0f}" if ratio >= 9.95 else f"{ratio:.2g}" if ratio < 1 else f"{ratio:.1f}")
 
 
-def is_clearly_faster(one: Measured, other: Measured) -> bool:
+def is_clearly_faster(measured: Measured, other: Measured) -> bool:
     """Return whether every repeat of one was faster than every repeat of its reference, interleaved if available."""
-    return min(one.speeds) > max(one.against or other.speeds)
+    return min(measured.speeds) > max(measured.against or other.speeds)
 
 
-def _drafts_accepted(one: Measured) -> bool:
+def _drafts_accepted(measured: Measured) -> bool:
     """Return whether enough drafts were accepted to explain a gain."""
-    return (one.per_pass or 1.0) >= _MIN_TOKENS_PER_PASS
+    return (measured.per_pass or 1.0) >= _MIN_TOKENS_PER_PASS
 
 
-def _ratio(one: Measured, base: Measured) -> float:
+def _ratio(measured: Measured, base: Measured) -> float:
     """Return the speed relative to the interleaved reference, or else to the first row."""
-    return one.speed / (one.base or base.speed)
+    return measured.speed / (measured.base or base.speed)
 
 
-def _values(one: Measured, base: Measured) -> dict[str, str]:
+def _values(measured: Measured, base: Measured) -> dict[str, str]:
     return {
-        "best": row_title(one.row),
-        "speed": speed_words(one.speed),
-        "each": speed_words(one.each),
-        "ratio": times(_ratio(one, base)),
-        "bytes": decimal(one.bytes),
-        "passes": SentenceNumber(f"{one.per_pass or 1:.1f}"),
+        "best": row_title(measured.row),
+        "speed": speed_words(measured.speed),
+        "each": speed_words(measured.each),
+        "ratio": times(_ratio(measured, base)),
+        "bytes": decimal(measured.bytes),
+        "passes": SentenceNumber(f"{measured.per_pass or 1:.1f}"),
     }
 
 

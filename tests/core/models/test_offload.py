@@ -127,7 +127,7 @@ def test_what_passes_cost_holds_the_reading_once(shelved: core.LoadedModel, monk
     """Whatever the size of a pass, the same bytes are read: each layer once for the whole curve, which begins there."""
     shelf = shelved.disk_offload
     assert shelf is not None
-    monkeypatch.setattr(shelved, "remembered", {})
+    monkeypatch.setattr(shelved, "strategy_data", {})
     passes = TreePasses(Forward(shelved, draft_cache(shelved)))
     with torch.inference_mode():
         passes.read_text(torch.tensor([[1, 2, 3]]))

@@ -165,10 +165,10 @@ class BeforeAfterTexts(QScrollArea):
         self._theme = theme
         self._rebuild()
 
-    def show_texts(self, compared: list[labs.preference.Compared], live: str) -> None:
+    def show_texts(self, comparisons: list[labs.preference.Compared], live: str) -> None:
         """Show these texts, or the latest generated text until they exist."""
-        if (compared, live) != (self._shown, self._live):
-            self._shown, self._live = compared, live
+        if (comparisons, live) != (self._shown, self._live):
+            self._shown, self._live = comparisons, live
             self._rebuild()
 
     def _rebuild(self) -> None:
@@ -182,18 +182,18 @@ class BeforeAfterTexts(QScrollArea):
             self._column.addWidget(self._row(one))
         self._column.addStretch(1)
 
-    def _row(self, one: labs.preference.Compared) -> QWidget:
+    def _row(self, comparison: labs.preference.Compared) -> QWidget:
         frame = QFrame(self._content)
         frame.setProperty("role", "card")
         row = QHBoxLayout(frame)
         row.setSpacing(self._theme.px(20))
         before, after = tr("Before · reward {reward:+.2f}"), tr("After · reward {reward:+.2f}")
-        row.addWidget(self._label(html.escape(one.before), before.format(reward=one.reward_before)), 1)
-        row.addWidget(self._label(self._diff_html(one), after.format(reward=one.reward_after)), 1)
+        row.addWidget(self._label(html.escape(comparison.before), before.format(reward=comparison.reward_before)), 1)
+        row.addWidget(self._label(self._diff_html(comparison), after.format(reward=comparison.reward_after)), 1)
         return frame
 
-    def _diff_html(self, one: labs.preference.Compared) -> str:
-        spans = [span for span in word_diff(one.before, one.after) if span.kind != "missing"]
+    def _diff_html(self, comparison: labs.preference.Compared) -> str:
+        spans = [span for span in word_diff(comparison.before, comparison.after) if span.kind != "missing"]
         colour = self._theme.color("finished").name()
         return "".join(
             f'<b style="color: {colour}">{html.escape(span.text)}</b>' if span.kind == "own" else html.escape(span.text)
@@ -237,9 +237,9 @@ class TrainingDataChoice(ComboBox):
         return str(self.currentData())
 
     @Slot(int)
-    def _on_activated(self, place: int) -> None:
-        if self.itemData(place) != _FROM_FILE:
-            self._last = place
+    def _on_activated(self, position: int) -> None:
+        if self.itemData(position) != _FROM_FILE:
+            self._last = position
             return
         self.setCurrentIndex(self._last)
         open_file_dialog(self, tr("Choose a JSONL training file"), tr("JSON lines (*.jsonl)"), self.use_file)

@@ -117,7 +117,7 @@ class ScaleMemoryPage(ScalePage):
         parts = [part for part in PART_COLORS if part in (*self.bars.parts, *self.schemes.parts)]
         self.legend.show_parts([*parts, CAPACITY] if parts else ())
 
-    def words_changed(self) -> None:
+    def wording_changed(self) -> None:
         """Rebuild all texts."""
         self.refresh()
 
@@ -237,8 +237,8 @@ def _add_step(form: ScaleForm) -> None:
     form.add_checkbox("recompute", tr("Recompute activations"))
 
 
-def _stage_bars(found: scale.Reckoning) -> Iterator[DeviceBar]:
+def _stage_bars(estimate: scale.Reckoning) -> Iterator[DeviceBar]:
     """Yield one bar per stage, because all devices of a stage hold the same."""
-    for number, parts in enumerate(found.stages):
-        is_only = len(found.stages) == 1
+    for number, parts in enumerate(estimate.stages):
+        is_only = len(estimate.stages) == 1
         yield DeviceBar(tr("Each device") if is_only else tr("Stage {number}").format(number=number + 1), parts)

@@ -66,9 +66,9 @@ class PipelinePage(ScalePage):
         self.lanes.show_boxes(self.boxes)
         self._update_height()
         self.scrubber.show_steps(len(self._times), len(self._times) - 1)
-        self.words_changed()
+        self.wording_changed()
 
-    def words_changed(self) -> None:
+    def wording_changed(self) -> None:
         """Rebuild all texts."""
         kind, stages, count = (
             self.form.choice_value("kind"),

@@ -24,8 +24,8 @@ _STAGES = ("starts", "alone", "joins", "step")
 
 class ProcessPage(ScalePage):
     """Signals: `runWanted(ScaleRequest)`, `stopWanted`; the owner calls `on_started`, `on_event` and `on_ended`. A page
-    adds its settings to `form` (among
-    them a choice `model` and a number `processes`), then calls `lay_out` with its content.
+    adds its settings to `form` (among them a choice `model` and a number `processes`), then calls `lay_out` with its
+    content.
     """
 
     runWanted = Signal(object)
@@ -61,13 +61,13 @@ class ProcessPage(ScalePage):
         for part in (self.bar, self.progress, *shown, self.details):
             self.body.addWidget(part)
         self.body.addStretch(1)
-        self.words_changed()
+        self.wording_changed()
 
     def on_started(self) -> None:
         """Note that the run has started."""
         self.is_running, self.result, self._error = True, None, None
         self._progress_by_rank = {}
-        self.words_changed()
+        self.wording_changed()
 
     @Slot(object)
     def on_event(self, event: object) -> None:
@@ -76,15 +76,15 @@ class ProcessPage(ScalePage):
             self._progress_by_rank[event.rank] = event
         else:
             self.result = event
-        self.words_changed()
+        self.wording_changed()
 
     @Slot(object)
     def on_ended(self, error: ErrorReport | None) -> None:
         """Note that the run has ended, with or without an error."""
         self.is_running, self._error = False, error
-        self.words_changed()
+        self.wording_changed()
 
-    def words_changed(self) -> None:
+    def wording_changed(self) -> None:
         """Rebuild all texts."""
         self.form.set_editable(not self.is_running)
         self.button.setText(tr("Stop") if self.is_running else tr("Run"))
@@ -215,6 +215,6 @@ def _add_settings(form: ScaleForm) -> None:
     form.add_choice("weights", tr("Weights for backward"), [(name, tr(title)) for name, title in weights.items()])
 
 
-def _process_bars(found: scale.Measured) -> Iterator[DeviceBar]:
-    for number, (parts, expected) in enumerate(zip(found.ranks, found.predicted, strict=True)):
+def _process_bars(measured: scale.Measured) -> Iterator[DeviceBar]:
+    for number, (parts, expected) in enumerate(zip(measured.ranks, measured.predicted, strict=True)):
         yield DeviceBar(tr("Process {number}").format(number=number + 1), parts, expected.total)

@@ -170,7 +170,7 @@ class ScalePage(QWidget):
         """Set the sentence at the top."""
         self.sentence.setText(text)
 
-    def words_changed(self) -> None:
+    def wording_changed(self) -> None:
         """Rebuild all texts, for example at another level of detail."""
 
 

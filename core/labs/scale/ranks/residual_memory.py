@@ -18,7 +18,7 @@ from core.labs.scale.pipeline_schedule import Options
 from core.labs.scale.ranks import expected_load
 from core.labs.scale.ranks.expected_load import FLOAT_BYTES
 from core.labs.scale.ranks.model_outline import ModelOutline, read_outline
-from core.labs.scale.ranks.rank_messages import MemoryRecorded, RankJob
+from core.labs.scale.ranks.rank_messages import RankJob, StepMemory
 from core.labs.scale.ranks.run_measurement import (
     Progress,
     RankWatcher,
@@ -51,8 +51,8 @@ class Residual:
     `difference`: of their gradients, relative to the largest.
     """
 
-    without: tuple[MemoryRecorded, ...]
-    kept: tuple[MemoryRecorded, ...]
+    without: tuple[StepMemory, ...]
+    kept: tuple[StepMemory, ...]
     expected_without: ResidualEstimate
     expected: ResidualEstimate
     difference: float
