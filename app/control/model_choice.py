@@ -32,7 +32,9 @@ _POLL_MS = 40
 
 
 class HubScan(QObject):
-    """`found(list of ModelEntry)` is emitted once after `start` if the cache is not empty."""
+    """Reads the hub cache in the background. `found(list of ModelEntry)` is emitted once after `start` if the cache is
+    not empty.
+    """
 
     found = Signal(object)
 

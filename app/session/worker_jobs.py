@@ -177,7 +177,7 @@ def serve_prefix(model: core.LoadedModel, store: core.PrefixStore | None, reques
     if store is None:
         raise CacheError(
             tr("The prefix cache is off."),
-            tr("Turn on “Reuse what earlier runs have read” in the settings."),
+            tr("Turn on “Reuse cached prefixes of earlier runs” in the settings."),
         )
     if request.ids is not None:
         prefix = store.longest_prefix(model, request.ids)

@@ -98,8 +98,8 @@ def unsupported_operation_reason(model: LoadedModel, needs: frozenset[CacheOpera
 
 
 def own_windows_reason(model: LoadedModel) -> str | None:
-    """Refuse models that apply windows themselves (GPT-Neo): they rely on positions in a cache that keeps
-    everything.
+    """Return why a model that applies windows itself (GPT-Neo) is not supported; None for others. Such models rely on
+    positions in a cache that keeps everything.
     """
     from core.caches.tensors.continuation_probe import window_widths  # a model is loaded, so torch is too
 
@@ -111,7 +111,7 @@ def own_windows_reason(model: LoadedModel) -> str | None:
 
 
 def windows_required_reason(model: LoadedModel) -> str | None:
-    """Refuse models whose text would change if their windowed layers kept everything."""
+    """Return why `model` needs its windows (its text would change if windowed layers kept everything); None if not."""
     if _memory(model) == "windows":
         return tr("{model} relies on windows that drop tokens, but this cache keeps everything.").format(
             model=model.name
@@ -136,7 +136,7 @@ def has_windows(model: LoadedModel) -> bool:
 
 
 def states_reason(model: LoadedModel) -> str | None:
-    """Refuse models with recurrent states."""
+    """Return why models with recurrent states are not supported; None for a model without them."""
     if reason := own_cache_reason(model):
         return reason
     if has_states(model):
@@ -147,7 +147,7 @@ def states_reason(model: LoadedModel) -> str | None:
 
 
 def plain_attention_reason(model: LoadedModel, title: str) -> str | None:
-    """Refuse models with states or windowed layers."""
+    """Return why models with states or windowed layers are not supported; None for a model with full attention only."""
     if reason := states_reason(model):
         return reason
     if odd := layer_types(model) - {"full_attention"}:
@@ -158,7 +158,9 @@ def plain_attention_reason(model: LoadedModel, title: str) -> str | None:
 
 
 def rejected_drafts_reason(model: LoadedModel, needs: frozenset[CacheOperation], title: str) -> str | None:
-    """Refuse drafts if layers keep only their window: a rejected draft has pushed out tokens that are needed again."""
+    """Return why drafts are not supported, None if they are. They are not if layers keep only their window: a rejected
+    draft has pushed out tokens that are needed again.
+    """
     if "drafts" in needs and has_windows(model):
         return tr(
             "this strategy removes rejected drafts, but in the cache “{title}” windowed layers have "
@@ -168,7 +170,7 @@ def rejected_drafts_reason(model: LoadedModel, needs: frozenset[CacheOperation],
 
 
 def draft_layers_reason(model: LoadedModel, needs: frozenset[CacheOperation], title: str) -> str | None:
-    """Refuse drafts in a static cache whose layers keep more than keys and values."""
+    """Return why a static cache does not support drafts: its layers keep more than keys and values. None if it does."""
     if "drafts" in needs and (odd := layer_types(model) - {"full_attention"} - _WINDOWS):
         return tr(
             "this strategy removes rejected drafts, but {model} has layers ({odd}) for which the cache "
@@ -178,7 +180,7 @@ def draft_layers_reason(model: LoadedModel, needs: frozenset[CacheOperation], ti
 
 
 def extra_tensors_reason(model: LoadedModel) -> str | None:
-    """Refuse models with recurrent states, or with layers that keep more than keys and values."""
+    """Return why models with recurrent states, or layers that keep more than keys and values, are not supported."""
     if reason := states_reason(model):
         return reason
     if odd := layer_types(model) - _WINDOWS - {"full_attention"}:

@@ -22,7 +22,7 @@ def build_own(model: LoadedModel, length: int, options: Settings) -> Cache | Non
 
 
 def rejection_reason(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
-    """Refuse models with plain attention only, where this would equal the dynamic cache."""
+    """Return why a model with plain attention only is not supported: this cache would equal the dynamic one."""
     if own_cache_reason(model):
         return None
     if layer_types(model) == {"full_attention"}:

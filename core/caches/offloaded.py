@@ -39,7 +39,9 @@ def build(model: LoadedModel, length: int, options: Settings) -> Cache:
 
 
 def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
-    """Describe it as a dynamic cache; on disk, the first layer is also in memory with capacity for one more token."""
+    """Estimate the size as that of a dynamic cache; on disk, the first layer is also in memory with capacity for one
+    more token.
+    """
     from core.caches.tensors.cache_sizes import (
         all_tokens,
         cache_size,
@@ -55,7 +57,7 @@ def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
 
 
 def rejection_reason(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
-    """Refuse models with states: a state of constant size is needed in full at every step."""
+    """Return why models with states are not supported: a state of constant size is needed in full at every step."""
     return extra_tensors_reason(model) or windows_required_reason(model)
 
 

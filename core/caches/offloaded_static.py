@@ -28,8 +28,8 @@ def build(model: LoadedModel, length: int, options: Settings) -> Cache:
 
 
 def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
-    """Describe it as allocated at once. On disk every layer has full capacity, and the first layer is also in memory
-    with the tokens read so far and one more.
+    """Estimate the size, which is allocated at once. On disk every layer has full capacity, and the first layer is also
+    in memory with the tokens read so far and one more.
     """
     from core.caches.tensors.cache_sizes import (
         allocated_span,
@@ -53,7 +53,7 @@ def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
 
 
 def rejection_reason(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
-    """Refuse the same models as the static cache, and on disk those that rely on windows."""
+    """Return why a model is not supported: the reasons of the static cache, and on disk also reliance on windows."""
     if reason := extra_tensors_reason(model):
         return reason
     if model.device.type != "cuda":  # on disk every layer keeps all tokens

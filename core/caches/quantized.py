@@ -88,12 +88,12 @@ def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
 
 
 def rejection_reason(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
-    """Allow decoders with full attention in every layer only."""
+    """Return why a model is not supported; only decoders with full attention in every layer are."""
     return plain_attention_reason(model, tr("Quantized"))
 
 
 def generate_equivalent(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
-    """Return that there is no equivalent: the cache of that name in `generate` stores other numbers."""
+    """Return only the reason why there is none: the cache of that name in `generate` stores other numbers."""
     return GenerateEquivalent(
         missing=tr(
             "transformers' quantized cache quantizes the prompt immediately and groups its numbers "

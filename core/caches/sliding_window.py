@@ -26,7 +26,7 @@ def build(model: LoadedModel, length: int, options: Settings) -> Cache:
 
 
 def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
-    """Describe it as a dynamic cache with min(length, window − 1) tokens in windowed layers."""
+    """Estimate the size as that of a dynamic cache with min(length, window − 1) tokens in windowed layers."""
     from core.caches.tensors.cache_sizes import (
         cache_size,
         model_layer_shapes,  # needs torch
@@ -38,7 +38,7 @@ def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
 
 
 def rejection_reason(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
-    """Allow only models trained with a window: others would generate a different text."""
+    """Return why a model is not supported: it was not trained with a window and would generate a different text."""
     if reason := states_reason(model):
         return reason
     if not has_windows(model) and (reason := own_windows_reason(model)):

@@ -38,7 +38,7 @@ def build(model: LoadedModel, length: int, options: Settings) -> Cache:
 
 
 def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
-    """Describe it as allocated at once; it never grows."""
+    """Estimate the size, which is allocated at once and never grows."""
     from core.caches.tensors.cache_sizes import allocated_span, cache_size, counters_size, model_layer_shapes, sum_terms
     from core.caches.tensors.static_layers import allocated_length  # needs torch
 
@@ -49,7 +49,7 @@ def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
 
 
 def rejection_reason(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
-    """Allow only models with attention layers that accept a cache longer than the text."""
+    """Return why a model is not supported; only attention layers that accept a cache longer than the text are."""
     if reason := states_reason(model):
         return reason
     if not model.model._can_compile_fullgraph:

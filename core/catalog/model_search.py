@@ -122,7 +122,9 @@ def _unusable_files_reason(model: HubModel) -> str:
 
 
 def _blueprint(model: HubModel) -> tuple[JsonObject, int]:
-    """Return its configuration and its parameter count. Raises HubError, ModelError, FileNotWrittenError."""
+    """Return a model's blueprint: its configuration and parameter count, without weights. Raises HubError, ModelError,
+    FileNotWrittenError.
+    """
     from core.models.config_validation import MODELOPT_FILE
     from core.models.loaded_model import blueprint
     from core.models.model_entry import read_config

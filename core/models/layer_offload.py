@@ -70,8 +70,8 @@ class DiskOffload:
     def __init__(
         self, layers: Sequence[OffloadedLayer], other_bytes: int, dtype: torch.dtype, total_layers: int
     ) -> None:
-        """Create it. `other_bytes`: bytes of all other weights; `total_layers`: number of layers, including those in
-        memory.
+        """Initialize the offload. `other_bytes`: bytes of all other weights; `total_layers`: number of layers,
+        including those in memory.
         """
         self.layers, self.dtype, self.total_layers = tuple(layers), dtype, total_layers
         self._buffer = torch.zeros(max(layer.buffer_bytes for layer in layers), dtype=torch.uint8)

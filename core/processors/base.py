@@ -214,7 +214,7 @@ class MinLengthBan:
     """(ids [B, T], scores [B, V]) → scores in which the end tokens are banned until T is `length`."""
 
     def __init__(self, length: int, ends: torch.Tensor | None) -> None:
-        """Create it. `ends`: token ids; ids without a score are ignored."""
+        """Initialize the ban. `ends`: token ids of end tokens; ids without a score are ignored."""
         import torch
 
         self._length, self._ends = length, torch.as_tensor([] if ends is None else ends, dtype=torch.long).reshape(-1)

@@ -264,7 +264,8 @@ def unreachable_error(error: BrokenConnectionError | ReadTimeoutError, machine: 
             place=machine, reason=_reason(error)
         )
         return EngineUnreachableError(
-            cause, tr("Check the address. http can be used for this machine, or where it is allowed.")
+            cause,
+            tr("Check the address. Plain http works only for this machine and for engines for which it is allowed."),
         )
     cause = tr("{place} cannot be reached: {reason}.").format(place=machine, reason=_reason(error))
     return EngineUnreachableError(cause, tr("Check the address, and whether the engine has been started."))

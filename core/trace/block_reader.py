@@ -142,9 +142,9 @@ class BlockReader:
         self._values += values
         self._characters_left -= characters
         if self._left < 0 or self._values > _MAX_VALUES:
-            raise ValueError(tr("it expands to more values than a run of its size can have"))
+            raise ValueError(tr("it contains more values after decompression than a run of its size can have"))
         if self._characters_left < 0:
-            raise ValueError(tr("it expands to more text than a run of its size can have"))
+            raise ValueError(tr("it contains more text after decompression than a run of its size can have"))
 
     def _check_values(self, kind: TypeSpec, values: list[Any], allowed: Ranges | None) -> None:
         """Count nested values and check their numbers."""

@@ -110,7 +110,7 @@ def test_the_dialog_finds_models_and_lists_the_picked_one(qtbot: QtBot, config_d
     dialog.key.setText("sk-secret")
     qtbot.keyClick(dialog.key, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: dialog.models.count() == 2, timeout=WAIT_MS)
-    assert "vLLM answers, with 2 models." in dialog.status.text()
+    assert "vLLM responds and offers 2 models." in dialog.status.text()
     dialog.set_theme(theme_for("dark"))
     layout.settle(dialog)
     assert layout.faults(dialog) == []

@@ -129,7 +129,7 @@ def files_text(model: catalog.HubModel) -> str:
     taken = _file_list([f"{file.path} ({words.size(file.size)})" for file in reversed(model.files)])
     if not model.left_out:
         return taken
-    left = trn("{n} other file stays on the hub.", "{n} other files stay on the hub.", len(model.left_out))
+    left = trn("{n} other file is not downloaded.", "{n} other files are not downloaded.", len(model.left_out))
     return f"{taken}\n{left.format(n=len(model.left_out))}"
 
 

@@ -76,7 +76,7 @@ def _settings(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _stage_order(reader: ForeignSettingsReader) -> list[str]:
-    """Return its samplers as settings here; samplers missing from the file are off."""
+    """Convert llama.cpp's order of samplers to settings of this program; samplers missing from the file are off."""
     value = reader.raw_value("samplers")
     names = value.split(";") if isinstance(value, str) else value if isinstance(value, list) else list(_ORDER)
     known = [name for name in names if isinstance(name, str) and name in STAGES]

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 
 class BranchBar(QWidget):
-    """Signals: `branch_requested(what)` continues the run with that token id or text; `picked(id)`: an alternative has
-    been selected, in any way.
+    """The controls that continue the run with another token or text. `branch_requested(what)` continues the run with
+    that token id or text; `picked(id)`: an alternative has been selected, in any way.
     """
 
     branch_requested = Signal(object)
@@ -162,7 +162,9 @@ class BranchBar(QWidget):
 
 
 class FunnelSection(QWidget):
-    """`orderWanted(names)`: run the stages in this order; None: in the default order."""
+    """The funnel of the step's stages, which can be reordered. `orderWanted(names)`: run the stages in this order;
+    None: in the default order.
+    """
 
     orderWanted = Signal(object)
 

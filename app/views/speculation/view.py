@@ -223,7 +223,7 @@ class SpeculationView(View):
 
     @Slot(int)
     def show_round(self, number: int) -> None:
-        """Show that round, counted from 0."""
+        """Show a round by its index, from 0."""
         self.selection.pick(number)
         self._draw()
 

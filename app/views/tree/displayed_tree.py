@@ -165,7 +165,7 @@ class NodePicker(QObject):
 
     @Slot(int)
     def select_sample(self, number: int) -> None:
-        """Show that sample in all views, and its path in the tree."""
+        """Show a sample in all views, and its path in the tree."""
         chorus = self._tree.samples
         self._canvas.navigation.set_follow(False)
         chorus.draw_full_path(number)

@@ -51,7 +51,7 @@ def make_phrase(alternatives: Sequence[Sequence[int]], label: str = "") -> Const
 
 
 class ConstraintProgress(NamedTuple):
-    """Progress of one path."""
+    """The constraints that one path of the search has met, and the phrase that it is in the middle of."""
 
     pending: tuple[int, ...]
     """Indices of phrases not started."""

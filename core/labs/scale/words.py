@@ -127,8 +127,8 @@ RUN_TITLES = SCHEME_TITLES | {
 }
 KIND_TITLES = {"gpipe": mark("GPipe"), "1f1b": mark("1F1B"), "pipedream": mark("PipeDream")}
 WEIGHTS_TITLES = {
-    "stashed": mark("Of the forward: stashing"),
-    "synced": mark("Of the first stage: sync"),
+    "stashed": mark("Forward version (stashing)"),
+    "synced": mark("First-stage version (sync)"),
     "latest": mark("Latest: neither"),
 }
 PART_TITLES = {
@@ -189,7 +189,10 @@ _BOXES = {
         mark("F{number} on stage {device}: t = {start} … {stop}, w^({version})."),
     ),
     BACKWARD: Saying(
-        mark("Device {device} works out the corrections for part {number}, as after learning {version} times."),
+        mark(
+            "Device {device} works out the corrections for part {number} with what it knew after learning "
+            "{version} times."
+        ),
         mark("Device {device} computes micro-batch {number} backward, with version {version} of its weights."),
         mark("B{number} on stage {device}: t = {start} … {stop}, ∇f at w^({version})."),
     ),

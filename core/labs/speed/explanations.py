@@ -83,7 +83,7 @@ _DRAFTED = Saying(
     ),
 )
 _NOT_DRAFTED = Saying(
-    mark("Guessing ahead does not pay off here: the best way, {best}, is {ratio} times as fast as none."),
+    mark("Guessing ahead does not pay off here: the best method, {best}, is {ratio} times as fast as no guessing."),
     mark("Speculative decoding did not pay off here: the best, {best}, reached {ratio} × token by token."),
     mark("No drafter is clearly faster than plain: {best}, {ratio} ×, with {passes} tokens per target pass."),
 )

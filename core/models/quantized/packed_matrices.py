@@ -300,7 +300,9 @@ class Int4RowMatrix:
     """Packed weights [N, K] in the layout of `core/native/source/matmul_int4.h`."""
 
     def __init__(self, numbers: torch.Tensor, scales: torch.Tensor, library: NativeLibrary) -> None:
-        """Create it from uint8 codes [N, K / 2] and bfloat16 [N, 2, K / 32], a row's scales before its offsets."""
+        """Initialize the matrix from uint8 codes [N, K / 2] and bfloat16 [N, 2, K / 32], a row's scales before its
+        offsets.
+        """
         self._numbers, self._scales, self._library = numbers, scales, library
 
     @property

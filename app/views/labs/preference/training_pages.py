@@ -72,7 +72,9 @@ class RewardColoredText(RichLabel):
 
 
 class PpoPage(LabPage):
-    """Signal: `useWanted` selects the tuned model in the main window."""
+    """Page of PPO: its settings, curves, and texts before and after. `useWanted` selects the tuned model in the main
+    window.
+    """
 
     task = "ppo"
     useWanted = Signal()
@@ -268,7 +270,7 @@ class SftPage(LabPage):
         self.controls.addWidget(self.data)
 
     def use_file(self, path: str) -> None:
-        """Use that data file."""
+        """Use a data file instead of the bundled examples."""
         self.data.use_file(path)
 
     def lab_request(self) -> LabRequest:
@@ -315,7 +317,7 @@ class RewardPage(LabPage):
             self.column.insertWidget(place, label)
 
     def use_file(self, path: str) -> None:
-        """Use that data file."""
+        """Use a data file instead of the bundled examples."""
         self.data.use_file(path)
 
     def lab_request(self) -> LabRequest:

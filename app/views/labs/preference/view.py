@@ -33,7 +33,7 @@ _TERMS: dict[Task, str] = {COLLECT: "preference_pair", "reward": "reward_model",
 
 
 class TaskStrip(QWidget):
-    """Signal: `chosen(task)` requests that page."""
+    """The lab's tasks in order, each with its state. `chosen(task)`: show the page of this task."""
 
     chosen = Signal(str)
 
@@ -88,7 +88,7 @@ _REWARD_QUERIES: tuple[Task, ...] = ("tokens", "best_of")
 
 
 class PreferenceView(QFrame):
-    """Signals: `startWanted(LabWish)` and `stopWanted`; the pages emit the others."""
+    """The preference lab: a strip of tasks and one page per task. Emits `startWanted` and `stopWanted`."""
 
     startWanted = Signal(object)
     stopWanted = Signal()
@@ -118,7 +118,7 @@ class PreferenceView(QFrame):
 
     @Slot(str)
     def show_page(self, task: Task) -> None:
-        """Show that step's page."""
+        """Show the page of a task."""
         self.strip.set_current(task)
         self.pages.setCurrentWidget(self.page_of[task])
 

@@ -166,7 +166,7 @@ class ScaleMemoryPage(ScalePage):
             button.setObjectName(f"scaleRemedy{number}")
             button.setProperty("role", "chip")
             button.setAutoDefault(False)
-            button.setAccessibleDescription(tr("Change that makes it fit"))
+            button.setAccessibleDescription(tr("Changes that make it fit"))
             button.clicked.connect(lambda _checked=False, chosen=remedy: self.apply_remedy(chosen))
             self.remedies.flow.addWidget(button)
             button.show()

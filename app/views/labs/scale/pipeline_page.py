@@ -127,7 +127,7 @@ def _add_settings(form: ScaleForm) -> None:
     form.add_choice("kind", tr("Schedule"), [(name, tr(title)) for name, title in titles.items()])
     form.add_number("stages", tr("Devices"), 4, 1, 16)
     form.add_number("count", tr("Micro-batches"), 8, 1, 64)
-    form.add_choice("weights", tr("Weights for backward"), [(name, tr(title)) for name, title in weights.items()])
+    form.add_choice("weights", tr("Backward weights"), [(name, tr(title)) for name, title in weights.items()])
     form.add_number("forward", tr("Forward time"), 1, 1, 9)
     form.add_number("backward", tr("Backward time"), 2, 1, 9)
     form.add_number("hop", tr("Communication time (tenths)"), 0, 0, 20)

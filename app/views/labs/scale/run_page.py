@@ -23,9 +23,9 @@ _STAGES = ("starts", "alone", "joins", "step")
 
 
 class ProcessPage(ScalePage):
-    """Signals: `runWanted(ScaleRequest)`, `stopWanted`; the owner calls `on_started`, `on_event` and `on_ended`. A page
-    adds its settings to `form` (among them a choice `model` and a number `processes`), then calls `lay_out` with its
-    content.
+    """Base class of pages that run processes. Emits `runWanted(ScaleRequest)` and `stopWanted`; the owner calls
+    `on_started`, `on_event` and `on_ended`. A page adds its settings to `form` (among them a choice `model` and a
+    number `processes`), then calls `lay_out` with its content.
     """
 
     runWanted = Signal(object)
@@ -212,7 +212,7 @@ def _add_settings(form: ScaleForm) -> None:
     form.add_number("micro", tr("Micro-batches"), 4, 1, scale.MOST_MICRO_BATCHES)
     form.add_checkbox("recompute", tr("Recompute activations"))
     weights = scale.words.WEIGHTS_TITLES
-    form.add_choice("weights", tr("Weights for backward"), [(name, tr(title)) for name, title in weights.items()])
+    form.add_choice("weights", tr("Backward weights"), [(name, tr(title)) for name, title in weights.items()])
 
 
 def _process_bars(measured: scale.Measured) -> Iterator[DeviceBar]:

@@ -46,7 +46,7 @@ def row_sentence(measured: speed.Measured) -> str:
 def legend_text(has_predictions: bool) -> str:
     """Return the explanation of the strokes, and of the diamonds if there are any."""
     return join_sentences(
-        tr("The stroke beside a bar is its limit: the speed if reading the weights took all the time."),
+        tr("The line next to a bar is its limit: the speed if reading the weights took all the time."),
         tr("Small weights stay in the processor's cache between passes, so some rows may exceed their limit."),
         tr("The diamond is the prediction.") if has_predictions else "",
     )

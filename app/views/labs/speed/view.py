@@ -159,7 +159,9 @@ _INTRODUCTION = mark(
 
 
 class SpeedView(View):
-    """Signals: `startWanted(model, draft, ways)`, `stopWanted`; `exportWanted` and `copyWanted` for the results."""
+    """The speed lab: its settings and a card per technique. Emits `startWanted(model, draft, ways)` and `stopWanted`;
+    `exportWanted` and `copyWanted` for the results.
+    """
 
     startWanted = Signal(str, str, object)
     stopWanted = Signal()

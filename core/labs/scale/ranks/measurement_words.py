@@ -68,8 +68,8 @@ _UNTIED = Saying(
 _STEP_TIME = Saying(
     mark("The last step took {seconds}; with a processor for each process it would take about {expected_time}."),
     mark(
-        "The last step took {seconds}, {idle} idle; the schedule predicts {expected_time} and {share} with a core for "
-        "each."
+        "The last step took {seconds}, {idle} idle; with one core per process, the schedule predicts "
+        "{expected_time}, {share} idle."
     ),
     mark(
         "Step: {seconds}, idle {idle}. Schedule: {expected_time}, idle {share}, if a stage takes 1/K of one process's "

@@ -21,7 +21,7 @@ _POLL_SECONDS = 0.1
 
 
 def measure(subject: MeasuredModel, row: Row, measured_rows: Mapping[str, Measured]) -> Measured:
-    """Measure that many processes, each running transformers' `generate`. Raises DecodescopeError,
+    """Measure the number of processes in `row`, each running transformers' `generate`. Raises DecodescopeError,
     MeasurementCancelled.
     """
     count = int(row.name)
