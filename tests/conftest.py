@@ -1,4 +1,4 @@
-"""What every test gets: no network, no screen, no settings of the user's; the core's tests need no Qt."""
+"""Fixtures of all tests: no network, no screen, no user settings; the core's tests need no Qt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Disks that take nothing more, for as long as a test wants."""
+"""Simulated full disks."""
 
 from __future__ import annotations
 

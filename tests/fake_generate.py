@@ -1,4 +1,4 @@
-"""Messages of SGLang's own face, `/generate`, written by hand from its documentation and published schemas."""
+"""Messages of SGLang's native endpoint `/generate`, written by hand from its documentation and published schemas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A hub on this machine, with every fault one can have: what the tests of search and download talk to."""
+"""A local fake hub with every possible fault, for the tests of search and download."""
 
 from __future__ import annotations
 

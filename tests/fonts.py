@@ -1,5 +1,4 @@
-"""The fonts of the window's tests: a wide one and a narrow one, those for Chinese and emoji, and no other that happens
-to be on the machine.
+"""Fonts of the window's tests: a wide and a narrow one, Chinese and emoji, and no others of the machine.
 
 Layout has to hold with any font. Tests see the fonts through a fontconfig file of their own; which of the two the
 window gets is said by DECODESCOPE_TEST_FONT (`wide`, the default, or `narrow`), and by the fixture `font` where a test

@@ -1,4 +1,4 @@
-"""Watches for threads, timers and windows that outlive a test, and remembers where each began."""
+"""Detect threads, timers and windows that outlive a test, with the place where each was created."""
 
 import gc
 import threading

@@ -1,4 +1,4 @@
-"""A server on this machine for the length of a block, with what a test wants it to answer."""
+"""A local HTTP server with canned responses, as a context manager."""
 
 from __future__ import annotations
 

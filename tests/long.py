@@ -1,4 +1,4 @@
-"""Which cases of a long test the usual suite shows; the others are marked slow and run with `-m slow`."""
+"""Select the cases of long tests for the default run; the others are marked slow and run with `-m slow`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the captions of the examples claim, as checks on the runs they start: `shows` in resources/examples.json.
+"""The claims of the examples' captions as checks on their runs: `shows` in resources/examples.json.
 
 Each claim is a function of its name; it takes the runs and the claim's own values and asserts what they say.
 """

@@ -1,4 +1,4 @@
-"""Runs for the history's tests, and programs that keep some, two at once or until they are killed."""
+"""Runs for the history's tests, and processes that save runs, in parallel or until they are killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The chat's file: what is written is read back, what cannot be read is set aside and named."""
+"""The chat file: a round trip, and unreadable files are set aside and reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line: what is read, what is refused in words, and where the program then draws."""
+"""The command line: what is accepted, error messages, and the platform that is chosen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparisons as plain data: figures by hand, differences word by word, sweeps, what came of each run."""
+"""Comparisons as plain data: hand-computed values, word diffs, sweeps, and the result of each run."""
 
 from __future__ import annotations
 

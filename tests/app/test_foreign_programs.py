@@ -1,4 +1,4 @@
-"""Settings files of other programs: each is recognised, and read whole or named."""
+"""Settings files of other programs: each is recognised, and every setting is read or reported."""
 
 from __future__ import annotations
 

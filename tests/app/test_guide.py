@@ -1,4 +1,4 @@
-"""The user guide: a page and a picture for everything there is, links that work, and figures that are true."""
+"""The user guide: a page and a picture for everything, valid links, and correct numbers."""
 
 from __future__ import annotations
 

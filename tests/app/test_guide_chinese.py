@@ -1,4 +1,4 @@
-"""The guide in Chinese: a page for each English one, which says the same with the program's own Chinese words."""
+"""The Chinese guide: a page for each English one, in the program's own Chinese terms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The history's file: what is kept is found again, by any word; nothing kept is lost; nobody else can read it."""
+"""The history file: runs are found by any word, none is lost, and no other user can read it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No control of the application is one of Qt's own classes that the wheel changes."""
+"""No control of the application is a Qt class that the mouse wheel changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The language: the reader's own, the system's, the command line's; numbers, dates and Qt's dialogs with it."""
+"""Language from the settings, the system or the command line; numbers, dates and Qt's dialogs follow it."""
 
 from __future__ import annotations
 

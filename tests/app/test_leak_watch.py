@@ -1,4 +1,4 @@
-"""The watch that every test stands under: what a test leaves behind is told, what an older window began late is not."""
+"""The leak check of every test: leftovers of a test are reported, late ones of an older window are not."""
 
 from __future__ import annotations
 

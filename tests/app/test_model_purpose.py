@@ -1,4 +1,4 @@
-"""Models are described by what they do and how large they are; their build is in the tip."""
+"""Models are described by purpose and size; their architecture is in the tooltip."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list of models: who can draft for whom, and what a run takes."""
+"""The model list: which models can draft for which, and what a run needs."""
 
 from __future__ import annotations
 

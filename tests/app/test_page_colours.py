@@ -1,4 +1,4 @@
-"""The page of a run has the colours of the window."""
+"""The HTML page of a run has the colours of the window."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import core
 from app.theme.palettes import DARK, LIGHT, RAMPS
 from core import caches, strategies
 from core.events import RunStarted
-from tests.core.test_page import data, events
+from tests.core.test_html_page import data, events
 
 NAMES = {
     "window": "window", "panel": "panel", "field": "field", "line": "line", "ink": "text", "muted": "muted",

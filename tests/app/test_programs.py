@@ -1,4 +1,4 @@
-"""Settings of llama.cpp and KoboldCpp: read, written, and nothing lost without being named."""
+"""Settings of llama.cpp and KoboldCpp: read and written, and everything unsupported is reported."""
 
 from __future__ import annotations
 

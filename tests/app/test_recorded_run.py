@@ -1,4 +1,4 @@
-"""From a file's events to a run: what it was set to, how it ended, and what is too odd to be one."""
+"""Runs from the events of a file: settings, outcome, and rejection of implausible ones."""
 
 from __future__ import annotations
 

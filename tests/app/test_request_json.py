@@ -1,4 +1,4 @@
-"""Requests as JSON: what is written is read back; what cannot be read is named; permissions do not travel."""
+"""Requests as JSON: a round trip, errors that name the field, and no permissions in files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rounds of speculation: figures by hand, trees for the canvas, words for the inspector."""
+"""Rounds of speculation: hand-computed values, trees for the canvas, texts for the inspector."""
 
 from __future__ import annotations
 

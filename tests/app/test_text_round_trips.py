@@ -1,4 +1,4 @@
-"""Settings that are made of text come back from every form they are kept in as they were."""
+"""Text-based settings survive a round trip through every form in which they are stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tours: every figure that is said is the run's own, and a tour that cannot be read is told and harms no other."""
+"""Tours: every number is the run's own, and an unreadable tour is reported and affects no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of tours, taken once more and otherwise: from a run's bare events, without any of the program's own ways.
+"""The numbers of tours, computed a second time from a run's events without the program's own code.
 
 `CHECKS` has a function for every measure. It takes the events of one run (two, for a pair) and what else is needed.
 Those that go through a text token by token are in `tour_tokens`.

@@ -1,4 +1,4 @@
-"""The figures of tours that are taken of a text token by token, and the table in which all of them stand."""
+"""The token-level numbers of tours, and the table of all numbers."""
 
 from __future__ import annotations
 

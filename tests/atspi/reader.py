@@ -1,4 +1,4 @@
-"""A screen reader in miniature, run by the system's Python: finds the program, presses Run, reads what was written.
+"""A minimal screen reader, run by the system's Python: finds the program, presses Run, reads the text.
 
 Prints a line of JSON: what it found on its way. Needs python3-gi and gir1.2-atspi-2.0, and a session with a screen.
 """

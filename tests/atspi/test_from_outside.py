@@ -1,4 +1,4 @@
-"""The real program over AT-SPI, as Linux's screen readers meet it: found, pressed and read from another process."""
+"""The real program over AT-SPI, as Linux screen readers use it: found, operated and read from another process."""
 
 from __future__ import annotations
 

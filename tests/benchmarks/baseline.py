@@ -1,4 +1,4 @@
-"""Figures kept in a file as ratios, and what has changed since by more than its noise."""
+"""Ratios saved in a file, and changes of more than their noise."""
 
 from __future__ import annotations
 

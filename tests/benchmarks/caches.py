@@ -1,4 +1,4 @@
-"""What caches cost and save: compiling, offloading, measuring, starting from a kept prefix, forgetting."""
+"""Cost and savings of caches: compiling, offloading, measuring, prefix reuse, eviction."""
 
 from __future__ import annotations
 

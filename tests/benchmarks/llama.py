@@ -1,4 +1,4 @@
-"""Beside llama.cpp, where its Python package is installed: the same weights, one thread, greedy, in one sitting.
+"""Comparison with llama.cpp, if its Python package is installed: same weights, one thread, greedy, interleaved.
 
 `pip install llama-cpp-python gguf` builds it (some ten minutes of a processor); without it, this says so and measures
 nothing.
@@ -18,11 +18,11 @@ import torch
 from transformers import GenerationConfig
 
 import core
-from tests import gguf_made
+from tests import gguf_files
 from tests.benchmarks.decode import PROMPT, random_llama
 from tests.benchmarks.timing import speed_ratio
 
-_KINDS: tuple[tuple[str, gguf_made.Kind], ...] = (("float32", "f32"), ("int8", "q8_0"))
+_KINDS: tuple[tuple[str, gguf_files.Kind], ...] = (("float32", "f32"), ("int8", "q8_0"))
 
 
 def measure(quick: bool = False) -> Iterator[tuple[str, float]]:
@@ -44,7 +44,7 @@ def _beside(model: str, called: str, ids: list[int], tokens: int, rounds: int) -
     """A model in each kind; of llama.cpp's files no more than one is there at a time."""
     for kind, theirs in _KINDS:
         with tempfile.TemporaryDirectory() as folder:
-            file = gguf_made.write(core.load(model, weights="float32"), Path(folder) / f"{theirs}.gguf", theirs)
+            file = gguf_files.write(core.load(model, weights="float32"), Path(folder) / f"{theirs}.gguf", theirs)
             ratio = _ratio(core.load(model, weights=kind), file, ids, tokens, rounds)
         yield f"{called} {kind} ÷ llama.cpp, 1 thread", ratio
 

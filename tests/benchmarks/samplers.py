@@ -1,4 +1,4 @@
-"""What each later sampler costs: tokens a second with it ÷ without it, beside temperature and top-p."""
+"""Cost of each newer sampler: tokens per second with it ÷ without it, in addition to temperature and top-p."""
 
 from __future__ import annotations
 

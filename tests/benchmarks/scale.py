@@ -1,4 +1,4 @@
-"""The Scale lab: what was predicted ÷ what was measured, of every scheme that processes of this machine can run."""
+"""The Scale lab: predicted ÷ measured values of every scheme that runs on this machine."""
 
 from __future__ import annotations
 

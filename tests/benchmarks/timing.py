@@ -1,4 +1,4 @@
-"""Ratios that hold on a busy machine: two things timed in turn, pair by pair, the median of the ratios."""
+"""Ratios that hold on a busy machine: two functions timed alternately, the median of the pairs' ratios."""
 
 from __future__ import annotations
 

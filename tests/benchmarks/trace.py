@@ -1,4 +1,4 @@
-"""Recording: what it costs a run, alone and through the window; how large a file is, and how soon it is open."""
+"""Recording: overhead for a run and for the window, file size, and time to open a file."""
 
 from __future__ import annotations
 

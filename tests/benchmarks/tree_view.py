@@ -1,4 +1,4 @@
-"""How long the tree canvas takes to repaint after a pan or a zoom: 95th percentiles in milliseconds.
+"""Repaint time of the tree canvas after a pan or a zoom: 95th percentiles in milliseconds.
 
 Painting is the work of one thread, so the time that thread computes is taken: what the clock shows where nothing else
 runs, and the same on a busy machine.

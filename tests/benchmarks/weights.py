@@ -1,4 +1,4 @@
-"""What weights of other kinds are worth: decode on one thread, and the memory that loading takes."""
+"""Weight formats: decoding speed on one thread, and memory for loading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Beam searches written down plainly: every hypothesis read from its first token at every step, without a cache."""
+"""Plain reference implementations of beam search: every hypothesis is read from its first token at every step,
+without a cache.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tiny random models of the families that hear and see, a maker each; what is common to them is in `tiny_media`."""
+"""Tiny random models of the audio and image families, one factory each; `tiny_media` has their common parts."""
 
 from __future__ import annotations
 

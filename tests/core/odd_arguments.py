@@ -1,4 +1,4 @@
-"""Values of every kind, handed to every argument of a public function."""
+"""Values of every type, passed to every argument of a public function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drafters for the tiny models, and what speculation must equal."""
+"""Drafters for the tiny models, and the reference results of speculation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distributions given by tables instead of models, so that many thousand rounds take seconds."""
+"""Models replaced by tables of distributions, so that thousands of rounds take seconds."""
 
 from __future__ import annotations
 

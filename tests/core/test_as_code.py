@@ -1,4 +1,4 @@
-"""Copy as code: the scripts run, and write what the run wrote."""
+"""Copy as code: the scripts run and generate the text of the run."""
 
 from __future__ import annotations
 

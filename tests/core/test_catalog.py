@@ -1,4 +1,4 @@
-"""The hub's models found, judged and fetched, from a hub on this machine that can do everything wrong."""
+"""Search and download from a local fake hub with every possible fault."""
 
 from __future__ import annotations
 

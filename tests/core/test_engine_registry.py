@@ -14,7 +14,7 @@ import core
 from core.errors import EngineRefusedError, ParameterError
 from core.remote import engines
 from tests import fake_machine
-from tests.core.remote_asking import asked, model_of, tokens
+from tests.core.remote_requests import asked, model_of, tokens
 
 NEW_ENGINE = '''
 """Toy engine."""

@@ -1,4 +1,4 @@
-"""What is said of a stage at one step: every figure is the event's own, and each claim fits it, at every depth."""
+"""Explanations of one stage: every number is the event's own and every claim holds, at every level of detail."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from core.explain import settings
 from core.explain.sentence import Saying
 from core.trace.page.page_data import collect_page_data
 from resources import depth
-from tests.core.sayings import WAYS, speaking
+from tests.core.recorded_claims import WAYS, speaking
 
 LIKELY = (Likely(5, " red", 0.5), Likely(6, " blue", 0.25), Likely(7, " green", 0.125))
 DOG = Repeat(9, " dog", 5, 7, 13.13)

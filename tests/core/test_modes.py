@@ -1,4 +1,4 @@
-"""Which strategy flags mean: transformers' rule; and what each strategy says of itself, in its own file."""
+"""Flags select the same strategy as in transformers; each strategy's file declares its own properties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers and tokens in words."""
+"""Formatting of numbers and tokens."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from core.remote.client import Utf8Joiner
 from core.remote.remote_model import RemoteModel
 from resources import depth
 from tests import fake_machine
-from tests.core.remote_asking import GREEDY, asked, model_of, tokens
+from tests.core.remote_requests import GREEDY, asked, model_of, tokens
 from tests.fake_machine import Machine
 
 SAMPLED = " there was a fox."

@@ -13,7 +13,7 @@ from core.errors import AddressError, EngineAccessError
 from core.remote import Address, address, find_key, forget_key, parse
 from core.remote.remote_model import connect
 from tests import fake_machine
-from tests.core.remote_asking import asked
+from tests.core.remote_requests import asked
 from tests.fake_machine import Machine
 
 

@@ -20,7 +20,7 @@ from core.remote.http_stream import Timeouts
 from core.remote.remote_model import connect
 from core.remote.remote_run import read_deltas
 from tests import fake_machine
-from tests.core.remote_asking import GREEDY, asked, model_of, tokens
+from tests.core.remote_requests import GREEDY, asked, model_of, tokens
 from tests.fake_machine import Machine
 
 

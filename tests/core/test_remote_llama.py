@@ -14,7 +14,7 @@ import pytest
 import core
 from core.events import Notice, TokenChosen
 from core.remote.remote_model import RemoteModel
-from tests import gguf_made
+from tests import gguf_files
 from tests.core.test_remote_real import free_port, reached
 
 NEEDED = ("llama_cpp", "gguf", "uvicorn", "fastapi", "sse_starlette", "starlette_context", "pydantic_settings")
@@ -32,7 +32,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RemoteModel]:
-    file = gguf_made.write(core.load(NAME), tmp_path_factory.mktemp("gguf") / "storyteller.gguf", "f32")
+    file = gguf_files.write(core.load(NAME), tmp_path_factory.mktemp("gguf") / "storyteller.gguf", "f32")
     port = free_port()
     server = subprocess.Popen(
         [sys.executable, "-m", "llama_cpp.server", "--model", str(file), "--model_alias", NAME, "--n_ctx", "512",

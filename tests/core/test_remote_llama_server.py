@@ -15,7 +15,7 @@ import core
 from core.errors import EngineRefusedError, ParameterError
 from core.events import Notice, TokenChosen
 from core.remote.remote_model import RemoteModel
-from tests import gguf_made
+from tests import gguf_files
 from tests.core.test_remote_real import free_port, reached
 
 NAME = "storyteller"
@@ -40,7 +40,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RemoteModel]:
-    file = gguf_made.write(core.load(NAME), tmp_path_factory.mktemp("gguf") / "storyteller.gguf", "f32")
+    file = gguf_files.write(core.load(NAME), tmp_path_factory.mktemp("gguf") / "storyteller.gguf", "f32")
     port = free_port()
     paths = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), _folder_of("xllamacpp"))))
     server = subprocess.Popen(

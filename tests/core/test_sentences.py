@@ -1,4 +1,4 @@
-"""Sentences at every depth, in both languages, held against their events: random steps of every strategy.
+"""Sentences at every level and in both languages, compared with their events: random steps of every strategy.
 
 What is said at one depth is said at all: the same claims, each true of the step by figures that are read here from the
 event alone, each figure one of the event's, rounded as it stands. `test_explained_truth` holds the usual English ones
@@ -18,8 +18,8 @@ from transformers import GenerationConfig
 import core
 from core import explain_candidate, explain_draft, explain_extra, explain_round, explain_token, strategies, words
 from core.events import Alternative, BeamCandidate, BeamStep, DraftNode, DraftRound, Event, Stage, TokenChosen
-from tests.core import heads_made, tiny
-from tests.core.sayings import WAYS, Claim, Recorder, near, speaking
+from tests.core import head_checkpoints, tiny
+from tests.core.recorded_claims import WAYS, Claim, Recorder, near, speaking
 from tests.core.spec_models import NO_END
 from tests.core.spec_models import near as drafter
 
@@ -74,7 +74,7 @@ def request(strategy: str, number: int, length: int) -> core.Request:
         prompt,
         GenerationConfig(**settings),
         strategy,
-        heads_made.own_options(strategy),
+        head_checkpoints.own_options(strategy),
         seed=number,
         drafters=[drafter("llama")] if needs_draft else [],
     )

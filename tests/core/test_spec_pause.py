@@ -1,4 +1,4 @@
-"""Pauses: plain steps in which nobody is asked, taken together, and neither text nor schedules notice."""
+"""Pauses of speculation: plain steps in one batch change neither the text nor the schedules."""
 
 from __future__ import annotations
 

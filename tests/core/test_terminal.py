@@ -1,4 +1,4 @@
-"""What is printed: control characters of foreign text are written out, whichever way the text takes."""
+"""Terminal output: control characters of untrusted text are escaped."""
 
 from __future__ import annotations
 

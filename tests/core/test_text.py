@@ -1,4 +1,4 @@
-"""Text out of tokens: whole characters only, and nothing lost."""
+"""Text from tokens: whole characters only, and nothing is lost."""
 
 from __future__ import annotations
 

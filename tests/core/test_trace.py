@@ -30,7 +30,7 @@ from core.trace.block_reader import BlockReader
 from core.trace.block_writer import BlockWriter
 from core.trace.packing import is_of_kind, pack, unpack
 from core.trace.schema import layout_of, schema_description
-from tests.core import events_made, heads_made, tiny
+from tests.core import head_checkpoints, random_events, tiny
 from tests.core.spec_models import near
 
 REQUEST = core.Request("Once")
@@ -61,7 +61,7 @@ def run_of(strategy: str) -> tuple[core.Request, list[Event]]:
     config = GenerationConfig(max_new_tokens=18, **RUNS.get(strategy, {}))
     drafters = [near("llama")] if core.strategies.registry[strategy].takes_drafters else []
     request = core.Request(
-        tiny.prompt(), config, strategy, heads_made.own_options(strategy), top_n=5, drafters=drafters
+        tiny.prompt(), config, strategy, head_checkpoints.own_options(strategy), top_n=5, drafters=drafters
     )
     return request, list(core.stream(tiny.shared("llama"), request))
 
@@ -71,10 +71,10 @@ def sampled() -> list[Event]:
     return run_of("sampling")[1]
 
 
-@pytest.mark.parametrize("name", events_made.NAMES)
+@pytest.mark.parametrize("name", random_events.NAMES)
 def test_every_event_comes_back_as_it_was(name: str, tmp_path: Path) -> None:
     @ONCE
-    @given(st.lists(events_made.event(name), min_size=1, max_size=6))
+    @given(st.lists(random_events.event(name), min_size=1, max_size=6))
     def check(events: list[Event]) -> None:
         path = _recorded(tmp_path / "run", events)
         assert same(list(trace_module._TraceReader(path, is_checked=False).events()), events)
@@ -89,7 +89,7 @@ def _recorded(path: Path, events: list[Event]) -> Path:
 
 
 @ONCE
-@given(st.lists(events_made.EVENTS, max_size=12), st.integers(1, 5))
+@given(st.lists(random_events.EVENTS, max_size=12), st.integers(1, 5))
 def test_events_of_many_classes_keep_their_order(events: list[Event], most: int) -> None:
     writer, reader, read = BlockWriter(), BlockReader(layout_of(unpack(pack(schema_description())))), list[Event]()
     for start in range(0, len(events), most):

@@ -15,7 +15,7 @@ from core.events import TokenChosen, WatermarkSign
 from core.explain import text_statistics
 from core.processors.synthid_length import KEYS, parse_keys
 from tests.core import tiny
-from tests.core.sayings import WAYS, speaking
+from tests.core.recorded_claims import WAYS, speaking
 
 PROMPT = [5, 6, 7]
 GREEN: dict[str, Any] = {"watermark_bias": 3.0, "watermark_ratio": 0.4, "watermark_key": 77}

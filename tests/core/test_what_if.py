@@ -1,4 +1,4 @@
-"""What if: the recorded step to the last bit without changes, and what a run so would have done with them."""
+"""Step replay: bit-identical without changes, and equal to an actual run with them."""
 
 from __future__ import annotations
 

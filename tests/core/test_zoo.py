@@ -1,4 +1,4 @@
-"""Architectures nobody here has tried by hand: the program writes what `generate` writes, or says why it does not."""
+"""Every architecture: the text equals that of `generate`, or the program says why it is not supported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tiny random models that hear and see, made on the spot: nothing is downloaded."""
+"""Tiny random models for audio and images, created without a download."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Tiny random models of every architecture of transformers that writes text, as far as a small configuration can be
-made without knowing them one by one."""
+"""Tiny random models of every transformers architecture that generates text and accepts a generic small
+configuration.
+"""
 
 from __future__ import annotations
 

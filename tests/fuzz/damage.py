@@ -1,4 +1,4 @@
-"""Files of the program's own as accidents leave them: cut, torn, mistyped, of another program, or no files at all."""
+"""Damaged files of the program: truncated, torn, mistyped, from another program, or not files at all."""
 
 from __future__ import annotations
 

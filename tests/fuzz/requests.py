@@ -1,4 +1,4 @@
-"""Requests of every kind, most of them nonsense, over small models."""
+"""Random requests, mostly invalid, over small models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damaged histories: whatever stands in the file, the program goes on, keeps the next run, and loses no byte of it."""
+"""Damaged histories: the program keeps working, saves the next run, and loses no byte of the file."""
 
 from __future__ import annotations
 

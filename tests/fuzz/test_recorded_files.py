@@ -1,5 +1,6 @@
-"""Recorded runs by the thousand whose checksums are right and whose content is not: an error, or a run of the right
-kinds, in bounded time."""
+"""Thousands of recordings with valid checksums and invalid content: an error, or a run of the right types, in
+bounded time.
+"""
 
 from __future__ import annotations
 

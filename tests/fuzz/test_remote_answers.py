@@ -1,4 +1,4 @@
-"""Engines on other machines that answer as no engine should: a run ends well, or in words."""
+"""Remote engines with invalid responses: a run finishes, or fails with a clear error."""
 
 from __future__ import annotations
 

@@ -31,8 +31,8 @@ from pytestqt.qtbot import QtBot
 from app.widgets.popover import Popover
 from app.window.main_window import MainWindow
 from tests.disks import full_disk
-from tests.fuzz.hands import Hands
 from tests.fuzz.outcomes import LONG
+from tests.fuzz.random_user import Hands
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS, open_window, run, whole
 

@@ -1,4 +1,4 @@
-"""Whether two pictures show the same, whatever machine drew them.
+"""Compare pictures from different machines.
 
 Letters are rasterized a little differently from one version of FreeType or Qt to the next. So both are looked at in
 quarter size, where a letter's edge is a shade: a picture matches while its mean difference is at most 0.6 of 255 and at

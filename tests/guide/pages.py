@@ -1,4 +1,4 @@
-"""The pages of the guide, as files: what they show and where they point."""
+"""The pages of the guide as files: their pictures and links."""
 
 from __future__ import annotations
 

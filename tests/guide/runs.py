@@ -1,4 +1,4 @@
-"""The runs that the guide's pictures show, without a window."""
+"""The runs shown in the guide's pictures, without a window."""
 
 from __future__ import annotations
 

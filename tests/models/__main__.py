@@ -39,14 +39,14 @@ def main(arguments: Sequence[str]) -> int:
 
 def keep(folder: Path) -> None:
     """Take what was found into what is kept, and write the page anew."""
-    from tests.models import kept
+    from tests.models import results_file
     from tests.models.page import PAGE, page
 
-    for found, file in ((folder, kept.KEPT), (_of_media(folder), kept.MEDIA)):
-        known = {one["kind"]: one for one in kept.read(file)} if file.exists() else {}
-        known |= {one["kind"]: one for one in kept.read_folder(found)}
-        kept.write(known.values(), file)
-    PAGE.write_text(page(kept.read(), kept.read(kept.MEDIA)), encoding="utf-8")
+    for found, file in ((folder, results_file.KEPT), (_of_media(folder), results_file.MEDIA)):
+        known = {one["kind"]: one for one in results_file.read(file)} if file.exists() else {}
+        known |= {one["kind"]: one for one in results_file.read_folder(found)}
+        results_file.write(known.values(), file)
+    PAGE.write_text(page(results_file.read(), results_file.read(results_file.MEDIA)), encoding="utf-8")
 
 
 def try_all(kinds: Sequence[str], folder: Path) -> int:

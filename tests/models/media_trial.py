@@ -1,4 +1,4 @@
-"""One family that hears or sees tried: a tiny random model, a file of noise, every strategy and every cache."""
+"""Trial of one audio or image family: a tiny random model, a file of noise, every strategy and every cache."""
 
 from __future__ import annotations
 

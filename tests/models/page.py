@@ -1,4 +1,4 @@
-"""docs/models.md, made of what the trials have kept."""
+"""docs/models.md, generated from the results of the trials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of architectures: what is kept is what happens, and the page says what is kept."""
+"""The page of architectures: the stored results still hold, and the page shows them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from transformers.models.auto.modeling_auto import (
 from tests.core import zoo
 from tests.long import slow
 from tests.models.__main__ import in_process, raw_in
-from tests.models.kept import MEDIA, read, read_folder, write
 from tests.models.media_trial import media_kinds, try_media
 from tests.models.page import PAGE, page
+from tests.models.results_file import MEDIA, read, read_folder, write
 from tests.models.trial import Cell, _compared, try_kind
 
 RESULTS, OF_MEDIA = read(), read(MEDIA)

@@ -1,4 +1,4 @@
-"""One architecture tried: a tiny random model, every strategy on the dynamic cache, every cache with two of them."""
+"""Trial of one architecture: a tiny random model, every strategy on the dynamic cache, every cache with two of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds sentences and labels in Python code that are not marked for translation, by its syntax tree alone."""
+"""Find sentences and labels in Python code that are not marked for translation, by the syntax tree alone."""
 
 from __future__ import annotations
 

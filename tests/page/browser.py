@@ -1,4 +1,4 @@
-"""The system's own Chromium without a screen, spoken to over a pipe: nothing is downloaded, no port is opened."""
+"""Headless Chromium of the system, controlled through a pipe: no download, no open port."""
 
 from __future__ import annotations
 

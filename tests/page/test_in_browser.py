@@ -1,4 +1,4 @@
-"""The page in a real browser: clicks, keys, both themes, a narrow screen, and nothing that leaves the machine."""
+"""The page in a real browser: clicks, keys, both themes, a narrow screen, and no network access."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Beam searches made up from a seed, for the tests of tree and table: believable figures without a model."""
+"""Random beam searches for the tests of tree and table: plausible numbers without a model."""
 
 from __future__ import annotations
 

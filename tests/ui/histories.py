@@ -1,4 +1,4 @@
-"""What tests do with the history of a window: keep runs in it, open its panel, look for something, pick a row."""
+"""Helpers for the history of a window: save runs, open the panel, search, select a row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is cut or overlaps in a window, found by measuring every visible part, its words and its neighbours."""
+"""Find clipped or overlapping parts of a window by measuring all visible widgets and their texts."""
 
 from __future__ import annotations
 

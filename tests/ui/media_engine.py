@@ -1,4 +1,4 @@
-"""An engine that hears and sees, by a script: what it is given is told where a model would read it."""
+"""A scripted engine with audio and image inputs; it reports the files that it receives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs made of scripted events, for the views' tests: believable figures without a model."""
+"""Runs from scripted events for the views' tests: plausible numbers without a model."""
 
 from __future__ import annotations
 

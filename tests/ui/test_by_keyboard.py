@@ -1,4 +1,4 @@
-"""Everything can be done without a mouse: rooms, menus, and every control that a pointer can press."""
+"""Everything works without a mouse: regions, menus, and every clickable control."""
 
 from __future__ import annotations
 

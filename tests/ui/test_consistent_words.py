@@ -1,4 +1,4 @@
-"""What the window says in one place agrees with what it says in another."""
+"""Texts of the window agree with each other."""
 
 from __future__ import annotations
 

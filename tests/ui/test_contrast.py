@@ -11,7 +11,7 @@ from app.theme.palettes import DRAFTERS
 from app.theme.theme import MIN_MARK_CONTRAST, MIN_TEXT_CONTRAST, Theme, blend, contrast, theme_for
 from app.views.chat.bubbles import DROPPED_OPACITY
 from app.widgets.tree_canvas.tree_style import DIMMED_OPACITY, TreeStyle
-from tests.ui.eyes import EYES, apart, seen
+from tests.ui.colour_vision import EYES, apart, seen
 
 BOTH = pytest.mark.parametrize("theme", [theme_for("light"), theme_for("dark")], ids=lambda theme: theme.name)
 GROUNDS = ("window", "panel", "field", "tint", "hover")

@@ -1,4 +1,4 @@
-"""Runs without text: they are not kept, and a failed one leaves the text on the screen."""
+"""Runs without text are not saved, and a failed one keeps the text on the screen."""
 
 from __future__ import annotations
 

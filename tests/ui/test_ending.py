@@ -1,4 +1,4 @@
-"""The program's end by a signal, a kill or the desktop: what was typed, chosen and said is on the disk."""
+"""The program ends by a signal, a kill or the desktop: all input and settings are on the disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""After another language is chosen, nothing on the screen is left in the language before, whatever was open."""
+"""After a change of language, no text on the screen is left in the previous one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program that is killed while a run goes on: what had been written is found at the next start, and offered."""
+"""A process killed during a run: the partial run is found at the next start and offered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The presenter: one view fills the window, in type for the last row, at its own pace; then all is as it was."""
+"""Presentation: one view fills the window in large type at its own pace; leaving restores everything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows for tests: over a scripted engine, with settings of their own."""
+"""Windows for tests, with a scripted engine and their own settings."""
 
 from __future__ import annotations
 

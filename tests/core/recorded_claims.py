@@ -1,0 +1,126 @@
+"""Record the claims of explanations and their numbers, at every level of detail and in every language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import ModuleType
+from typing import NamedTuple
+
+import pytest
+
+from core.explain import beams, choice, draft_rounds, settings, tokens
+from core.explain.sentence import Saying, Sentence
+from resources import depth, language
+
+WAYS = [(each, code) for code in language.LANGUAGES for each in depth.DEPTHS]
+
+
+class Claim(NamedTuple):
+    """One saying as it was said."""
+
+    name: str
+    """Module and name: `tokens._AHEAD`."""
+    values: Mapping[str, str]
+    """What stood in its places."""
+    text: str
+
+
+def _named(module: ModuleType) -> Iterator[tuple[Saying, str]]:
+    for name, value in vars(module).items():
+        if isinstance(value, Saying):
+            yield value, f"{module.__name__.rsplit('.', 1)[1]}.{name}"
+        elif isinstance(value, dict):
+            for key, each in value.items():
+                if isinstance(each, Saying):
+                    yield each, f"{module.__name__.rsplit('.', 1)[1]}.{name}.{key}"
+
+
+NAMES: dict[int, str] = {}
+
+
+def know(*modules: ModuleType) -> None:
+    """Sayings of further modules are told apart, too."""
+    for module in modules:
+        for saying, name in _named(module):
+            NAMES.setdefault(id(saying), name)
+
+
+know(tokens, settings, choice, choice, choice, beams, draft_rounds, settings)
+
+
+@contextmanager
+def speaking(each: str, code: str) -> Iterator[None]:
+    """Speak so within a `with`."""
+    language.set_language(code)
+    try:
+        with depth.depth_context(each):
+            yield
+    finally:
+        language.set_language(language.ENGLISH)
+
+
+class Recorder:
+    """Hears every saying."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._heard: list[Claim] = []
+        usual = Saying.words
+
+        def words(saying: Saying, **values: str) -> Sentence:
+            said = usual(saying, **values)
+            used = set(re.findall(r"{(\w+)}", depth.pick(*saying)))
+            self._heard.append(Claim(NAMES[id(saying)], {name: values[name] for name in used}, said))
+            return said
+
+        monkeypatch.setattr(Saying, "words", words)
+
+    def claims(self, explain: Callable[[], str]) -> tuple[str, list[Claim]]:
+        """The explanation, and every claim in it; nothing else stands in it."""
+        self._heard.clear()
+        said = explain()
+        rest = said.casefold()
+        for claim in sorted(self._heard, key=lambda claim: -len(claim.text)):
+            text = claim.text.casefold()
+            assert text in said.casefold(), (claim, said)
+            rest = rest.replace(text, "", 1)
+        assert not rest.strip(), (rest, said)
+        return said, list(self._heard)
+
+
+def near(said: str, value: float) -> bool:
+    """Whether a figure is `value`, rounded as it stands: `about 3 in 10`, `31 %`, `over 99.99 %`, `0.3142`."""
+    text = said.replace(",", "").replace("−", "-")
+    numbers = [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?(?:e-?\d+)?", text)]
+    if not numbers:
+        return value == 0 if text in ("none", "毫无机会") else value == float(text.replace("∞", "inf"))
+    if "%" in text:
+        return _percent(text, numbers[0], value * 100)
+    if len(numbers) == 2:
+        return _of(text, numbers, value)
+    return abs(value - numbers[0]) <= _half(re.findall(r"-?\d+(?:\.\d+)?(?:e-?\d+)?", text)[0]) + 1e-9
+
+
+def _percent(text: str, number: float, value: float) -> bool:
+    if text.startswith(("under", "不足")):
+        return 0 < value < number
+    if text.startswith(("over", "超过")):
+        return number < value < 100
+    shown = _half(text.split()[0])
+    return abs(value - number) <= shown + 1e-6
+
+
+def _of(text: str, numbers: list[float], value: float) -> bool:
+    """`about 3 in 10`; “大约 10 次里有 3 次”."""
+    count, base = sorted(numbers)
+    if "about" in text or "大约" in text:
+        return abs(value * base - count) <= 0.5 + 1e-9
+    return value < count / base if "less" in text or "不到" in text else value >= count / base
+
+
+def _half(number: str) -> float:
+    """Half of what its last digit stands for; whole numbers of two digits and more stand for themselves."""
+    mantissa, _, exponent = number.partition("e")
+    digits = len(mantissa.partition(".")[2])
+    return 0.5 * 10.0 ** (int(exponent or 0) - digits)
