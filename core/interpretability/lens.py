@@ -19,7 +19,7 @@ from core.common.setting_values import to_plain_value
 from core.decoding.forward.fused_llama import get_fused_llama
 from core.errors import InsideError
 from core.interpretability.native_text_pass import TextRemainder, native_text_pass
-from core.interpretability.step_query import StepQuery, new_forward, step_query, token_rows
+from core.interpretability.step_query import StepQuery, new_forward, stack_ids, step_query
 from core.models.decoder_layers import get_layers, layer_path, replace_layers
 from core.models.error_translation import translate_iterator_errors
 from core.models.loaded_model import LoadedModel
@@ -62,13 +62,13 @@ class LayerReader:
             if self._native is not None:
                 passed = self._native.states([TextRemainder(0, before)])[:, -count:]
             else:
-                passed = self._fused.layer_states(token_rows(self._model, [before]), DynamicCache())[:, 0, -count:]
+                passed = self._fused.layer_states(stack_ids(self._model, [before]), DynamicCache())[:, 0, -count:]
             return passed, (self._native or self._fused).logits(passed[-1, -1:])[0]
         perceived = question.media_inputs
         room = len(before) + (perceived.leading_positions if perceived is not None else 0)
         forward = new_forward(self._observed_model, room, [encoded] if encoded else (), perceived)
         self._states.clear()
-        logits = forward(token_rows(self._model, [before])).last[0]
+        logits = forward(stack_ids(self._model, [before])).last[0]
         states, self._states = self._states, []
         whole = [state for state in states if state.dim() == 3 and state.shape[:2] == (1, room)]
         if len(whole) != self._model.layers + 1 or len({state.shape[-1] for state in whole}) != 1:

@@ -16,7 +16,7 @@ import torch
 from core.checks.arguments import check_cancel
 from core.decoding.prompt import tokenize
 from core.errors import InsideError, ParameterError, TokenizerMissingError
-from core.interpretability.step_query import StepQuery, check_token, new_forward, step_query, token_rows
+from core.interpretability.step_query import StepQuery, check_token, new_forward, stack_ids, step_query
 from core.interpretability.text_variants import (
     PrefixPass,
     TextVariant,
@@ -201,7 +201,7 @@ class _OcclusionJob:
         if cancel.is_set():
             return
         reads_all = new_forward(model, len(question.before), [question.encoded] if question.encoded else ())
-        whole = self._score(reads_all(token_rows(model, [question.before])).last[0])
+        whole = self._score(reads_all(stack_ids(model, [question.before])).last[0])
         sources = self._variants(question.encoded, 0, is_source=True)
         texts = self._variants(question.before, question.source - len(question.start), is_source=False)
         done, total = 0, len(sources) + len(texts)

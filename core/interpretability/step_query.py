@@ -163,10 +163,10 @@ def new_forward(
     if media_inputs is not None:
         forward.set_media(media_inputs)
     elif encoder_ids:
-        forward.encode(token_rows(model, encoder_ids))
+        forward.encode(stack_ids(model, encoder_ids))
     return forward
 
 
-def token_rows(model: LoadedModel, texts: Sequence[Sequence[int]]) -> torch.Tensor:
+def stack_ids(model: LoadedModel, texts: Sequence[Sequence[int]]) -> torch.Tensor:
     """Return token ids [B, n] of texts of one length."""
     return torch.tensor([list(text) for text in texts], device=model.device)

@@ -24,7 +24,7 @@ from core.decoding.forward.fused_passes import select_fused_pass
 from core.decoding.speculation.tree_support import supports_drafts
 from core.decoding.text_scoring import supports_full_pass
 from core.interpretability.native_text_pass import NativeTextPass, TextRemainder, native_text_pass
-from core.interpretability.step_query import new_forward, token_rows
+from core.interpretability.step_query import new_forward, stack_ids
 from core.models.loaded_model import LoadedModel
 
 
@@ -218,7 +218,7 @@ def score_source_variants(
 def _score_padded(forward: Forward, numbers: Sequence[int], texts: Sequence[Sequence[int]]) -> list[VariantLogits]:
     longest, shortest = max(map(len, texts)), min(map(len, texts))
     filled = [[*text, *[text[-1]] * (longest - len(text))] for text in texts]
-    logits = forward(token_rows(forward.model, filled), keep=longest - shortest + 1).logits
+    logits = forward(stack_ids(forward.model, filled), keep=longest - shortest + 1).logits
     return [(number, logits[row, len(texts[row]) - 1 - longest]) for row, number in enumerate(numbers)]
 
 

@@ -125,8 +125,8 @@ def another_seed_same_text(run: Run) -> None:
 
 @claim
 def same_text_as(run: Run, example: str) -> None:
-    theirs = run.runs.of(example).text
-    assert theirs.startswith(run.text)
+    reference = run.runs.of(example).text
+    assert reference.startswith(run.text)
     assert len(run.text) > 300
 
 
@@ -166,8 +166,8 @@ def new_then_loop(run: Run, new: int, times: int) -> None:
 
 @claim
 def loops_later_than(run: Run, example: str) -> None:
-    theirs = run.runs.of(example).sentences
-    at, before = (len(told) - repeats_at_the_end(told) for told in (run.sentences, theirs))
+    reference = run.runs.of(example).sentences
+    at, before = (len(reported) - repeats_at_the_end(reported) for reported in (run.sentences, reference))
     assert at > before
 
 
@@ -214,8 +214,8 @@ def leaves_out(run: Run, word: str) -> None:
 
 @claim
 def first_from_the_story(run: Run) -> None:
-    told = set(words_of(run.example.prompt))
-    strange = [set(words_of(text)) - told for text in run.texts]
+    reported = set(words_of(run.example.prompt))
+    strange = [set(words_of(text)) - reported for text in run.texts]
     assert not strange[0]
     assert all(strange[1:])
 
@@ -262,9 +262,9 @@ def odd_tokens(run: Run, least: int = 0, most: int | None = None) -> None:
 
 
 @claim
-def as_hot_as(run: Run, example: str) -> None:
-    theirs = run.runs.of(example).example
-    assert (run.example.params["temperature"], run.example.seed) == (theirs.params["temperature"], theirs.seed)
+def same_temperature_as(run: Run, example: str) -> None:
+    reference = run.runs.of(example).example
+    assert (run.example.params["temperature"], run.example.seed) == (reference.params["temperature"], reference.seed)
 
 
 @claim
@@ -291,7 +291,7 @@ def no_ngram_twice(run: Run, size: int) -> None:
 
 
 @claim
-def likelier_paid(run: Run, least: int) -> None:
+def contrast_skipped_likelier(run: Run, least: int) -> None:
     """Steps at which a likelier token lost because it was too much like what was said before."""
     assert sum((token.final_rank or token.rank) > 1 for token in run.tokens) >= least
 
@@ -315,10 +315,10 @@ def second_choice(run: Run, chosen: str, second: str) -> None:
 @claim
 def likelier_than_greedy(run: Run) -> None:
     greedy = run.other(strategy="greedy")
-    theirs = sum(token.raw_log_probability for token in greedy.tokens)
+    reference = sum(token.raw_log_probability for token in greedy.tokens)
     ranked = next(event for event in run.events if isinstance(event, BeamsRanked))
     assert len(greedy.tokens) == ranked.hypotheses[0].length
-    assert all(item.log_probability > theirs for item in ranked.hypotheses)
+    assert all(item.log_probability > reference for item in ranked.hypotheses)
 
 
 @claim

@@ -16,7 +16,7 @@ def run_id(number: int) -> str:
     return f"{number:032x}"
 
 
-def keeping(
+def run_data(
     number: int, prompt: str = "Once upon a time", text: str = " there was a fox", **more: object
 ) -> SavedRunData:
     """The `number`-th run, a minute after the one before it."""
@@ -37,18 +37,18 @@ _KEEPER = """
 import sys
 from pathlib import Path
 from app.storage.history.store import HistoryStore
-from tests.app.history_files import keeping, recording
+from tests.app.history_files import run_data, recording
 folder, first, count = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 store = HistoryStore(folder)
 print("open", flush=True)
 for number in range(first, first + count):
-    store.save(keeping(number), recording(folder))
+    store.save(run_data(number), recording(folder))
     print(number, flush=True)
 store.close()
 """
 
 
-def program_that_keeps(folder: Path, first: int, count: int) -> subprocess.Popen[str]:
+def start_saving_process(folder: Path, first: int, count: int) -> subprocess.Popen[str]:
     """Another program on the same folder: says `open`, then the number of each run once it is kept."""
     command = [sys.executable, "-c", _KEEPER, str(folder), str(first), str(count)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])

@@ -14,10 +14,17 @@ from app.state.worker_messages import RunRequest
 from app.views.speculation import round_report as drafted
 from app.views.tree import sample_report
 from core.events import DraftRound, TokenChosen
-from tests.core.recorded_claims import WAYS, Claim, Recorder, know, near, speaking
+from tests.core.recorded_claims import (
+    LEVELS_AND_LANGUAGES,
+    Claim,
+    Recorder,
+    explanations_at,
+    is_close_to,
+    register_claims,
+)
 
 PROMPT = "Once upon a time, there was a little"
-know(sample_report, drafted)
+register_claims(sample_report, drafted)
 
 
 @cache
@@ -31,23 +38,23 @@ def _events(strategy: str, **settings: object) -> tuple[object, ...]:
 
 
 def _holds(claim: Claim, figures: dict[str, float]) -> bool:
-    return all(near(told, figures[name]) for name, told in claim.values.items() if name in figures)
+    return all(is_close_to(reported, figures[name]) for name, reported in claim.values.items() if name in figures)
 
 
 def test_a_stage_tells_what_it_cut_and_what_the_rest_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    recorder, heard = Recorder(monkeypatch), set()
+    recorder, received = Recorder(monkeypatch), set()
     for event in (event for event in _events("sampling", num_return_sequences=8) if isinstance(event, TokenChosen)):
         for before, stage in zip((None, *event.funnel), event.funnel, strict=False):
             cut = before.survivors - stage.survivors if before is not None else 0
             figures = {"left": stage.survivors, "cut": cut, "before": stage.survivors + cut, "mass": stage.mass,
                        "raw": stage.raw_mass}  # fmt: skip
-            for each, code in WAYS:
-                with speaking(each, code):
+            for each, code in LEVELS_AND_LANGUAGES:
+                with explanations_at(each, code):
                     _said, (claim,) = recorder.claims(lambda one=before, other=stage: core.explain_cut(other, one))
-                heard.add(claim.name)
+                received.add(claim.name)
                 assert _holds(claim, figures), (each, code, claim)
                 assert (claim.name == "settings._CUT") == (cut > 0)
-    assert heard == {"settings._BEGIN", "settings._SHIFT", "settings._CUT"}
+    assert received == {"settings._BEGIN", "settings._SHIFT", "settings._CUT"}
 
 
 def test_a_node_of_a_chorus_tells_who_came_and_who_drew(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,17 +68,17 @@ def test_a_node_of_a_chorus_tells_who_came_and_who_drew(monkeypatch: pytest.Monk
         own = passed[0][node.depth - 1]
         figures = {"probability": own.raw_probability, "settings": own.probability, "rank": own.rank, "id": own.id,
                    "depth": node.depth, "count": len(passed), "total": 8, "came": len(came)}  # fmt: skip
-        for each, code in WAYS:
-            with speaking(each, code):
-                told = [
+        for each, code in LEVELS_AND_LANGUAGES:
+            with explanations_at(each, code):
+                reported = [
                     *recorder.claims(lambda n=node: sample_report._sentence(chorus, n))[1],
                     *recorder.claims(lambda n=node: sample_report._facts(chorus, n))[1],
                     *recorder.claims(lambda n=node: sample_report.sample_node_tooltip(chorus, n.id))[1],
                 ]
             share = {"_COUNTS": len(passed) / len(came), "_TIP": len(passed) / 8, "_FACTS": len(passed) / 8}
-            for claim in told:
+            for claim in reported:
                 assert _holds(claim, figures | {"share": share.get(claim.name.split(".")[1], 1.0)}), (each, claim)
-            assert [claim.name.split(".")[1] for claim in told][2:] == ["_FACTS", "_TIP"]
+            assert [claim.name.split(".")[1] for claim in reported][2:] == ["_FACTS", "_TIP"]
     assert len(chorus.nodes) > 12
 
 
@@ -89,10 +96,10 @@ def test_a_drafted_node_tells_what_both_models_gave_it(monkeypatch: pytest.Monke
     nodes = [(entry, node) for entry in _events("assisted") if isinstance(entry, DraftRound) for node in entry.nodes]
     for entry, node in nodes:
         figures = {"draft": node.draft_probability, "target": node.target_probability, "id": node.id}
-        for each, code in WAYS:
-            with speaking(each, code):
-                said, claims = recorder.claims(lambda n=node: drafted._facts(n, several=False))
-                assert drafted.node_report(entry, node.node).facts == said
+        for each, code in LEVELS_AND_LANGUAGES:
+            with explanations_at(each, code):
+                reported, claims = recorder.claims(lambda n=node: drafted._facts(n, several=False))
+                assert drafted.node_report(entry, node.node).facts == reported
             assert [claim.name for claim in claims] == ["round_report._PROBABILITIES"]
             assert _holds(claims[0], figures), (each, code, claims)
     assert nodes

@@ -56,8 +56,8 @@ def test_the_picker_says_purpose_then_size_and_keeps_the_build_for_the_tip() -> 
     items = {item.data: item for item in models.items()}
     for model in catalog.bundled():
         item = items[model.name]
-        said = [BUNDLED[model.name], " parameters", "B"]
-        places = [item.subtitle.find(part) for part in said]
+        reported = [BUNDLED[model.name], " parameters", "B"]
+        places = [item.subtitle.find(part) for part in reported]
         assert -1 not in places
         assert places == sorted(places)
         assert "layers" not in item.subtitle

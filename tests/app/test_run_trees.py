@@ -19,8 +19,8 @@ def member(name: str, parent: str = "", **more: object) -> RunTreeEntry:
 def branch(parent: Run, place: int, words: str) -> Run:
     """A run that took up the other's text."""
     run = Run(make_branch(parent, TokenReplacement(place, words), parent.request))
-    kept = [PromptToken(one.id, one.text) for one in parent.tokens[:place]]
-    run.apply([replace(started(), beginning=(*kept, PromptToken(1, words))), token(0, " slept")])
+    stored = [PromptToken(one.id, one.text) for one in parent.tokens[:place]]
+    run.apply([replace(started(), beginning=(*stored, PromptToken(1, words))), token(0, " slept")])
     return run
 
 
@@ -51,9 +51,9 @@ def test_circles_end() -> None:
 def test_a_branch_is_called_by_what_stands_instead() -> None:
     first = make_run([token(0, " fox"), token(1, " named"), token(2, " Mia")])
     second = branch(first, 2, " Leo")
-    told = make_entry(second)
-    assert (told.parent, told.shared_tokens, told.excerpt) == (first.id, 2, "Leo")
-    assert told.text == " fox named Leo slept"
+    reported = make_entry(second)
+    assert (reported.parent, reported.shared_tokens, reported.excerpt) == (first.id, 2, "Leo")
+    assert reported.text == " fox named Leo slept"
     assert make_entry(first).excerpt == "fox named Mia"
     assert make_entry(first).summary == "Greedy · 3 tokens"
 

@@ -41,8 +41,8 @@ def grown(texts: Sequence[Sequence[str]]) -> SampleTree:
 
 def test_a_tree_by_hand() -> None:
     chorus = grown(TEXTS)
-    told = [(n.id, n.parent, n.text, n.count, n.samples) for n in chorus.nodes]
-    assert told == [
+    reported = [(n.id, n.parent, n.text, n.count, n.samples) for n in chorus.nodes]
+    assert reported == [
         (1, 0, "a", 4, (0, 1, 3, 4)),
         (2, 0, "x", 1, (2,)),
         (3, 1, "b", 3, (0, 1, 4)),

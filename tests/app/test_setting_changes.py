@@ -29,13 +29,13 @@ def test_every_kind_of_change_is_named_with_both_values() -> None:
         seed=7,
         load=LoadRequest("chat", device="cpu"),
     )
-    told = dict(list_changes(RAN, now))
-    assert told["Model"] == "storyteller → chat"
-    assert told["Temperature"] == "0.8 → 1.9"
-    assert told["Seed"] == "0 → 7"
-    assert told["Device"] == "auto → cpu"
-    assert "off → 5" in told.values()
-    assert "4 → 2" in told.values()
+    reported = dict(list_changes(RAN, now))
+    assert reported["Model"] == "storyteller → chat"
+    assert reported["Temperature"] == "0.8 → 1.9"
+    assert reported["Seed"] == "0 → 7"
+    assert reported["Device"] == "auto → cpu"
+    assert "off → 5" in reported.values()
+    assert "4 → 2" in reported.values()
 
 
 def test_another_strategy_is_one_change_and_not_a_dozen() -> None:

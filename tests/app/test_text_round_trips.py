@@ -125,5 +125,5 @@ def test_a_recording(tmp_path: Path) -> None:
     path = tmp_path / "run.decodescope"
     for _event in core.record(path, core.stream(model, request), request):
         pass
-    kept = core.trace.read(path).header.request
-    assert (kept["prompt"], kept["config"]["stop_strings"]) == (request.prompt, config["stop_strings"])
+    stored = core.trace.read(path).header.request
+    assert (stored["prompt"], stored["config"]["stop_strings"]) == (request.prompt, config["stop_strings"])

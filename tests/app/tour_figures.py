@@ -216,8 +216,8 @@ def saved_round(events: Events) -> int | None:
             parent: max(node.draft_probability for node in entry.nodes if node.parent == parent)
             for parent in {node.parent for node in entry.nodes}
         }
-        kept = [node for node in entry.nodes if node.fate == "accepted"]
-        if any(node.draft_probability < first[node.parent] for node in kept):
+        stored = [node for node in entry.nodes if node.fate == "accepted"]
+        if any(node.draft_probability < first[node.parent] for node in stored):
             return n
     return None
 

@@ -74,8 +74,8 @@ def ratio_of_returned(ours: Callable[[], float], theirs: Callable[[], float], ro
     ours(), theirs()
     pairs = []
     for index in range(rounds):
-        mine, other = (ours(), theirs()) if index % 2 else reversed((theirs(), ours()))
-        pairs.append(other / mine)
+        result, other = (ours(), theirs()) if index % 2 else reversed((theirs(), ours()))
+        pairs.append(other / result)
     return sorted(pairs)[len(pairs) // 2]
 
 
@@ -84,10 +84,10 @@ def prefix_ratio(model: core.LoadedModel, rounds: int) -> float:
     config, prompt = GenerationConfig(max_new_tokens=1, min_new_tokens=1), ids(2000)
     store = core.PrefixStore()
     core.run(model, core.Request(prompt[:1900], config), prefixes=store)
-    (kept,) = store.prefixes
+    (stored,) = store.prefixes
 
     def seconds(with_store: bool) -> float:
-        store.prefixes = [kept]
+        store.prefixes = [stored]
         events = core.stream(model, core.Request(prompt, config), prefixes=store if with_store else None)
         event = next(event for event in events if isinstance(event, Prefilled))
         assert event.reused == (1900 if with_store else 0)

@@ -28,10 +28,10 @@ def measure(quick: bool = False) -> Iterator[tuple[str, float]]:
         yield from of_scheme(scheme)
     for event in remembering("storyteller", PROCESSES):
         if isinstance(event, Residual):
-            kept, without = event.kept[0], event.without[0]
-            yield "zeror: checkpoints, predicted ÷ measured", event.expected.checkpoints / kept.checkpoints
+            stored, without = event.kept[0], event.without[0]
+            yield "zeror: checkpoints, predicted ÷ measured", event.expected.checkpoints / stored.checkpoints
             yield "zeror: traffic, predicted ÷ measured", event.expected.sent / event.sent
-            yield "zeror: checkpoints ÷ without", kept.checkpoints / without.checkpoints
+            yield "zeror: checkpoints ÷ without", stored.checkpoints / without.checkpoints
             yield "zeror: memory ÷ without", event.arenas[1].top / event.arenas[0].top
 
 

@@ -30,10 +30,10 @@ def speed_ratio(
     for index in range(rounds):
         # Alternate who goes first, so that a drifting clock favours neither.
         if index % 2:
-            other, mine = timed(theirs), timed(ours)
+            other, result = timed(theirs), timed(ours)
         else:
-            mine, other = timed(ours), timed(theirs)
-        pairs.append(other / mine)
+            result, other = timed(ours), timed(theirs)
+        pairs.append(other / result)
     return statistics.median(pairs)
 
 

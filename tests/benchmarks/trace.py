@@ -28,14 +28,14 @@ def core_ratio(folder: Path, tokens: int, rounds: int) -> float:
     """tokens/s of a recorded run ÷ those of the same run unrecorded."""
     import core
 
-    model, asked = core.load("storyteller"), request(tokens)
+    model, requested = core.load("storyteller"), request(tokens)
 
     def recorded() -> None:
-        for _ in core.record(folder / "run", core.stream(model, asked), asked):
+        for _ in core.record(folder / "run", core.stream(model, requested), requested):
             pass
 
     def alone() -> None:
-        for _ in core.stream(model, asked):
+        for _ in core.stream(model, requested):
             pass
 
     return speed_ratio(recorded, alone, rounds)
@@ -55,14 +55,14 @@ def window_ratio(folder: Path, tokens: int, rounds: int) -> float:
     window.show()
     application.processEvents()
     settings = {**SAMPLED, "max_new_tokens": tokens, "min_new_tokens": tokens}
-    asked = RunRequest(PROMPT, strategy="sampling", config=settings, load=LoadRequest("storyteller"))
+    requested = RunRequest(PROMPT, strategy="sampling", config=settings, load=LoadRequest("storyteller"))
 
     def run(path: Path | None) -> None:
         loop = QEventLoop()
         window.session.set_recording(lambda _run: path)
         over = window.session.finished if path is None else window.session.recorded
         over.connect(loop.quit)
-        window.session.start(asked)
+        window.session.start(requested)
         loop.exec()
         over.disconnect(loop.quit)
 

@@ -116,7 +116,9 @@ def states(model: core.LoadedModel, ids: list[int]) -> torch.Tensor:
     return found
 
 
-def by_hand(model: core.LoadedModel, tensors: Mapping[str, torch.Tensor], ids: list[int], count: int) -> list[int]:
+def reference_drafts(
+    model: core.LoadedModel, tensors: Mapping[str, torch.Tensor], ids: list[int], count: int
+) -> list[int]:
     """What an EAGLE head drafts behind a text: everything anew for each token, nothing kept."""
     head = t.LlamaModel(t.LlamaConfig(**{**_SIZES, "num_key_value_heads": 2, "num_hidden_layers": 1})).eval()
     layer = head.layers[0]

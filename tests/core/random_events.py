@@ -31,7 +31,7 @@ _SIMPLE: dict[Any, st.SearchStrategy[Any]] = {
 }  # fmt: skip
 
 
-def of_kind(kind: TypeSpec, depth: int = 0) -> st.SearchStrategy[Any]:
+def random_value(kind: TypeSpec, depth: int = 0) -> st.SearchStrategy[Any]:
     """Values of a kind; lists grow shorter the deeper they lie."""
     match kind:
         case str():
@@ -39,13 +39,13 @@ def of_kind(kind: TypeSpec, depth: int = 0) -> st.SearchStrategy[Any]:
         case ("choice", *names):
             return st.sampled_from(names)
         case ("optional", of):
-            return st.none() | of_kind(of, depth)
+            return st.none() | random_value(of, depth)
         case ("many", of):
-            return st.lists(of_kind(of, depth + 1), max_size=max(0, 4 - depth)).map(tuple)
+            return st.lists(random_value(of, depth + 1), max_size=max(0, 4 - depth)).map(tuple)
         case ("tuple", *of):
-            return st.tuples(*(of_kind(one, depth) for one in of))
+            return st.tuples(*(random_value(one, depth) for one in of))
         case ("record", str(name)):
-            return of_record(record_schemas()[name], depth)
+            return random_record(record_schemas()[name], depth)
         case ("union", *names):
             return _one_of(*map(str, names))
     raise AssertionError(kind)
@@ -54,18 +54,18 @@ def of_kind(kind: TypeSpec, depth: int = 0) -> st.SearchStrategy[Any]:
 @cache
 def _one_of(*names: str) -> st.SearchStrategy[Any]:
     """Terms: they hold each other, so that there is one strategy for all of them."""
-    return st.deferred(lambda: st.one_of(*(of_record(record_schemas()[name], 2) for name in names)))
+    return st.deferred(lambda: st.one_of(*(random_record(record_schemas()[name], 2) for name in names)))
 
 
-def of_record(record: RecordSchema, depth: int = 0) -> st.SearchStrategy[Any]:
+def random_record(record: RecordSchema, depth: int = 0) -> st.SearchStrategy[Any]:
     """Objects of a class."""
-    return st.builds(record.cls, **{field.name: of_kind(field.kind, depth) for field in record.fields})
+    return st.builds(record.cls, **{field.name: random_value(field.kind, depth) for field in record.fields})
 
 
-def event(name: str) -> st.SearchStrategy[Any]:
+def random_event(name: str) -> st.SearchStrategy[Any]:
     """Events of the class with this name."""
-    return of_record(record_schemas()[name])
+    return random_record(record_schemas()[name])
 
 
 NAMES = [cls.__name__ for cls in events.EVENTS]
-EVENTS = st.sampled_from(NAMES).flatmap(event)
+EVENTS = st.sampled_from(NAMES).flatmap(random_event)

@@ -14,7 +14,7 @@ from core.explain import beams, choice, draft_rounds, settings, tokens
 from core.explain.sentence import Saying, Sentence
 from resources import depth, language
 
-WAYS = [(each, code) for code in language.LANGUAGES for each in depth.DEPTHS]
+LEVELS_AND_LANGUAGES = [(each, code) for code in language.LANGUAGES for each in depth.DEPTHS]
 
 
 class Claim(NamedTuple):
@@ -40,22 +40,22 @@ def _named(module: ModuleType) -> Iterator[tuple[Saying, str]]:
 NAMES: dict[int, str] = {}
 
 
-def know(*modules: ModuleType) -> None:
+def register_claims(*modules: ModuleType) -> None:
     """Sayings of further modules are told apart, too."""
     for module in modules:
         for saying, name in _named(module):
             NAMES.setdefault(id(saying), name)
 
 
-know(tokens, settings, choice, choice, choice, beams, draft_rounds, settings)
+register_claims(tokens, settings, choice, choice, choice, beams, draft_rounds, settings)
 
 
 @contextmanager
-def speaking(each: str, code: str) -> Iterator[None]:
+def explanations_at(level: str, code: str) -> Iterator[None]:
     """Speak so within a `with`."""
     language.set_language(code)
     try:
-        with depth.depth_context(each):
+        with depth.depth_context(level):
             yield
     finally:
         language.set_language(language.ENGLISH)
@@ -69,27 +69,27 @@ class Recorder:
         usual = Saying.words
 
         def words(saying: Saying, **values: str) -> Sentence:
-            said = usual(saying, **values)
+            reported = usual(saying, **values)
             used = set(re.findall(r"{(\w+)}", depth.pick(*saying)))
-            self._heard.append(Claim(NAMES[id(saying)], {name: values[name] for name in used}, said))
-            return said
+            self._heard.append(Claim(NAMES[id(saying)], {name: values[name] for name in used}, reported))
+            return reported
 
         monkeypatch.setattr(Saying, "words", words)
 
     def claims(self, explain: Callable[[], str]) -> tuple[str, list[Claim]]:
         """The explanation, and every claim in it; nothing else stands in it."""
         self._heard.clear()
-        said = explain()
-        rest = said.casefold()
+        reported = explain()
+        rest = reported.casefold()
         for claim in sorted(self._heard, key=lambda claim: -len(claim.text)):
             text = claim.text.casefold()
-            assert text in said.casefold(), (claim, said)
+            assert text in reported.casefold(), (claim, reported)
             rest = rest.replace(text, "", 1)
-        assert not rest.strip(), (rest, said)
-        return said, list(self._heard)
+        assert not rest.strip(), (rest, reported)
+        return reported, list(self._heard)
 
 
-def near(said: str, value: float) -> bool:
+def is_close_to(said: str, value: float) -> bool:
     """Whether a figure is `value`, rounded as it stands: `about 3 in 10`, `31 %`, `over 99.99 %`, `0.3142`."""
     text = said.replace(",", "").replace("−", "-")
     numbers = [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?(?:e-?\d+)?", text)]

@@ -16,9 +16,9 @@ def model_of(machine: Machine) -> RemoteModel:
     return connect(machine.name(), timeouts=HASTY)
 
 
-def asked(**settings: object) -> core.Request:
+def make_request(**settings: object) -> core.Request:
     return core.Request("Once upon a time", {"max_new_tokens": 5, **settings}, top_n=3)
 
 
-def tokens(events: list[core.events.Event]) -> list[TokenChosen]:
+def chosen_tokens(events: list[core.events.Event]) -> list[TokenChosen]:
     return [event for event in events if isinstance(event, TokenChosen)]

@@ -23,7 +23,7 @@ NO_END = [tiny.VOCABULARY + 5]
 
 
 @cache
-def near(kind: str, seed: int = 3, noise: float = 0.15) -> core.LoadedModel:
+def similar_model(kind: str, seed: int = 3, noise: float = 0.15) -> core.LoadedModel:
     """The shared tiny model with its weights shaken: agrees with it often, but not always."""
     network = copy.deepcopy(tiny.shared(kind).model)
     generator = torch.Generator().manual_seed(seed)
@@ -67,7 +67,7 @@ def rounds(result: Any) -> list[DraftRound]:
     return [event for event in result.events if isinstance(event, DraftRound)]
 
 
-def chosen(result: Any) -> list[TokenChosen]:
+def chosen_tokens(result: Any) -> list[TokenChosen]:
     """The tokens of a run."""
     return [event for event in result.events if isinstance(event, TokenChosen)]
 

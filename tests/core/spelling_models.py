@@ -36,7 +36,7 @@ def model(kind: str = "byte level", architecture: str = "llama", seed: int = 0) 
 
 
 @cache
-def near(kind: str = "byte level") -> core.LoadedModel:
+def similar_model(kind: str = "byte level") -> core.LoadedModel:
     """One that agrees with `model(kind)` often, but not always."""
     import torch
 

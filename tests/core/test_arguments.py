@@ -9,7 +9,7 @@ import pytest
 from transformers import GenerationConfig
 
 import core
-from tests.core.odd_arguments import ODD, ODDER, Calls, hand_odd_values, used_up
+from tests.core.odd_arguments import ODD, ODDER, Calls, consumed, pass_odd_values
 
 IDS = [5, 6, 7, 8, 9]
 
@@ -24,8 +24,8 @@ def calls(storyteller: core.LoadedModel, tmp_path_factory: pytest.TempPathFactor
     """Every function with arguments of the right kind."""
     model, folder = storyteller, tmp_path_factory.mktemp("files")
     request = core.Request("Once upon a time", GenerationConfig(max_new_tokens=2))
-    kept = core.KeptScores()
-    result = core.run(model, request, scores=kept)
+    stored = core.KeptScores()
+    result = core.run(model, request, scores=stored)
     beside = {"cancel": None, "streamer": None, "prefixes": None, "drafters": None, "scores": None}
     inside = {"model": model, "ids": IDS, "source": None, "media": ()}
     parts = {**inside, "step": 4, "other": None, "unit": "token", "instead": None, "cancel": None}
@@ -42,7 +42,7 @@ def calls(storyteller: core.LoadedModel, tmp_path_factory: pytest.TempPathFactor
         "occlusion": (core.occlusion, parts),
         "attention": (core.attention, {**inside, "step": 4}),
         "replay_step": (core.replay_step, {"model": model, "request": request, "ids": result.sequences[0], "step": 1,
-                                   "changes": {"repetition_penalty": 1.2}, "sequence": 0, "scores": kept}),
+                                   "changes": {"repetition_penalty": 1.2}, "sequence": 0, "scores": stored}),
         "encode": (core.encode, {"model": model, "prompt": "Hi"}),
         "weights_cost": (core.weights_cost, {"model": model, "plain": model, "text": "Hello there", "cancel": None}),
         "estimate": (core.estimate, {"model": model, "request": request, "held": 0, "drafters": None}),
@@ -83,8 +83,8 @@ def test_an_argument_of_another_kind_is_named(
     """It is taken, or refused in words; nothing unforeseen, nothing of Python's own."""
     monkeypatch.chdir(tmp_path)  # some of them are paths
     function, right = calls[name]
-    used_up(function(**right))
-    hand_odd_values(function, right, [*ODD, *ODDER])
+    consumed(function(**right))
+    pass_odd_values(function, right, [*ODD, *ODDER])
 
 
 def test_a_cancel_that_is_none_is_named(storyteller: core.LoadedModel) -> None:
@@ -113,6 +113,6 @@ def test_an_event_of_other_processes_cancels(storyteller: core.LoadedModel) -> N
      {"watermark_bias": 2.0, "watermark_scheme": "odd"}, {"synthid_length": 5, "synthid_keys": "a"}],
 )  # fmt: skip
 def test_a_watermark_that_cannot_be_is_named(storyteller: core.LoadedModel, watermark: dict[str, object]) -> None:
-    with pytest.raises(core.errors.ParameterError) as told:
+    with pytest.raises(core.errors.ParameterError) as reported:
         list(core.score_stream(storyteller, "Hello there", watermark=watermark))
-    assert told.value.parameter in watermark
+    assert reported.value.parameter in watermark

@@ -172,8 +172,8 @@ def _moved(s: Step, phrase: str, verb: str, name: str, old: str, new: str) -> bo
 
 def _kept(s: Step, phrase: str, kept: str, of: str, _rest: str, last: str) -> bool:
     stage = s.stage(phrase)
-    told = [int(text.replace(",", "")) for text in (kept, of, last or kept)]
-    return told == [s.left(stage), s.left(stage - 1), s.left()] and s.event.funnel[stage].kind == "cut"
+    reported = [int(text.replace(",", "")) for text in (kept, of, last or kept)]
+    return reported == [s.left(stage), s.left(stage - 1), s.left()] and s.event.funnel[stage].kind == "cut"
 
 
 def _drawn(s: Step, name: str, place: str, share: str, did: str) -> bool:
@@ -187,9 +187,9 @@ def _through_layers(s: Step, layer: str, name: str, old: str, new: str, place: s
     assert choice is not None
     furthest = max(choice.divergences, key=lambda pair: pair[1])[0]
     rank = s.rank(s.event.id)
-    said = ("the highest", "the most likely") if rank == 1 else f"the {words.ordinal(rank)}"
+    reported = ("the highest", "the most likely") if rank == 1 else f"the {words.ordinal(rank)}"
     return (int(layer) == choice.layer == furthest and is_mine(s, name) and near(new, s.mine)
-            and near(old, float(s.raw[s.event.id])) and place.startswith(said))  # fmt: skip
+            and near(old, float(s.raw[s.event.id])) and place.startswith(reported))  # fmt: skip
 
 
 def _kept_share(s: Step, layer: str, name: str, share: str, place: str) -> bool:
@@ -350,15 +350,15 @@ def test_what_is_said_of_drafts_is_true(strategy: str, settings: dict[str, Any])
     assert rounds
     for at, event in rounds.items():
         written = tokens[at : at + len(event.accepted) + (event.extra_kind != "none")]
-        said = [explain_token(token) for token in written]
-        assert all(text.endswith("The draft had proposed it.") for text in said[: len(event.accepted)])
+        reported = [explain_token(token) for token in written]
+        assert all(text.endswith("The draft had proposed it.") for text in reported[: len(event.accepted)])
         if event.extra_kind == "bonus":
             assert all(node.fate != "refused" for node in event.nodes if node.parent in (0, *event.accepted))
-            assert said[-1].endswith("so it came as a bonus.")
+            assert reported[-1].endswith("so it came as a bonus.")
         if event.extra_kind == "correction":
             refused = [node for node in event.nodes if node.fate == "refused"]
             assert refused
-            assert said[-1].endswith("which was rejected.")
+            assert reported[-1].endswith("which was rejected.")
 
 
 def test_what_is_said_of_beams_is_true() -> None:
@@ -369,7 +369,7 @@ def test_what_is_said_of_beams_is_true() -> None:
         ranked = sorted(step.candidates, key=lambda item: -item.score)
         stayed = [item.score for item in ranked if item.fate in ("kept", "early_stopped")]
         for place, candidate in enumerate(ranked, 1):
-            said = core.explain_candidate(candidate, step, 3)
-            assert said.startswith(f"{words.ordinal(place).capitalize()} of {len(ranked)} continuations:")
-            if match := re.search(r"Its score is ([\d.]+) below", said):
+            reported = core.explain_candidate(candidate, step, 3)
+            assert reported.startswith(f"{words.ordinal(place).capitalize()} of {len(ranked)} continuations:")
+            if match := re.search(r"Its score is ([\d.]+) below", reported):
                 assert float(match[1]) == pytest.approx(min(stayed) - candidate.score, abs=6e-3)

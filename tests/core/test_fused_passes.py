@@ -51,9 +51,9 @@ def both(model: core.LoadedModel, rows: int = 1) -> tuple[torch.Tensor, torch.Te
     lean = get_fused_llama(model)
     assert lean is not None
     ids = torch.randint(3, 61, (rows, 40), generator=torch.Generator().manual_seed(1))
-    mine, theirs, outputs = DynamicCache(config=model.config), DynamicCache(config=model.config), []
+    result, reference, outputs = DynamicCache(config=model.config), DynamicCache(config=model.config), []
     for portion in torch.split(ids, [12, 1, 1, 5, 1, 20], dim=1):
-        outputs.append((lean(portion, mine, 0), model.model(portion, **{model.cache_name: theirs}).logits))
+        outputs.append((lean(portion, result, 0), model.model(portion, **{model.cache_name: reference}).logits))
     return torch.cat([a for a, _ in outputs], 1), torch.cat([b for _, b in outputs], 1)
 
 
@@ -63,8 +63,8 @@ def both(model: core.LoadedModel, rows: int = 1) -> tuple[torch.Tensor, torch.Te
 def test_same_logits(name: str, rows: int, largest: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With matrices joined, and, as for models too large to be copied, without."""
     monkeypatch.setattr(lean_module, "MAX_JOINED_BYTES", largest)
-    mine, theirs = both(MODELS[name](), rows)
-    torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
+    result, reference = both(MODELS[name](), rows)
+    torch.testing.assert_close(result, reference, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("past", [0, 9])
@@ -92,9 +92,9 @@ def test_tree_mask_and_positions() -> None:
     with torch.no_grad():
         cache = DynamicCache(config=model.config)
         lean(torch.tensor([[5, 6, 7]]), cache)
-        mine = lean(torch.tensor([[8, 9]]), cache, 0, mask, torch.tensor([[3, 3]]))
-        theirs = [model.model(torch.tensor([[5, 6, 7, child]])).logits[0, -1] for child in (8, 9)]
-    torch.testing.assert_close(mine[0], torch.stack(theirs), rtol=1e-4, atol=1e-4)
+        result = lean(torch.tensor([[8, 9]]), cache, 0, mask, torch.tensor([[3, 3]]))
+        reference = [model.model(torch.tensor([[5, 6, 7, child]])).logits[0, -1] for child in (8, 9)]
+    torch.testing.assert_close(result[0], torch.stack(reference), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["t5", "bart", "mamba"])
@@ -145,10 +145,10 @@ def test_families_are_known_by_their_parts(kind: str) -> None:
     model = family(kind)
     lean = select_fused_pass(model, DynamicCache())
     assert isinstance(lean, FusedDecoder)
-    ids, mine, theirs = torch.tensor([tiny.prompt(30), tiny.prompt(30, 1)]), DynamicCache(), DynamicCache()
+    ids, result, reference = torch.tensor([tiny.prompt(30), tiny.prompt(30, 1)]), DynamicCache(), DynamicCache()
     for portion in ids.split([12, 1, 5, 1, 11], 1):
-        wanted = model.model(portion, **{model.cache_name: theirs}).logits
-        torch.testing.assert_close(lean(portion, mine, 0), wanted, rtol=1e-4, atol=2e-4)
+        wanted = model.model(portion, **{model.cache_name: reference}).logits
+        torch.testing.assert_close(lean(portion, result, 0), wanted, rtol=1e-4, atol=2e-4)
     prompt, config = tiny.prompt(), GenerationConfig(max_new_tokens=12)
     assert core.run(model, core.Request(prompt, config)).sequences == tiny.reference(model, prompt, config)
 
@@ -162,9 +162,9 @@ def test_a_tree_behind_a_window_of_text() -> None:
     low = torch.finfo(torch.float32).min
     mask = torch.tensor([[0.0] * 12 + [0, low], [0.0] * 12 + [low, 0]])[None, None]
     lean(torch.tensor([text]), cache)
-    mine = lean(torch.tensor([[8, 9]]), cache, 0, mask, torch.tensor([[12, 12]]))
-    theirs = [model.model(torch.tensor([[*text, child]])).logits[0, -1] for child in (8, 9)]
-    torch.testing.assert_close(mine[0], torch.stack(theirs), rtol=1e-4, atol=1e-4)
+    result = lean(torch.tensor([[8, 9]]), cache, 0, mask, torch.tensor([[12, 12]]))
+    reference = [model.model(torch.tensor([[*text, child]])).logits[0, -1] for child in (8, 9)]
+    torch.testing.assert_close(result[0], torch.stack(reference), rtol=1e-4, atol=1e-4)
 
 
 @torch.inference_mode()

@@ -110,17 +110,17 @@ def test_beams_tell_what_the_grammar_forbade_each_of_them(strategy: str) -> None
     for step in write(model, {"choice": WORDS}, strategy, num_beams=4, max_new_tokens=12, **more).events:
         if not isinstance(step, BeamStep):
             continue
-        told = {wish.parent: wish for wish in step.overruled}
+        reported = {wish.parent: wish for wish in step.overruled}
         for one in step.candidates:
             before = paths[one.parent]
             paths[one.node] = [*before, one.id]
             with torch.inference_mode():
                 shares = model.model(torch.tensor([[5, 9, 30, 12, *before]])).logits[0, -1].softmax(-1)
             first = int(shares.argmax())
-            assert (one.parent in told) == (first not in brute.allowed(before))
+            assert (one.parent in reported) == (first not in brute.allowed(before))
             left = float(shares[brute.allowed(before)].sum())
             assert dict(step.forbidden)[one.parent] == pytest.approx(1 - left, abs=1e-5)
-            if wish := told.get(one.parent):
+            if wish := reported.get(one.parent):
                 assert (wish.id, wish.piece) == (first, model.pieces[first])
                 assert wish.raw_probability == pytest.approx(float(shares[first]), abs=1e-5)
                 assert (
@@ -206,7 +206,7 @@ def test_every_way_of_deciding_keeps_to_the_grammar(strategy: str) -> None:
 @pytest.mark.parametrize("strategy", ["assisted", "token_tree", "prompt_lookup", "early_exit"])
 def test_drafts_change_nothing(strategy: str) -> None:
     model, grammar = spelling_models.model(), {"json_schema": CARD}
-    drafters = (spelling_models.near(),) if strategy in ("assisted", "token_tree") else ()
+    drafters = (spelling_models.similar_model(),) if strategy in ("assisted", "token_tree") else ()
     request = core.Request(
         [5, 9, 30, 12], {"max_new_tokens": 40}, strategy=strategy, options={"grammar": grammar}, drafters=drafters
     )
@@ -424,7 +424,7 @@ def test_the_sentence_says_what_the_model_wanted() -> None:
 
 @pytest.mark.parametrize("strategy", ["greedy", "sampling", "beam_search", "lookahead"])
 def test_what_bans_all_that_the_grammar_allows_is_told_with_it(strategy: str) -> None:
-    with pytest.raises(ParameterError, match="other settings ban all that the grammar allows") as told:
+    with pytest.raises(ParameterError, match="other settings ban all that the grammar allows") as reported:
         write(spelling_models.model(), {"choice": ["abc", "ba"]}, strategy, min_new_tokens=30)
-    assert "minimum length" in told.value.remedy
-    assert told.value.parameter == "grammar"
+    assert "minimum length" in reported.value.remedy
+    assert reported.value.parameter == "grammar"

@@ -57,9 +57,9 @@ def test_every_token_is_in_the_page_with_its_figures_and_its_sentence() -> None:
     run = data(core.page_text(events("sampling")))
     chosen = [event for event in events("sampling") if isinstance(event, TokenChosen)]
     for sequence, text in enumerate(run["texts"]):
-        mine = [event for event in chosen if event.sequence == sequence]
-        assert len(text["tokens"]) == len(mine) == 12
-        for token, event in zip(text["tokens"], mine, strict=True):
+        result = [event for event in chosen if event.sequence == sequence]
+        assert len(text["tokens"]) == len(result) == 12
+        for token, event in zip(text["tokens"], result, strict=True):
             assert token["raw"] == pytest.approx(event.raw_probability, rel=1e-6)
             assert token["final"] == pytest.approx(event.probability, rel=1e-6)
             assert "".join(token["why"]) == core.explain_token(event)
@@ -82,20 +82,20 @@ def test_a_search_has_its_tree_and_its_ranking() -> None:
     run = data(core.page_text(events("beam_search")))
     steps = [event for event in events("beam_search") if isinstance(event, BeamStep)]
     assert [len(step["nodes"]) for step in run["beams"]["steps"]] == [len(step.candidates) for step in steps]
-    for mine, step in zip(run["beams"]["steps"], steps, strict=True):
-        told = [core.explain_candidate(candidate, step, 3) for candidate in step.candidates]
-        assert ["".join(node["why"]) for node in mine["nodes"]] == told
-        assert [node["fate"] for node in mine["nodes"]] == [candidate.fate for candidate in step.candidates]
+    for result, step in zip(run["beams"]["steps"], steps, strict=True):
+        reported = [core.explain_candidate(candidate, step, 3) for candidate in step.candidates]
+        assert ["".join(node["why"]) for node in result["nodes"]] == reported
+        assert [node["fate"] for node in result["nodes"]] == [candidate.fate for candidate in step.candidates]
     assert len(run["beams"]["ranking"]) == 3
 
 
 def test_speculation_has_its_rounds() -> None:
     run = data(core.page_text(events("prompt_lookup")))
     rounds = [event for event in events("prompt_lookup") if isinstance(event, DraftRound)]
-    assert [len(mine["nodes"]) for mine in run["rounds"]] == [len(event.nodes) for event in rounds]
-    for mine, event in zip(run["rounds"], rounds, strict=True):
-        assert "".join(mine["why"]) == core.explain_round(event)
-        assert ["".join(node["why"]) for node in mine["nodes"]] == [core.explain_draft(n, event) for n in event.nodes]
+    assert [len(result["nodes"]) for result in run["rounds"]] == [len(event.nodes) for event in rounds]
+    for result, event in zip(run["rounds"], rounds, strict=True):
+        assert "".join(result["why"]) == core.explain_round(event)
+        assert ["".join(node["why"]) for node in result["nodes"]] == [core.explain_draft(n, event) for n in event.nodes]
 
 
 def test_memory_as_it_was_measured() -> None:
@@ -104,22 +104,22 @@ def test_memory_as_it_was_measured() -> None:
     assert {bytes for _, bytes, _ in run["memory"]["points"]} == {event.bytes for event in measured}
     for _, bytes, sizes in run["memory"]["points"]:
         assert sum(sizes) == bytes
-    foretold = dict(map(tuple, run["memory"]["predicted"]))
-    assert [foretold[x] for x, _, _ in run["memory"]["points"] if x in foretold] == [
-        bytes for x, bytes, _ in run["memory"]["points"] if x in foretold
+    predicted = dict(map(tuple, run["memory"]["predicted"]))
+    assert [predicted[x] for x, _, _ in run["memory"]["points"] if x in predicted] == [
+        bytes for x, bytes, _ in run["memory"]["points"] if x in predicted
     ]  # a cache that keeps everything grows as foretold
 
 
 def test_a_scored_text_has_what_a_second_model_held_of_it() -> None:
     one, other = tiny.shared("llama"), tiny.make("llama", seed=1)
-    told = tuple(core.score_stream(one, tiny.prompt(), second=other))
-    run = data(core.page_text(told))
-    compared = [event for event in told if isinstance(event, TokenCompared)]
+    reported = tuple(core.score_stream(one, tiny.prompt(), second=other))
+    run = data(core.page_text(reported))
+    compared = [event for event in reported if isinstance(event, TokenCompared)]
     assert [token["second"]["rank"] for token in run["texts"][0]["tokens"]] == [event.rank for event in compared]
     assert run["second"] == other.name
     assert dict(run["settings"])["Strategy"] == "Scored text"
     assert not {"Seed", "Cache"} & set(dict(run["settings"])), "nothing is drawn, and no cache grows"
-    chosen = [event.raw_log_probability for event in told if isinstance(event, TokenChosen)]
+    chosen = [event.raw_log_probability for event in reported if isinstance(event, TokenChosen)]
     perplexity = float(dict(run["metrics"])["Perplexity"].replace(",", ""))
     assert perplexity == pytest.approx(math.exp(-sum(chosen) / len(chosen)), rel=0.05)
 
@@ -218,10 +218,10 @@ def test_a_run_that_broke_off_is_a_page_too() -> None:
 
 def test_the_title_is_the_prompt_unless_one_is_given() -> None:
     started = next(event for event in events("greedy") if isinstance(event, RunStarted))
-    asked = replace(started, prompt=(PromptToken(1, "<|begin|>"), PromptToken(5, "Why is the sky\nblue? " * 9)))
-    assert data(core.page_text([asked]))["title"].startswith("Why is the sky blue? Why")
-    assert len(data(core.page_text([asked]))["title"]) <= 61
-    assert "<title>Mine &amp; yours · Decodescope</title>" in core.page_text([asked], title="Mine & yours")
+    requested = replace(started, prompt=(PromptToken(1, "<|begin|>"), PromptToken(5, "Why is the sky\nblue? " * 9)))
+    assert data(core.page_text([requested]))["title"].startswith("Why is the sky blue? Why")
+    assert len(data(core.page_text([requested]))["title"]) <= 61
+    assert "<title>Mine &amp; yours · Decodescope</title>" in core.page_text([requested], title="Mine & yours")
 
 
 def test_a_long_run_is_a_few_megabytes() -> None:
@@ -232,10 +232,10 @@ def test_a_long_run_is_a_few_megabytes() -> None:
 
 def test_where_it_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(FileNotWrittenError) as told:
+    with pytest.raises(FileNotWrittenError) as reported:
         core.page([], tmp_path / "file" / "run.html")
-    assert str(tmp_path) in told.value.cause
-    assert told.value.remedy
+    assert str(tmp_path) in reported.value.cause
+    assert reported.value.remedy
 
 
 def test_it_needs_neither_torch_nor_qt() -> None:

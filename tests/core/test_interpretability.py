@@ -79,9 +79,9 @@ def test_lower_layers_go_through_the_final_norm_and_the_head() -> None:
 @pytest.mark.parametrize("kind", ["gpt2", "t5", "mamba"])
 def test_a_text_is_read_once_for_all_its_tokens(kind: str) -> None:
     model, ids = model_of(kind), tiny.prompt(14)
-    told = list(core.lens_text(model, ids, 6, source=source_of(model)))
-    assert len(told) == 8
-    for step, rows in enumerate(told, 6):
+    reported = list(core.lens_text(model, ids, 6, source=source_of(model)))
+    assert len(reported) == 8
+    for step, rows in enumerate(reported, 6):
         for one, other in zip(rows, core.lens(model, ids, step, source=source_of(model)), strict=True):
             assert (one.layer, one.first, one.rank) == (other.layer, other.first, other.rank)
             assert one.probability == pytest.approx(other.probability, abs=1e-5)
@@ -111,15 +111,15 @@ def test_layers_that_cannot_be_read_are_refused_with_the_reason(monkeypatch: pyt
 def test_effects_are_those_of_texts_without_each_token(kind: str, other: int | None) -> None:
     model, ids, step = model_of(kind), tiny.prompt(24), 21
     source = source_of(model)
-    told = core.occlude(model, ids, step, other, source=source)
-    assert [(effect.start, effect.stop) for effect in told] == [(place, place + 1) for place in range(step)]
+    reported = core.occlude(model, ids, step, other, source=source)
+    assert [(effect.start, effect.stop) for effect in reported] == [(place, place + 1) for place in range(step)]
 
     def held(before: Sequence[int], encoded: int | None) -> float:
         log = logs(model, before, encoded)
         return float(log[ids[step]] - (log[other] if other is not None else 0.0))
 
     whole, allowed = held(ids[:step], source), 1e-2 if kind == "mamba" else 2e-4  # a recurrence hands roundings on
-    for start, stop, effect in told:
+    for start, stop, effect in reported:
         shorter = source - 1 if source is not None and start < source else source
         assert effect == pytest.approx(whole - held(ids[:start] + ids[stop:step], shorter), abs=allowed)
 
@@ -154,21 +154,21 @@ def test_words_and_sentences_of_a_story() -> None:
     ]  # fmt: skip
     text = [*ids, *core.run(model, core.Request(ids, {"max_new_tokens": 2})).sequences[0]]
     for unit in ("word", "sentence"):
-        told = core.occlude(model, text, len(ids), unit=unit)
-        assert [(effect.start, effect.stop) for effect in told] == split_units(model, ids, unit)
+        reported = core.occlude(model, text, len(ids), unit=unit)
+        assert [(effect.start, effect.stop) for effect in reported] == split_units(model, ids, unit)
         whole = float(logs(model, ids)[text[len(ids)]])
-        start, stop, effect = told[2]
+        start, stop, effect = reported[2]
         assert effect == pytest.approx(whole - float(logs(model, ids[:start] + ids[stop:])[text[len(ids)]]), abs=1e-4)
 
 
 def test_batches_can_be_stopped_between() -> None:
     model, ids, cancel = tiny.shared("llama"), tiny.prompt(60), threading.Event()
-    told = []
+    reported = []
     for part in core.occlusion(model, ids, 55, cancel=cancel):
-        told.append(part)
+        reported.append(part)
         cancel.set()
-    assert len(told) == 1
-    assert 0 < told[0].done < told[0].total == 55
+    assert len(reported) == 1
+    assert 0 < reported[0].done < reported[0].total == 55
     assert core.occlude(model, ids, 55, cancel=cancel) == ()
     assert list(core.lens_text(model, ids, 5, cancel=cancel)) == []
 
@@ -243,9 +243,9 @@ def test_attention_is_what_the_module_tells(kind: str) -> None:
     if source:
         given["decoder_input_ids"] = torch.tensor([[3, *ids[source:step]]])
     with torch.inference_mode():
-        told = network(**given, output_attentions=True)
+        reported = network(**given, output_attentions=True)
     network.set_attn_implementation(before)
-    weights = (told.cross_attentions if source else told.attentions)[1][0, :, -1].mean(0)
+    weights = (reported.cross_attentions if source else reported.attentions)[1][0, :, -1].mean(0)
     assert rows[1].shares[: len(weights)] == pytest.approx(weights.tolist(), abs=1e-6)
 
 

@@ -25,7 +25,7 @@ from core.labs.processes import lab_processes
 from core.labs.scale.ranks.rank_messages import StepMemory
 from core.labs.scale.ranks.residual_memory import ResidualEstimate
 from core.models.loaded_model import LoadedModel
-from tests.core.odd_arguments import ODD, ODDER, Calls, hand_odd_values, used_up
+from tests.core.odd_arguments import ODD, ODDER, Calls, consumed, pass_odd_values
 
 STOP = threading.Event()
 STOP.set()
@@ -166,16 +166,16 @@ def _files(folder: Path) -> set[Path]:
 def test_an_argument_of_another_kind_is_named(name: str) -> None:
     function, right = CALLS[name]
     if MISSING not in right.values():
-        used_up(function(**right))
-    hand_odd_values(function, right, (*ODD, *ODDER))
+        consumed(function(**right))
+    pass_odd_values(function, right, (*ODD, *ODDER))
 
 
 @pytest.mark.parametrize("name", TRAINING_NAMES)
 def test_of_what_trains_draws_or_scores_it_is_named_too(training: Calls, name: str) -> None:
     function, right = training[name]
     if MISSING not in right.values():
-        used_up(function(**right))
-    hand_odd_values(function, right, (*ODD, *ODDER))
+        consumed(function(**right))
+    pass_odd_values(function, right, (*ODD, *ODDER))
 
 
 @pytest.mark.parametrize("name", STARTING)
@@ -190,12 +190,12 @@ def test_no_process_is_started_before_all_is_found_to_be_right(name: str, monkey
     monkeypatch.setattr(lab_processes.subprocess, "Popen", start)
     function, right = STARTING[name]
     with pytest.raises(core.errors.ScaleError, match="none is started here"):
-        used_up(function(**right))
-    hand_odd_values(function, right, (*ODD, *ODDER))
+        consumed(function(**right))
+    pass_odd_values(function, right, (*ODD, *ODDER))
     begun.clear()
     for argument in right:
         with pytest.raises(core.errors.DecodescopeError):
-            used_up(function(**{**right, argument: object()}))
+            consumed(function(**{**right, argument: object()}))
     assert not begun
 
 
@@ -221,7 +221,7 @@ def test_every_function_of_a_lab_is_among_them(lab: Any) -> None:
 )
 def test_it_says_what_is_wrong_and_what_to_give(call: Callable[[], object], said: str) -> None:
     with pytest.raises(ParameterError, match=said):
-        used_up(call())
+        consumed(call())
 
 
 def test_a_list_that_cannot_be_written_is_told(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_a_list_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 def test_a_file_is_no_folder_to_train_into(tiny: LoadedModel, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(core.errors.PreferenceError, match="is a file"):
-        used_up(p.sft(EXAMPLES, model=tiny, folder=tmp_path / "file", steps=1))
+        consumed(p.sft(EXAMPLES, model=tiny, folder=tmp_path / "file", steps=1))
 
 
 @pytest.mark.parametrize("name", ["train_reward", "sft", "ppo"])
@@ -255,7 +255,7 @@ def test_a_training_that_finds_no_room_any_more_says_so(
     monkeypatch.setattr(training_loop, "save_file", full)
     function, right = training["sft"]
     with pytest.raises(core.errors.FileNotWrittenError, match="No space left"):
-        used_up(function(**{**right, "folder": tmp_path / "kept"}))
+        consumed(function(**{**right, "folder": tmp_path / "kept"}))
 
 
 def test_weights_that_are_no_weights_are_told(tiny: LoadedModel, tmp_path: Path) -> None:
@@ -268,4 +268,4 @@ def test_weights_that_are_no_weights_are_told(tiny: LoadedModel, tmp_path: Path)
 @pytest.mark.parametrize("folder", ["a\0b", "~nobody-of-that-name/kept"])
 def test_what_is_no_path_of_a_folder_is_named(tiny: LoadedModel, folder: str) -> None:
     with pytest.raises(ParameterError, match="Give a folder path"):
-        used_up(p.sft(EXAMPLES, model=tiny, folder=folder, steps=1))
+        consumed(p.sft(EXAMPLES, model=tiny, folder=folder, steps=1))

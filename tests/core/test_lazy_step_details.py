@@ -65,8 +65,8 @@ def test_many_threads_read_it_at_once() -> None:
     wanted = [(event.alternatives, event.funnel) for event in written()]
     with ThreadPoolExecutor(8) as pool:
         for event, found in zip(written(), wanted, strict=True):
-            told = pool.map(lambda _, event=event: (event.funnel, event.alternatives), range(16))
-            assert {(alternatives, funnel) for funnel, alternatives in told} == {found}
+            reported = pool.map(lambda _, event=event: (event.funnel, event.alternatives), range(16))
+            assert {(alternatives, funnel) for funnel, alternatives in reported} == {found}
 
 
 def test_it_stays_closed_and_knows_no_other_name() -> None:
@@ -81,10 +81,10 @@ def test_it_stays_closed_and_knows_no_other_name() -> None:
 
 def test_details_are_told_without_the_rest() -> None:
     for event in written():
-        told = event.details
-        assert told == tuple(stage.detail for stage in event.funnel if stage.detail is not None)
-        assert all(one is other for one, other in zip(told, event.details, strict=True)), "each is told once"
-        assert [told[0].repeats is not None, told[1].top_cut is not None] == [True, True]
+        reported = event.details
+        assert reported == tuple(stage.detail for stage in event.funnel if stage.detail is not None)
+        assert all(one is other for one, other in zip(reported, event.details, strict=True)), "each is told once"
+        assert [reported[0].repeats is not None, reported[1].top_cut is not None] == [True, True]
 
 
 def test_without_tracing_there_is_neither() -> None:

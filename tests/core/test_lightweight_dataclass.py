@@ -70,10 +70,10 @@ GIVEN: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = (
 
 @pytest.mark.parametrize(("values", "named"), GIVEN)
 def test_it_is_made_as_a_dataclass_is(values: tuple[Any, ...], named: dict[str, Any]) -> None:
-    ours, theirs = Place(*values, **named), Dataclass(*values, **named)
-    assert asdict(ours) == asdict(theirs)
-    assert astuple(ours) == astuple(theirs)
-    assert repr(ours) == repr(theirs).replace("Dataclass", "Place")
+    ours, reference = Place(*values, **named), Dataclass(*values, **named)
+    assert asdict(ours) == asdict(reference)
+    assert astuple(ours) == astuple(reference)
+    assert repr(ours) == repr(reference).replace("Dataclass", "Place")
 
 
 @pytest.mark.parametrize(

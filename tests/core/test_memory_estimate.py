@@ -29,8 +29,8 @@ def with_free(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
 @pytest.mark.parametrize("name", ["storyteller", "summarizer"])
 def test_a_blueprint_reckons_as_the_model_itself(name: str) -> None:
     plain, whole = core.blueprint(name), core.load(name)
-    asked = replace(request(), prompt="Once upon a time")
-    first, second = core.estimate(plain, asked), core.estimate(whole, asked)
+    requested = replace(request(), prompt="Once upon a time")
+    first, second = core.estimate(plain, requested), core.estimate(whole, requested)
     assert (first.weights, first.cache, first.tokens) == (second.weights, second.cache, second.tokens)
     assert first.weights == whole.weight_bytes
     assert next(plain.model.parameters()).is_meta
@@ -43,10 +43,10 @@ def test_a_blueprint_reckons_as_the_model_itself(name: str) -> None:
 def test_the_cache_is_what_the_run_takes(cache: str, settings: dict[str, Any]) -> None:
     model = tiny.shared("llama")
     measured = [e.bytes for e in core.run(model, request(cache, **settings)).events if isinstance(e, CacheMeasured)]
-    reckoned = core.estimate(model, request(cache, **settings))
-    per_token = core.caches.registry["dynamic"].predict(model, 1, reckoned.rows, {})
-    assert reckoned.cache - per_token <= measured[-1] <= reckoned.cache
-    assert reckoned.tokens == 12 + NEW
+    estimated = core.estimate(model, request(cache, **settings))
+    per_token = core.caches.registry["dynamic"].predict(model, 1, estimated.rows, {})
+    assert estimated.cache - per_token <= measured[-1] <= estimated.cache
+    assert estimated.tokens == 12 + NEW
 
 
 def test_a_draft_takes_its_weights_and_its_cache() -> None:
@@ -71,23 +71,23 @@ def test_what_fits_needs_no_advice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_each_remedy_would_make_it_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     model, draft = tiny.shared("llama"), tiny.make("llama", seed=1)
-    asked = replace(
+    requested = replace(
         request(num_beams=4), config=GenerationConfig(max_new_tokens=80, num_beams=4), prompt=tiny.prompt(4)
     )
-    whole = core.estimate(model, asked)
+    whole = core.estimate(model, requested)
     with_free(monkeypatch, whole.needed)
-    found = core.estimate(model, asked)
+    found = core.estimate(model, requested)
     assert not found.ok
     words = found.advice
     new = int(words.split("at most ")[1].split()[0])
     assert 0 < new < 80
     config = GenerationConfig(max_new_tokens=new, num_beams=4)
-    assert core.estimate(model, replace(asked, config=config)).ok
-    assert not core.estimate(model, replace(asked, config=GenerationConfig(max_new_tokens=new + 1, num_beams=4))).ok
+    assert core.estimate(model, replace(requested, config=config)).ok
+    assert not core.estimate(model, replace(requested, config=GenerationConfig(max_new_tokens=new + 1, num_beams=4))).ok
     beams = int(words.split("with ")[2].split()[0])
-    assert core.estimate(model, replace(asked, config=GenerationConfig(max_new_tokens=80, num_beams=beams))).ok
+    assert core.estimate(model, replace(requested, config=GenerationConfig(max_new_tokens=80, num_beams=beams))).ok
     assert "“Offloaded”" in words
-    assert core.estimate(model, replace(asked, cache="offloaded")).ok
+    assert core.estimate(model, replace(requested, cache="offloaded")).ok
     assert "in float16" in words
     drafted = core.estimate(model, request(drafters=(draft,)))
     with_free(monkeypatch, round(drafted.needed * 0.9))
@@ -96,15 +96,15 @@ def test_each_remedy_would_make_it_fit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_only_helps_together(monkeypatch: pytest.MonkeyPatch) -> None:
     model = tiny.shared("llama")
-    asked = replace(request(), config=GenerationConfig(max_new_tokens=90, num_beams=8), prompt=tiny.prompt(20))
-    alone = replace(asked, config=GenerationConfig(max_new_tokens=2), prompt=tiny.prompt(20))
+    requested = replace(request(), config=GenerationConfig(max_new_tokens=90, num_beams=8), prompt=tiny.prompt(20))
+    alone = replace(requested, config=GenerationConfig(max_new_tokens=2), prompt=tiny.prompt(20))
     with_free(monkeypatch, round(1.15 * core.estimate(model, alone).needed))
-    found = core.estimate(model, asked)
+    found = core.estimate(model, requested)
     assert len(found.remedies) == 1
     new = int(found.advice.split("at most ")[1].split()[0])
     assert "and 1 beam" in found.advice
     config = GenerationConfig(max_new_tokens=new)
-    assert core.estimate(model, replace(asked, config=config)).ok
+    assert core.estimate(model, replace(requested, config=config)).ok
 
 
 def test_nothing_helps_a_model_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,5 +121,5 @@ def test_weights_in_memory_already_are_not_wanted_again(monkeypatch: pytest.Monk
 def test_half_the_precision_is_half_the_bytes() -> None:
     plain, half = core.blueprint("storyteller"), core.blueprint("storyteller", dtype="float16")
     assert half.dtype == torch.float16
-    asked = replace(request(), prompt="Once upon a time")
-    assert core.estimate(half, asked).cache * 2 == core.estimate(plain, asked).cache
+    requested = replace(request(), prompt="Once upon a time")
+    assert core.estimate(half, requested).cache * 2 == core.estimate(plain, requested).cache

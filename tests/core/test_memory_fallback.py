@@ -104,9 +104,9 @@ def test_else_the_failure_is_clear_and_the_text_stays(
         listen(events, seen)
     assert caught.value.remedy
     expected = core.run(tiny.shared("llama"), replace(request(**more), memory_fallback=True)).sequences[0]
-    told = [event.id for event in of(TokenChosen, seen)]
-    assert len(told) == 9
-    assert told == expected[:9]
+    reported = [event.id for event in of(TokenChosen, seen)]
+    assert len(reported) == 9
+    assert reported == expected[:9]
 
 
 def test_kept_prefixes_are_given_back_first() -> None:

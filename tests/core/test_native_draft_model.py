@@ -62,8 +62,8 @@ class Open:
 def test_drafts_of_a_small_model(kind: str) -> None:
     """Text, a tree of more nodes than a pass takes, a kept path, a longer and a shorter text: as on arrays."""
     model = wide_model(kind)
-    mine, theirs = build_small_draft_model(model), build_numpy_draft_model(model)
-    assert isinstance(mine, NativeDraftModel)
+    result, reference = build_small_draft_model(model), build_numpy_draft_model(model)
+    assert isinstance(result, NativeDraftModel)
     level = np.eye(20, 2, dtype=bool)
     level[np.arange(20), np.arange(20) % 2] = True
     sees = np.concatenate([level, np.eye(20, dtype=bool)], 1)
@@ -81,11 +81,11 @@ def test_drafts_of_a_small_model(kind: str) -> None:
         lambda reader: reader.read_text(torch.tensor([[7]])),
     ]
     for step in steps:
-        found, expected = step(mine), step(theirs)
+        found, expected = step(result), step(reference)
         assert (found is None) == (expected is None)
         if found is not None and expected is not None:
             torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-4)
-    assert (mine.length, mine.extra) == (7 + 6 * 46 + 1, 0)
+    assert (result.length, result.extra) == (7 + 6 * 46 + 1, 0)
     native_library.switch_quick_steps(False)
     assert type(build_small_draft_model(model)) is NumpyDraftModel
     native_library.switch_quick_steps(True)
@@ -132,9 +132,9 @@ def test_room_behind_a_text_is_taken_by_drafts_and_given_back() -> None:
     twin(torch.tensor([[9]]))
     torch.testing.assert_close(passes.read_text(torch.tensor([ids[60:61]])), plain(torch.tensor([ids[60:61]])).last)
     cache_operations.compact(forward.cache)
-    for mine, theirs in zip(forward.cache.layers, plain.cache.layers, strict=True):
-        assert mine.keys.untyped_storage().nbytes() == theirs.keys.untyped_storage().nbytes()
-        torch.testing.assert_close(mine.keys, theirs.keys, rtol=1e-4, atol=1e-4)
+    for result, reference in zip(forward.cache.layers, plain.cache.layers, strict=True):
+        assert result.keys.untyped_storage().nbytes() == reference.keys.untyped_storage().nbytes()
+        torch.testing.assert_close(result.keys, reference.keys, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.usefixtures("built")
@@ -155,6 +155,6 @@ def test_a_chain_that_the_machine_code_follows_is_the_one_of_tensors(plan: Round
         assert branch is not None
         drafter.commit(branch.ids[:2])
         drafts.append((branch.ids, branch.parents, reader.length, branch.probabilities))
-    (*mine, sure), (*theirs, shares) = drafts
-    assert mine == theirs
+    (*result, sure), (*reference, shares) = drafts
+    assert result == reference
     assert sure == pytest.approx(shares, abs=1e-5)

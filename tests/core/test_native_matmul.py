@@ -40,15 +40,15 @@ def test_many_tokens_of_several_texts(kind: str, threads: int) -> None:
     torch.set_num_threads(threads)  # put back for every test
     model = wide_model(kind)
     reader, ids, cache = wide_of(model), tiny.prompt(45), DynamicCache()
-    told = model.model(torch.tensor([ids]), **{model.cache_name: cache}, output_hidden_states=True)
+    reported = model.model(torch.tensor([ids]), **{model.cache_name: cache}, output_hidden_states=True)
     states = reader.states([TextRemainder(0, ids)])
-    torch.testing.assert_close(states[:-1], torch.cat(told.hidden_states[:-1]), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(states[:-1], torch.cat(reported.hidden_states[:-1]), rtol=1e-4, atol=1e-4)
     rests = [
-        TextRemainder(kept, tiny.prompt(count, seed))
-        for seed, (kept, count) in enumerate(((44, 1), (40, 9), (9, 18), (0, 5)))
+        TextRemainder(stored, tiny.prompt(count, seed))
+        for seed, (stored, count) in enumerate(((44, 1), (40, 9), (9, 18), (0, 5)))
     ]
     found = reader.last_logits(rests, [(layer.keys, layer.values) for layer in cache.layers])
-    alone = [model.model(torch.tensor([[*ids[:kept], *own]])).logits[0, -1] for kept, own in rests]
+    alone = [model.model(torch.tensor([[*ids[:stored], *own]])).logits[0, -1] for stored, own in rests]
     torch.testing.assert_close(found, torch.stack(alone), rtol=1e-4, atol=2e-4)
 
 
@@ -138,11 +138,11 @@ def test_looks_inside_are_those_of_torch(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(
         NativeTextPass, "_run_layer", lambda self, *given: calls.append(given[0]) or layer(self, *given)
     )
-    mine = list(core.lens_text(model, ids, 1)), core.occlude(model, ids, 23)
+    result = list(core.lens_text(model, ids, 1)), core.occlude(model, ids, 23)
     assert set(calls) == {0, 1, 2}
     native_library.switch_quick_steps(False)
-    theirs = list(core.lens_text(model, ids, 1)), core.occlude(model, ids, 23)
-    for one, other in zip(chain(*mine[0], mine[1]), chain(*theirs[0], theirs[1]), strict=True):
+    reference = list(core.lens_text(model, ids, 1)), core.occlude(model, ids, 23)
+    for one, other in zip(chain(*result[0], result[1]), chain(*reference[0], reference[1]), strict=True):
         assert tuple(one) == pytest.approx(tuple(other), abs=1e-4)
 
 

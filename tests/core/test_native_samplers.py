@@ -138,13 +138,15 @@ def test_readings_are_those_of_torch(top_n: int, size: int) -> None:
     turned = fewer - 3 * raw.abs()  # brings up others than the model's own first ones
     for scores in ([raw], [raw, raw / 0.7], [raw, raw / 0.7, fewer], [raw, fewer, fewer, turned]):
         chosen = scores[-1].argmax(-1)
-        mine, theirs = (
+        result, reference = (
             compute_native_stats(scores, chosen, top_n),
             step_stats._compute_with_torch(scores, chosen, top_n),
         )
-        assert mine is not None
-        torch.testing.assert_close(torch.tensor([list(row) for row in mine]), torch.tensor([list(r) for r in theirs]))
-    assert top_n == 0 or max(mine[0][-top_n:]) >= 0, "none is brought in, and a part was not tried"
+        assert result is not None
+        torch.testing.assert_close(
+            torch.tensor([list(row) for row in result]), torch.tensor([list(r) for r in reference])
+        )
+    assert top_n == 0 or max(result[0][-top_n:]) >= 0, "none is brought in, and a part was not tried"
 
 
 @pytest.mark.usefixtures("built")

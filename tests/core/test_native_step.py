@@ -64,13 +64,13 @@ def test_same_logits_and_tokens(kind: str) -> None:
     model = model_of(kind)
     lean, step = select_fused_pass(model, DynamicCache()), step_of(model)
     assert lean is not None
-    ids, mine, theirs = torch.tensor([tiny.prompt(30), tiny.prompt(30, 1)]), DynamicCache(), DynamicCache()
+    ids, result, reference = torch.tensor([tiny.prompt(30), tiny.prompt(30, 1)]), DynamicCache(), DynamicCache()
     for portion in ids.split([12, 1, 5, 1, 7, 4], 1):
-        wanted = model.model(portion, **{model.cache_name: theirs}).logits
-        is_served = step.supports(portion, mine)
+        wanted = model.model(portion, **{model.cache_name: reference}).logits
+        is_served = step.supports(portion, result)
         assert is_served == (portion.shape[1] < 12)
-        torch.testing.assert_close((step if is_served else lean)(portion, mine, 0), wanted, rtol=1e-4, atol=2e-4)
-    assert measure_storages(mine) == measure_storages(theirs)
+        torch.testing.assert_close((step if is_served else lean)(portion, result, 0), wanted, rtol=1e-4, atol=2e-4)
+    assert measure_storages(result) == measure_storages(reference)
     prompt = tiny.prompt()
     assert core.run(model, core.Request(prompt, GREEDY)).sequences == tiny.reference(model, prompt, GREEDY)
 
@@ -91,12 +91,12 @@ def test_the_same_run_as_without(name: str, cache: str, monkeypatch: pytest.Monk
     request = core.Request(tiny.prompt(), GenerationConfig(max_new_tokens=12, **_RUNS[name]), cache=cache, seed=3)
     step_of(model)  # it is tried before its first use
     calls = calls_of(monkeypatch)
-    mine = core.run(model, request)
+    result = core.run(model, request)
     assert len(calls) == 11
     native_library.switch_quick_steps(False)
-    theirs = core.run(model, request)
-    assert mine.sequences == theirs.sequences
-    for one, other in zip(told(mine), told(theirs), strict=True):
+    reference = core.run(model, request)
+    assert result.sequences == reference.sequences
+    for one, other in zip(told(result), told(reference), strict=True):
         assert [(a.id, a.rank) for a in one.alternatives] == [(a.id, a.rank) for a in other.alternatives]
         assert [(s.name, s.survivors) for s in one.funnel] == [(s.name, s.survivors) for s in other.funnel]
         figures = [(e.probability, e.raw_log_probability, e.entropy, e.varentropy) for e in (one, other)]
@@ -117,9 +117,9 @@ def test_a_tree_and_a_chain_behind_the_text() -> None:
     mask = torch.tensor([[0.0] * 12 + [0, low], [0.0] * 12 + [low, 0]])[None, None]
     for one in (cache, plain):
         lean(torch.tensor([text]), one)
-    mine = step(torch.tensor([[8, 9]]), cache, 0, mask, torch.tensor([[12, 12]]))
-    theirs = [model.model(torch.tensor([[*text, child]])).logits[0, -1] for child in (8, 9)]
-    torch.testing.assert_close(mine[0], torch.stack(theirs), rtol=1e-4, atol=1e-4)
+    result = step(torch.tensor([[8, 9]]), cache, 0, mask, torch.tensor([[12, 12]]))
+    reference = [model.model(torch.tensor([[*text, child]])).logits[0, -1] for child in (8, 9)]
+    torch.testing.assert_close(result[0], torch.stack(reference), rtol=1e-4, atol=1e-4)
     cache.crop(-2)
     chain, below = torch.tensor([[8, 9, 4]]), torch.full((3, 15), low).triu(13)
     assert torch.equal(step(chain, cache, 0, below, torch.tensor([[12, 13, 14]])), step(chain, plain, 0))

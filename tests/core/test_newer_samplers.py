@@ -65,10 +65,10 @@ def test_the_histogram_of_top_n_sigma_holds_every_finite_score() -> None:
     scores = torch.tensor([[4.0, 2.0, 0.0, -INFINITY, -2.0]])
     process = stage("top_n_sigma", top_n_sigma=1.0)
     cut = process(NO_IDS, scores)
-    told = process.make_observer()(0, scores[0], cut[0], 0)().spread
-    assert (told.best, told.lowest) == (4.0, -2.0)
-    assert [place for place, count in enumerate(told.counts) if count] == [0, 10, 21, 31]
-    assert sum(told.counts) == 4
+    reported = process.make_observer()(0, scores[0], cut[0], 0)().spread
+    assert (reported.best, reported.lowest) == (4.0, -2.0)
+    assert [place for place, count in enumerate(reported.counts) if count] == [0, 10, 21, 31]
+    assert sum(reported.counts) == 4
 
 
 def test_dynamic_temperature_by_hand() -> None:
@@ -229,8 +229,8 @@ def test_a_seed_keeps_its_text_and_every_stage_is_told(name: str, strategy: str)
     one, other = core.run(model, request), core.run(model, request)
     assert one.sequences == other.sequences
     if strategy == "sampling":
-        told = [event.funnel for event in one.events if isinstance(event, core.events.TokenChosen)]
-        assert all(ON[name].keys() & {stage.name for stage in funnel} for funnel in told)
+        reported = [event.funnel for event in one.events if isinstance(event, core.events.TokenChosen)]
+        assert all(ON[name].keys() & {stage.name for stage in funnel} for funnel in reported)
 
 
 def test_each_text_of_a_batch_has_xtc_dice_of_its_own_seed() -> None:
@@ -313,5 +313,5 @@ def test_mirostat_refuses_drafts_by_name() -> None:
 
 @pytest.mark.parametrize("name", ON)
 def test_generate_has_none_of_them(name: str) -> None:
-    said = core.why_not_generate(core.Request("A", {}, strategy="sampling", options=ON[name]), model="storyteller")
-    assert said.startswith("it does not support ")
+    reported = core.why_not_generate(core.Request("A", {}, strategy="sampling", options=ON[name]), model="storyteller")
+    assert reported.startswith("it does not support ")

@@ -209,11 +209,11 @@ def test_files_of_another_type_are_converted_as_they_are_read(tmp_path: Path) ->
     network = _MORE["mixtral"]().bfloat16()
     network.generation_config.max_new_tokens = 7
     network.save_pretrained(tmp_path)
-    ours, theirs = core.load(tmp_path, weights="float32"), t.MixtralForCausalLM.from_pretrained(tmp_path).float()
+    ours, reference = core.load(tmp_path, weights="float32"), t.MixtralForCausalLM.from_pretrained(tmp_path).float()
     assert ours.generation_config.max_new_tokens == 7
     state = ours.model.state_dict()
     assert {name: float(value.sum()) for name, value in state.items()} == {
-        name: float(value.sum()) for name, value in theirs.state_dict().items()
+        name: float(value.sum()) for name, value in reference.state_dict().items()
     }
 
 

@@ -49,8 +49,8 @@ def test_it_begins_as_transformers_layer() -> None:
     assert (ours.keys, ours.get_seq_length(), ours.row_count) == (None, 0, 0)
     for count in (3, 1):
         keys, values = torch.rand(2, HEADS, count, WIDTH), torch.rand(2, HEADS, count, WIDTH)
-        for mine, reference in zip(ours.update(keys, values), theirs.update(keys, values), strict=True):
-            assert torch.equal(mine, reference)
+        for result, reference in zip(ours.update(keys, values), theirs.update(keys, values), strict=True):
+            assert torch.equal(result, reference)
         assert (ours.get_seq_length(), ours.row_count) == (theirs.get_seq_length(), 2)
     assert ours.storage is None
     assert not ours.reserve(1)

@@ -70,10 +70,10 @@ class Recorder:
 
 def test_streamer_protocol() -> None:
     model, ids, config = tiny.shared("llama"), tiny.prompt(), GenerationConfig(max_new_tokens=6)
-    ours, theirs = Recorder(), Recorder()
+    ours, reference = Recorder(), Recorder()
     core.run(model, core.Request(ids, config), streamer=ours)
-    model.model.generate(torch.tensor([ids]), generation_config=config, streamer=theirs)
-    assert ours.got == theirs.got
+    model.model.generate(torch.tensor([ids]), generation_config=config, streamer=reference)
+    assert ours.got == reference.got
 
 
 def test_streamer_is_ended_by_an_error() -> None:

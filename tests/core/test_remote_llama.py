@@ -53,12 +53,12 @@ def tokens(result: core.Result) -> list[TokenChosen]:
 @pytest.mark.parametrize("beginning", BEGINNINGS)
 def test_its_greedy_text_is_ours_token_for_token(served: RemoteModel, beginning: str) -> None:
     request = core.Request(beginning, {"max_new_tokens": 60}, "greedy", top_n=5)
-    ours, theirs = core.run(core.load(NAME), request), core.run(served, request)
-    assert theirs.texts == ours.texts
-    assert not [event for event in theirs.events if isinstance(event, Notice)]
-    mine, told = tokens(ours), tokens(theirs)
-    assert [one.text for one in told] == [one.text for one in mine]
-    for own, other in zip(mine, told, strict=True):
+    ours, reference = core.run(core.load(NAME), request), core.run(served, request)
+    assert reference.texts == ours.texts
+    assert not [event for event in reference.events if isinstance(event, Notice)]
+    result, reported = tokens(ours), tokens(reference)
+    assert [one.text for one in reported] == [one.text for one in result]
+    for own, other in zip(result, reported, strict=True):
         assert other.raw_log_probability == pytest.approx(own.raw_log_probability, abs=2e-3)
         assert [one.text for one in other.alternatives[:1]] == [one.text for one in own.alternatives[:1]]
 

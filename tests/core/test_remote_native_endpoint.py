@@ -121,10 +121,10 @@ def test_in_the_middle_of_a_text_it_is_not_asked_elsewhere(
     fault: dict[str, int], error: type[EngineError], words: str
 ) -> None:
     with fake_machine.running("sglang", **fault) as machine:
-        heard: list[core.events.Event] = []
+        received: list[core.events.Event] = []
         with pytest.raises(error, match=words):
-            all(heard.append(event) is None for event in core.stream(model_of(machine), asked()))
-        assert "".join(event.text for event in tokens(heard)) == " there was a"
+            all(received.append(event) is None for event in core.stream(model_of(machine), asked()))
+        assert "".join(event.text for event in tokens(received)) == " there was a"
         assert machine.paths[-1] == "/generate"
 
 
@@ -141,9 +141,9 @@ def test_a_text_that_is_given_up_says_why() -> None:
 def test_texts_that_begin_alike() -> None:
     lines = [[-0.1, 5, "a"]], [[-0.1, 5, "a"], [-0.2, 5, "a"]]
     whole, pieces = GenerateResponse("here"), GenerateResponse("here")
-    for own, later, told in ((whole, "aa", lines[1]), (pieces, "a", lines[1][1:])):
+    for own, later, reported in ((whole, "aa", lines[1]), (pieces, "a", lines[1][1:])):
         assert own.delta({"text": "a", "meta_info": meta(1, output_token_logprobs=lines[0])}).text == "a"
-        part = own.delta({"text": later, "meta_info": meta(2, output_token_logprobs=told)})
+        part = own.delta({"text": later, "meta_info": meta(2, output_token_logprobs=reported)})
         assert (part.text, len(part.tokens)) == ("a", 1)
     ended = whole.delta({"text": "a", "meta_info": meta(2, output_token_logprobs=lines[1])})
     assert (ended.text, ended.tokens) == ("", ())  # a stop text was cut off, and nothing is new

@@ -136,8 +136,8 @@ def test_a_server_without_logits_is_asked_once_more_without_probabilities() -> N
         first = core.run(model, asked())
         assert first.texts == [GREEDY]
         assert ["logprobs" in body for body in machine.asked] == [True, False]
-        told = [event.message for event in first.events if isinstance(event, Notice)]
-        assert [("reports only text" in one, "--logits_all true" in one) for one in told] == [
+        reported = [event.message for event in first.events if isinstance(event, Notice)]
+        assert [("reports only text" in one, "--logits_all true" in one) for one in reported] == [
             (True, False),
             (False, True),
         ]

@@ -46,10 +46,13 @@ def test_scores_that_are_still_learnt_from_are_taken_too() -> None:
 def test_no_end_before_a_length_is_transformers(length: int) -> None:
     ids, scores, ends = torch.zeros(2, length, dtype=torch.long), torch.randn(2, 10), torch.tensor([2, 7])
     came = scores.clone()
-    theirs = MinLengthLogitsProcessor(6, ends)(ids, scores), MinNewTokensLengthLogitsProcessor(4, 2, ends)(ids, scores)
+    reference = (
+        MinLengthLogitsProcessor(6, ends)(ids, scores),
+        MinNewTokensLengthLogitsProcessor(4, 2, ends)(ids, scores),
+    )
     ours = MinLengthBan(6, ends)(ids, scores)
-    assert ours.equal(theirs[0])
-    assert ours.equal(theirs[1])
+    assert ours.equal(reference[0])
+    assert ours.equal(reference[1])
     assert scores.equal(came)
     assert (ours is scores) == (length >= 6)
 

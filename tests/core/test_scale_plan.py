@@ -180,19 +180,19 @@ def test_what_would_make_it_fit() -> None:
 def test_what_was_measured_is_told_as_it_is() -> None:
     parts, less = Parts(parameters=400, gradients=400), Parts(parameters=400)
     found = Measured("zero1", (parts, parts), (parts, parts), (9, 9), 9, 6, (9.0, 8.0), (9.0, 8.0), 0.1)
-    said = explain_measured(found)
-    assert "exactly the predicted bytes: 800 B" in said
-    assert "paper needs 6 B" in said
-    assert "a single process reaches 8.000000" in said
-    said = explain_measured(replace(found, ranks=(parts, less), predicted=(less, less), losses=(9.0, 7.0)))
-    assert "held 800 B; 400 B was predicted" in said
-    assert "a single process differs" in said
+    reported = explain_measured(found)
+    assert "exactly the predicted bytes: 800 B" in reported
+    assert "paper needs 6 B" in reported
+    assert "a single process reaches 8.000000" in reported
+    reported = explain_measured(replace(found, ranks=(parts, less), predicted=(less, less), losses=(9.0, 7.0)))
+    assert "held 800 B; 400 B was predicted" in reported
+    assert "a single process differs" in reported
     boxes = schedule(2, 2, "pipedream")
     dreamed = replace(found, scheme="pipedream", boxes=boxes, expected_boxes=boxes, weights="latest", stray=0.42)
-    said = explain_measured(replace(dreamed, difference=1e-7))
-    assert "match PipeDream's definition, to within 1.0e-07" in said
-    assert "differ from those of the forward pass's weights by 42 % of the largest" in said
-    assert "become untied" not in said
+    reported = explain_measured(replace(dreamed, difference=1e-7))
+    assert "match PipeDream's definition, to within 1.0e-07" in reported
+    assert "differ from those of the forward pass's weights by 42 % of the largest" in reported
+    assert "become untied" not in reported
     assert "become untied" in explain_measured(replace(dreamed, parted=True))
     assert "The gradients differ from those of a single process" in explain_measured(replace(dreamed, difference=1e-3))
 

@@ -58,10 +58,10 @@ def test_no_room_and_no_port_are_said_before_anything_is_started(monkeypatch: py
 def test_checkpoints_are_divided_and_the_gradients_stay(processes: int) -> None:
     (found,) = [event for event in remembering("storyteller", processes) if isinstance(event, Residual)]
     whole = 12 * 64 * 192 * 4
-    for without, kept in zip(found.without, found.kept, strict=True):
-        assert (without.checkpoints, kept.checkpoints) == (whole, whole // processes)
-        assert kept.buffer == found.expected.buffer == 1 << 20
-        assert kept.squares == pytest.approx(without.squares, rel=1e-5)
+    for without, stored in zip(found.without, found.kept, strict=True):
+        assert (without.checkpoints, stored.checkpoints) == (whole, whole // processes)
+        assert stored.buffer == found.expected.buffer == 1 << 20
+        assert stored.squares == pytest.approx(without.squares, rel=1e-5)
     assert found.without[0].buffer == found.expected_without.buffer
     assert found.kept[0].checkpoints == found.expected.checkpoints
     assert found.sent == found.expected.sent == whole

@@ -20,7 +20,7 @@ from core.decoding.speculation.verification import VerifiedPath
 from core.events import DrafterChoice, DraftRound
 from resources import depth
 from tests.core import tiny
-from tests.core.spec_models import config, greedy, near, rounds, six_token_model
+from tests.core.spec_models import config, greedy, rounds, similar_model, six_token_model
 from tests.core.spec_tables import p_value
 from tests.core.test_spec_lossless import ALARM, _model_shares
 
@@ -34,13 +34,13 @@ def _outcome(accepted: int, seconds: float) -> RoundResult:
 
 
 def _play(chooser: BestDrafterSelector, accepted: list[int], seconds: list[float], plays: int) -> Counter[int]:
-    asked: Counter[int] = Counter()
+    requested: Counter[int] = Counter()
     for _ in range(plays):
         group = chooser.ranked_groups()[0]
         (number,) = group.drafters
-        asked[number] += 1
+        requested[number] += 1
         chooser.update(group, _outcome(accepted[number], seconds[number]))
-    return asked
+    return requested
 
 
 def _chooser(shares: list[float] | None = None, count: int = 3) -> BestDrafterSelector:
@@ -48,10 +48,10 @@ def _chooser(shares: list[float] | None = None, count: int = 3) -> BestDrafterSe
 
 
 def test_the_one_that_earns_most_is_asked_most_and_none_is_forgotten() -> None:
-    asked = _play(_chooser(), [1, 4, 3], [0.5, 0.5, 0.5], 120)
-    assert asked[1] > 80
-    assert min(asked.values()) >= 2
-    assert asked[2] > asked[0]
+    requested = _play(_chooser(), [1, 4, 3], [0.5, 0.5, 0.5], 120)
+    assert requested[1] > 80
+    assert min(requested.values()) >= 2
+    assert requested[2] > requested[0]
 
 
 def test_time_counts_where_it_is_measured_and_weights_where_it_is_not() -> None:
@@ -67,7 +67,7 @@ def test_a_drafter_that_becomes_better_is_found() -> None:
 
 
 def _run(settings: dict[str, Any] | None = None, **request: Any) -> core.Result:
-    drafts = [near("llama"), near("llama", 5, 0.4)]
+    drafts = [similar_model("llama"), similar_model("llama", 5, 0.4)]
     made = core.Request(tiny.prompt(), config(**settings or {}), "assisted", CHOOSE, drafters=drafts, **request)
     return core.run(tiny.shared("llama"), made)
 
@@ -83,7 +83,7 @@ def test_the_text_is_greedy_decoding_s_and_each_round_says_who_was_asked() -> No
         assert choice.times == tuple(times[number] for number in range(3))
         assert not choice.is_counted
         times[choice.asked] += 1
-    alone = core.Request(tiny.prompt(), config(), "assisted", {"several": "choose"}, drafters=[near("llama")])
+    alone = core.Request(tiny.prompt(), config(), "assisted", {"several": "choose"}, drafters=[similar_model("llama")])
     assert {event.choice for event in rounds(core.run(tiny.shared("llama"), alone))} == {None}
 
 
@@ -123,12 +123,12 @@ CHOICES = {
 def test_the_reason_in_words(name: str) -> None:
     choice = CHOICES[name]
     event = DraftRound(0, 0, (), (), -1, "", "none", 0.0, 0.0, 0.0, 4, choice)
-    said = {}
+    reported = {}
     for each in depth.DEPTHS:
         with depth.depth_context(each):
-            said[each] = core.explain_choice(event, ("small", "text"))
-            assert ("(small)", "(text)")[choice.asked] in said[each]
-    usual, exact = said["usual"], said["exact"]
+            reported[each] = core.explain_choice(event, ("small", "text"))
+            assert ("(small)", "(text)")[choice.asked] in reported[each]
+    usual, exact = reported["usual"], reported["exact"]
     assert ("2.25" in usual) == (name == "best")
     assert ("1 time" in usual) == (name == "untried")
     assert ("(small) has been faster" in usual) == (name == "retried")

@@ -98,7 +98,7 @@ def test_an_eagle_head_goes_on_from_its_own_guesses(eagle: Path) -> None:
         for entry in rounds(result)[:8]:
             upto = len(tiny.prompt()) + entry.step
             drafted = [node.id for node in entry.nodes]
-            assert drafted == head_checkpoints.by_hand(model, tensors, text[:upto], len(drafted))
+            assert drafted == head_checkpoints.reference_drafts(model, tensors, text[:upto], len(drafted))
     assert max(len(entry.nodes) for entry in rounds(result)) == 5
 
 
@@ -108,7 +108,7 @@ def test_a_branch_is_drafted_as_its_path_alone(eagle: Path) -> None:
     result = _run(model, {"draft_head": str(eagle), "widths": "2 1 1"})
     text = [*tiny.prompt(), *result.sequences[0]]
     entry = rounds(result)[3]
-    chain = head_checkpoints.by_hand(model, tensors, text[: len(tiny.prompt()) + entry.step], 3)
+    chain = head_checkpoints.reference_drafts(model, tensors, text[: len(tiny.prompt()) + entry.step], 3)
     assert [node.id for node in _first_path(entry)] == chain
     other = [node for node in entry.nodes if node.parent == 0][1]
     assert other.id != chain[0]
@@ -163,9 +163,9 @@ def test_who_cannot_draft_says_why(tmp_path: Path, models: dict[str, core.Loaded
         (tiny.shared("t5"), {"draft_head": str(eagle)}, StrategyError, "encoder–decoder"),
         (models["three heads"], {"widths": "2 1"}, ParameterError, "can only draft a chain"),
     ]
-    for asked, options, kind, words in cases:
+    for requested, options, kind, words in cases:
         with pytest.raises(kind, match=words):
-            _run(asked, options)
+            _run(requested, options)
 
 
 def test_a_head_with_a_missing_part_is_refused(tmp_path: Path) -> None:
@@ -173,8 +173,8 @@ def test_a_head_with_a_missing_part_is_refused(tmp_path: Path) -> None:
     file = folder / "model.safetensors"
     from safetensors.torch import save_file
 
-    kept = {name: value for name, value in load_file(file).items() if "hnorm" not in name}
-    save_file(kept, file, metadata={"format": "pt"})
+    stored = {name: value for name, value in load_file(file).items() if "hnorm" not in name}
+    save_file(stored, file, metadata={"format": "pt"})
     with pytest.raises(StrategyError, match="cannot be read"):
         _run(core.load(folder))
 

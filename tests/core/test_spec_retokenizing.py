@@ -190,8 +190,8 @@ def test_a_growing_text_is_respelled_as_if_it_were_whole() -> None:
             spelled.append_new(ids[:count])
             data = bytes(spelled.data[: complete_length(spelled.data)])
             pieces = retokenize(pieces, data, small) or []
-            told = b"".join(small.token_bytes(piece.id) or b"" for piece in pieces)
-            assert told == data
+            reported = b"".join(small.token_bytes(piece.id) or b"" for piece in pieces)
+            assert reported == data
             same += pieces == (small.tokenize(data) or [])
         assert bytes(spelled.data).decode() == text
         assert same > 0.95 * len(ids)

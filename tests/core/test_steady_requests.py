@@ -10,7 +10,7 @@ import core
 from core.decoding.speculation import tree_passes
 from core.events import CostCurve
 from tests.core import tiny
-from tests.core.spec_models import config, near, rounds
+from tests.core.spec_models import config, rounds, similar_model
 
 WAYS: dict[str, dict[str, Any]] = {
     "assisted": {"strategy": "assisted"},
@@ -21,7 +21,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_rounds_are_the_same_whatever_the_clock_says(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    model, drafters, seen = tiny.shared("llama"), [near("llama")], []
+    model, drafters, seen = tiny.shared("llama"), [similar_model("llama")], []
     for ticks in (1e-6, 3.0):
         now = iter(range(1_000_000))
         monkeypatch.setattr(tree_passes.time, "thread_time", lambda ticks=ticks, now=now: next(now) * ticks)

@@ -42,7 +42,7 @@ PATIENCE_MS = 300
 Deed = Callable[["Hands"], None]
 
 
-class Hands:
+class RandomUser:
     """Everything they do follows from the seed and the window."""
 
     def __init__(self, window: MainWindow, seed: int) -> None:
@@ -51,7 +51,7 @@ class Hands:
         self._top: QWidget = window
         """What the last target lies in: let go of an open list, and PySide takes what is in it for deleted."""
         self._watch = QTimer(window, interval=PATIENCE_MS)
-        self._watch.timeout.connect(self.let_go)
+        self._watch.timeout.connect(self.close_popups)
 
     def act(self) -> None:
         """Do one thing, and let the window answer, now and then for longer."""
@@ -62,7 +62,7 @@ class Hands:
         self._watch.stop()
         QTest.qWait(self.rng.choice(WAITS_MS))
 
-    def let_go(self) -> None:
+    def close_popups(self) -> None:
         """Close whatever is open above the window, and take the pointer away."""
         while (popup := QApplication.activePopupWidget()) is not None:
             popup.close()
@@ -77,64 +77,64 @@ class Hands:
         parts = [part for part in top.findChildren(QWidget) if isValid(part) and isinstance(part, kinds)]
         return self.rng.choice([part for part in parts if part.isVisible() and part.isEnabled()] or [top])
 
-    def place(self, part: QWidget) -> QPoint:
+    def random_point(self, part: QWidget) -> QPoint:
         """Somewhere on it."""
         return QPoint(self.rng.randrange(max(1, part.width())), self.rng.randrange(max(1, part.height())))
 
 
-def _click_a_button(hands: Hands) -> None:
+def _click_a_button(hands: RandomUser) -> None:
     button = hands.target(QAbstractButton)
     QTest.mouseClick(button, Qt.MouseButton.LeftButton, NO, button.rect().center())
 
 
-def _click_anywhere(hands: Hands) -> None:
+def _click_anywhere(hands: RandomUser) -> None:
     part = hands.target(QWidget)
     button = hands.rng.choice((Qt.MouseButton.LeftButton, Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton))
-    QTest.mouseClick(part, button, hands.rng.choice((NO, NO, SHIFT, CTRL)), hands.place(part))
+    QTest.mouseClick(part, button, hands.rng.choice((NO, NO, SHIFT, CTRL)), hands.random_point(part))
 
 
-def _double_click(hands: Hands) -> None:
+def _double_click(hands: RandomUser) -> None:
     part = hands.target(QWidget)
-    QTest.mouseDClick(part, Qt.MouseButton.LeftButton, NO, hands.place(part))
+    QTest.mouseDClick(part, Qt.MouseButton.LeftButton, NO, hands.random_point(part))
 
 
-def _move(hands: Hands) -> None:
+def _move(hands: RandomUser) -> None:
     part = hands.target(QWidget)
-    place = QPointF(hands.place(part))
+    place = QPointF(hands.random_point(part))
     event = QMouseEvent(
         QEvent.Type.MouseMove, place, part.mapToGlobal(place), Qt.MouseButton.NoButton, Qt.MouseButton.NoButton, NO
     )
     QApplication.sendEvent(part, event)
 
 
-def _drag(hands: Hands) -> None:
+def _drag(hands: RandomUser) -> None:
     part = hands.target(QWidget)
-    QTest.mousePress(part, Qt.MouseButton.LeftButton, NO, hands.place(part))
-    QTest.mouseMove(part, hands.place(part))
-    QTest.mouseRelease(part, Qt.MouseButton.LeftButton, NO, hands.place(part))
+    QTest.mousePress(part, Qt.MouseButton.LeftButton, NO, hands.random_point(part))
+    QTest.mouseMove(part, hands.random_point(part))
+    QTest.mouseRelease(part, Qt.MouseButton.LeftButton, NO, hands.random_point(part))
 
 
-def _ask_for_a_menu(hands: Hands) -> None:
+def _open_context_menu(hands: RandomUser) -> None:
     part = hands.target(QWidget)
-    place = hands.place(part)
+    place = hands.random_point(part)
     QApplication.sendEvent(part, QContextMenuEvent(QContextMenuEvent.Reason.Mouse, place, part.mapToGlobal(place)))
 
 
-def _choose_in_a_menu(hands: Hands) -> None:
+def _choose_in_a_menu(hands: RandomUser) -> None:
     menu = QApplication.activePopupWidget()
     if isinstance(menu, QMenu) and menu.actions():
         action = hands.rng.choice(menu.actions())
         QTest.mouseClick(menu, Qt.MouseButton.LeftButton, NO, menu.actionGeometry(action).center())
 
 
-def _press_a_key(hands: Hands) -> None:
+def _press_a_key(hands: RandomUser) -> None:
     part = QApplication.focusWidget() or hands.window
     QTest.keyClick(part, hands.rng.choice(KEYS), hands.rng.choice((NO, NO, CTRL, SHIFT)))
 
 
-def _scroll(hands: Hands) -> None:
+def _scroll(hands: RandomUser) -> None:
     part = hands.target(QWidget)
-    place, turn = QPointF(hands.place(part)), QPoint(0, hands.rng.choice((-1200, -120, 120, 1200)))
+    place, turn = QPointF(hands.random_point(part)), QPoint(0, hands.rng.choice((-1200, -120, 120, 1200)))
     event = QWheelEvent(
         place, part.mapToGlobal(place), QPoint(), turn, Qt.MouseButton.NoButton, hands.rng.choice((NO, CTRL)),
         Qt.ScrollPhase.NoScrollPhase, False,
@@ -142,7 +142,7 @@ def _scroll(hands: Hands) -> None:
     QApplication.sendEvent(part, event)
 
 
-def _choose_in_a_picker(hands: Hands) -> None:
+def _choose_in_a_picker(hands: RandomUser) -> None:
     combo = hands.target(QComboBox)
     if isinstance(combo, QComboBox) and combo.count() and combo.objectName() != "modelCombo":
         index = hands.rng.randrange(combo.count())
@@ -150,7 +150,7 @@ def _choose_in_a_picker(hands: Hands) -> None:
         combo.activated.emit(index)
 
 
-def _set_a_number(hands: Hands) -> None:
+def _set_a_number(hands: RandomUser) -> None:
     part = hands.target(QAbstractSpinBox, QAbstractSlider)
     if isinstance(part, QAbstractSlider):
         part.setValue(hands.rng.randint(part.minimum(), part.maximum()))
@@ -160,47 +160,47 @@ def _set_a_number(hands: Hands) -> None:
         QTest.keyClicks(part, hands.rng.choice(("1", "0", "-5", "3.5", "99999999", "1e9", "")))
 
 
-def _write(hands: Hands) -> None:
+def _write(hands: RandomUser) -> None:
     editor = hands.target(QPlainTextEdit)
     if isinstance(editor, QPlainTextEdit):
         editor.setPlainText(hands.rng.choice(TEXTS))
 
 
-def _change_the_prompt(hands: Hands) -> None:
+def _change_the_prompt(hands: RandomUser) -> None:
     hands.window.parts.setup.prompt.set_prompt(hands.rng.choice(TEXTS), hands.rng.random() < 0.4)
 
 
-def _run_or_stop(hands: Hands) -> None:
+def _run_or_stop(hands: RandomUser) -> None:
     hands.window.parts.toolbar.run_button.click()
 
 
-def _run_again(hands: Hands) -> None:
+def _run_again(hands: RandomUser) -> None:
     hands.window.parts.runs.run_again()
 
 
-def _move_the_cursor(hands: Hands) -> None:
+def _move_the_cursor(hands: RandomUser) -> None:
     hands.window.session.move_cursor(hands.rng.randint(-3, 60))
 
 
-def _select(hands: Hands) -> None:
+def _select(hands: RandomUser) -> None:
     hands.window.session.select_token(hands.rng.choice((None, -1, 0, 5, 50, 10**6)))
 
 
-def _show_a_view(hands: Hands) -> None:
+def _show_a_view(hands: RandomUser) -> None:
     hands.window.parts.centre.show_view(hands.rng.choice(VIEWS).name)
 
 
-def _click_a_tab(hands: Hands) -> None:
+def _click_a_tab(hands: RandomUser) -> None:
     tabs = hands.target(QTabBar)
     if isinstance(tabs, QTabBar) and tabs.count():
         tabs.setCurrentIndex(hands.rng.randrange(tabs.count()))
 
 
-def _resize(hands: Hands) -> None:
+def _resize(hands: RandomUser) -> None:
     hands.window.resize(*hands.rng.choice(SIZES))
 
 
-def _change_the_look(hands: Hands) -> None:
+def _change_theme(hands: RandomUser) -> None:
     appearance = hands.window.parts.appearance
     if hands.rng.random() < 0.5:
         appearance.set_theme(hands.rng.choice(("light", "dark", "system")))
@@ -208,18 +208,18 @@ def _change_the_look(hands: Hands) -> None:
         appearance.set_font_scale(hands.rng.choice((0.8, 1.0, 1.5, 2.0)))
 
 
-def _begin_a_new_chat(hands: Hands) -> None:
+def _start_new_chat(hands: RandomUser) -> None:
     chat = hands.window.parts.chat
     hands.rng.choice((chat.new_chat, chat.regenerate, chat.edit_last))()
 
 
-def _let_go(hands: Hands) -> None:
-    hands.let_go()
+def _let_go(hands: RandomUser) -> None:
+    hands.close_popups()
 
 
 DEEDS: Sequence[Deed] = (
     _click_a_button, _click_a_button, _click_anywhere, _click_anywhere, _double_click, _move, _move, _move, _drag,
-    *(_ask_for_a_menu,) * 5, _choose_in_a_menu, _press_a_key, _press_a_key, _press_a_key, _scroll, _choose_in_a_picker,
+    *(_open_context_menu,) * 5, _choose_in_a_menu, _press_a_key, _press_a_key, _press_a_key, _scroll, _choose_in_a_picker,
     _set_a_number, _write, _change_the_prompt, _run_or_stop, _run_or_stop, _run_again, _move_the_cursor, _select,
-    _show_a_view, _click_a_tab, _resize, _change_the_look, _begin_a_new_chat, _let_go, _let_go,
+    _show_a_view, _click_a_tab, _resize, _change_theme, _start_new_chat, _let_go, _let_go,
 )  # fmt: skip

@@ -75,8 +75,8 @@ def _try_each(trial: Trial, known: Sequence[str], kinds: Sequence[str], folder: 
         _file(folder, kind).write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         raw = list(raw_in(result))
         rough += bool(raw)
-        said = (result.get("skipped") or "; ".join(raw) or "as it should be")[:300]
-        print(f"{number}/{len(wanted)} {kind} {time.monotonic() - began:.0f} s: {said}", flush=True)
+        reported = (result.get("skipped") or "; ".join(raw) or "as it should be")[:300]
+        print(f"{number}/{len(wanted)} {kind} {time.monotonic() - began:.0f} s: {reported}", flush=True)
     return rough
 
 

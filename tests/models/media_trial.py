@@ -35,14 +35,14 @@ def try_media(kind: str) -> dict[str, Any]:
     """Everything that is kept of one family, as plain values; of one that is not taken, why."""
     warnings.simplefilter("ignore")
     if not modalities_of({"model_type": kind}).media:
-        return {"kind": kind, "skipped": _why_not(kind)}
+        return {"kind": kind, "skipped": _unsupported_reason(kind)}
     with tempfile.TemporaryDirectory() as folder:
         model = tiny_media.make(_MAKERS.get(kind, kind))
         path = tiny_media.given(_MAKERS.get(kind, kind), Path(folder))
-        return _tried(kind, model, path)
+        return _trial_result(kind, model, path)
 
 
-def _why_not(kind: str) -> str:
+def _unsupported_reason(kind: str) -> str:
     """What is said of a folder of that type, without the folder's name."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "config.json").write_text(json.dumps({"model_type": kind}))
@@ -54,7 +54,7 @@ def _why_not(kind: str) -> str:
     return _TEXT_ALONE
 
 
-def _tried(kind: str, model: core.LoadedModel, path: str) -> dict[str, Any]:
+def _trial_result(kind: str, model: core.LoadedModel, path: str) -> dict[str, Any]:
     wanted = _references(model, path)
 
     def cell(strategy: str, cache: str) -> tuple[str, ...]:

@@ -15,8 +15,8 @@ Result = dict[str, Any]
 
 def read(file: Path = KEPT) -> list[Result]:
     """Every result, by the name of its model type."""
-    kept = json.loads(file.read_text(encoding="utf-8"))
-    return [_with_cells(one, lambda cell: _unpacked(cell, kept["reasons"])) for one in kept["results"]]
+    stored = json.loads(file.read_text(encoding="utf-8"))
+    return [_with_cells(one, lambda cell: _unpacked(cell, stored["reasons"])) for one in stored["results"]]
 
 
 def write(results: Iterable[Result], file: Path = KEPT) -> None:
@@ -24,8 +24,8 @@ def write(results: Iterable[Result], file: Path = KEPT) -> None:
     reasons: list[str] = []
     ordered = sorted(results, key=lambda one: one["kind"])
     lines = ",\n".join(_line(_with_cells(one, lambda cell: _packed(cell, reasons))) for one in ordered)
-    told = json.dumps(reasons, indent=0, ensure_ascii=False)
-    file.write_text(f'{{"reasons": {told},\n"results": [\n{lines}\n]}}\n', encoding="utf-8")
+    reported = json.dumps(reasons, indent=0, ensure_ascii=False)
+    file.write_text(f'{{"reasons": {reported},\n"results": [\n{lines}\n]}}\n', encoding="utf-8")
 
 
 def read_folder(folder: Path) -> list[Result]:

@@ -38,14 +38,14 @@ class Browser:
 
     def __init__(self, program: str, folder: Path) -> None:
         flags = [*_FLAGS, f"--user-data-dir={folder / 'profile'}", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
-        theirs, self._out = _pipe()
+        reference, self._out = _pipe()
         self._in, answers = _pipe()
         log = os.open(folder / "browser.log", os.O_CREAT | os.O_WRONLY)
-        places = [(os.POSIX_SPAWN_DUP2, fd, place) for fd, place in ((log, 1), (log, 2), (theirs, 3), (answers, 4))]
+        places = [(os.POSIX_SPAWN_DUP2, fd, place) for fd, place in ((log, 1), (log, 2), (reference, 3), (answers, 4))]
         home = dict.fromkeys(_FOLDERS, str(folder))
         self._process = os.posix_spawn(program, [program, *flags, "about:blank"], {**os.environ, **home},
                                        file_actions=places, setpgroup=0)  # fmt: skip
-        for fd in (theirs, answers, log):
+        for fd in (reference, answers, log):
             os.close(fd)
         self._last, self._buffer = 0, b""
         self._session = ""
@@ -113,9 +113,9 @@ class Browser:
 
     def painted(self) -> None:
         """Wait until everything asked for so far is drawn."""
-        self.ask("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))")
+        self.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))")
 
-    def ask(self, script: str) -> Any:
+    def evaluate(self, script: str) -> Any:
         """The value of an expression in the page. Raises BrowserError when it throws."""
         answer = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
@@ -124,17 +124,19 @@ class Browser:
 
     def text(self, selector: str) -> str:
         """What stands in the first element of that kind."""
-        found: str = self.ask(f"document.querySelector({json.dumps(selector)}).innerText")
+        found: str = self.evaluate(f"document.querySelector({json.dumps(selector)}).innerText")
         return found
 
     def texts(self, selector: str) -> list[str]:
         """What stands in each element of that kind."""
-        found: list[str] = self.ask(f"[...document.querySelectorAll({json.dumps(selector)})].map((e) => e.textContent)")
+        found: list[str] = self.evaluate(
+            f"[...document.querySelectorAll({json.dumps(selector)})].map((e) => e.textContent)"
+        )
         return found
 
     def click(self, selector: str, number: int = 0) -> None:
         """Press the mouse on the middle of an element's first line, scrolled into sight."""
-        x, y = self.ask(
+        x, y = self.evaluate(
             f"(() => {{ const e = document.querySelectorAll({json.dumps(selector)})[{number}];"
             "e.scrollIntoView({block: 'center', inline: 'center'}); const r = e.getClientRects()[0];"
             "return [r.left + r.width / 2, r.top + r.height / 2]; })()"
@@ -146,16 +148,16 @@ class Browser:
     def choose(self, selector: str, value: str) -> None:
         """Choose an option of a list by its value."""
         select = f"document.querySelector({json.dumps(selector)})"
-        self.ask(f"{select}.value = {json.dumps(value)}; {select}.dispatchEvent(new Event('change'))")
+        self.evaluate(f"{select}.value = {json.dumps(value)}; {select}.dispatchEvent(new Event('change'))")
         self.painted()
 
     def press(self, *keys: str) -> None:
         """Press keys one after the other."""
         for key in keys:
             code = _KEYS[key]
-            said = {"text": {"Enter": "\r", " ": " "}[key]} if key in ("Enter", " ") else {}
+            reported = {"text": {"Enter": "\r", " ": " "}[key]} if key in ("Enter", " ") else {}
             shared = {"key": key, "code": "Space" if key == " " else key, "windowsVirtualKeyCode": code}
-            self.send("Input.dispatchKeyEvent", type="keyDown", **shared, **said)
+            self.send("Input.dispatchKeyEvent", type="keyDown", **shared, **reported)
             self.send("Input.dispatchKeyEvent", type="keyUp", **shared)
         self.painted()
 
@@ -177,10 +179,10 @@ class Browser:
         return [request["request"]["url"] for request in sent]
 
     @property
-    def complaints(self) -> list[str]:
+    def errors(self) -> list[str]:
         """Errors and warnings of the page, refusals of its policy included."""
-        told = {"Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled"}
-        return [json.dumps(event["params"]) for event in self.events if event.get("method") in told]
+        reported = {"Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled"}
+        return [json.dumps(event["params"]) for event in self.events if event.get("method") in reported]
 
 
 def _pipe() -> tuple[int, int]:

@@ -24,7 +24,7 @@ MEASURED = {Role.SpinBox, Role.Slider, Role.ProgressBar, Role.ComboBox}
 
 
 @dataclass(frozen=True)
-class Heard:
+class AccessibleNode:
     """One node of the tree, as plain words."""
 
     role: Role
@@ -34,35 +34,35 @@ class Heard:
     path: str
     widget: QWidget | None
     focusable: bool
-    children: tuple[Heard, ...]
+    children: tuple[AccessibleNode, ...]
 
-    def all(self) -> Iterator[Heard]:
+    def all(self) -> Iterator[AccessibleNode]:
         """It and everything below it."""
         yield self
         for child in self.children:
             yield from child.all()
 
-    def one(self, role: Role, name: str) -> Heard:
+    def one(self, role: Role, name: str) -> AccessibleNode:
         """The only node of that role whose name begins so."""
         found = [node for node in self.all() if node.role == role and node.name.startswith(name)]
         assert len(found) == 1, f"{len(found)} nodes are {role.name} “{name}…”"
         return found[0]
 
 
-def hear(widget: QWidget) -> Heard:
+def read_tree(widget: QWidget) -> AccessibleNode:
     """The tree below `widget` that is in sight."""
-    return _hear(QAccessible.queryAccessibleInterface(widget), "")
+    return _read_node(QAccessible.queryAccessibleInterface(widget), "")
 
 
-def _hear(spoken: QAccessibleInterface, above: str) -> Heard:
+def _read_node(spoken: QAccessibleInterface, above: str) -> AccessibleNode:
     words, thing = QAccessible.Text, spoken.object()
     widget = thing if isinstance(thing, QWidget) else None
     name = _name(spoken)
     own = (widget.objectName() if widget is not None else "") or name or spoken.role().name
     path = f"{above}/{own}"
     below = (spoken.child(number) for number in range(spoken.childCount()))
-    children = tuple(_hear(child, path) for child in below if child is not None and _in_sight(child))
-    return Heard(spoken.role(), name, spoken.text(words.Description), spoken.text(words.Value), path, widget,
+    children = tuple(_read_node(child, path) for child in below if child is not None and _is_visible(child))
+    return AccessibleNode(spoken.role(), name, spoken.text(words.Description), spoken.text(words.Value), path, widget,
                  bool(spoken.state().focusable), children)  # fmt: skip
 
 
@@ -73,29 +73,33 @@ def _name(spoken: QAccessibleInterface) -> str:
     return (labels[0] if labels and spoken.role() == Role.ComboBox else spoken.text(QAccessible.Text.Name)).strip()
 
 
-def _in_sight(spoken: QAccessibleInterface) -> bool:
+def _is_visible(spoken: QAccessibleInterface) -> bool:
     state = spoken.state()
     return spoken.isValid() and not state.invisible
 
 
-def faults(tree: Heard) -> list[str]:
+def faults(tree: AccessibleNode) -> list[str]:
     """A sentence for everything that a listener could not make sense of."""
-    return [told for node in tree.all() for told in (*_unnamed(node), *_unvalued(node), *_doubled(node))]
+    return [
+        reported
+        for node in tree.all()
+        for reported in (*_has_no_name(node), *_has_no_value(node), *_has_duplicate_name(node))
+    ]
 
 
-def _unnamed(node: Heard) -> Iterator[str]:
+def _has_no_name(node: AccessibleNode) -> Iterator[str]:
     if (node.role in CONTROLS or node.focusable) and node.role not in (Role.Cell, Role.StaticText) and not node.name:
         yield f"{node.role.name} at {node.path} has no name"
 
 
-def _unvalued(node: Heard) -> Iterator[str]:
+def _has_no_value(node: AccessibleNode) -> Iterator[str]:
     if node.role in MEASURED and not node.value:
         yield f"{node.role.name} “{node.name}” at {node.path} has no value"
     if node.role in (Role.Graphic, Role.Chart) and not (node.description or len(node.name) > 20 or node.children):
         yield f"{node.role.name} “{node.name}” at {node.path} says nothing of what it shows"
 
 
-def _doubled(node: Heard) -> Iterator[str]:
+def _has_duplicate_name(node: AccessibleNode) -> Iterator[str]:
     names = Counter((child.role, child.name) for child in node.children if child.role in CONTROLS)
     for (role, name), count in names.items():
         if count > 1:

@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor, QImage
 
 Floats = NDArray[np.float64]
 
-EYES = {
+VISION_TYPES = {
     "protanopia": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
     "deuteranopia": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
     "tritanopia": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
@@ -21,12 +21,12 @@ _TO_XYZ = np.array(((0.4124, 0.3576, 0.1805), (0.2126, 0.7152, 0.0722), (0.0193,
 _WHITE = np.array((0.9505, 1.0, 1.089))
 
 
-def seen(color: QColor, eye: str) -> Floats:
+def simulate_color(color: QColor, eye: str) -> Floats:
     """The colour as linear RGB [3] behind that eye."""
     return _through(np.array([color.redF(), color.greenF(), color.blueF()]), eye)
 
 
-def seen_image(image: QImage, eye: str) -> QImage:
+def simulate_image(image: QImage, eye: str) -> QImage:
     """A picture as that eye sees it: to be looked at."""
     plain = image.convertToFormat(QImage.Format.Format_RGB888)
     rows = np.frombuffer(plain.constBits(), np.uint8).reshape(plain.height(), plain.bytesPerLine())
@@ -37,14 +37,14 @@ def seen_image(image: QImage, eye: str) -> QImage:
     return QImage(data.data, plain.width(), plain.height(), 3 * plain.width(), QImage.Format.Format_RGB888).copy()
 
 
-def apart(one: Floats, other: Floats) -> float:
+def color_distance(one: Floats, other: Floats) -> float:
     """CIE76 ΔE between two colours in linear RGB [3]."""
     return float(np.linalg.norm(_lab(one) - _lab(other)))
 
 
 def _through(coded: Floats, eye: str) -> Floats:
     linear = np.where(coded <= 0.04045, coded / 12.92, ((coded + 0.055) / 1.055) ** 2.4)
-    return np.clip(linear @ np.array(EYES[eye]).T, 0.0, 1.0)
+    return np.clip(linear @ np.array(VISION_TYPES[eye]).T, 0.0, 1.0)
 
 
 def _lab(linear: Floats) -> Floats:

@@ -62,10 +62,10 @@ def chosen(step: int, text: str, sequence: int = 0, seconds: float = 0.008) -> T
 def _alternative(step: int, place: int, p: float, text: str = "", token: int = 0) -> Alternative:
     words = (" rabbit", " girl", " bear", " boy", " mouse", " bird")
     share = p if text else max(0.001, (1 - p) / (place + 2))
-    kept = 0.0 if place > 3 and not text else share
+    stored = 0.0 if place > 3 and not text else share
     return Alternative(
-        token or 900 + place, text or words[place % 6], share * 0.9, kept, math.log(share * 0.9),
-        math.log(kept) if kept else -math.inf, place + 1,
+        token or 900 + place, text or words[place % 6], share * 0.9, stored, math.log(share * 0.9),
+        math.log(stored) if stored else -math.inf, place + 1,
     )  # fmt: skip
 
 
@@ -131,8 +131,8 @@ class ScriptedEngine:
         """A chat without the turns that have no place, a word being a token."""
         if isinstance(request.prompt, str):
             return request
-        kept = conversation.trim(request.prompt, self.context, 0, request.when_full, count_words)
-        return request if len(kept) == len(request.prompt) else replace(request, prompt=kept)
+        stored = conversation.trim(request.prompt, self.context, 0, request.when_full, count_words)
+        return request if len(stored) == len(request.prompt) else replace(request, prompt=stored)
 
     def handle_prefix(self, request: PrefixRequest) -> PrefixResult:
         """Fail as told, or say that it is done."""

@@ -13,12 +13,12 @@ from app.window.main_window import MainWindow
 from tests.ui.windows import WAIT_MS, run
 
 
-def keep(qtbot: QtBot, window: MainWindow, prompt: str) -> str:
+def save_run(qtbot: QtBot, window: MainWindow, prompt: str) -> str:
     """Run a prompt; the id of the run once it is kept."""
     window.parts.setup.prompt.set_prompt(prompt)
-    with qtbot.waitSignal(window.history.runSaved, timeout=WAIT_MS) as kept:
+    with qtbot.waitSignal(window.history.runSaved, timeout=WAIT_MS) as stored:
         run(qtbot, window)
-    return str(kept.args[0])
+    return str(stored.args[0])
 
 
 def history(window: MainWindow) -> HistoryView:
@@ -32,7 +32,7 @@ def history(window: MainWindow) -> HistoryView:
     return view
 
 
-def listed(view: HistoryView) -> list[str]:
+def listed_names(view: HistoryView) -> list[str]:
     """What stands in the list, a name each."""
     runs = view.list.runs
     return [str(runs.index(row).data()) for row in range(runs.rowCount())]
@@ -43,18 +43,18 @@ def click(view: HistoryView, row: int) -> None:
     QTest.mouseClick(view.list.viewport(), Qt.MouseButton.LeftButton, pos=place)
 
 
-def edited(view: HistoryView) -> QLineEdit:
+def name_editor(view: HistoryView) -> QLineEdit:
     """The name that is being changed."""
     editor = view.list.viewport().findChild(QLineEdit)
     assert editor is not None
     return editor
 
 
-def look_for(qtbot: QtBot, view: HistoryView, words: str) -> None:
+def search(qtbot: QtBot, view: HistoryView, words: str) -> None:
     with qtbot.waitSignal(view.searchChanged, timeout=WAIT_MS):
         view.search.setText(words)
 
 
-def shown(window: MainWindow) -> Run:
+def shown_run(window: MainWindow) -> Run:
     assert window.session.run is not None
     return window.session.run

@@ -31,8 +31,8 @@ def faults(root: QWidget) -> list[str]:
     """A sentence for every visible part of `root` that is cut by its parent, covered by a neighbour, or too small for
     what it says."""
     shown = [part for part in root.findChildren(QWidget) if part.isVisible() and not part.isWindow()]
-    found = [told for part in shown for told in (*_outside(part, root), *_too_small(part))]
-    return found + [told for parent in (root, *shown) for told in _overlaps(parent)]
+    found = [reported for part in shown for reported in (*_outside(part, root), *_too_small(part))]
+    return found + [reported for parent in (root, *shown) for reported in _overlaps(parent)]
 
 
 def settle(root: QWidget) -> None:
@@ -64,8 +64,8 @@ _REST_MS, _LOOK_MS = 2000, 20
 
 def name_of(part: QWidget) -> str:
     """How a fault calls a part: by its object's name and class, and its words."""
-    said = str(part.property("text") or part.accessibleName() or "")
-    return f"{type(part).__name__}#{part.objectName()} “{said[:40]}”"
+    reported = str(part.property("text") or part.accessibleName() or "")
+    return f"{type(part).__name__}#{part.objectName()} “{reported[:40]}”"
 
 
 def _outside(part: QWidget, root: QWidget) -> Iterator[str]:
@@ -111,9 +111,9 @@ def _takes_room(child: QWidget, parent: QWidget) -> bool:
 
 
 def _too_small(part: QWidget) -> Iterator[str]:
-    for told, needed, room in _needs(part):
+    for reported, needed, room in _needs(part):
         if needed.width() > room.width() + 1 or needed.height() > room.height() + 1:
-            yield f"{name_of(part)} shows {told} in {_words(room)}; it needs {needed.width()}×{needed.height()}"
+            yield f"{name_of(part)} shows {reported} in {_words(room)}; it needs {needed.width()}×{needed.height()}"
 
 
 def _needs(part: QWidget) -> Iterator[tuple[str, QRect, QRect]]:

@@ -15,9 +15,9 @@ from app.control.audible_feedback import complete_prefix
 from app.widgets.accessibility import AccessibleText, accessible_widget
 from app.widgets.accessibility.qt_interfaces import TextInterface
 from app.window.main_window import MainWindow
-from tests.app.history_files import keeping
+from tests.app.history_files import run_data
 from tests.app.test_cache_history import events, plan
-from tests.ui.accessibility_tree import Role, faults, hear
+from tests.ui.accessibility_tree import Role, faults, read_tree
 from tests.ui.beams import beam_run, beam_steps
 from tests.ui.dialogs import DIALOGS, dialog_of
 from tests.ui.fake_engine import ScriptedEngine
@@ -33,7 +33,7 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
 
 
 def check(part: QWidget) -> None:
-    assert "\n".join(faults(hear(part))) == ""
+    assert "\n".join(faults(read_tree(part))) == ""
 
 
 def test_everything_has_a_name_in_every_view(qtbot: QtBot, window: MainWindow) -> None:
@@ -61,7 +61,7 @@ def test_history_chat_and_split_have_names(qtbot: QtBot, window: MainWindow) -> 
     assert window.history.store is not None
     for number in range(3):
         window.history.store.save(
-            keeping(number, "Once upon a time", "a fox", title=f"Run {number}", tokens=7, speed=9.0)
+            run_data(number, "Once upon a time", "a fox", title=f"Run {number}", tokens=7, speed=9.0)
         )
     window.parts.history_panel.toggle()
     check(window)
@@ -84,20 +84,20 @@ def test_every_control_of_the_dialogs_has_a_name(qtbot: QtBot, window: MainWindo
 
 def test_the_text_is_read_word_by_word_and_token_by_token(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, window)
-    area = hear(window).one(Role.EditableText, "Generated text")
+    area = read_tree(window).one(Role.EditableText, "Generated text")
     assert len(area.children) == len(window.session.run.tokens)
     assert area.children[2].name.startswith(f"Token 3 of {len(area.children)}: “Mia”, probability")
-    spoken = QAccessible.queryAccessibleInterface(area.widget)
-    text = spoken.textInterface()
+    announced = QAccessible.queryAccessibleInterface(area.widget)
+    text = announced.textInterface()
     words = text.text(0, text.characterCount())
     assert "fox named Mia. She lived in a den" in words
     text.setCursorPosition(words.index("Mia"))
     assert window.session.run.selected == 2
     assert text.cursorPosition() == words.index(" Mia")
-    assert spoken.child(2).state().selected
-    spoken.child(5).actionInterface().doAction("Press")
+    assert announced.child(2).state().selected
+    announced.child(5).actionInterface().doAction("Press")
     assert window.session.run.selected == 5
-    assert spoken.rect().contains(text.characterRect(words.index("She")))
+    assert announced.rect().contains(text.characterRect(words.index("She")))
 
 
 def test_text_beyond_the_basic_plane_is_counted_as_qt_counts() -> None:
@@ -111,18 +111,18 @@ def test_text_beyond_the_basic_plane_is_counted_as_qt_counts() -> None:
 def test_bars_stages_and_sliders_say_what_they_show(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, window)
     window.session.select_token(2)
-    heard = hear(window)
-    assert [bar.role for bar in heard.one(Role.List, "Alternatives").children] == [Role.ListItem] * 6
-    funnel = heard.one(Role.List, "Funnel").children
+    received = read_tree(window)
+    assert [bar.role for bar in received.one(Role.List, "Alternatives").children] == [Role.ListItem] * 6
+    funnel = received.one(Role.List, "Funnel").children
     assert funnel[0].name.startswith("1: model: 2,048 left")
-    slider = heard.one(Role.Slider, "Surprise of every token")
+    slider = received.one(Role.Slider, "Surprise of every token")
     value = QAccessible.queryAccessibleInterface(slider.widget).valueInterface()
     assert value.currentValue() == value.maximumValue() == len(window.session.run.tokens)
     value.setCurrentValue(4)
     assert window.session.run.cursor == 4
-    setting = heard.one(Role.Slider, "New tokens slider")
-    assert setting.value == heard.one(Role.SpinBox, "New tokens").value
-    strategy = heard.one(Role.ComboBox, "Strategy")
+    setting = received.one(Role.Slider, "New tokens slider")
+    assert setting.value == received.one(Role.SpinBox, "New tokens").value
+    strategy = received.one(Role.ComboBox, "Strategy")
     assert strategy.value == "Sampling"
 
 
@@ -132,15 +132,15 @@ def test_bars_stages_and_sliders_say_what_they_show(qtbot: QtBot, window: MainWi
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, bool]]]:
     """(words, whether they are urgent) of every announcement to a screen reader at work."""
-    heard: list[tuple[str, bool]] = []
+    received: list[tuple[str, bool]] = []
 
     def listen(event: QAccessibleEvent) -> None:
         if isinstance(event, QAccessibleAnnouncementEvent):
-            heard.append((event.message(), event.politeness() == QAccessible.AnnouncementPoliteness.Assertive))
+            received.append((event.message(), event.politeness() == QAccessible.AnnouncementPoliteness.Assertive))
 
     monkeypatch.setattr(accessible_widget, "send_accessibility_event", listen)
     QAccessible.setActive(True)
-    yield heard
+    yield received
     QAccessible.setActive(False)
 
 
@@ -148,8 +148,8 @@ def test_text_is_told_as_it_comes_in_whole_words(
     qtbot: QtBot, window: MainWindow, said: list[tuple[str, bool]]
 ) -> None:
     run(qtbot, window)
-    told = " ".join(words for words, _urgent in said)
-    assert window.session.run.text.strip() in told
+    reported = " ".join(words for words, _urgent in said)
+    assert window.session.run.text.strip() in reported
     assert said[-1][0].endswith(window.session.run.outcome.message)
     assert not any(urgent for _words, urgent in said)
 

@@ -127,11 +127,11 @@ def test_stamps_come_down_one_after_another(qtbot: QtBot) -> None:
 
 def test_the_bars_shares_are_the_tokens_own() -> None:
     chosen = token(3, " fox", 0.3, 2)
-    told = stage_content.choice_distribution(chosen)
+    reported = stage_content.choice_distribution(chosen)
     own = {item.id: item for item in chosen.alternatives}
-    assert told.stages[0][told.chosen] == own[chosen.id].raw_probability
-    assert told.stages[-1][told.chosen] == own[chosen.id].probability
-    assert told.is_sampled
+    assert reported.stages[0][reported.chosen] == own[chosen.id].raw_probability
+    assert reported.stages[-1][reported.chosen] == own[chosen.id].probability
+    assert reported.is_sampled
     assert not stage_content.choice_distribution(token(3, " fox", method="greedy")).is_sampled
 
 
@@ -146,7 +146,7 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
 
 
 def test_only_the_next_step_moves_and_only_where_there_is_time(window: MainWindow) -> None:
-    presenter, kept = window.parts.presentation.presenter, window.parts.settings.appearance
+    presenter, stored = window.parts.presentation.presenter, window.parts.settings.appearance
     bar = presenter.choices.bar
 
     def moves_at(place: int) -> bool:
@@ -159,9 +159,9 @@ def test_only_the_next_step_moves_and_only_where_there_is_time(window: MainWindo
     assert moves_at(4)
     assert not moves_at(3)
     assert not moves_at(8)
-    kept.animated = False
+    stored.animated = False
     assert not moves_at(9)
-    kept.animated = True
+    stored.animated = True
     presenter.playback.play()
     assert moves_at(10)
     presenter.playback.set_pace(8.0)
@@ -189,7 +189,7 @@ def test_sounds_are_off_until_asked_for_and_never_trouble(
 ) -> None:
     played: list[str] = []
     monkeypatch.setattr(CuePlayer, "play", lambda _self, name: played.append(name))
-    controller, kept, presenter = (
+    controller, stored, presenter = (
         window.parts.sounds,
         window.parts.settings.appearance,
         window.parts.presentation.presenter,
@@ -201,7 +201,7 @@ def test_sounds_are_off_until_asked_for_and_never_trouble(
     presenter.go_to(held.length)
     presenter.update_stage()
     assert played == []
-    kept.sounds = True
+    stored.sounds = True
     controller.follow_settings()
     presenter.go_to(held.length - 1)
     presenter.update_stage()
@@ -211,7 +211,7 @@ def test_sounds_are_off_until_asked_for_and_never_trouble(
     window.parts.presentation.leave()
     run(qtbot, window)
     assert played == ["finished", "finished"]
-    kept.sounds = False
+    stored.sounds = False
     controller.follow_settings()
     run(qtbot, window)
     assert len(played) == 2

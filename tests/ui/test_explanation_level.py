@@ -88,4 +88,4 @@ def test_a_page_is_written_in_the_words_of_now() -> None:
     for each in depth.DEPTHS:
         with depth.depth_context(each):
             page = core.page_text(result.events)
-        assert [name for name, said in words.items() if said in page] == [each]
+        assert [name for name, reported in words.items() if reported in page] == [each]

@@ -78,10 +78,10 @@ def test_the_sentence_of_now_stands_first(dialog: GlossaryDialog, each: str) -> 
     depth.set_depth(each)
     dialog.show_term("temperature")
     dialog.wording_changed()
-    said = [sentence.text() for _, sentence in dialog.page.sentences]
+    reported = [sentence.text() for _, sentence in dialog.page.sentences]
     term = glossary.term("temperature")
-    assert said[0] == term.sentence
-    assert set(said) == {term.plain, term.usual, term.exact}
+    assert reported[0] == term.sentence
+    assert set(reported) == {term.plain, term.usual, term.exact}
     assert dialog.page.source.text() == term.source
 
 

@@ -57,13 +57,16 @@ def builder(monkeypatch: pytest.MonkeyPatch) -> Builder:
 
 def until(qtbot: QtBot, window: MainWindow, state: str, quick: bool | None = None) -> DecodeBackend:
     """What is told once it is so."""
-    told = window.parts.services.kernel_builder
+    reported = window.parts.services.kernel_builder
     qtbot.waitUntil(
-        lambda: told.backend is not None and (told.backend.state, told.backend.uses_native_code) == (state, quick),
+        lambda: (
+            reported.backend is not None
+            and (reported.backend.state, reported.backend.uses_native_code) == (state, quick)
+        ),
         timeout=WAIT_MS,
     )
-    assert told.backend is not None
-    return told.backend
+    assert reported.backend is not None
+    return reported.backend
 
 
 def staying(qtbot: QtBot, folder: Path, engine: ScriptedEngine | None = None) -> MainWindow:

@@ -249,12 +249,12 @@ def test_a_sound_goes_to_a_model_that_hears_and_is_refused_by_others(
     assert start(engine, "--model", "listener", "--media", lamp, *to) == 0
     (request,) = engine.runs
     assert (request.prompt, request.media) == ("", (str(lamp),))
-    for model, path, told in (
+    for model, path, reported in (
         ("storyteller", lamp, "storyteller accepts only text"),
         ("describer", lamp, "describer accepts images but no audio"),
         ("listener", broken, "broken.wav"),
         ("listener", tmp_path / "none.wav", "none.wav"),
     ):
         assert start(engine, "--model", model, "--media", path, *to) != 0
-        assert told in capsys.readouterr().err
+        assert reported in capsys.readouterr().err
     assert len(engine.runs) == 1

@@ -177,8 +177,8 @@ def test_the_list_sorts_and_the_table_is_for_files(view: TreeView) -> None:
     view.samples.sortByColumn(LENGTH, Qt.SortOrder.AscendingOrder)
     assert cells(view, LENGTH) == ["2", "3", "3", "3"]
     head, first = view.export_table()[:2]
-    told = dict(zip(head, first, strict=True))
-    assert (told["text"], told["texts"], told["share"]) == (" a", 3, 0.75)
+    reported = dict(zip(head, first, strict=True))
+    assert (reported["text"], reported["texts"], reported["share"]) == (" a", 3, 0.75)
 
 
 def test_runs_of_other_kinds_are_shown_in_turn(view: TreeView) -> None:

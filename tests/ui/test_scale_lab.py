@@ -281,9 +281,9 @@ def test_a_collective_is_seen_step_by_step(view: ScaleView) -> None:
     assert page.transfers.text().splitlines()[0] == "Device 1 sends part 4 to device 2, which adds it to its own."
     page.scrubber.go_to(len(page.steps) - 1)
     assert "has sent 48 B" in page.sentence.text()  # 2 · 3/4 · 32
-    told = [part.name for part in page.grid.accessible_parts()]
-    sums = [told[place].partition(": ")[2] for place in range(4)]
-    assert sums == [told[4 + place].partition(": ")[2] for place in range(4)]
+    reported = [part.name for part in page.grid.accessible_parts()]
+    sums = [reported[place].partition(": ")[2] for place in range(4)]
+    assert sums == [reported[4 + place].partition(": ")[2] for place in range(4)]
 
 
 BLOCKS = [scale.Block(0, 3, 400), scale.Block(1, 9, 200, "checkpoint"), scale.Block(4, 9, 800, "gradient")]

@@ -23,7 +23,7 @@ from app.window.main_window import MainWindow
 from core import words
 from core.errors import InsideError
 from resources import depth
-from tests.core.recorded_claims import speaking
+from tests.core.recorded_claims import explanations_at
 from tests.ui import scripted
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS, open_window, run
@@ -105,24 +105,24 @@ def test_a_look_can_be_stopped_and_errors_are_told(qtbot: QtBot, config_dir: Pat
 @pytest.mark.parametrize("other", [None, 7])
 def test_what_a_choice_hangs_on_is_said_by_its_sign(depth_of: str, instead: str | None, other: int | None) -> None:
     wish, texts = LayerQuery("influence", "word", other, instead), ["a", " b", " c"]
-    said = {}
-    with speaking(depth_of, "en"):
+    reported = {}
+    with explanations_at(depth_of, "en"):
         for sign in (1, -1):
             weights = [PositionWeight(0, 1, 0.25), PositionWeight(1, 2, sign * 2.5), PositionWeight(2, 3, -1.0)]
-            said[sign] = influence_sentence(weights, texts, wish, "“X”", "“Y”", (3, 3))
-            assert "“b”" in said[sign]
+            reported[sign] = influence_sentence(weights, texts, wish, "“X”", "“Y”", (3, 3))
+            assert "“b”" in reported[sign]
             some = influence_sentence(weights, texts, wish, "“X”", "“Y”", (3, 8))
-            assert some.startswith(said[sign])
+            assert some.startswith(reported[sign])
             assert some.endswith("3 of 8 parts examined.")
     if depth_of == depth.EXACT:
-        assert "+2.50 nats" in said[1]
-        assert "−2.50 nats" in said[-1]
+        assert "+2.50 nats" in reported[1]
+        assert "−2.50 nats" in reported[-1]
     elif other is not None:
-        assert "“b” most strongly supports “X” over “Y”" in said[1]
-        assert "The largest influence is “b”, which supports “Y” over “X”" in said[-1]
+        assert "“b” most strongly supports “X” over “Y”" in reported[1]
+        assert "The largest influence is “b”, which supports “Y” over “X”" in reported[-1]
     elif depth_of == depth.USUAL:
-        assert "it falls by 2.50 nats" in said[1]
-        assert "it rises by 2.50 nats" in said[-1]
+        assert "it falls by 2.50 nats" in reported[1]
+        assert "it rises by 2.50 nats" in reported[-1]
 
 
 def test_the_most_doubtful_steps_are_a_key_apart(qtbot: QtBot, config_dir: Path) -> None:

@@ -128,5 +128,5 @@ def test_words_have_no_serifs_where_nobody_says_what_a_sans_serif_is(tmp_path: P
     config = tmp_path / "fonts.conf"
     config.write_text(NO_ALIASES.format(fonts=fonts, cache=tmp_path / "cache"))
     variables = {**os.environ, "FONTCONFIG_FILE": str(config), "QT_QPA_PLATFORM": "offscreen"}
-    told = subprocess.run([sys.executable, "-c", FAMILIES], env=variables, capture_output=True, text=True, cwd=ROOT)
-    assert told.stdout.strip() == "DejaVu Sans, DejaVu Sans Mono", told.stderr
+    reported = subprocess.run([sys.executable, "-c", FAMILIES], env=variables, capture_output=True, text=True, cwd=ROOT)
+    assert reported.stdout.strip() == "DejaVu Sans, DejaVu Sans Mono", reported.stderr

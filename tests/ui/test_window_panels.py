@@ -70,11 +70,11 @@ def test_nonsense_for_a_place_is_no_harm(qtbot: QtBot, config_dir: Path, layout:
 def test_the_place_of_the_window_is_kept(
     qtbot: QtBot, config_dir: Path, window: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept, restored = bytes(window.saveGeometry().data()), []
+    stored, restored = bytes(window.saveGeometry().data()), []
     window.close()
     monkeypatch.setattr(MainWindow, "restoreGeometry", lambda _window, place: restored.append(bytes(place.data())))
     qtbot.addWidget(build_window(config_dir, assembled=False))
-    assert restored == [kept]
+    assert restored == [stored]
 
 
 def test_a_closed_panel_leaves_its_room_to_the_middle(window: MainWindow) -> None:

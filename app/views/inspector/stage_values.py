@@ -158,16 +158,16 @@ def stage_name(detail: StageDetail, token: TokenChosen) -> str:
     return next((stage.name for stage in token.funnel if stage.detail is detail), "")
 
 
-def watermark_up_to(name: str, run: Run, token: TokenChosen) -> WatermarkFound | None:
+def watermark_up_to(stage_name: str, run: Run, token: TokenChosen) -> WatermarkFound | None:
     """Return the watermark evidence of that stage in the text up to a token."""
-    stages = (stage for each in run.tokens[: token.step + 1] for stage in each.funnel if stage.name == name)
+    stages = (stage for each in run.tokens[: token.step + 1] for stage in each.funnel if stage.name == stage_name)
     signs = [stage.detail.sign for stage in stages if stage.detail is not None and stage.detail.sign is not None]
     return watermark_found(signs)[-1] if signs else None
 
 
-def watermark_sentence(name: str, run: Run, token: TokenChosen) -> str:
+def watermark_sentence(stage_name: str, run: Run, token: TokenChosen) -> str:
     """Return the watermark evidence as a sentence; empty without any."""
-    found = watermark_up_to(name, run, token)
+    found = watermark_up_to(stage_name, run, token)
     return explain_watermark(found) if found is not None else ""
 
 
