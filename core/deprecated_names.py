@@ -6,11 +6,17 @@ import warnings
 
 DEPRECATED_NAMES = {
     "Foretold": "ThroughputEstimate",
+    "KeptScores": "ScoreCache",
+    "Occluded": "OcclusionProgress",
     "Quickened": "BuildResult",
+    "Saying": "SentenceTemplate",
+    "Takes": "Modalities",
     "WhatIf": "StepCounterfactual",
     "foretell": "estimate_throughput",
+    "has_quick_step": "has_native_step",
     "quick_standing": "kernel_status",
     "quicken": "build_kernels",
+    "switch_quick_steps": "enable_native_steps",
     "what_if": "replay_step",
 }
 """Former name → current name. Every current name is in `core.__all__`; the former ones are not."""

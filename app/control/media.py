@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from app.control.media_tools import MediaTools
     from app.panels.media.media_bar import MediaBar
-    from core import Takes
+    from core import Modalities
 
 _MISSING_TEXTS = {
     (SOUND,): mark("{model} transcribes audio. Add an audio file."),
@@ -53,7 +53,7 @@ class MediaController(QObject):
         cache.mediumRead.connect(self._on_medium_read)
 
     @property
-    def takes(self) -> Takes:
+    def takes(self) -> Modalities:
         """The modalities that the selected model accepts."""
         return accepted_modalities(self._model.entry, self._info)
 

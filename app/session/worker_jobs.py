@@ -141,7 +141,7 @@ def replay_step(
     model: core.LoadedModel,
     replay_request: StepReplayRequest,
     drafters: Sequence[core.LoadedModel],
-    scores: core.KeptScores | None,
+    scores: core.ScoreCache | None,
 ) -> core.StepCounterfactual:
     """Replay a step of a run with other settings. Raises DecodescopeError."""
     import core

@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from core import Request, Takes, catalog, strategies, words
+from core import Modalities, Request, catalog, strategies, words
 from core.common.lightweight_dataclass import plain
 from core.errors import DecodescopeError, ParameterError
 from core.strategies import Strategy
@@ -190,7 +190,7 @@ class ModelInfo(NamedTuple):
     context: int | None = None
     vocabulary: int = 0
     has_chat: bool = False
-    modalities: Takes = Takes()
+    modalities: Modalities = Modalities()
     """Its input modalities."""
     defaults: Mapping[str, Any] = MappingProxyType({})
     """Settings of the model's own generation_config that differ from transformers' defaults."""

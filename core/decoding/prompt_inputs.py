@@ -18,7 +18,7 @@ from core.errors import MediaRefusedError, PromptTooLongError
 from core.events import Notice, PromptToken
 from core.media import PICTURE, SOUND, MediaFile
 from core.models.loaded_model import LoadedModel
-from core.models.modalities import Takes
+from core.models.modalities import Modalities
 from core.models.text import TextStream
 from core.models.text_decoder import media_input_of
 from core.request import Request
@@ -35,7 +35,7 @@ _REQUIRED = {
 }
 
 
-def check_media(name: str, modalities: Takes, paths: Sequence[str | Path]) -> tuple[MediaFile, ...]:
+def check_media(name: str, modalities: Modalities, paths: Sequence[str | Path]) -> tuple[MediaFile, ...]:
     """Check and inspect the files of a request; `name` is the model's.
 
     Raises MediaRefusedError where the model does not accept them, and whatever `core.media.inspect` raises.

@@ -31,7 +31,7 @@ from core.decoding.run_preparation import (
     check_scores,
     resolve_cache,
 )
-from core.decoding.score_cache import KeptScores
+from core.decoding.score_cache import ScoreCache
 from core.decoding.sequences import (
     FinishedSequence,
     RunCounters,
@@ -136,7 +136,7 @@ class DecodingRun:
         self.generator = torch.Generator(device).manual_seed(request.seed)
         self.rng: Uniform = lambda rows: torch.rand(rows, generator=self.generator, device=device)
         """Random numbers in [0, 1), one per row; a strategy with its own generator per text replaces it."""
-        self.score_cache: KeptScores | None = None
+        self.score_cache: ScoreCache | None = None
         """Cache for the logits of its steps; None if they are not needed."""
         self.supports_chunked_prefill: Callable[[LoadedModel], bool] = _never
         """Whether a model reads several tokens after others exactly as one by one; then prompts are read in chunks."""

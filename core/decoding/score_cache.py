@@ -36,7 +36,7 @@ class StepLogits(NamedTuple):
         return self.raw.nbytes + (self.contrasted.nbytes if self.contrasted is not None else 0)
 
 
-class KeptScores:
+class ScoreCache:
     """Logits of the last run; the oldest steps are dropped beyond the budget. Nothing is computed or copied during the
     run.
     """
@@ -82,4 +82,4 @@ def detach_storage(row: torch.Tensor) -> torch.Tensor:
 def check_score_cache(value: object) -> None:
     """Check a score cache. Raises ParameterError for another type; None is allowed."""
     if value is not None:
-        check_kind("scores", value, KeptScores, tr("Pass a core.KeptScores, or None."))
+        check_kind("scores", value, ScoreCache, tr("Pass a core.ScoreCache, or None."))

@@ -14,7 +14,7 @@ from core.checks.name_suggestions import unknown_name_error
 from core.common.setting_values import to_plain_value
 from core.decoding.processor_pipeline import build_pipeline
 from core.decoding.run import DecodingRun
-from core.decoding.score_cache import KeptScores, StepLogits, check_score_cache
+from core.decoding.score_cache import ScoreCache, StepLogits, check_score_cache
 from core.decoding.sequences import AppendedToken, build_token_event
 from core.decoding.step_replayer import StepRng, is_stateful, replay_inputs
 from core.decoding.step_stats import add_stage_details, compute_step_stats
@@ -55,7 +55,7 @@ def replay_step(
     changes: Settings | None = None,
     *,
     sequence: int = 0,
-    scores: KeptScores | None = None,
+    scores: ScoreCache | None = None,
 ) -> StepCounterfactual:
     """Replay step `step` of a run of `request` with `changes`, after the same text.
 
@@ -99,7 +99,7 @@ def _check_index(name: str, value: object, count: int) -> None:
 
 def _replay_both_sides(
     model: LoadedModel, request: Request, ids: list[int], step: int, changes: Settings, sequence: int,
-    scores: KeptScores | None,
+    scores: ScoreCache | None,
 ) -> Iterator[StepCounterfactual]:  # fmt: skip
     strategy, config = resolve_settings(model, request)
     _check_index("sequence", sequence, int(config.num_return_sequences or 1))
@@ -200,7 +200,7 @@ def _counterfactual(
 
 
 def _entering_scores(
-    side: _ReplaySide, ids: list[int], step: int, sequence: int, scores: KeptScores | None, all_steps: bool
+    side: _ReplaySide, ids: list[int], step: int, sequence: int, scores: ScoreCache | None, all_steps: bool
 ) -> tuple[list[StepLogits], bool]:
     """Return the scores entering the funnel at the step (with `all_steps`, also at every earlier one), and whether they
     are the run's own.

@@ -116,7 +116,7 @@ class Effect(NamedTuple):
     """Decrease of the log probability of the choice without this part, in nats; negative if it becomes more likely."""
 
 
-class Occluded(NamedTuple):
+class OcclusionProgress(NamedTuple):
     """The effects of one batch, and the progress."""
 
     effects: tuple[Effect, ...]
@@ -161,7 +161,7 @@ def occlusion(
     source: int | None = None,
     media: Sequence[str | Path] = (),
     cancel: threading.Event | None = None,
-) -> Iterator[Occluded]:
+) -> Iterator[OcclusionProgress]:
     """Yield the effects batch by batch. Raises the errors of `occlude`."""
     check_cancel(cancel)
     check_paths(media)
@@ -195,7 +195,7 @@ class _OcclusionJob:
         self._model, self._question, self._other, self._parts = model, question, other, parts
         self._replacement = (instead,) if instead is not None else ()
 
-    def run(self, cancel: threading.Event) -> Iterator[Occluded]:
+    def run(self, cancel: threading.Event) -> Iterator[OcclusionProgress]:
         """Yield the effects, batch by batch."""
         question, model = self._question, self._model
         if cancel.is_set():
@@ -210,7 +210,7 @@ class _OcclusionJob:
             score_text_variants(reads_all, PrefixPass(question.encoded, len(question.before)), texts, cancel),
         ):
             done += len(batch)
-            yield Occluded(tuple(self._effect(whole, ending) for ending in batch), done, total)
+            yield OcclusionProgress(tuple(self._effect(whole, ending) for ending in batch), done, total)
 
     def _variants(self, text: Sequence[int], offset: int, *, is_source: bool) -> list[TextVariant]:
         """Return the text without each part that lies in it and is not all of it; `offset` converts positions in the

@@ -48,7 +48,7 @@ from core.models.config_validation import (
 from core.models.modalities import (
     OTHER_DRAFTS,
     TEXT,
-    Takes,
+    Modalities,
     is_draft_head,
     modalities_of,
     non_text_modality,
@@ -95,7 +95,7 @@ class ModelPlan:
     config: PreTrainedConfig
     auto: type[_BaseAutoModelClass]
     allow_remote_code: bool
-    modalities: Takes = TEXT
+    modalities: Modalities = TEXT
     """Modalities the model reads: text, audio, images."""
 
     def outline(self, dtype: torch.dtype) -> Network:
@@ -149,7 +149,7 @@ def plan_model(path: Path, allow_remote_code: bool) -> ModelPlan:
     return ModelPlan(path, config, _auto_class(config, reads), allow_remote_code, reads)
 
 
-def _auto_class(config: PreTrainedConfig, modalities: Takes) -> type[_BaseAutoModelClass]:
+def _auto_class(config: PreTrainedConfig, modalities: Modalities) -> type[_BaseAutoModelClass]:
     if modalities.sound:
         return AutoModelForSpeechSeq2Seq
     if modalities.picture:

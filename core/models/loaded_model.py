@@ -23,7 +23,7 @@ from core.models.config_validation import stays_quantized
 from core.models.devices import choose_device, choose_weights
 from core.models.layer_offload import DiskOffload, MemoryLimit, plan_disk_offload
 from core.models.load_plan import check_reads_text, plan_model
-from core.models.modalities import TEXT, Takes, modalities_of
+from core.models.modalities import TEXT, Modalities, modalities_of
 from core.models.model_files import CONFIG_BYTES, INDEX_BYTES, find_weights, read_bytes
 from core.models.model_loading import load_network
 from core.models.quantized.packed_layers import count_weights, packed_kind, weight_bytes
@@ -126,7 +126,7 @@ class LoadedModel:
     path: Path | None = None
     processor: Any = None
     """transformers' processor, which converts audio and images into model inputs; None for a text-only model."""
-    modalities: Takes = TEXT
+    modalities: Modalities = TEXT
     """Modalities the model reads: text, audio, images."""
     disk_offload: DiskOffload | None = None
     """The layers offloaded to disk, which are read for each pass; None if all are in memory."""

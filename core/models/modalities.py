@@ -74,7 +74,7 @@ def not_text_reason(name: str, kind: object, modality: str | None) -> str:
     return tr(_MODALITY_SENTENCES.get(modality or "", _NO_TEXT)).format(name=name, kind=kind)
 
 
-class Takes(NamedTuple):
+class Modalities(NamedTuple):
     """The modalities a model reads, and the maximum number of audio clips or images per run."""
 
     text: bool = True
@@ -92,19 +92,19 @@ class Takes(NamedTuple):
         return self.sound or self.picture
 
 
-TEXT = Takes()
-_SPEECH = Takes(text=False, sound=True, needs=True, max_count=1)
-_CAPTION = Takes(text=False, picture=True, needs=True, max_count=1)
-_PICTURES = Takes(picture=True, max_count=None)
-_FAMILIES: Mapping[str, Takes] = {
-    "whisper": Takes(sound=True, needs=True, max_count=1),
+TEXT = Modalities()
+_SPEECH = Modalities(text=False, sound=True, needs=True, max_count=1)
+_CAPTION = Modalities(text=False, picture=True, needs=True, max_count=1)
+_PICTURES = Modalities(picture=True, max_count=None)
+_FAMILIES: Mapping[str, Modalities] = {
+    "whisper": Modalities(sound=True, needs=True, max_count=1),
     "moonshine": _SPEECH,
     "moonshine_streaming": _SPEECH,
     "speech_to_text": _SPEECH,
     "speech-encoder-decoder": _SPEECH,
     "vision-encoder-decoder": _CAPTION,
-    "blip": Takes(picture=True, needs=True, max_count=1),
-    "git": Takes(picture=True, max_count=1),
+    "blip": Modalities(picture=True, needs=True, max_count=1),
+    "git": Modalities(picture=True, max_count=1),
     "gemma3": _PICTURES,
     "qwen3_vl_moe": _PICTURES,
     "glm4v": _PICTURES,
@@ -132,7 +132,7 @@ _UNSUPPORTED_CLASSES = {"BlipForQuestionAnswering", "BlipForImageTextRetrieval",
 """Classes of such families that do not generate text, or do so differently."""
 
 
-def modalities_of(config: Mapping[str, object]) -> Takes:
+def modalities_of(config: Mapping[str, object]) -> Modalities:
     """Return the modalities of a model with that config; text only if an architecture is the text half of a larger
     one.
     """

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from core.errors import ConfigMissingError, ModelError, ModelFileError
 from core.explain.words import count, size
 from core.models.config_validation import impossible_value_reason, invalid_names_reason, unloadable_quantization
-from core.models.modalities import TEXT, Takes, modalities_of
+from core.models.modalities import TEXT, Modalities, modalities_of
 from core.models.model_files import (
     JsonObject,
     WeightFiles,
@@ -42,7 +42,7 @@ class ModelEntry(NamedTuple):
     encoder_decoder: bool
     pickled: bool = False
     """Whether its weights are pickles, which must be allowed first."""
-    modalities: Takes = TEXT
+    modalities: Modalities = TEXT
     """Modalities it reads: text, audio, images."""
     problem: str | None = None
     """Why it cannot be loaded as it is, as a sentence."""

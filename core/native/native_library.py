@@ -363,6 +363,6 @@ def is_switched_on() -> bool:
     return _HOLDER.is_on
 
 
-def switch_quick_steps(on: bool) -> None:
+def enable_native_steps(on: bool) -> None:
     """Enable or disable native kernels from the next run on; initially enabled."""
     _HOLDER.is_on = on

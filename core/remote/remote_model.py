@@ -20,7 +20,7 @@ from core.errors import (
     StrategyError,
 )
 from core.events import ModelIdentity
-from core.models.modalities import TEXT, Takes
+from core.models.modalities import TEXT, Modalities
 from core.parameter import Parameter, check
 from core.remote import engines
 from core.remote.address import Address, keep_key, parse
@@ -275,7 +275,7 @@ class RemoteModel:
         return self.address.place
 
     @property
-    def takes(self) -> Takes:
+    def takes(self) -> Modalities:
         """Text only: nothing else is sent."""
         return TEXT
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from core.explain import beams, choice, draft_rounds, settings, tokens
-from core.explain.sentence import Saying, Sentence
+from core.explain.sentence import Sentence, SentenceTemplate
 from resources import depth, language
 
 LEVELS_AND_LANGUAGES = [(each, code) for code in language.LANGUAGES for each in depth.DEPTHS]
@@ -27,13 +27,13 @@ class Claim(NamedTuple):
     text: str
 
 
-def _named(module: ModuleType) -> Iterator[tuple[Saying, str]]:
+def _named(module: ModuleType) -> Iterator[tuple[SentenceTemplate, str]]:
     for name, value in vars(module).items():
-        if isinstance(value, Saying):
+        if isinstance(value, SentenceTemplate):
             yield value, f"{module.__name__.rsplit('.', 1)[1]}.{name}"
         elif isinstance(value, dict):
             for key, each in value.items():
-                if isinstance(each, Saying):
+                if isinstance(each, SentenceTemplate):
                     yield each, f"{module.__name__.rsplit('.', 1)[1]}.{name}.{key}"
 
 
@@ -66,15 +66,15 @@ class Recorder:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._heard: list[Claim] = []
-        usual = Saying.words
+        usual = SentenceTemplate.words
 
-        def words(saying: Saying, **values: str) -> Sentence:
+        def words(saying: SentenceTemplate, **values: str) -> Sentence:
             reported = usual(saying, **values)
             used = set(re.findall(r"{(\w+)}", depth.pick(*saying)))
             self._heard.append(Claim(NAMES[id(saying)], {name: values[name] for name in used}, reported))
             return reported
 
-        monkeypatch.setattr(Saying, "words", words)
+        monkeypatch.setattr(SentenceTemplate, "words", words)
 
     def claims(self, explain: Callable[[], str]) -> tuple[str, list[Claim]]:
         """The explanation, and every claim in it; nothing else stands in it."""

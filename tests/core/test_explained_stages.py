@@ -19,7 +19,7 @@ from core.events import (
     TopCut,
 )  # fmt: skip
 from core.explain import settings
-from core.explain.sentence import Saying
+from core.explain.sentence import SentenceTemplate
 from core.trace.page.page_data import collect_page_data
 from resources import depth
 from tests.core.recorded_claims import LEVELS_AND_LANGUAGES, explanations_at
@@ -46,9 +46,9 @@ CASES: dict[str, tuple[StageDetail, str, tuple[str, ...]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_it_says_what_the_event_holds(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     detail, wanted, figures = CASES[case]
-    said_by: list[Saying] = []
-    usual = Saying.words
-    monkeypatch.setattr(Saying, "words", lambda saying, **v: (said_by.append(saying), usual(saying, **v))[1])
+    said_by: list[SentenceTemplate] = []
+    usual = SentenceTemplate.words
+    monkeypatch.setattr(SentenceTemplate, "words", lambda saying, **v: (said_by.append(saying), usual(saying, **v))[1])
     for each, code in LEVELS_AND_LANGUAGES:
         with explanations_at(each, code):
             reported = core.explain_stage(Stage("x", "x", 5, 1.0, 1.0, detail=detail))

@@ -160,7 +160,7 @@ def test_positions_are_named_by_what_they_stand_for() -> None:
 
 def test_a_model_of_text_refuses_them(folder: Path) -> None:
     model = core.load("storyteller")
-    assert model.modalities == core.Takes()
+    assert model.modalities == core.Modalities()
     with pytest.raises(errors.MediaRefusedError, match="accepts text only"):
         core.run(model, core.Request("Once", media=[folder / "whole.wav"]))
     with pytest.raises(errors.ParameterError, match="paths"):

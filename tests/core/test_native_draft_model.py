@@ -86,9 +86,9 @@ def test_drafts_of_a_small_model(kind: str) -> None:
         if found is not None and expected is not None:
             torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-4)
     assert (result.length, result.extra) == (7 + 6 * 46 + 1, 0)
-    native_library.switch_quick_steps(False)
+    native_library.enable_native_steps(False)
     assert type(build_small_draft_model(model)) is NumpyDraftModel
-    native_library.switch_quick_steps(True)
+    native_library.enable_native_steps(True)
 
 
 @pytest.mark.usefixtures("built")

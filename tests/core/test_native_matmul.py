@@ -140,7 +140,7 @@ def test_looks_inside_are_those_of_torch(monkeypatch: pytest.MonkeyPatch) -> Non
     )
     result = list(core.lens_text(model, ids, 1)), core.occlude(model, ids, 23)
     assert set(calls) == {0, 1, 2}
-    native_library.switch_quick_steps(False)
+    native_library.enable_native_steps(False)
     reference = list(core.lens_text(model, ids, 1)), core.occlude(model, ids, 23)
     for one, other in zip(chain(*result[0], result[1]), chain(*reference[0], reference[1]), strict=True):
         assert tuple(one) == pytest.approx(tuple(other), abs=1e-4)

@@ -12,7 +12,7 @@ from transformers import DynamicCache, GenerationConfig
 
 import core
 from core.caches.tensors.cache_operations import measure_storages
-from core.decoding.forward import native_step as quick_step_module
+from core.decoding.forward import native_step as native_step_module
 from core.decoding.forward.fused_passes import select_fused_pass
 from core.decoding.forward.native_step import NativeDecodeStep, get_native_step
 from core.models.quantized.packed_layers import PackedLinear, weight_bytes
@@ -93,7 +93,7 @@ def test_the_same_run_as_without(name: str, cache: str, monkeypatch: pytest.Monk
     calls = calls_of(monkeypatch)
     result = core.run(model, request)
     assert len(calls) == 11
-    native_library.switch_quick_steps(False)
+    native_library.enable_native_steps(False)
     reference = core.run(model, request)
     assert result.sequences == reference.sequences
     for one, other in zip(told(result), told(reference), strict=True):
@@ -165,8 +165,8 @@ def test_weights_that_are_exact_in_fewer_bits_are_read_so(dtype: torch.dtype, mo
             weight.copy_(weight.to(dtype))
     found = native_library.library()
     assert found is not None
-    choose = quick_step_module._faster_step
-    monkeypatch.setattr(quick_step_module, "_faster_step", lambda *both: ways.extend(both[:2]) or choose(*both))
+    choose = native_step_module._faster_step
+    monkeypatch.setattr(native_step_module, "_faster_step", lambda *both: ways.extend(both[:2]) or choose(*both))
     assert step_of(model) in ways
     plain, shorter = ways
     assert not plain.has_shorter_weights

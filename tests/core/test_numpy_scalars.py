@@ -89,7 +89,7 @@ def test_other_questions(of: Callable[[int], Any]) -> None:
     assert len(core.score(model, ids, of(2))) == 2
     request = core.Request([5], {"max_new_tokens": 3})
     assert core.replay_step(model, request, ids, of(1), {"repetition_penalty": np.float32(1.5)}, sequence=of(0))
-    assert core.KeptScores(of(100))
+    assert core.ScoreCache(of(100))
 
 
 def test_a_number_out_of_range_is_named_as_a_number() -> None:

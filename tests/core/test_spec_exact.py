@@ -19,6 +19,7 @@ FIXED = {"schedule": "constant"}
 
 def _ways(kind: str) -> dict[str, dict[str, Any]]:
     """Every way to speculate that the architecture allows."""
+    both = [similar_model(kind), similar_model(kind, 5, 0.4)]
     chains: dict[str, dict[str, Any]] = {
         "assisted": {"strategy": "assisted", "drafters": [similar_model(kind)], "options": FIXED},
         "heuristic": {
@@ -35,12 +36,13 @@ def _ways(kind: str) -> dict[str, dict[str, Any]]:
         "early exit": {"strategy": "early_exit", "options": FIXED},
         "tree": {"strategy": "token_tree", "drafters": [similar_model(kind)], "options": {"widths": [1, 2, 3, 1]}},
         "merged": {
-            "strategy": "token_tree", "drafters": [similar_model(kind), similar_model(kind, 5, 0.4)], "options": {"widths": "2 2 1 1"}
+            "strategy": "token_tree", "drafters": both, "options": {"widths": "2 2 1 1"}
         },
-        "merged chains": {"strategy": "assisted", "drafters": [similar_model(kind), similar_model(kind, 5, 0.4)], "options": FIXED},
+        "merged chains": {"strategy": "assisted", "drafters": both, "options": FIXED},
         "automatic tree": {"strategy": "token_tree", "drafters": [similar_model(kind)]},
         "drawn tree": {
-            "strategy": "token_tree", "drafters": [similar_model(kind)], "options": {"widths": "3 2 1", "children": "drawn"}
+            "strategy": "token_tree", "drafters": [similar_model(kind)],
+            "options": {"widths": "3 2 1", "children": "drawn"},
         },
     }  # fmt: skip
 

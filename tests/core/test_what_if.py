@@ -11,7 +11,7 @@ import pytest
 
 import core
 from core import words
-from core.decoding.score_cache import KeptScores
+from core.decoding.score_cache import ScoreCache
 from core.errors import ParameterError, PromptError, StrategyError
 from core.events import TokenChosen
 from tests.core import tiny
@@ -44,8 +44,8 @@ def asked(name: str) -> core.Request:
 
 
 @cache
-def ran(name: str, budget: int = 2**20) -> tuple[core.Result, KeptScores]:
-    stored = KeptScores(budget)
+def ran(name: str, budget: int = 2**20) -> tuple[core.Result, ScoreCache]:
+    stored = ScoreCache(budget)
     return core.run(tiny.shared("llama"), asked(name), scores=stored), stored
 
 

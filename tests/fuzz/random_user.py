@@ -39,7 +39,7 @@ WAITS_MS = (*(0,) * 9, 5, 40, 300)
 """The last is long enough for a card to appear."""
 PATIENCE_MS = 300
 """A deed that takes longer waits for somebody to close what it has opened."""
-Deed = Callable[["Hands"], None]
+Deed = Callable[["RandomUser"], None]
 
 
 class RandomUser:
@@ -219,7 +219,8 @@ def _let_go(hands: RandomUser) -> None:
 
 DEEDS: Sequence[Deed] = (
     _click_a_button, _click_a_button, _click_anywhere, _click_anywhere, _double_click, _move, _move, _move, _drag,
-    *(_open_context_menu,) * 5, _choose_in_a_menu, _press_a_key, _press_a_key, _press_a_key, _scroll, _choose_in_a_picker,
-    _set_a_number, _write, _change_the_prompt, _run_or_stop, _run_or_stop, _run_again, _move_the_cursor, _select,
+    *(_open_context_menu,) * 5, _choose_in_a_menu, _press_a_key, _press_a_key, _press_a_key, _scroll,
+    _choose_in_a_picker, _set_a_number, _write, _change_the_prompt, _run_or_stop, _run_or_stop, _run_again,
+    _move_the_cursor, _select,
     _show_a_view, _click_a_tab, _resize, _change_theme, _start_new_chat, _let_go, _let_go,
 )  # fmt: skip

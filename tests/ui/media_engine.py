@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import core
 from app.state.worker_messages import LoadRequest, ModelInfo, RunRequest
-from core import Takes
+from core import Modalities
 from core.events import Event, MediumRead, PromptToken, RunStarted
 from tests.ui.fake_engine import ScriptedEngine
 
@@ -22,7 +22,7 @@ FRAMES = 50
 class MediaEngine(ScriptedEngine):
     """A picture stands for itself before the prompt or in it, a sound in an encoder."""
 
-    takes: Takes = field(default_factory=lambda: Takes(picture=True, max_count=None))
+    takes: Modalities = field(default_factory=lambda: Modalities(picture=True, max_count=None))
     inside: bool = False
     """Whether a picture has tokens of the prompt."""
 

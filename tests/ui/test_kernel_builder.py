@@ -32,7 +32,7 @@ class Builder:
         monkeypatch.setattr(kernel_builder, "build_kernels", self.build)
         monkeypatch.setattr(kernel_builder, "IDLE_MS", 0)
         monkeypatch.setattr(core, "kernel_status", self.look)
-        monkeypatch.setattr(core, "switch_quick_steps", self.switch)
+        monkeypatch.setattr(core, "enable_native_steps", self.switch)
 
     def switch(self, on: bool) -> None:
         self.is_on = on

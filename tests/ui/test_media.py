@@ -18,16 +18,16 @@ from pytestqt.qtbot import QtBot
 
 from app.session.media_reading import peaks_of
 from app.window.main_window import MainWindow
-from core import Takes
+from core import Modalities
 from tests.media_files import picture, sound
 from tests.ui.layout import faults, remaining, settle
 from tests.ui.media_engine import MediaEngine
 from tests.ui.windows import open_window, run
 
-SEES, HEARS = Takes(picture=True, max_count=None), Takes(sound=True, needs=True, max_count=1)
+SEES, HEARS = Modalities(picture=True, max_count=None), Modalities(sound=True, needs=True, max_count=1)
 
 
-def media_window(qtbot: QtBot, folder: Path, takes: Takes = SEES) -> MainWindow:
+def media_window(qtbot: QtBot, folder: Path, takes: Modalities = SEES) -> MainWindow:
     """A window whose model is loaded."""
     window = open_window(qtbot, folder, MediaEngine(takes=takes))
     qtbot.waitUntil(lambda: window.parts.session.model is not None)

@@ -179,14 +179,14 @@ class CanvasNavigation(QObject):
         self._may_shrink = False
         self._finish_move(self._fit_across)
 
-    def show_path(self, path: Sequence[int], min_zoom: float) -> None:
-        """Show the whole tree, or at least zoom `min_zoom` with the path's end visible."""
+    def show_path(self, path: Sequence[int], path_zoom: float) -> None:
+        """Show the whole tree; if its zoom is below `path_zoom`, zoom in to that, with the path's end visible."""
         self.show_all()
-        if self._camera.zoom < max(min_zoom, min_zoom(self._state)):
-            self.set_zoom(max(min_zoom, min_zoom(self._state)))
+        if self._camera.zoom < max(path_zoom, min_zoom(self._state)):
+            self.set_zoom(max(path_zoom, min_zoom(self._state)))
             for node in path:
                 self.ensure_visible(node)
-        self._repeat_fit = partial(self.show_path, path, min_zoom)
+        self._repeat_fit = partial(self.show_path, path, path_zoom)
 
     def _finish_move(self, again: Callable[[], None] | None = None) -> None:
         self._repeat_fit = again

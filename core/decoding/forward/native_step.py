@@ -267,7 +267,7 @@ def _fused_after_conversion(model: LoadedModel, cache: object, native: NativeLib
 
 
 @torch.inference_mode()
-def has_quick_step(model: LoadedModel) -> bool:
+def has_native_step(model: LoadedModel) -> bool:
     """Return whether the model decodes with the native step; tests it with a few passes if that is not known."""
     check_model(model)
     return get_native_step(model, DynamicCache()) is not None
