@@ -206,7 +206,7 @@ class HistoryPanel(QObject):
 
     @Slot()
     def _run_empty_action(self) -> None:
-        """Carry out the action of that button."""
+        """Carry out the action that the button of the empty history offers."""
         if self.view is not None and self.view.query:
             self.view.search.clear()
             self.refresh()

@@ -103,7 +103,7 @@ class ModelList:
         return "", ""
 
     def get(self, name: str) -> ModelEntry | None:
-        """Return the entry of that name, or None."""
+        """Return the entry called `name`, or None."""
         return self._entries.get(name)
 
     @property

@@ -52,7 +52,7 @@ class RecordedRuns(QObject):
 
     @Slot(str)
     def open(self, path: str) -> None:
-        """Show the run in that file; its settings are applied only on request."""
+        """Show the run in the file at `path`; its settings are applied only on request."""
         try:
             shown = self.show(Path(path))
         except DecodescopeError as error:

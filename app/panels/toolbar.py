@@ -173,7 +173,7 @@ class DraftPicker(PickerCombo):
         self.choose_all(selection)
 
     def select_data(self, data: object) -> bool:
-        """Select only that model; False if it is not listed."""
+        """Select only the model with the key `data`; False if it is not listed."""
         self._additional = []
         found = super().select_data(data)
         self._update_summary()

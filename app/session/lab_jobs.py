@@ -224,7 +224,7 @@ class ScaleJobs(QObject):
         """The last run of each page."""
 
     def start(self, page: str, request: ScaleRequest) -> None:
-        """Start a run, unless one of that page is running."""
+        """Start the run of `page`, unless it is running already."""
         if self._tasks.is_running(page):
             return
         run = self.runs[page] = ScaleRun(request)

@@ -62,7 +62,7 @@ def is_constrained_to(run: Run, grammar: object) -> bool:
 
 
 def forbidden_reason(text: str, special: bool | None = None) -> str:
-    """Return why a branch cannot start with a token of that text. `special`: as in `words.control_name`."""
+    """Return why a branch cannot start with a token whose text is `text`. `special`: as in `words.control_name`."""
     name = words.quote(text, special)
     if words.control_name(text, special):
         return tr("{name}: the grammar allows nothing after it").format(name=name)

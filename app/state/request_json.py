@@ -41,7 +41,7 @@ def request_from_json(data: object) -> RunRequest:
     """Return the request from plain values. Unknown fields of later versions are dropped, and missing ones get their
     defaults.
 
-    Raises RequestProblem.
+    Raises RequestFormatError.
     """
     if not isinstance(data, Mapping) or "prompt" not in data:
         raise RequestFormatError(tr("The prompt is missing."))

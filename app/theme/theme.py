@@ -81,7 +81,7 @@ class Theme(NamedTuple):
         return self.name == "dark"
 
     def color(self, name: str, alpha: float = 1.0) -> QColor:
-        """Return the colour of that field; `alpha` is 0 (transparent) to 1."""
+        """Return the colour in the field `name`; `alpha` is 0 (transparent) to 1."""
         color = QColor(getattr(self, name))
         color.setAlphaF(alpha)
         return color
@@ -263,7 +263,7 @@ SCALE = 2.15
 
 
 def stage_theme(theme: Theme, window_size: QSize) -> Theme:
-    """Return `theme` adapted for presenting in a window of that size."""
+    """Return `theme` adapted for presenting in a window of the given size."""
     share = min(window_size.width() / REFERENCE_SIZE.width(), window_size.height() / REFERENCE_SIZE.height())
     return theme._replace(
         scale=SCALE * share, min_font_pixels=round(MIN_FONT_PIXELS * share), **STAGE_PALETTES[theme.name]

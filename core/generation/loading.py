@@ -34,7 +34,8 @@ def load(
     for as many as fit into free memory. Further layers are offloaded to disk and read in each pass;
     `core.estimate_throughput(model)` predicts the speed. `key`: the engine's, kept in memory only; by default that of
     the system keyring, else of the environment (`core.remote.find_key`). `allow_plain`: allow http to another machine.
-    Raises ModelError subclasses, DeviceError, ParameterError, OutOfMemoryError or EngineErrors, each with its remedy.
+    Raises ModelError subclasses, DeviceError, ParameterError, OutOfMemoryError or EngineError and its subclasses, each
+    with its remedy.
     """
     if is_address(str(name)):
         from core.remote.remote_model import connect

@@ -208,7 +208,7 @@ _REPORT_INTERVAL = 64
 
 @dataclass(frozen=True, slots=True)
 class WeightsCost:
-    """The measurement up to a token of the text."""
+    """Quality cost of quantized weights, measured by scoring a text up to one of its tokens."""
 
     done: int
     """Number of tokens evaluated so far."""

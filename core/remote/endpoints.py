@@ -20,7 +20,7 @@ class _EndpointUnavailableError(Exception):
 
 def stream_messages(model: RemoteModel, request: EngineRequest, cancel: threading.Event) -> Messages:
     """Yield the engine's messages. An endpoint that fails is not tried again once the other one has answered. Raises
-    EngineErrors.
+    EngineError and its subclasses.
     """
     native = model.kind.native
     if native is None or request.is_chat or not model.has_native_endpoint:  # chats need the engine's template

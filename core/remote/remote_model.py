@@ -352,7 +352,7 @@ def connect(
     name: str, *, key: str | None = None, allow_plain: bool = False, timeouts: Timeouts | None = None
 ) -> RemoteModel:
     """Connect to the model at an address and identify the engine. Raises AddressError, ModelNotFoundError and the other
-    EngineErrors.
+    EngineError and its subclasses.
     """
     address = parse(name, allow_plain)
     if key:

@@ -127,7 +127,7 @@ _MAX_MESSAGES_AFTER_END = 256
 
 def stream(model: RemoteModel, request: Request, cancel: threading.Event | None = None) -> Iterator[Event]:
     """Yield the events of a run on `model`; the last one is `Finished`. Unreported probabilities are NaN, unreported
-    ranks 0. Raises EngineErrors, and the errors of any invalid request.
+    ranks 0. Raises EngineError and its subclasses, and the errors of any invalid request.
     """
     engine_request = build_request(model, request)
     yield from _RemoteRun(model, engine_request, request, cancel or threading.Event()).events()
@@ -384,7 +384,9 @@ SCORE = "score"
 def score_stream(
     model: RemoteModel, text: object, top_n: int, text_or_ids: object = None, cancel: threading.Event | None = None
 ) -> Iterator[Event]:
-    """Score a text or its parts like `core.score_stream`. Raises EngineErrors, PromptError, ParameterError."""
+    """Score a text or its parts like `core.score_stream`. Raises EngineError and its subclasses, PromptError,
+    ParameterError.
+    """
     check_top_n(top_n)
     if not model.kind.scores:
         capable = [kind.title for kind in engines.registry.values() if kind.scores]

@@ -54,7 +54,9 @@ def make_replayer(run: DecodingRun) -> StepReplayer:
 
 
 def generate_equivalent(request: Request) -> GenerateEquivalent:
-    """Return the counterpart: `generate` shares one random generator among all texts of a batch."""
+    """Return the equivalent; only a reason with a seed per sequence: `generate` shares one random generator among all
+    texts of a batch.
+    """
     own = request.options.get(SEED_EACH.name) and (request.asked("num_return_sequences") or 1) > 1
     return (
         GenerateEquivalent(

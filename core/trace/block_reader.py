@@ -124,7 +124,7 @@ class BlockReader:
         return self._read_column(("record", self._layout.events[number]), column, count)
 
     def _read_column(self, kind: TypeSpec, column: object, count: int, allowed: Ranges | None = None) -> list[Any]:
-        """Return `count` values of that kind, with numbers in the `allowed` range."""
+        """Return `count` values of `kind`, with numbers in the `allowed` range."""
         self._count_towards_limits(count)
         if not count:
             return []

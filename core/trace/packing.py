@@ -154,7 +154,7 @@ _READERS: dict[int, Callable[[bytes], object]] = {
 
 
 def is_of_kind(kind: object, value: object) -> bool:
-    """Return whether `value` is of that kind; integers are accepted as floats, as in Python's annotations."""
+    """Return whether `value` is of `kind`; integers are accepted as floats, as in Python's annotations."""
     match kind:
         case "any":
             return True

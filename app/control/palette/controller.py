@@ -92,7 +92,7 @@ class PaletteController(QObject):
 
     @Slot(int)
     def _run_entry(self, index: int) -> None:
-        """Run the entry in that row; keep the palette open if it is unavailable."""
+        """Run the entry in the given row; keep the palette open if it is unavailable."""
         entry = self._results[index].entry
         if entry.reason:
             return

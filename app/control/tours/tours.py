@@ -58,7 +58,7 @@ class Tours(QObject):
 
     @Slot(str)
     def start(self, name: str) -> None:
-        """Start a tour by name. Raises TourProblem."""
+        """Start a tour by name. Raises TourError."""
         from app.state.tours import find_tour
 
         self.player.play(find_tour(name))

@@ -219,7 +219,7 @@ def make_range(parameter: Parameter, low: float, high: float, count: int) -> tup
     """Return `count` values from `low` to `high`, both included: evenly spaced, or by equal factors if the parameter's
     slider is logarithmic; each integer once.
 
-    Raises ValueProblem if a bound is invalid or the range is empty.
+    Raises InvalidValueError if a bound is invalid or the range is empty.
     """
     for end in (low, high):
         setting_values.check_range(parameter, end)
@@ -241,7 +241,7 @@ def _rounded(value: float) -> float:
 def parse_values(parameter: Parameter, text: str) -> tuple[Any, ...]:
     """Parse values like `0.2, 0.5, 1`, separated by commas, semicolons or spaces; each once, in their order.
 
-    Raises ValueProblem for an invalid value.
+    Raises InvalidValueError for an invalid value.
     """
     parts = [part for part in re.split(r"[,;\s]+", text) if part]
     if not parts:

@@ -49,9 +49,9 @@ def names_and_titles() -> list[tuple[str, str]]:
 
 
 def find_tour(name: str) -> Tour:
-    """Return the tour of that name.
+    """Return the tour called `name`.
 
-    Raises TourProblem, which lists the existing tours.
+    Raises TourError, which lists the existing tours.
     """
     tours = {tour.name: tour for tour in load_tours()[0]}
     if name not in tours:
@@ -62,7 +62,7 @@ def find_tour(name: str) -> Tour:
 def read_tour(path: Path) -> Tour:
     """Read a tour file.
 
-    Raises TourProblem.
+    Raises TourError.
     """
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))

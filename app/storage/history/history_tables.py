@@ -151,7 +151,7 @@ class HistoryTables:
         return _parsed_object("request", rows[0][0]) if rows else {}
 
     def latest(self, before: float) -> str | None:
-        """Return the last run saved before that time."""
+        """Return the last run saved before `before`."""
         sql = f"SELECT id FROM runs WHERE {_NOT_DELETED} AND made < ? ORDER BY made DESC, number DESC LIMIT 1"
         return next(iter(self._fetch_ids(sql, (before,))), None)
 
@@ -200,7 +200,7 @@ class HistoryTables:
         self._connection.execute("UPDATE runs SET deleted = ? WHERE id = ?", (deleted_at, run))
 
     def deleted(self, before: float) -> list[str]:
-        """Return the runs marked as deleted before that time."""
+        """Return the runs marked as deleted before `before`."""
         return self._fetch_ids("SELECT id FROM runs WHERE deleted < ?", (before,))
 
     def remove(self, runs: Sequence[str]) -> None:

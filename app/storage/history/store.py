@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class HistoryDatabase:
-    """An open history database. Raises StorageError for disk errors; the constructor also raises HistoryClosed."""
+    """An open history database. Raises StorageError for disk errors; the constructor also raises HistoryUnavailable."""
 
     def __init__(self, path: Path, migrations: Sequence[Migration]) -> None:
         self._path, self._migrations = path, migrations
@@ -121,7 +121,7 @@ FOREVER = float("inf")
 
 class HistoryStore:
     """The history of one folder. Every method raises StorageError for disk errors; the constructor also raises
-    HistoryClosed.
+    HistoryUnavailable.
     """
 
     def __init__(self, folder: Path, migrations: Sequence[Migration] = MIGRATIONS) -> None:
@@ -176,7 +176,7 @@ class HistoryStore:
         return self._file.run(lambda rows: rows.request(run))
 
     def latest(self, before: float = FOREVER) -> str | None:
-        """Return the last run saved, or the last one before that time."""
+        """Return the last run saved, or the last one before `before`."""
         return self._file.run(lambda rows: rows.latest(before))
 
     def totals(self) -> tuple[int, int]:

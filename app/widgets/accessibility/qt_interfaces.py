@@ -163,7 +163,7 @@ class PartOwner(Protocol):
     """The interface of the widget that contains the parts."""
 
     def part(self, number: int) -> AccessiblePart | None:
-        """Return the part with that number, or None if it no longer exists."""
+        """Return the part `number`, or None if it no longer exists."""
 
     def to_screen(self, rect: QRect) -> QRect:
         """Convert a rectangle from widget to screen coordinates."""
@@ -291,7 +291,7 @@ class AccessibleWidgetInterface(QAccessibleWidget):
         return self.widget().hasFocus()
 
     def part(self, number: int) -> AccessiblePart | None:
-        """Return the part with that number, or None if it no longer exists."""
+        """Return the part `number`, or None if it no longer exists."""
         parts = self.accessible_widget.accessible_parts()
         return parts[number] if 0 <= number < len(parts) else None
 

@@ -283,7 +283,7 @@ class SftPage(LabPage):
 
 
 class RewardPage(LabPage):
-    """The page of the reward model: train it, then score texts with it. Signal: `queryWanted(LabWish)`."""
+    """The page of the reward model: train it, then score texts with it. Signal: `queryWanted(LabRequest)`."""
 
     task = "reward"
     queryWanted = Signal(object)

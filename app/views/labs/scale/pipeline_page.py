@@ -81,7 +81,7 @@ class PipelinePage(ScalePage):
 
     @Slot(float)
     def go_to_time(self, time: float) -> None:
-        """Go to the last event before or at that time."""
+        """Go to the last event before or at `time`."""
         self.scrubber.go_to(max(0, bisect_left(self._times, time + 1e-9) - 1))
 
     def _lay_out(self) -> None:

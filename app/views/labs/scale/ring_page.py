@@ -41,7 +41,7 @@ class RingGrid(QWidget, AccessibleWidget):
         self.update()
 
     def show_step(self, step: scale.RingStep) -> None:
-        """Show the data of all devices after that step."""
+        """Show the data of all devices after `step`."""
         self._step = step
         self.updateGeometry()
         self.update()
