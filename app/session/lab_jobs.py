@@ -272,7 +272,7 @@ class ScaleJobs(QObject):
 
 def _scale_events(request: ScaleRequest, cancel: threading.Event) -> Iterator[object]:
     if request.scheme == scale.ZERO_R:
-        yield from scale.remembering(request.model, request.processes, cancel=cancel)
+        yield from scale.measuring_memory(request.model, request.processes, cancel=cancel)
     else:
         yield from scale.measuring(
             request.model, request.scheme, request.processes, options=request.options, cancel=cancel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from core.labs.scale import PIPELINES, RUNS, Measured, Options, Residual, remembering
+from core.labs.scale import PIPELINES, RUNS, Measured, Options, Residual, measuring_memory
 from core.labs.scale import measure as measured
 
 PROCESSES, MICRO_BATCHES = 2, 4
@@ -26,7 +26,7 @@ def measure(quick: bool = False) -> Iterator[tuple[str, float]]:
     """All figures, a scheme after the other; then ZeRO-R's."""
     for scheme in QUICK if quick else RUNS:
         yield from of_scheme(scheme)
-    for event in remembering("storyteller", PROCESSES):
+    for event in measuring_memory("storyteller", PROCESSES):
         if isinstance(event, Residual):
             stored, without = event.kept[0], event.without[0]
             yield "zeror: checkpoints, predicted ÷ measured", event.expected.checkpoints / stored.checkpoints

@@ -97,9 +97,9 @@ CALLS: Calls = {
     "plan": (s.plan, {"parameters": 8, "devices": 2, "scheme": "zero1", "precision": "mixed"}),
     "traffic": (s.traffic, {"parameters": 8, "devices": 2, "scheme": "zero1"}),
     "shape_of": (s.shape_of, {"config": {"n_layer": 2, "n_embd": 8, "n_head": 2, "vocab_size": 16}, "name": ""}),
-    "reckon": (s.reckon, {"shape": SMALL, "cluster": CLUSTER, "layout": LAYOUT, "training": TRAINING}),
+    "estimate_setup": (s.estimate_setup, {"shape": SMALL, "cluster": CLUSTER, "layout": LAYOUT, "training": TRAINING}),
     "remedies": (s.remedies, {"shape": SMALL, "cluster": CLUSTER, "layout": LAYOUT, "training": TRAINING}),
-    "Shape": (lambda **given: s.reckon(s.Shape(**given), CLUSTER, LAYOUT, TRAINING), asdict(SMALL)),
+    "Shape": (lambda **given: s.estimate_setup(s.Shape(**given), CLUSTER, LAYOUT, TRAINING), asdict(SMALL)),
     "Cluster": (lambda **given: s.remedies(SMALL, s.Cluster(**given), LAYOUT, TRAINING), asdict(CLUSTER)),
     "Layout": (lambda **given: s.remedies(SMALL, CLUSTER, s.Layout(**given), TRAINING), asdict(LAYOUT)),
     "Training": (lambda **given: s.remedies(SMALL, CLUSTER, LAYOUT, s.Training(**given)), asdict(TRAINING)),
@@ -114,7 +114,7 @@ CALLS: Calls = {
     "explain_residual": (s.explain_residual, {"found": RESIDUAL}),
     "explain_progress": (s.explain_progress, {"progress": s.Progress(0, "step", 1, 3, 77)}),
     "Progress": (lambda **given: s.explain_progress(s.Progress(**given)), asdict(s.Progress(0, "step", 1, 3, 77))),
-    "explain_reckoning": (s.words.explain_reckoning, {"found": s.reckon(SMALL, CLUSTER, LAYOUT, TRAINING),
+    "explain_estimate": (s.words.explain_estimate, {"found": s.estimate_setup(SMALL, CLUSTER, LAYOUT, TRAINING),
                                                       "layout": LAYOUT, "training": TRAINING}),
     "explain_remedy": (s.words.explain_remedy,
                        {"remedy": s.Remedy("recompute", "", CLUSTER, LAYOUT, TRAINING, 8)}),
@@ -136,14 +136,14 @@ STARTING: Calls = {
                                 "options": s.Options(), "cancel": None}),
     "Options": (lambda **given: s.measuring("storyteller", "pipedream", options=s.Options(**given)),
                 asdict(s.Options())),
-    "remembering": (s.remembering, {"model_name": "storyteller", "processes": 2, "port": 0, "cancel": None}),
+    "measuring_memory": (s.measuring_memory, {"model_name": "storyteller", "processes": 2, "port": 0, "cancel": None}),
     "the speed lab's measuring": (v.measuring, {"asked": v.Asked("storyteller"), "cancel": None}),
     "Asked": (lambda **given: v.measuring(v.Asked(**given)), asdict(v.Asked("storyteller"))),
 }  # fmt: skip
 TOLD = {
     "Begun", "BestOf", "Compared", "Kept", "Pair", "PpoChecked", "PpoStep", "RewardChecked", "RewardModel",
     "RewardStep", "SftChecked", "SftStep", "Stopped", "TokenReward", "Verdict", "Arena", "Chunk", "Hand", "Measured",
-    "Parts", "Reckoning", "Remedy", "Residual", "RingStep", "Traffic", "Done", "Ground", "LeftOut", "Planned",
+    "Parts", "SetupEstimate", "Remedy", "Residual", "RingStep", "Traffic", "Done", "Ground", "LeftOut", "Planned",
 }  # fmt: skip
 """Classes of what a lab tells; nobody makes them to hand them in."""
 
@@ -211,10 +211,10 @@ def test_every_function_of_a_lab_is_among_them(lab: Any) -> None:
         (lambda: s.ring("all_reduce", [[1.0]] * 65), "65 devices are too many to show"),
         (lambda: s.ring("all_reduce", ["ab", "cd"]), "tensors is 'ab'"),
         (
-            lambda: s.reckon(SMALL, s.Cluster(10**30), LAYOUT, TRAINING),
+            lambda: s.estimate_setup(SMALL, s.Cluster(10**30), LAYOUT, TRAINING),
             "devices is 10+. It must be an integer",
         ),
-        (lambda: s.reckon(SMALL, CLUSTER, "zero1", TRAINING), r"Pass a core\.labs\.scale\.Layout"),
+        (lambda: s.estimate_setup(SMALL, CLUSTER, "zero1", TRAINING), r"Pass a core\.labs\.scale\.Layout"),
         (lambda: p.kl_bound(0), "n is 0. It must be an integer from 1 to 1,000,000"),
         (lambda: v.measuring(v.Asked("storyteller", ways=("x",))), "ways is 'x'. Choose one of: batch, weights"),
     ],

@@ -298,7 +298,7 @@ RESIDUAL = scale.Residual(
 )
 
 
-def remembering(model: str, processes: int, cancel: threading.Event) -> Iterator[scale.Progress | scale.Residual]:
+def measuring_memory(model: str, processes: int, cancel: threading.Event) -> Iterator[scale.Progress | scale.Residual]:
     """In the core's place."""
     yield scale.Progress(0, "step", 1, 2, 4711)
     yield RESIDUAL
@@ -307,7 +307,7 @@ def remembering(model: str, processes: int, cancel: threading.Event) -> Iterator
 def test_a_step_is_seen_without_and_with_zero_r(
     qtbot: QtBot, opened: Callable[[], ScaleView], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scale, "remembering", remembering)
+    monkeypatch.setattr(scale, "measuring_memory", measuring_memory)
     view = opened()
     page = view.residual
     view.show_page("residual")
@@ -327,7 +327,7 @@ def test_what_was_run_is_there_when_the_lab_is_opened_again(
     qtbot: QtBot, opened: Callable[[], ScaleView], work: ScaleJobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scale, "measuring", measuring)
-    monkeypatch.setattr(scale, "remembering", remembering)
+    monkeypatch.setattr(scale, "measuring_memory", measuring_memory)
     first = opened()
     first.run.form.set_value("scheme", "gpipe")
     for page in (first.run, first.residual):

@@ -188,7 +188,7 @@ def _check_arguments(stages: int, micro_batches: int, kind: str, weights: str) -
         )
 
 
-MOST_MICRO_BATCHES = 16
+MAX_MICRO_BATCHES = 16
 
 
 @dataclass(frozen=True)
@@ -205,9 +205,9 @@ class Options:
 
     def check(self) -> None:
         """Raise ParameterError if a field is invalid."""
-        if positive_integer("micro_batches", self.micro_batches) > MOST_MICRO_BATCHES:
+        if positive_integer("micro_batches", self.micro_batches) > MAX_MICRO_BATCHES:
             raise ParameterError(
-                tr("At most {most} micro-batches are supported.").format(most=MOST_MICRO_BATCHES),
+                tr("At most {most} micro-batches are supported.").format(most=MAX_MICRO_BATCHES),
                 parameter="micro_batches",
             )
         check_bool("recompute", self.recompute)

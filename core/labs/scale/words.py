@@ -6,7 +6,7 @@ from core.checks.arguments import check_bool, check_integer, check_number, check
 from core.explain.sentence import Sentence, SentenceTemplate, together
 from core.labs.arguments import check_lab_object
 from core.labs.formatting import decimal, duration, percent
-from core.labs.scale.cluster import Layout, Reckoning, Remedy, Training
+from core.labs.scale.cluster import Layout, Remedy, SetupEstimate, Training
 from core.labs.scale.pipeline_schedule import (
     BACKWARD,
     FORWARD,
@@ -67,12 +67,12 @@ _TRAFFIC = SentenceTemplate(
 )
 
 
-def explain_reckoning(estimate: Reckoning, layout: Layout, training: Training) -> Sentence:
+def explain_estimate(estimate: SetupEstimate, layout: Layout, training: Training) -> Sentence:
     """Explain whether it fits, how the states are divided, the traffic, and the idle time of a pipeline.
 
     Raises ParameterError.
     """
-    check_lab_object("found", estimate, Reckoning)
+    check_lab_object("found", estimate, SetupEstimate)
     check_lab_object("layout", layout, Layout)
     check_lab_object("training", training, Training)
     layout.check()
@@ -92,7 +92,7 @@ def explain_reckoning(estimate: Reckoning, layout: Layout, training: Training) -
     return together(verdict, why.say(data=f"{estimate.data:,}", **bytes_each), _explain_traffic(estimate), idle)
 
 
-def _explain_traffic(estimate: Reckoning) -> Sentence:
+def _explain_traffic(estimate: SetupEstimate) -> Sentence:
     sent = estimate.traffic
     if not sent.total:
         return Sentence()

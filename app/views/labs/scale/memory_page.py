@@ -33,7 +33,7 @@ class ScaleMemoryPage(ScalePage):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(tr("Model and devices"), parent)
         self._shapes = list(_known_shapes())
-        self.reckoning: scale.Reckoning | None = None
+        self.reckoning: scale.SetupEstimate | None = None
         self._remedies: tuple[scale.Remedy, ...] = ()
         self.bars = DeviceBars(self)
         self.remedies = FlowRow(self, 6)
@@ -103,7 +103,7 @@ class ScaleMemoryPage(ScalePage):
         """Recalculate and rebuild all texts."""
         inputs = self.shape, self.cluster, self.parallel_layout, self.training
         try:
-            self.reckoning = found = scale.reckon(*inputs)
+            self.reckoning = found = scale.estimate_setup(*inputs)
             self._remedies = scale.remedies(*inputs)
         except DecodescopeError as error:
             self.reckoning, self._remedies = None, ()
@@ -111,7 +111,7 @@ class ScaleMemoryPage(ScalePage):
             self.set_sentence(join_sentences(error.cause, error.remedy))
         else:
             self.bars.show_rows([*_stage_bars(found)], found.memory)
-            self.set_sentence(scale.words.explain_reckoning(found, self.parallel_layout, self.training))
+            self.set_sentence(scale.words.explain_estimate(found, self.parallel_layout, self.training))
         self._show_remedies()
         self._show_schemes()
         parts = [part for part in PART_COLORS if part in (*self.bars.parts, *self.schemes.parts)]
@@ -199,7 +199,7 @@ def _scheme_bars(
     shape: scale.Shape, cluster: scale.Cluster, layout: scale.Layout, training: scale.Training
 ) -> Iterator[DeviceBar]:
     for name, title in _SCHEME_SHORT_TITLES.items():
-        found = scale.reckon(shape, cluster, replace(layout, scheme=name), training)
+        found = scale.estimate_setup(shape, cluster, replace(layout, scheme=name), training)
         yield DeviceBar(title, found.fullest)
 
 
@@ -237,7 +237,7 @@ def _add_step(form: ScaleForm) -> None:
     form.add_checkbox("recompute", tr("Recompute activations"))
 
 
-def _stage_bars(estimate: scale.Reckoning) -> Iterator[DeviceBar]:
+def _stage_bars(estimate: scale.SetupEstimate) -> Iterator[DeviceBar]:
     """Yield one bar per stage, because all devices of a stage hold the same."""
     for number, parts in enumerate(estimate.stages):
         is_only = len(estimate.stages) == 1

@@ -208,8 +208,8 @@ def _add_settings(form: ScaleForm) -> None:
     form.add_choice("model", tr("Model"), [(entry.name, entry.title) for entry in catalog.bundled()])
     titles = scale.words.RUN_TITLES
     form.add_choice("scheme", tr("Parallelism"), [(name, tr(title)) for name, title in titles.items()])
-    form.add_number("processes", tr("Processes"), 2, 1, scale.MOST_PROCESSES)
-    form.add_number("micro", tr("Micro-batches"), 4, 1, scale.MOST_MICRO_BATCHES)
+    form.add_number("processes", tr("Processes"), 2, 1, scale.MAX_PROCESSES)
+    form.add_number("micro", tr("Micro-batches"), 4, 1, scale.MAX_MICRO_BATCHES)
     form.add_checkbox("recompute", tr("Recompute activations"))
     weights = scale.words.WEIGHTS_TITLES
     form.add_choice("weights", tr("Backward weights"), [(name, tr(title)) for name, title in weights.items()])

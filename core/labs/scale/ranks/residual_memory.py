@@ -65,7 +65,7 @@ class Residual:
         return self.kept[0].sent - self.without[0].sent
 
 
-def remembering(
+def measuring_memory(
     model_name: str, processes: int = 2, *, port: int = 0, cancel: threading.Event | None = None
 ) -> Iterator[Progress | Residual]:
     """Run both steps with tensor parallelism and record all memory; ends without a result once `cancel` is set.
