@@ -123,7 +123,7 @@ class NativeTextPass:
         lean, layer = self._fused, self._layers[index]
         cos, sin = lean.rotary_tables(layout.max_length)
         read = joined.new_empty(len(layout.remainders) if last_only else len(joined), lean.heads * lean.width)
-        keys, values, places = layout.prefix_addresses(index)
+        keys, values, capacity = layout.prefix_addresses(index)
         self._library.ragged_attention(
             native_library.RaggedAttentionStruct(
                 heads=lean.heads,
@@ -137,8 +137,8 @@ class NativeTextPass:
                 texts=len(layout.remainders),
                 last_only=int(last_only),
                 threads=torch.get_num_threads(),
-                places=places,
-                kept=ctypes.addressof(layout.prefix_lengths),
+                capacity=capacity,
+                prefix_lengths=ctypes.addressof(layout.prefix_lengths),
                 counts=ctypes.addressof(layout.counts),
                 keys=keys,
                 values=values,

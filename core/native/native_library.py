@@ -151,14 +151,14 @@ class RaggedAttentionStruct(ctypes.Structure):
     _fields_ = (
         ("heads", c_int64), ("kv_heads", c_int64), ("width", c_int64), ("scaling", c_double), ("q_norm", NormStruct),
         ("k_norm", NormStruct), ("cos", c_void_p), ("sin", c_void_p), ("texts", c_int64), ("last_only", c_int64),
-        ("threads", c_int64), ("places", c_int64), ("kept", c_void_p), ("counts", c_void_p), ("keys", c_void_p),
-        ("values", c_void_p), ("joined", c_void_p), ("read", c_void_p),
+        ("threads", c_int64), ("capacity", c_int64), ("prefix_lengths", c_void_p), ("counts", c_void_p),
+        ("keys", c_void_p), ("values", c_void_p), ("joined", c_void_p), ("read", c_void_p),
     )  # fmt: skip
 
 
 log = logging.getLogger(__name__)
 
-VERSION = 8
+VERSION = 9
 """Version of the functions below; a library of another version is not used."""
 MAX_WITH_GIL = 2**16
 """Number of values that are read without releasing the GIL, which takes some 50 µs; another thread that paints would
@@ -192,7 +192,7 @@ class NativeLibrary:
         self._stats.argtypes = (c_void_p, c_int64, c_int64, c_int64, c_void_p, c_int64, c_void_p)
         self._stats_with_gil = at_once.decodescope_read
         self._stats_with_gil.argtypes = self._stats.argtypes
-        self._ragged_attention = loaded.decodescope_beside
+        self._ragged_attention = loaded.decodescope_ragged_attention
         self._ragged_attention.argtypes = (POINTER(RaggedAttentionStruct),)
         self._product, self._gated = loaded.decodescope_product, loaded.decodescope_gated
         self._product.argtypes = (POINTER(MatrixStruct), c_void_p, c_int64, c_void_p, c_int64, c_int64, c_int64)

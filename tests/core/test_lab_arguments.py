@@ -114,7 +114,7 @@ CALLS: Calls = {
     "explain_residual": (s.explain_residual, {"found": RESIDUAL}),
     "explain_progress": (s.explain_progress, {"progress": s.Progress(0, "step", 1, 3, 77)}),
     "Progress": (lambda **given: s.explain_progress(s.Progress(**given)), asdict(s.Progress(0, "step", 1, 3, 77))),
-    "explain_estimate": (s.words.explain_estimate, {"found": s.estimate_setup(SMALL, CLUSTER, LAYOUT, TRAINING),
+    "explain_estimate": (s.words.explain_estimate, {"estimate": s.estimate_setup(SMALL, CLUSTER, LAYOUT, TRAINING),
                                                       "layout": LAYOUT, "training": TRAINING}),
     "explain_remedy": (s.words.explain_remedy,
                        {"remedy": s.Remedy("recompute", "", CLUSTER, LAYOUT, TRAINING, 8)}),

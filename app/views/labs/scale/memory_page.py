@@ -33,7 +33,7 @@ class ScaleMemoryPage(ScalePage):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(tr("Model and devices"), parent)
         self._shapes = list(_known_shapes())
-        self.reckoning: scale.SetupEstimate | None = None
+        self.estimate: scale.SetupEstimate | None = None
         self._remedies: tuple[scale.Remedy, ...] = ()
         self.bars = DeviceBars(self)
         self.remedies = FlowRow(self, 6)
@@ -103,10 +103,10 @@ class ScaleMemoryPage(ScalePage):
         """Recalculate and rebuild all texts."""
         inputs = self.shape, self.cluster, self.parallel_layout, self.training
         try:
-            self.reckoning = found = scale.estimate_setup(*inputs)
+            self.estimate = found = scale.estimate_setup(*inputs)
             self._remedies = scale.remedies(*inputs)
         except DecodescopeError as error:
-            self.reckoning, self._remedies = None, ()
+            self.estimate, self._remedies = None, ()
             self.bars.show_rows(())
             self.set_sentence(join_sentences(error.cause, error.remedy))
         else:
@@ -151,7 +151,7 @@ class ScaleMemoryPage(ScalePage):
 
     def _show_schemes(self) -> None:
         """Show the fullest device for every scheme, as in the first figure of the ZeRO paper."""
-        is_training = self.reckoning is not None and self.training.purpose == "train"
+        is_training = self.estimate is not None and self.training.purpose == "train"
         rows = [*_scheme_bars(self.shape, self.cluster, self.parallel_layout, self.training)] if is_training else []
         self.schemes.show_rows(rows, self.cluster.memory)
         self._schemes_heading.setVisible(is_training)
