@@ -44,7 +44,7 @@ class Repository:
 
 @dataclass
 class Hub:
-    """What it has, what goes wrong with it, and what it was asked."""
+    """The hub's models, its faults, and the requests received."""
 
     models: dict[str, Repository] = field(default_factory=dict)
     refusals: list[tuple[int, dict[str, str]]] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Hub:
         return self.models[name]
 
     def sent(self, part: str) -> list[str]:
-        """Ranges that were asked for of paths with that in them."""
+        """Return the ranges requested from paths that contain `part`."""
         return [ranged for path, ranged, _ in self.asked if part in path]
 
 
@@ -77,7 +77,7 @@ def running() -> Iterator[Hub]:
 
 
 def digest(content: bytes) -> str:
-    """As the hub names it."""
+    """Return a digest in the hub's format."""
     if len(content) >= LARGE:
         return hashlib.sha256(content).hexdigest()
     return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
@@ -153,7 +153,7 @@ class _Answer(BaseHTTPRequestHandler):
             self._send(model, path)
 
     def _send(self, model: Repository, path: str) -> None:
-        """With what is asked of ranges, and as much as the faults let through."""
+        """Send a file, with the requested range and up to the point where a fault stops it."""
         content = model.lies.get(path, model.files[path])
         start = 0
         if (ranged := self.headers.get("Range")) and not self.hub.ignores_ranges:

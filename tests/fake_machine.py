@@ -29,7 +29,7 @@ STORY = (
 
 @dataclass
 class Machine:
-    """What it is, what it writes, what goes wrong with it, and what it was asked."""
+    """Kind and story of the engine, its faults, and the requests received."""
 
     kind: str = "vllm"
     models: tuple[str, ...] = ("tale-7b",)
@@ -71,7 +71,7 @@ class Machine:
     address: str = ""
 
     def name(self, model: str = "") -> str:
-        """What `core.load` takes."""
+        """Return the address to pass to `core.load`."""
         return f"{self.address}/v1#{model or self.models[0]}"
 
     @property
@@ -321,7 +321,7 @@ def _usage(machine: Machine, count: int) -> dict[str, Any]:
 
 
 def scored(machine: Machine, body: dict[str, Any]) -> dict[str, Any]:
-    """What it holds of the prompt itself: `echo` with log-probabilities, nothing written."""
+    """Return the prompt's log-probabilities: `echo`, without generating."""
     pieces = [f" {word}" if place else word for place, word in enumerate(str(body["prompt"]).split(" "))]
     logs = [None, *(math.log(0.5 / place) for place in range(1, len(pieces)))]
     tops = [None, *({piece: log, " other": math.log(0.4)} for piece, log in zip(pieces[1:], logs[1:], strict=True))]

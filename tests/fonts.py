@@ -94,7 +94,7 @@ def missing() -> list[str]:
 
 
 def choose(folder: Path) -> None:
-    """Programs started from here on see these fonts only; a machine without the wanted one keeps its own."""
+    """Make only these fonts visible to processes started later; without the requested font, keep the machine's."""
     wanted = FONTS[os.environ.get("DECODESCOPE_TEST_FONT", "wide")]
     if not wanted.found():
         return

@@ -29,7 +29,7 @@ def _origin() -> str:
 
 
 class LeakWatch:
-    """Between entering and leaving, notes every thread and timer that starts; `leaks` tells what is left."""
+    """Records every thread and timer started while it is active; `leaks` returns those that are left."""
 
     def __init__(self) -> None:
         self._started: list[tuple[weakref.ref[Any], str]] = []
@@ -77,7 +77,7 @@ class LeakWatch:
                 yield f"- {_describe(window)}, a top-level widget that was never closed and deleted"
 
     def _serves_another(self, thing: Any) -> bool:
-        """The thread of a window that was there before: it begins with the first thing that it is asked for."""
+        """Return whether the thread belongs to a window that existed before: it starts with its first request."""
         owner: QObject | None = thing if isinstance(thing, QThread) else None
         while owner is not None and owner not in self._windows_before:
             owner = owner.parent()

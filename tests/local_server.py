@@ -12,7 +12,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *args: object) -> None:
-        """Who asked has gone, as some tests want it."""
+        """Ignore errors of clients that have disconnected, as some tests intend."""
 
 
 @contextmanager

@@ -55,12 +55,12 @@ class Runs:
         return self._engine.stream(request, threading.Event())
 
     def parameters(self, model: str) -> int:
-        """How many a model has."""
+        """Return a model's parameter count."""
         return CoreEngine().load(LoadRequest(model)).parameters
 
 
 class Run:
-    """What an example's run said."""
+    """The texts and events of an example's run."""
 
     def __init__(self, runs: Runs, example: ExamplePrompt, events: list[Event]) -> None:
         self.runs, self.example, self.events = runs, example, events
@@ -81,7 +81,7 @@ class Run:
         return [sentence.strip() for sentence in re.findall(r"[^.!?]+[.!?]", self.text)]
 
     def tokens_of(self, text: str) -> list[list[TokenChosen]]:
-        """The tokens of every place where `text` stands."""
+        """Return the tokens of every occurrence of `text`."""
         starts = [0]
         for token in self.tokens:
             starts.append(starts[-1] + len(token.text))
@@ -106,7 +106,7 @@ def words_of(text: str) -> list[str]:
 
 
 def repeats_at_the_end(sentences: list[str]) -> int:
-    """How often the last sentence stands in a row at the end."""
+    """Return how often the last sentence is repeated at the end."""
     return next((n for n, sentence in enumerate(reversed(sentences)) if sentence != sentences[-1]), len(sentences))
 
 
@@ -137,7 +137,7 @@ def writes(run: Run, text: str) -> None:
 
 @claim
 def certain(run: Run, least: float, but: str = "") -> None:
-    """Of every word, but for one."""
+    """Every word is certain, except one."""
     assert all(token.raw_probability >= least for token in run.tokens if token.text.strip() != but)
 
 
@@ -292,7 +292,7 @@ def no_ngram_twice(run: Run, size: int) -> None:
 
 @claim
 def contrast_skipped_likelier(run: Run, least: int) -> None:
-    """Steps at which a likelier token lost because it was too much like what was said before."""
+    """Steps at which a likelier token lost because it was too similar to the previous text."""
     assert sum((token.final_rank or token.rank) > 1 for token in run.tokens) >= least
 
 

@@ -27,7 +27,7 @@ def run_data(
 
 
 def recording(folder: Path, size: int = 1000) -> Path:
-    """A file that stands for a run's recording."""
+    """Create a file in place of a run's recording."""
     path = folder / f"recording-{os.urandom(4).hex()}"
     path.write_bytes(b"x" * size)
     return path
@@ -49,13 +49,13 @@ store.close()
 
 
 def start_saving_process(folder: Path, first: int, count: int) -> subprocess.Popen[str]:
-    """Another program on the same folder: says `open`, then the number of each run once it is kept."""
+    """Start another process on the same folder; it prints `open`, then the number of each saved run."""
     command = [sys.executable, "-c", _KEEPER, str(folder), str(first), str(count)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
 
 
 def all_ids(folder: Path) -> list[str]:
-    """What a program that opens the folder now finds."""
+    """Return the ids that a new process finds in the folder."""
     store = HistoryStore(folder)
     try:
         assert store.notices == []

@@ -19,7 +19,7 @@ __all__ = ["CHECKS", "holds", "shown"]
 
 
 def shown(kind: str, value: Any) -> str:
-    """How a sentence has it."""
+    """Format a value as a sentence of a tour does."""
     if isinstance(value, str):
         return words.quote(value)
     if kind == "place":
@@ -46,7 +46,7 @@ def holds(condition: TourCondition, values: Mapping[str, Any]) -> bool:
 
 
 def finished(events: Events) -> Finished:
-    """How it ended."""
+    """Return the final event of the run."""
     (event,) = (event for event in events if isinstance(event, Finished))
     return event
 
@@ -210,7 +210,7 @@ def paths_in(events: Events, number: int) -> int:
 
 @check
 def saved_round(events: Events) -> int | None:
-    """One on whose accepted path a node stands that the draft did not put first."""
+    """Return a round whose accepted path contains a node that was not the draft's first choice."""
     for n, entry in enumerate(rounds(events)):
         first = {
             parent: max(node.draft_probability for node in entry.nodes if node.parent == parent)

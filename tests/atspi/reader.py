@@ -46,7 +46,7 @@ def find(root, role, name):
 
 
 def text_of(node):
-    """What can be read in it."""
+    """Return the text of a node."""
     return Atspi.Text.get_text(node, 0, Atspi.Text.get_character_count(node))
 
 

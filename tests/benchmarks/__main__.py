@@ -147,7 +147,7 @@ def line(name: str, value: float) -> str:
 
 
 def target(name: str) -> str:
-    """What the figure of that name should reach; empty where nothing is asked."""
+    """Return the target of a ratio; empty if it has none."""
     return TARGETS.get(name) or TARGETS.get(re.sub(r", \d+ threads?$", "", name), "")
 
 

@@ -40,13 +40,13 @@ def save(path: Path, baseline: Mapping[str, BaselineValue]) -> None:
 
 
 def load(path: Path) -> dict[str, BaselineValue]:
-    """What `save` wrote."""
+    """Read a file written by `save`."""
     rows = json.loads(path.read_text(encoding="utf-8"))
     return {name: BaselineValue(row["value"], row["noise"]) for name, row in rows.items()}
 
 
 def changed(name: str, value: float, baseline: Mapping[str, BaselineValue]) -> str:
-    """How a figure differs from the baseline, in words; empty where it does so by no more than its noise."""
+    """Describe a change from the baseline that exceeds the noise; empty without one."""
     stored = baseline.get(name)
     if stored is None:
         return "new"

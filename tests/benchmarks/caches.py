@@ -80,7 +80,7 @@ def ratio_of_returned(ours: Callable[[], float], theirs: Callable[[], float], ro
 
 
 def prefix_ratio(model: core.LoadedModel, rounds: int) -> float:
-    """Seconds to read a prompt of 2,000 tokens ÷ with its first 1,900 kept from another run."""
+    """Return the time to read a prompt of 2,000 tokens ÷ the time with its first 1,900 in a cached prefix."""
     config, prompt = GenerationConfig(max_new_tokens=1, min_new_tokens=1), ids(2000)
     store = core.PrefixStore()
     core.run(model, core.Request(prompt[:1900], config), prefixes=store)

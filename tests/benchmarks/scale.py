@@ -12,7 +12,9 @@ QUICK = ("zero2", "tensor", "pipedream")
 
 
 def of_scheme(scheme: str) -> Iterator[tuple[str, float]]:
-    """Bytes of the fullest, bytes sent; of pipelines the time of a step, a core for each reckoned."""
+    """Return measured values of a scheme: bytes of the fullest rank, bytes sent; for pipelines the step time with a
+    core per rank.
+    """
     found = measured("storyteller", scheme, PROCESSES, options=Options(MICRO_BATCHES))
     fullest = max(range(PROCESSES), key=lambda rank: found.ranks[rank].total)
     yield f"{scheme}: bytes, predicted ÷ measured", found.predicted[fullest].total / found.ranks[fullest].total

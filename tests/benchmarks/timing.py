@@ -17,7 +17,7 @@ def seconds(run: Callable[[], object]) -> float:
 def speed_ratio(
     ours: Callable[[], object], theirs: Callable[[], object], rounds: int = 7, rest: Callable[[], object] = bool
 ) -> float:
-    """How many times as fast `ours` is as `theirs` (same work): median of theirs ÷ ours over alternating runs.
+    """Return the speedup of `ours` over `theirs` (same work): median of theirs ÷ ours over alternating runs.
 
     `rest` is called before each of them and not timed: what one leaves to be done must not slow down the other."""
     ours(), theirs()

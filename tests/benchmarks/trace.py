@@ -17,7 +17,7 @@ TOKENS = 2000
 
 
 def request(tokens: int, seed: int = 0) -> Any:
-    """A sampled run of exactly so many tokens, ten alternatives each, three stages behind the model's own."""
+    """Return a sampled run of a fixed length, with ten alternatives per token and three stages."""
     import core
 
     config = {**SAMPLED, "max_new_tokens": tokens, "min_new_tokens": tokens}
@@ -72,7 +72,7 @@ def window_ratio(folder: Path, tokens: int, rounds: int) -> float:
 
 
 def long_trace(folder: Path, tokens: int) -> Path:
-    """A file of so many tokens: the context has no room for 2,000 at the speed of a test, so they are ten runs'."""
+    """Write a file of many tokens from ten runs, since the context is too short for one."""
     import core
     from core.events import Event, TokenChosen
 

@@ -51,7 +51,7 @@ def measure(quick: bool = False) -> Iterator[tuple[str, float]]:
 
 
 def _offloaded(rounds: int) -> Iterator[tuple[str, float]]:
-    """As few weights in memory as it goes: what drafts are worth there, and how true what was foretold is."""
+    """Speedup by drafts, and accuracy of the predicted speed, with as few weights in memory as possible."""
     model, draft = core.load("storyteller", memory_limit=0), core.load("storyteller-draft")
     reported, gains = _prediction_and_gain(model, draft, rounds)
     yield "layers on the disk, foretold ÷ measured, storyteller, 1 thread", median(reported)
@@ -113,7 +113,7 @@ def _speeds(folder: str, called: str, kinds: Sequence[str], quick: bool) -> Iter
 
 
 def _writer(model: core.LoadedModel, tokens: int) -> Callable[[], object]:
-    """A greedy run of so many tokens behind a prompt of twenty, traced."""
+    """Return a traced greedy run of the given length after a prompt of twenty tokens."""
     config = GenerationConfig(max_new_tokens=tokens, min_new_tokens=tokens, do_sample=False)
     return lambda: core.run(model, core.Request(list(range(5, 25)), config))
 

@@ -51,7 +51,9 @@ def sharpened(network: Any, scale: float = 6.0) -> Any:
 
 
 def with_heads(folder: Path, kind: str, count: int, layout: str = "layers") -> Path:
-    """A model whose checkpoint holds `count` heads: as layers behind its own, or one under “mtp.” (Qwen's way)."""
+    """Create a model whose checkpoint contains `count` heads: as layers after its own, or one under “mtp.” (as Qwen
+    does).
+    """
     torch.manual_seed(5)
     sharpened(_network(kind, LAYERS + count)).save_pretrained(folder)
     tensors = load_file(folder / "model.safetensors")
@@ -65,7 +67,7 @@ def with_heads(folder: Path, kind: str, count: int, layout: str = "layers") -> P
 
 
 def _extras(place: str) -> Tensors:
-    """What a head has beside a layer; the norms are not all ones, lest they could be left out unseen."""
+    """Return a head's tensors besides its layer; the norms are not all ones, so omitting one is noticed."""
     return {
         f"{place}eh_proj.weight": torch.randn(WIDTH, 2 * WIDTH) * 0.3,
         **{f"{place}{name}.weight": 1 + 0.3 * torch.rand(WIDTH) for name in ("enorm", "hnorm", "shared_head.norm")},
@@ -111,7 +113,7 @@ def eagle(folder: Path, width: int = WIDTH, pickled: bool = False, **more: torch
 
 
 def states(model: core.LoadedModel, ids: list[int]) -> torch.Tensor:
-    """What the output head reads of a text, [1, T, D], in one pass."""
+    """Return the states of a text that the output head reads, [1, T, D], in one pass."""
     found: torch.Tensor = model.model(torch.tensor([ids]), output_hidden_states=True).hidden_states[-1]
     return found
 
@@ -119,7 +121,7 @@ def states(model: core.LoadedModel, ids: list[int]) -> torch.Tensor:
 def reference_drafts(
     model: core.LoadedModel, tensors: Mapping[str, torch.Tensor], ids: list[int], count: int
 ) -> list[int]:
-    """What an EAGLE head drafts behind a text: everything anew for each token, nothing kept."""
+    """Return the drafts of an EAGLE head after a text, computed without any cache."""
     head = t.LlamaModel(t.LlamaConfig(**{**_SIZES, "num_key_value_heads": 2, "num_hidden_layers": 1})).eval()
     layer = head.layers[0]
     layer.load_state_dict(
@@ -149,7 +151,7 @@ _FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
 
 @cache
 def own_options(strategy: str) -> dict[str, str]:
-    """What a strategy needs with a tiny Llama that no other needs: the folder of a head."""
+    """Return options that only this strategy needs with a tiny Llama: the folder of a head."""
     if strategy != "prediction_heads":
         return {}
     _FOLDERS.append(tempfile.TemporaryDirectory(prefix="decodescope-head-"))

@@ -29,7 +29,7 @@ def step_of(model: core.LoadedModel) -> NativeDecodeStep:
 
 
 def wide_model(kind: str) -> core.LoadedModel:
-    """Of the Llama kind, with heads of 32 numbers; some share keys, some are normed, some have biases."""
+    """Create a Llama-like model with heads of width 32; some share keys, some have norms, some have biases."""
     torch.manual_seed(0)
     config, network = {
         "llama": (LlamaConfig, LlamaForCausalLM),

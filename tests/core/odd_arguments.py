@@ -42,7 +42,7 @@ def pass_odd_values(function: Callable[..., Any], right: Mapping[str, Any], valu
 
 
 def _raw(function: Callable[..., Any], given: Mapping[str, Any]) -> str:
-    """What fails otherwise than in an error of core.errors with a cause; empty where nothing does."""
+    """Return errors other than those of core.errors with a cause; empty if there are none."""
     try:
         consumed(function(**given))
     except UnforeseenError as error:

@@ -18,7 +18,7 @@ LEVELS_AND_LANGUAGES = [(each, code) for code in language.LANGUAGES for each in 
 
 
 class Claim(NamedTuple):
-    """One saying as it was said."""
+    """One explanation as it was worded."""
 
     name: str
     """Module and name: `tokens._AHEAD`."""
@@ -41,7 +41,7 @@ NAMES: dict[int, str] = {}
 
 
 def register_claims(*modules: ModuleType) -> None:
-    """Sayings of further modules are told apart, too."""
+    """Register the sentence templates of further modules by name."""
     for module in modules:
         for saying, name in _named(module):
             NAMES.setdefault(id(saying), name)
@@ -52,7 +52,7 @@ register_claims(tokens, settings, choice, choice, choice, beams, draft_rounds, s
 
 @contextmanager
 def explanations_at(level: str, code: str) -> Iterator[None]:
-    """Speak so within a `with`."""
+    """Use this level of detail and language within a `with` block."""
     language.set_language(code)
     try:
         with depth.depth_context(level):
@@ -62,7 +62,7 @@ def explanations_at(level: str, code: str) -> Iterator[None]:
 
 
 class Recorder:
-    """Hears every saying."""
+    """Records every sentence template that is used."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._heard: list[Claim] = []
@@ -77,7 +77,7 @@ class Recorder:
         monkeypatch.setattr(SentenceTemplate, "words", words)
 
     def claims(self, explain: Callable[[], str]) -> tuple[str, list[Claim]]:
-        """The explanation, and every claim in it; nothing else stands in it."""
+        """Return the explanation and its claims, which make up the whole text."""
         self._heard.clear()
         reported = explain()
         rest = reported.casefold()
@@ -90,7 +90,9 @@ class Recorder:
 
 
 def is_close_to(said: str, value: float) -> bool:
-    """Whether a figure is `value`, rounded as it stands: `about 3 in 10`, `31 %`, `over 99.99 %`, `0.3142`."""
+    """Return whether a formatted number equals `value` after rounding: `about 3 in 10`, `31 %`, `over 99.99 %`,
+    `0.3142`.
+    """
     text = said.replace(",", "").replace("−", "-")
     numbers = [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?(?:e-?\d+)?", text)]
     if not numbers:
@@ -120,7 +122,7 @@ def _of(text: str, numbers: list[float], value: float) -> bool:
 
 
 def _half(number: str) -> float:
-    """Half of what its last digit stands for; whole numbers of two digits and more stand for themselves."""
+    """Return half a unit of the last digit; whole numbers of two digits and more are exact."""
     mantissa, _, exponent = number.partition("e")
     digits = len(mantissa.partition(".")[2])
     return 0.5 * 10.0 ** (int(exponent or 0) - digits)

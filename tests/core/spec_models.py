@@ -37,7 +37,7 @@ def similar_model(kind: str, seed: int = 3, noise: float = 0.15) -> core.LoadedM
 @cache
 @torch.random.fork_rng()  # whoever has seeded the dice beforehand finds them as they were
 def six_token_model(seed: int) -> core.LoadedModel:
-    """A decided model that knows six tokens, so that a few hundred runs fill every cell of a table."""
+    """Create a model over six tokens, so that a few hundred runs fill every cell of a table."""
     torch.manual_seed(seed)
     config = LlamaConfig(
         vocab_size=SIZE, hidden_size=16, intermediate_size=32, num_hidden_layers=3, num_attention_heads=2,
@@ -57,7 +57,7 @@ def config(**more: Any) -> GenerationConfig:
 
 
 def greedy(model: core.LoadedModel, ids: list[int] | None = None, **more: Any) -> list[int]:
-    """What plain greedy decoding writes."""
+    """Return the tokens of plain greedy decoding."""
     result = core.run(model, core.Request(ids or tiny.prompt(), config(**more), strategy="greedy", top_n=0))
     return result.sequences[0]
 

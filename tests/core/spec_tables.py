@@ -35,7 +35,7 @@ class Table:
 
 
 class TableReader:
-    """Stands where a model's passes stand: reads tokens, answers with the table's log-probabilities."""
+    """Replaces a model's passes: reads tokens and returns the table's log-probabilities."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -56,7 +56,7 @@ class TableReader:
         return torch.stack(rows)
 
     def commit(self, rows: Sequence[int]) -> None:
-        """Starts anew: every round of the tests begins at the same place."""
+        """Reset: every round of the tests begins at the same position."""
         self._fed, self.extra, self.length = [], 0, 0
 
     def crop(self, length: int) -> None:
@@ -76,7 +76,7 @@ def root_text() -> SpeculationText:
 
 
 def scores_of(table: Table, tree: DraftTree) -> torch.Tensor:
-    """The target's probabilities behind every node, [N, 6]."""
+    """Return the target's probabilities after every node, [N, 6]."""
     return torch.stack([table(tuple(tree.path(node))) for node in range(len(tree))])
 
 

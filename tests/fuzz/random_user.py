@@ -63,7 +63,7 @@ class RandomUser:
         QTest.qWait(self.rng.choice(WAITS_MS))
 
     def close_popups(self) -> None:
-        """Close whatever is open above the window, and take the pointer away."""
+        """Close popups and dialogs above the window, and move the pointer away."""
         while (popup := QApplication.activePopupWidget()) is not None:
             popup.close()
         for dialog in self.window.findChildren(QDialog):
@@ -72,7 +72,7 @@ class RandomUser:
             QApplication.sendEvent(part, QEvent(QEvent.Type.Leave))
 
     def target(self, *kinds: type[QWidget]) -> QWidget | None:
-        """A part of those kinds that a person could reach, in whatever is foremost."""
+        """Return a reachable widget of these kinds in the foremost window."""
         top = self._top = QApplication.activePopupWidget() or QApplication.activeModalWidget() or self.window
         parts = [part for part in top.findChildren(QWidget) if isValid(part) and isinstance(part, kinds)]
         return self.rng.choice([part for part in parts if part.isVisible() and part.isEnabled()] or [top])

@@ -21,7 +21,7 @@ _QUARTER = 4
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Of two pictures: mean over all points and colours, of 255, and share of points that are another."""
+    """Difference of two pictures: mean over all pixels and colours (0 to 255), and fraction of differing pixels."""
 
     mean: float
     share: float

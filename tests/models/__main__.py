@@ -25,7 +25,7 @@ SECONDS, BYTES = 300, 6 * 2**30
 
 
 def main(arguments: Sequence[str]) -> int:
-    """What the command line says; 1 when anything raw was met."""
+    """Run the command line; return 1 if any raw exception was found."""
     parser = argparse.ArgumentParser(prog="python -m tests.models", description=__doc__)
     parser.add_argument("kinds", nargs="*", metavar="KIND", help="model types; all without a name")
     parser.add_argument("--write", action="store_true", help="keep what was found, and make docs/models.md of it")
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def keep(folder: Path) -> None:
-    """Take what was found into what is kept, and write the page anew."""
+    """Merge the results into the stored file, and rewrite the page."""
     from tests.models import results_file
     from tests.models.page import PAGE, page
 
@@ -65,7 +65,7 @@ def _of_media(folder: Path) -> Path:
 
 
 def _try_each(trial: Trial, known: Sequence[str], kinds: Sequence[str], folder: Path) -> int:
-    """How many of them came to something raw."""
+    """Try each kind; return how many raised a raw exception."""
     folder.mkdir(parents=True, exist_ok=True)
     wanted = [kind for kind in known if kind in kinds or (not kinds and not _file(folder, kind).exists())]
     rough = 0

@@ -32,7 +32,7 @@ def media_kinds() -> list[str]:
 
 
 def try_media(kind: str) -> dict[str, Any]:
-    """Everything that is kept of one family, as plain values; of one that is not taken, why."""
+    """Return the results of one family as plain values, or why it is not supported."""
     warnings.simplefilter("ignore")
     if not modalities_of({"model_type": kind}).media:
         return {"kind": kind, "skipped": _unsupported_reason(kind)}
@@ -43,7 +43,7 @@ def try_media(kind: str) -> dict[str, Any]:
 
 
 def _unsupported_reason(kind: str) -> str:
-    """What is said of a folder of that type, without the folder's name."""
+    """Return the error for a folder of that type, without the folder's name."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "config.json").write_text(json.dumps({"model_type": kind}))
         try:
@@ -74,7 +74,7 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _references(model: core.LoadedModel, path: str) -> dict[str, list[int]]:
-    """What each strategy should write, by the model's own `generate`."""
+    """Return the expected text of each strategy, from the model's own `generate`."""
     greedy = tiny_media.reference(model, path, **_settings({}))[0]
     beams = tiny_media.reference(model, path, **_settings(STRATEGIES["beam_search"]))[0]
     return {**dict.fromkeys(LOSSLESS, greedy), "beam_search": beams}

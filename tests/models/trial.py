@@ -45,14 +45,14 @@ EQUAL, RUNS, DIFFERS, REFUSED, RAW = "equal", "runs", "differs", "refused", "raw
 
 
 class Cell(NamedTuple):
-    """What came of one run: how it ended, and what is to be told of that."""
+    """The outcome of one run and its sentence."""
 
     state: str
     note: str = ""
 
 
 def try_kind(kind: str) -> dict[str, Any]:
-    """Everything that is kept of one architecture, as plain values; never raises."""
+    """Return the results of one architecture as plain values; never raises."""
     warnings.simplefilter("ignore")
     try:
         model = zoo.make(kind)
@@ -75,7 +75,7 @@ def try_kind(kind: str) -> dict[str, Any]:
 
 
 def _references(model: core.LoadedModel, greedy: list[int]) -> dict[str, list[int]]:
-    """What each strategy should write, where anything else can tell."""
+    """Return the expected text of each strategy, where a reference exists."""
     ids = zoo.prompt(PROMPT)
     beams = _generated_or_none(model, STRATEGIES["beam_search"])
     found = {**dict.fromkeys(LOSSLESS, greedy), **({"beam_search": beams} if beams is not None else {})}
@@ -105,7 +105,7 @@ def _has_same_logits(model: core.LoadedModel, ids: list[int], greedy: list[int])
 
 
 def _logits(model: core.LoadedModel) -> tuple[torch.Tensor, ...]:
-    """What the module says at each step [1, V] of its greedy text, as `generate` leads it."""
+    """Return the module's logits [1, V] at each step of its greedy text, as in `generate`."""
     tensor = torch.tensor([zoo.prompt(PROMPT)])
     reported = _settings({"output_logits": True, "return_dict_in_generate": True})
     written = model.model.generate(tensor, generation_config=reported, attention_mask=torch.ones_like(tensor))
@@ -150,7 +150,7 @@ def _cell(model: core.LoadedModel, strategy: str, cache: str, wanted: dict[str, 
 def judged(
     model: core.LoadedModel, strategy: str, cache: str, wanted: dict[str, list[int]], ask: Callable[[], list[int]]
 ) -> Cell:
-    """What came of asking for a text by that strategy and cache, held against what it should be."""
+    """Run a strategy with a cache and compare the text with the expected one."""
     try:
         found = ask()
     except DecodescopeError as error:

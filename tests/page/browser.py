@@ -107,12 +107,12 @@ class Browser:
         self.painted()
 
     def dark(self, on: bool) -> None:
-        """What the reader's desktop prefers."""
+        """Set the colour scheme that the desktop prefers."""
         scheme = {"name": "prefers-color-scheme", "value": "dark" if on else "light"}
         self.send("Emulation.setEmulatedMedia", features=[scheme])
 
     def painted(self) -> None:
-        """Wait until everything asked for so far is drawn."""
+        """Wait until everything requested so far is painted."""
         self.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))")
 
     def evaluate(self, script: str) -> Any:
@@ -123,12 +123,12 @@ class Browser:
         return answer["result"].get("value")
 
     def text(self, selector: str) -> str:
-        """What stands in the first element of that kind."""
+        """Return the text of the first matching element."""
         found: str = self.evaluate(f"document.querySelector({json.dumps(selector)}).innerText")
         return found
 
     def texts(self, selector: str) -> list[str]:
-        """What stands in each element of that kind."""
+        """Return the text of each matching element."""
         found: list[str] = self.evaluate(
             f"[...document.querySelectorAll({json.dumps(selector)})].map((e) => e.textContent)"
         )
@@ -162,7 +162,7 @@ class Browser:
         self.painted()
 
     def names(self, role: str) -> Sequence[str]:
-        """Accessible names of everything of that role, as a screen reader is told them."""
+        """Return the accessible names of everything with that role."""
         tree = self.send("Accessibility.getFullAXTree")["nodes"]
         return [node.get("name", {}).get("value", "") for node in tree
                 if not node.get("ignored") and node.get("role", {}).get("value") == role]  # fmt: skip
@@ -174,7 +174,7 @@ class Browser:
 
     @property
     def requests(self) -> list[str]:
-        """Addresses that the page has asked for, its own among them."""
+        """Return the addresses that the page has requested, including its own."""
         sent = (event["params"] for event in self.events if event.get("method") == "Network.requestWillBeSent")
         return [request["request"]["url"] for request in sent]
 
@@ -186,7 +186,7 @@ class Browser:
 
 
 def _pipe() -> tuple[int, int]:
-    """(reading, writing) end, both out of the way of the numbers that the browser wants."""
+    """Return a pipe (read end, write end) whose descriptors do not collide with the browser's."""
     ends = os.pipe()
     high = tuple(fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 20) for end in ends)
     for end in ends:

@@ -25,7 +25,7 @@ MEASURED = {Role.SpinBox, Role.Slider, Role.ProgressBar, Role.ComboBox}
 
 @dataclass(frozen=True)
 class AccessibleNode:
-    """One node of the tree, as plain words."""
+    """One node of the accessibility tree, as plain strings."""
 
     role: Role
     name: str
@@ -50,7 +50,7 @@ class AccessibleNode:
 
 
 def read_tree(widget: QWidget) -> AccessibleNode:
-    """The tree below `widget` that is in sight."""
+    """Return the visible tree below `widget`."""
     return _read_node(QAccessible.queryAccessibleInterface(widget), "")
 
 
@@ -67,7 +67,7 @@ def _read_node(spoken: QAccessibleInterface, above: str) -> AccessibleNode:
 
 
 def _name(spoken: QAccessibleInterface) -> str:
-    """Its own, or that of the label that stands for it: on Linux a combo box's own name is its choice."""
+    """Return the node's name, or that of its label: on Linux a combo box's own name is its choice."""
     relation = QAccessible.RelationFlag.Label
     labels = [other.text(QAccessible.Text.Name) for other, kind in spoken.relations(relation) if kind == relation]
     return (labels[0] if labels and spoken.role() == Role.ComboBox else spoken.text(QAccessible.Text.Name)).strip()

@@ -22,7 +22,7 @@ _WHITE = np.array((0.9505, 1.0, 1.089))
 
 
 def simulate_color(color: QColor, eye: str) -> Floats:
-    """The colour as linear RGB [3] behind that eye."""
+    """Return the simulated colour as linear RGB [3]."""
     return _through(np.array([color.redF(), color.greenF(), color.blueF()]), eye)
 
 

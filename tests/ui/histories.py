@@ -14,7 +14,7 @@ from tests.ui.windows import WAIT_MS, run
 
 
 def save_run(qtbot: QtBot, window: MainWindow, prompt: str) -> str:
-    """Run a prompt; the id of the run once it is kept."""
+    """Run a prompt; return the id of the saved run."""
     window.parts.setup.prompt.set_prompt(prompt)
     with qtbot.waitSignal(window.history.runSaved, timeout=WAIT_MS) as stored:
         run(qtbot, window)
@@ -33,7 +33,7 @@ def history(window: MainWindow) -> HistoryView:
 
 
 def listed_names(view: HistoryView) -> list[str]:
-    """What stands in the list, a name each."""
+    """Return the names in the list."""
     runs = view.list.runs
     return [str(runs.index(row).data()) for row in range(runs.rowCount())]
 
@@ -44,7 +44,7 @@ def click(view: HistoryView, row: int) -> None:
 
 
 def name_editor(view: HistoryView) -> QLineEdit:
-    """The name that is being changed."""
+    """Return the editor of the name that is being changed."""
     editor = view.list.viewport().findChild(QLineEdit)
     assert editor is not None
     return editor

@@ -28,15 +28,14 @@ from app.widgets.labels import ElidedLabel
 
 
 def faults(root: QWidget) -> list[str]:
-    """A sentence for every visible part of `root` that is cut by its parent, covered by a neighbour, or too small for
-    what it says."""
+    """Return a sentence for every visible part of `root` that is clipped, overlapped or too small for its text."""
     shown = [part for part in root.findChildren(QWidget) if part.isVisible() and not part.isWindow()]
     found = [reported for part in shown for reported in (*_outside(part, root), *_too_small(part))]
     return found + [reported for parent in (root, *shown) for reported in _overlaps(parent)]
 
 
 def settle(root: QWidget) -> None:
-    """Let every layout that waits for its turn have it: each may ask another one."""
+    """Activate all pending layouts, including those that one of them invalidates."""
     for _ in range(_MOST_ROUNDS):
         before = [part.geometry() for part in root.findChildren(QWidget)]
         QApplication.sendPostedEvents()
@@ -63,7 +62,7 @@ _REST_MS, _LOOK_MS = 2000, 20
 
 
 def name_of(part: QWidget) -> str:
-    """How a fault calls a part: by its object's name and class, and its words."""
+    """Return the name of a part in a fault: object name, class and text."""
     reported = str(part.property("text") or part.accessibleName() or "")
     return f"{type(part).__name__}#{part.objectName()} “{reported[:40]}”"
 
@@ -85,7 +84,7 @@ def _outside(part: QWidget, root: QWidget) -> Iterator[str]:
 
 
 def _scrolls(parent: QWidget) -> bool:
-    """Whether what lies in it may be larger: the port of a scroll area."""
+    """Return whether its content may be larger: the viewport of a scroll area."""
     area = parent.parentWidget()
     return isinstance(parent, QAbstractScrollArea) or (
         isinstance(area, QAbstractScrollArea) and area.viewport() is parent
@@ -149,7 +148,7 @@ def _needs(part: QWidget) -> Iterator[tuple[str, QRect, QRect]]:
 
 
 def _rich(label: QLabel) -> QRect:
-    """What a label's HTML needs at the label's width."""
+    """Return the size that a label's HTML needs at the label's width."""
     document = QTextDocument()
     document.setDocumentMargin(0)
     document.setDefaultFont(label.font())
@@ -163,7 +162,7 @@ def _words(rect: QRect) -> str:
 
 
 def is_inside(part: QWidget, root: QWidget) -> bool:
-    """Whether the whole part lies inside `root`, and no scroll area on the way hides some of it."""
+    """Return whether the whole part lies inside `root` and no scroll area hides some of it."""
     rect = QRect(part.mapTo(root, QPoint(0, 0)), part.size())
     areas = [area for area in root.findChildren(QScrollArea) if area.isAncestorOf(part)]
     return root.rect().contains(rect) and all(

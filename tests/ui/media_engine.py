@@ -20,7 +20,7 @@ FRAMES = 50
 
 @dataclass
 class MediaEngine(ScriptedEngine):
-    """A picture stands for itself before the prompt or in it, a sound in an encoder."""
+    """An engine with an image before or in the prompt, and audio in an encoder."""
 
     takes: Modalities = field(default_factory=lambda: Modalities(picture=True, max_count=None))
     inside: bool = False

@@ -33,7 +33,7 @@ OTHERS = (" rabbit", " girl", " bear", " boy", " mouse", " dog", " cat", " bird"
 
 
 def prompt_tokens(pieces: Sequence[str] = PROMPT) -> tuple[PromptToken, ...]:
-    """The prompt as `RunStarted` tells it."""
+    """Return the prompt as in `RunStarted`."""
     return tuple(PromptToken(100 + n, text) for n, text in enumerate(pieces))
 
 
@@ -92,7 +92,7 @@ def token(step: int, text: str, raw: float = 0.5, rank: int = 1, sequence: int =
 
 
 def story(count: int, sequence: int = 0, pieces: Sequence[str] = STORY) -> list[TokenChosen]:
-    """`count` tokens of a story that begins anew when it is over."""
+    """Return `count` tokens of a story that repeats."""
     rng = random.Random(7 + sequence)
     chosen = []
     for n in range(count):
