@@ -94,11 +94,11 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the long forms, and skip what needs a device this machine has not."""
-    _leave_out_long_forms(config, items)
+    _deselect_long_tests(config, items)
     _skip_without_device(items)
 
 
-def _leave_out_long_forms(config: pytest.Config, items: list[pytest.Item]) -> None:
+def _deselect_long_tests(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect slow and fuzz tests unless they are selected by marker: `pytest -m slow`, `pytest -m fuzz`."""
     left_out = [name for name in ("slow", "fuzz") if name not in config.option.markexpr]
     long = [item for item in items if any(map(item.get_closest_marker, left_out))]
@@ -121,25 +121,25 @@ def _skip_without_device(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """Freeze the objects imported so far, so that the garbage collector skips them."""
-    _pass_by_what_stays()
+    _freeze_garbage()
     gc.enable()
 
 
-def _pass_by_what_stays() -> None:
+def _freeze_garbage() -> None:
     """Freeze garbage that survives: collections after each window test would take long otherwise."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _what_a_file_leaves_stays() -> Iterator[None]:
+def _freeze_after_each_file() -> Iterator[None]:
     """Freeze modules first imported by a test file, and cached models."""
     yield
-    _pass_by_what_stays()
+    _freeze_garbage()
 
 
 @pytest.fixture(autouse=True)
-def _threads_of_torch() -> Iterator[None]:
+def _reset_torch_threads() -> Iterator[None]:
     """Reset torch's threads: a test may use more, and later tests would slow down."""
     yield
     if (torch := sys.modules.get("torch")) is not None and torch.get_num_threads() != THREADS:

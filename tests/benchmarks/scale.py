@@ -12,9 +12,7 @@ QUICK = ("zero2", "tensor", "pipedream")
 
 
 def of_scheme(scheme: str) -> Iterator[tuple[str, float]]:
-    """Return measured values of a scheme: bytes of the fullest rank, bytes sent; for pipelines the step time with a
-    core per rank.
-    """
+    """Yield predicted ÷ measured values of a scheme: bytes on the fullest rank, bytes sent, and a pipeline's step time."""
     found = measured("storyteller", scheme, PROCESSES, options=Options(MICRO_BATCHES))
     fullest = max(range(PROCESSES), key=lambda rank: found.ranks[rank].total)
     yield f"{scheme}: bytes, predicted ÷ measured", found.predicted[fullest].total / found.ranks[fullest].total

@@ -226,7 +226,10 @@ def test_what_a_pipeline_did_stands_below_what_was_reckoned(view: ScaleView) -> 
     page.on_started()
     page.on_event(PIPED)
     page.on_ended(None)
-    assert "took 268 ms, 24 % idle; the schedule predicts 185 ms and 24 %" in page.sentence.text()
+    assert (
+        "took 268 ms, 24 % idle; with one core per process, the schedule predicts 185 ms, 24 % idle"
+        in page.sentence.text()
+    )
     assert "single process, to within 1.0e-07" in page.sentence.text()
     assert page.lanes.expected.x_of(100) == page.lanes.measured.x_of(100)
     page.lanes.measured.picked.emit(30)
