@@ -12,7 +12,7 @@ QUICK = ("zero2", "tensor", "pipedream")
 
 
 def of_scheme(scheme: str) -> Iterator[tuple[str, float]]:
-    """Yield predicted ÷ measured values of a scheme: bytes on the fullest rank, bytes sent, and a pipeline's step time."""
+    """Yield predicted ÷ measured values of a scheme: bytes on the fullest rank, bytes sent, and step time."""
     found = measured("storyteller", scheme, PROCESSES, options=Options(MICRO_BATCHES))
     fullest = max(range(PROCESSES), key=lambda rank: found.ranks[rank].total)
     yield f"{scheme}: bytes, predicted ÷ measured", found.predicted[fullest].total / found.ranks[fullest].total
