@@ -215,7 +215,9 @@ class BackToBaseRow(QWidget):
 
 
 class ComparisonResult(QObject):
-    """`column` contains the parts. Picking a result, or going back to the base run, is requested through `signals`."""
+    """The result of a comparison: charts, table and texts, all in `column`. Picking a result, or going back to the base
+    run, is requested through `signals`.
+    """
 
     def __init__(self, page: QWidget, signals: ViewSignals) -> None:
         super().__init__(page)

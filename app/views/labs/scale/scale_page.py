@@ -143,7 +143,7 @@ class ScaleForm(SettingsColumn):
 
 
 class ScalePage(QWidget):
-    """`form` contains the settings, `body` the content."""
+    """Base class of the pages of the scale lab: `form` contains the settings, `body` the content."""
 
     def __init__(self, settings: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
