@@ -32,7 +32,9 @@ _POLL_MS = 40
 
 
 class HubScan(QObject):
-    """`found(list of ModelEntry)` is emitted once after `start` if the cache is not empty."""
+    """Reads the hub cache in the background. `found(list of ModelEntry)` is emitted once after `start` if the cache is
+    not empty.
+    """
 
     found = Signal(object)
 
@@ -286,17 +288,17 @@ class DraftChoice(QObject):
 
 
 class ModelFolders(QObject):
-    """Opens a folder dialog above the window of `over` and adds the model in the folder."""
+    """Opens a folder dialog above `parent_window` and adds the model in the folder."""
 
-    def __init__(self, over: QWidget, model: ModelChoice, messages: Messages) -> None:
-        super().__init__(over)
-        self._over, self._model, self._messages = over, model, messages
+    def __init__(self, parent_window: QWidget, model: ModelChoice, messages: Messages) -> None:
+        super().__init__(parent_window)
+        self._parent_window, self._model, self._messages = parent_window, model, messages
         model.folderRequested.connect(self.open)
 
     @Slot()
     def open(self) -> None:
         """Open the folder dialog."""
-        open_folder_dialog(self._over, tr("Open model folder"), self.use)
+        open_folder_dialog(self._parent_window, tr("Open model folder"), self.use)
 
     @Slot(str)
     def use(self, folder: str) -> None:
