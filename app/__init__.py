@@ -21,16 +21,14 @@ def build_window(
     engine: Engine | None = None,
     assembled: bool = True,
     language: str = "",
-    adopted: Sequence[AdoptedFolder] = (),
+    adopted_folders: Sequence[AdoptedFolder] = (),
 ) -> MainWindow:
     """Create the main window without showing it; a QApplication must exist.
 
     `config_dir` is the settings folder, by default the user's. `engine` replaces the core in tests. With
-    `assembled=False` the window is an
-    empty frame, quick to show, until its `assemble` is called. `language` (one of the settings' choices) overrides the
-    saved one for this
-    start. `adopted` are folders already copied from those of the program's former name; without `config_dir` the
-    remaining ones are copied here.
+    `assembled=False` the window is an empty frame, quick to show, until its `assemble` is called. `language` (one of
+    the settings' choices) overrides the saved one for this start. `adopted_folders` are folders already copied from
+    those of the program's former name; without `config_dir` the remaining ones are copied here.
     """
     from app.import_hook import remove_pyside_import_hook
 
@@ -48,7 +46,7 @@ def build_window(
             return assemble(window, store, engine, language)
 
     store = SettingsStore(Path(config_dir)) if config_dir is not None else SettingsStore()
-    store.adopted_folders = [*adopted, *(adopt_folders() if config_dir is None else ())]
+    store.adopted_folders = [*adopted_folders, *(adopt_folders() if config_dir is None else ())]
     window = MainWindow(store, assemble, language)
     if assembled:
         window.assemble()

@@ -99,10 +99,12 @@ def _run_window(
     options: CommandLineOptions,
     engine: Engine | None,
     folder: Path | None,
-    adopted: Sequence[AdoptedFolder],
+    adopted_folders: Sequence[AdoptedFolder],
 ) -> int:
     language = options.language or (ENGLISH if options.writes_files else "")
-    window = build_window(folder, _engine(options, engine), assembled=False, language=language, adopted=adopted)
+    window = build_window(
+        folder, _engine(options, engine), assembled=False, language=language, adopted_folders=adopted_folders
+    )
     if not options.writes_files:
         window.show()
         application.processEvents()

@@ -12,8 +12,8 @@ def remove_pyside_import_hook() -> None:
     """Use Python's own import from here on.
 
     PySide6's hook serves `from __feature__ import …`, which this program does not use. For that it reads and keeps the
-    source of every
-    module imported later, including 3,000 of torch and transformers: 150 MiB, and 5 % of their import time.
+    source of every module imported later, including 3,000 of torch and transformers: 150 MiB, and 5 % of their import
+    time.
     """
     own = vars(builtins).get(_ORIGINAL_IMPORT)
     if own is not None:

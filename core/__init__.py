@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from core.caches.prefixes.prefix_store import PrefixStore, shared_length
     from core.code.script import as_code, why_not_generate
     from core.common.text import beginning, cut_short
-    from core.decoding.forward.native_step import has_quick_step
+    from core.decoding.forward.native_step import has_native_step
     from core.decoding.prompt import encode
-    from core.decoding.score_cache import KeptScores
+    from core.decoding.score_cache import ScoreCache
     from core.decoding.speculation.drafters.compatibility import why_not_draft
     from core.explain import glossary, sizes, words
     from core.explain.beams import explain_candidate
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         explain_round,
         is_residual_ratio,
     )
-    from core.explain.sentence import Saying, Sentence, together
+    from core.explain.sentence import Sentence, SentenceTemplate, together
     from core.explain.settings import explain_cut, explain_stage
     from core.explain.text_statistics import (
         GrammarFigures,
@@ -59,13 +59,13 @@ if TYPE_CHECKING:
     from core.grammar.compilation import grammar_problem
     from core.interpretability.attention import AttentionRow, attention
     from core.interpretability.lens import LensRow, lens, lens_text
-    from core.interpretability.occlusion import Effect, Occluded, Unit, neutral_token, occlude, occlusion
+    from core.interpretability.occlusion import Effect, OcclusionProgress, Unit, neutral_token, occlude, occlusion
     from core.memory.estimate import Estimate, estimate
     from core.models.catalog import ModelEntry
     from core.models.loaded_model import LoadedModel, blueprint, wrap
-    from core.models.modalities import Takes
+    from core.models.modalities import Modalities
     from core.native.kernel_build import BuildResult, build_kernels, kernel_status
-    from core.native.native_library import switch_quick_steps
+    from core.native.native_library import enable_native_steps
     from core.processors.pipeline_stages import stage_label, stage_order, stage_phrase, watermark_settings
     from core.remote.remote_model import RemoteModel
     from core.request import Request
@@ -81,19 +81,19 @@ __all__ = [
     "Effect",
     "Estimate",
     "GrammarFigures",
-    "KeptScores",
     "LensRow",
     "LoadedModel",
+    "Modalities",
     "ModelEntry",
-    "Occluded",
+    "OcclusionProgress",
     "PrefixStore",
     "RemoteModel",
     "Request",
     "Result",
-    "Saying",
+    "ScoreCache",
     "Sentence",
+    "SentenceTemplate",
     "StepCounterfactual",
-    "Takes",
     "ThroughputEstimate",
     "Unit",
     "WatermarkFound",
@@ -109,6 +109,7 @@ __all__ = [
     "catalog",
     "cut_short",
     "effective_settings",
+    "enable_native_steps",
     "encode",
     "errors",
     "estimate",
@@ -129,7 +130,7 @@ __all__ = [
     "glossary",
     "grammar_figures",
     "grammar_problem",
-    "has_quick_step",
+    "has_native_step",
     "is_residual_ratio",
     "kernel_status",
     "labs",
@@ -164,7 +165,6 @@ __all__ = [
     "strategies",
     "strategy_title",
     "stream",
-    "switch_quick_steps",
     "together",
     "trace",
     "watermark_found",
@@ -198,18 +198,18 @@ _HOMES = {
     "ThroughputEstimate": "core.generation.throughput_estimate",
     "LensRow": "core.interpretability.lens",
     "GrammarFigures": "core.explain.text_statistics",
-    "KeptScores": "core.decoding.score_cache",
+    "ScoreCache": "core.decoding.score_cache",
     "LoadedModel": "core.models.loaded_model",
     "ModelEntry": "core.models.catalog",
-    "Occluded": "core.interpretability.occlusion",
+    "OcclusionProgress": "core.interpretability.occlusion",
     "PrefixStore": "core.caches.prefixes.prefix_store",
     "BuildResult": "core.native.kernel_build",
     "RemoteModel": "core.remote.remote_model",
     "Request": "core.request",
     "Result": "core.generation.running",
-    "Saying": "core.explain.sentence",
+    "SentenceTemplate": "core.explain.sentence",
     "Sentence": "core.explain.sentence",
-    "Takes": "core.models.modalities",
+    "Modalities": "core.models.modalities",
     "Unit": "core.interpretability.occlusion",
     "WeightsCost": "core.generation.throughput_estimate",
     "StepCounterfactual": "core.generation.step_replay",
@@ -253,8 +253,8 @@ _HOMES = {
     "occlusion": "core.interpretability.occlusion",
     "kernel_status": "core.native.kernel_build",
     "build_kernels": "core.native.kernel_build",
-    "switch_quick_steps": "core.native.native_library",
-    "has_quick_step": "core.decoding.forward.native_step",
+    "enable_native_steps": "core.native.native_library",
+    "has_native_step": "core.decoding.forward.native_step",
     "page": "core.trace.page.html_page",
     "page_text": "core.trace.page.html_page",
     "record": "core.trace.recorder",

@@ -56,7 +56,9 @@ class Request:
     """
 
     media: Sequence[str | Path] = ()
-    """Sound or picture files for the model, in order (`core.media`); `LoadedModel.takes` lists the supported kinds."""
+    """Sound or picture files for the model, in order (`core.media`); `LoadedModel.modalities` lists the supported
+    kinds.
+    """
 
     def __post_init__(self) -> None:
         """Convert NumPy and torch numbers to Python's own."""

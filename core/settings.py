@@ -58,7 +58,7 @@ def resolve_settings(model: LoadedModel, request: Request) -> tuple[Strategy, Ge
     for name, value in (named.flags if named else {}).items():
         setattr(config, name, value)
     _check_ranges(strategy, config, request)
-    if reason := strategy.why_not(model, request):
+    if reason := strategy.unsupported_reason(model, request):
         raise StrategyError(
             tr("{strategy} cannot run: {reason}").format(strategy=tr(strategy.title), reason=reason),
             tr("Choose another strategy or another model."),

@@ -42,7 +42,7 @@ def why_not(kind: str, strategy: str, cache: str) -> str | None:
     """Why a cell of the tables is not allowed, without the model's name; None when it is."""
     model = tiny.shared(kind)
     entry = core.strategies.registry[strategy]
-    reason = core.caches.registry[cache].unsupported_reason(model, entry.needs) or entry.why_not(
+    reason = core.caches.registry[cache].unsupported_reason(model, entry.needs) or entry.unsupported_reason(
         model, request(strategy, cache, model)
     )
     return reason.replace(model.name, "the model") if reason else None

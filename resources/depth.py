@@ -5,7 +5,7 @@
 - `exact`: term, symbols, exact numbers.
 
 `pick(plain, usual, exact)` returns the current one. Displayed texts are updated when the level changes:
-`Appearance.wordsChanged`, and in a view `words_changed`.
+`Appearance.wordingChanged`, and in a view `wording_changed`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every test gets: no network, no screen, no settings of the user's; the core's tests need no Qt."""
+"""Fixtures of all tests: no network, no screen, no user settings; the core's tests need no Qt."""
 
 from __future__ import annotations
 
@@ -94,12 +94,12 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the long forms, and skip what needs a device this machine has not."""
-    _leave_out_long_forms(config, items)
+    _deselect_long_tests(config, items)
     _skip_without_device(items)
 
 
-def _leave_out_long_forms(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """They run when they are asked for by name: `pytest -m slow`, `pytest -m fuzz`."""
+def _deselect_long_tests(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect slow and fuzz tests unless they are selected by marker: `pytest -m slow`, `pytest -m fuzz`."""
     left_out = [name for name in ("slow", "fuzz") if name not in config.option.markexpr]
     long = [item for item in items if any(map(item.get_closest_marker, left_out))]
     if long:
@@ -108,7 +108,7 @@ def _leave_out_long_forms(config: pytest.Config, items: list[pytest.Item]) -> No
 
 
 def _skip_without_device(items: list[pytest.Item]) -> None:
-    """torch is imported only if a test asks for a device."""
+    """Skip tests that need a missing device; torch is imported only for those."""
     on_device = [item for item in items if item.get_closest_marker("gpu")]
     if not on_device:
         return
@@ -120,27 +120,27 @@ def _skip_without_device(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is imported by now stays."""
-    _pass_by_what_stays()
+    """Freeze the objects imported so far, so that the garbage collector skips them."""
+    _freeze_garbage()
     gc.enable()
 
 
-def _pass_by_what_stays() -> None:
-    """Looks for garbage, one or two behind each test of the window, take as long as there is something to look at."""
+def _freeze_garbage() -> None:
+    """Freeze garbage that survives: collections after each window test would take long otherwise."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _what_a_file_leaves_stays() -> Iterator[None]:
-    """Modules that its tests were the first to import, and models that are kept for other files."""
+def _freeze_after_each_file() -> Iterator[None]:
+    """Freeze modules first imported by a test file, and cached models."""
     yield
-    _pass_by_what_stays()
+    _freeze_garbage()
 
 
 @pytest.fixture(autouse=True)
-def _threads_of_torch() -> Iterator[None]:
-    """A test may ask for more; those behind it would share their tiny products out and wait for one another's turns."""
+def _reset_torch_threads() -> Iterator[None]:
+    """Reset torch's threads: a test may use more, and later tests would slow down."""
     yield
     if (torch := sys.modules.get("torch")) is not None and torch.get_num_threads() != THREADS:
         torch.set_num_threads(THREADS)
@@ -164,7 +164,7 @@ def qtbot(qtbot: QtBot) -> QtBot:
 
 @pytest.fixture(autouse=True)
 def _no_leaks(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail a test of the window that leaves threads, timers or windows behind, naming where they began."""
+    """Fail a window test that leaves threads, timers or windows, naming where they were created."""
     if "qapp" not in request.fixturenames:
         yield
         return

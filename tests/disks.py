@@ -1,4 +1,4 @@
-"""Disks that take nothing more, for as long as a test wants."""
+"""Simulated full disks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def full_disk(room: int = 0) -> Iterator[None]:
-    """No file of this process grows beyond so many bytes. Not to be had on Windows."""
+    """Limit the size of files of this process. Not available on Windows."""
     import resource
 
     was = resource.getrlimit(resource.RLIMIT_FSIZE)

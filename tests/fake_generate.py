@@ -1,4 +1,4 @@
-"""Messages of SGLang's own face, `/generate`, written by hand from its documentation and published schemas."""
+"""Messages of SGLang's native endpoint `/generate`, written by hand from its documentation and published schemas."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Step = tuple[str, float, dict[str, float]]
 
 
 def message(how: str, body: dict[str, Any], number: int, story: Sequence[Step], count: int) -> dict[str, Any]:
-    """What it says with the last step of `story`; `how`: all of it, or what is new (`Machine.own_face`)."""
+    """Return the message for the last step of `story`; `how`: all of the text, or only its new part."""
     first = 0 if how == "whole" else len(story) - 1
     meta: dict[str, Any] = {"id": f"r{number}", "finish_reason": None, "prompt_tokens": 7, "cached_tokens": 3,
                             "completion_tokens": len(story)}  # fmt: skip

@@ -1,4 +1,4 @@
-"""A hub on this machine, with every fault one can have: what the tests of search and download talk to."""
+"""A local fake hub with every possible fault, for the tests of search and download."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Repository:
 
 @dataclass
 class Hub:
-    """What it has, what goes wrong with it, and what it was asked."""
+    """The hub's models, its faults, and the requests received."""
 
     models: dict[str, Repository] = field(default_factory=dict)
     refusals: list[tuple[int, dict[str, str]]] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Hub:
         return self.models[name]
 
     def sent(self, part: str) -> list[str]:
-        """Ranges that were asked for of paths with that in them."""
+        """Return the ranges requested from paths that contain `part`."""
         return [ranged for path, ranged, _ in self.asked if part in path]
 
 
@@ -77,7 +77,7 @@ def running() -> Iterator[Hub]:
 
 
 def digest(content: bytes) -> str:
-    """As the hub names it."""
+    """Return a digest in the hub's format."""
     if len(content) >= LARGE:
         return hashlib.sha256(content).hexdigest()
     return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
@@ -96,17 +96,17 @@ class _Answer(BaseHTTPRequestHandler):
         self.hub.asked.append((path, self.headers.get("Range", ""), token))
         if self.hub.refusals:
             status, headers = self.hub.refusals.pop(0)
-            self._say(status, headers)
+            self._respond(status, headers)
         elif path == "/api/models":
             self._list({name: values[0] for name, values in parse_qs(url.query).items()})
         elif found := re.fullmatch(r"/api/models/(.+)", path):
-            self._tell(found[1], token)
+            self._send_model(found[1], token)
         elif found := re.fullmatch(r"/(.+)/resolve/([^/]+)/(.+)", path):
             self._resolve(found[1], found[3], token)
         elif found := re.fullmatch(r"/store/(.+?)//(.+)", path):
             self._send(self.hub.models[found[1]], found[2])
         else:
-            self._say(404)
+            self._respond(404)
 
     do_HEAD = do_GET
 
@@ -114,14 +114,14 @@ class _Answer(BaseHTTPRequestHandler):
         wanted = asked.get("search", "").lower()
         seen = [name for name, model in self.hub.models.items() if wanted in name.lower() and not model.private]
         seen.sort(key=lambda name: -self.hub.models[name].downloads)
-        told = [self._about(name) for name in seen[: int(asked.get("limit", 1000))]]
-        self._json([{key: value for key, value in one.items() if key != "siblings"} for one in told])
+        reported = [self._model_info(name) for name in seen[: int(asked.get("limit", 1000))]]
+        self._json([{key: value for key, value in one.items() if key != "siblings"} for one in reported])
 
-    def _tell(self, name: str, token: str) -> None:
+    def _send_model(self, name: str, token: str) -> None:
         if self._is_known(name, token):
-            self._json(self._about(name))
+            self._json(self._model_info(name))
 
-    def _about(self, name: str) -> dict[str, Any]:
+    def _model_info(self, name: str) -> dict[str, Any]:
         model = self.hub.models[name]
         config = model.config()
         return {
@@ -135,7 +135,7 @@ class _Answer(BaseHTTPRequestHandler):
         model = self.hub.models.get(name)
         if model is not None and (not model.private or token == LOGGED_IN):
             return True
-        self._say(401 if not token else 404, {"X-Error-Code": "RepoNotFound"})
+        self._respond(401 if not token else 404, {"X-Error-Code": "RepoNotFound"})
         return False
 
     def _resolve(self, name: str, path: str, token: str) -> None:
@@ -143,23 +143,23 @@ class _Answer(BaseHTTPRequestHandler):
             return
         model = self.hub.models[name]
         if model.gated and not (token == LOGGED_IN and model.granted):
-            self._say(403 if token else 401, {"X-Error-Code": "GatedRepo"})
+            self._respond(403 if token else 401, {"X-Error-Code": "GatedRepo"})
         elif path not in model.files:
-            self._say(404, {"X-Error-Code": "EntryNotFound"})
+            self._respond(404, {"X-Error-Code": "EntryNotFound"})
         elif len(model.files[path]) >= LARGE:
             elsewhere = self.hub.address.replace("127.0.0.1", "localhost")
-            self._say(302, {"Location": f"{elsewhere}/store/{name}//{path}", "X-Repo-Commit": model.commit})
+            self._respond(302, {"Location": f"{elsewhere}/store/{name}//{path}", "X-Repo-Commit": model.commit})
         else:
             self._send(model, path)
 
     def _send(self, model: Repository, path: str) -> None:
-        """With what is asked of ranges, and as much as the faults let through."""
+        """Send a file, with the requested range and up to the point where a fault stops it."""
         content = model.lies.get(path, model.files[path])
         start = 0
         if (ranged := self.headers.get("Range")) and not self.hub.ignores_ranges:
             start = int(ranged.removeprefix("bytes=").rstrip("-"))
         if start >= len(content) > 0:
-            self._say(416, {"Content-Range": f"bytes */{len(content)}"})
+            self._respond(416, {"Content-Range": f"bytes */{len(content)}"})
             return
         headers = {"Content-Range": f"bytes {start}-{len(content) - 1}/{len(content)}"} if start else {}
         cuts = model.cuts.get(path, [])
@@ -177,9 +177,9 @@ class _Answer(BaseHTTPRequestHandler):
         self.close_connection = most < len(content) - start
 
     def _json(self, data: object) -> None:
-        self._say(200, {"Content-Type": "application/json"}, json.dumps(data).encode())
+        self._respond(200, {"Content-Type": "application/json"}, json.dumps(data).encode())
 
-    def _say(self, status: int, headers: dict[str, str] | None = None, body: bytes = b"") -> None:
+    def _respond(self, status: int, headers: dict[str, str] | None = None, body: bytes = b"") -> None:
         self.send_response(status)
         for name, value in {**(headers or {}), "Content-Length": str(len(body))}.items():
             self.send_header(name, value)
@@ -189,7 +189,7 @@ class _Answer(BaseHTTPRequestHandler):
 
 
 def _sibling(path: str, content: bytes) -> dict[str, Any]:
-    told: dict[str, Any] = {"rfilename": path, "size": len(content), "blobId": digest(content)}
+    reported: dict[str, Any] = {"rfilename": path, "size": len(content), "blobId": digest(content)}
     if len(content) >= LARGE:
-        told |= {"blobId": "0" * 40, "lfs": {"sha256": digest(content), "size": len(content), "pointerSize": 134}}
-    return told
+        reported |= {"blobId": "0" * 40, "lfs": {"sha256": digest(content), "size": len(content), "pointerSize": 134}}
+    return reported

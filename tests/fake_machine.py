@@ -29,7 +29,7 @@ STORY = (
 
 @dataclass
 class Machine:
-    """What it is, what it writes, what goes wrong with it, and what it was asked."""
+    """Kind and story of the engine, its faults, and the requests received."""
 
     kind: str = "vllm"
     models: tuple[str, ...] = ("tale-7b",)
@@ -71,7 +71,7 @@ class Machine:
     address: str = ""
 
     def name(self, model: str = "") -> str:
-        """What `core.load` takes."""
+        """Return the address to pass to `core.load`."""
         return f"{self.address}/v1#{model or self.models[0]}"
 
     @property
@@ -158,11 +158,11 @@ class _Answer(BaseHTTPRequestHandler):
             self._json(200, fake_tokenizer.answer(machine.kind, machine.tokenizer, self.path, body))
 
     def _refuses_key(self) -> bool:
-        told = self.headers.get("Authorization", "")
-        self.machine.keys.append(told)
-        if not self.machine.key or told == f"Bearer {self.machine.key}":
+        reported = self.headers.get("Authorization", "")
+        self.machine.keys.append(reported)
+        if not self.machine.key or reported == f"Bearer {self.machine.key}":
             return False
-        self._json(401, {"error": {"message": f"Incorrect API key provided: {told.removeprefix('Bearer ')}"}})
+        self._json(401, {"error": {"message": f"Incorrect API key provided: {reported.removeprefix('Bearer ')}"}})
         return True
 
     def _card(self, name: str) -> dict[str, Any]:
@@ -176,7 +176,7 @@ class _Answer(BaseHTTPRequestHandler):
         return card
 
     def _json(self, status: int, value: Any) -> None:
-        self._bytes(status, _told(self.machine.bend(value)), {"Content-Type": "application/json"})
+        self._bytes(status, _to_json(self.machine.bend(value)), {"Content-Type": "application/json"})
 
     def _bytes(self, status: int, data: bytes, headers: dict[str, str]) -> None:
         self.send_response(status)
@@ -230,7 +230,7 @@ def _lines(machine: Machine, body: dict[str, Any]) -> Iterator[bytes]:
                 yield _line(machine, _message(machine, body, number, place, piece, share, top, count))
     if machine.kind != "transformers":
         if not is_own:
-            yield _line(machine, _figures(machine, count))
+            yield _line(machine, _usage(machine, count))
         yield b"data: [DONE]\n\n"
 
 
@@ -256,10 +256,10 @@ def _misbehave(machine: Machine, place: int) -> None:
 
 
 def _line(machine: Machine, message: dict[str, Any]) -> bytes:
-    return b"data: " + _told(machine.bend(message)) + b"\n\n"
+    return b"data: " + _to_json(machine.bend(message)) + b"\n\n"
 
 
-def _told(value: object) -> bytes:
+def _to_json(value: object) -> bytes:
     if isinstance(value, bytes):
         return value
     # `surrogateescape`: a story may hold bytes that are half a character.
@@ -273,10 +273,12 @@ def _message(
     is_chat = "messages" in body
     choice: dict[str, Any] = {"index": number, "finish_reason": None}
     choice |= {"delta": {"content": piece}} if is_chat else {"text": piece}
-    asked = body.get("top_logprobs") or body.get("n_probs") or (0 if is_chat else body.get("logprobs"))
-    if asked and machine.kind != "transformers":
+    requested = body.get("top_logprobs") or body.get("n_probs") or (0 if is_chat else body.get("logprobs"))
+    if requested and machine.kind != "transformers":
         in_chat = is_chat or machine.kind == "llama.cpp"
-        choice["logprobs"] = (_chat_logs if in_chat else _logs)(piece, share, dict(list(top.items())[:asked]), place)
+        choice["logprobs"] = (_chat_logs if in_chat else _logs)(
+            piece, share, dict(list(top.items())[:requested]), place
+        )
     if machine.kind == "vllm" and body.get("return_token_ids"):
         choice["token_ids"] = [100 + place]
     if place == count - 1:
@@ -305,7 +307,7 @@ def _chat_log(piece: str, share: float, number: int) -> dict[str, Any]:
     return {"token": piece.encode("utf-8", "replace").decode(), "logprob": math.log(share), "bytes": data, "id": number}
 
 
-def _figures(machine: Machine, count: int) -> dict[str, Any]:
+def _usage(machine: Machine, count: int) -> dict[str, Any]:
     message: dict[str, Any] = {"choices": [], "usage": {"prompt_tokens": 4, "completion_tokens": count}}
     if machine.kind == "llama.cpp":
         message["timings"] = {
@@ -319,10 +321,10 @@ def _figures(machine: Machine, count: int) -> dict[str, Any]:
 
 
 def scored(machine: Machine, body: dict[str, Any]) -> dict[str, Any]:
-    """What it holds of the prompt itself: `echo` with log-probabilities, nothing written."""
+    """Return the prompt's log-probabilities: `echo`, without generating."""
     pieces = [f" {word}" if place else word for place, word in enumerate(str(body["prompt"]).split(" "))]
     logs = [None, *(math.log(0.5 / place) for place in range(1, len(pieces)))]
     tops = [None, *({piece: log, " other": math.log(0.4)} for piece, log in zip(pieces[1:], logs[1:], strict=True))]
-    told = {"tokens": pieces, "token_logprobs": logs, "top_logprobs": tops}
-    return {"choices": [{"index": 0, "text": body["prompt"], "logprobs": told, "finish_reason": "length"}],
+    reported = {"tokens": pieces, "token_logprobs": logs, "top_logprobs": tops}
+    return {"choices": [{"index": 0, "text": body["prompt"], "logprobs": reported, "finish_reason": "length"}],
             "usage": {"prompt_tokens": len(pieces), "completion_tokens": 0}}  # fmt: skip

@@ -41,12 +41,12 @@ def answer(kind: str, written: str, path: str, body: dict[str, Any]) -> Any:
     pieces = cut(templated(body["messages"]) if text is None else text)
     if kind == "llama.cpp":
         special = [{"id": START, "piece": "<s>"}] if body["add_special"] else []
-        return {"tokens": special + [{"id": number(one), "piece": _told(one)} for one in pieces]}
+        return {"tokens": special + [{"id": number(one), "piece": _text_or_bytes(one)} for one in pieces]}
     ids = [START, *map(number, pieces)]
-    told = {"count": len(ids), "max_model_len": 4096, "tokens": ids, "token_strs": None}
+    reported = {"count": len(ids), "max_model_len": 4096, "tokens": ids, "token_strs": None}
     if body.get("return_token_strs"):
-        told["token_strs"] = ["<s>", *(_written(one, written, not place) for place, one in enumerate(pieces))]
-    return told
+        reported["token_strs"] = ["<s>", *(_format_tokens(one, written, not place) for place, one in enumerate(pieces))]
+    return reported
 
 
 def templated(messages: list[dict[str, Any]]) -> str:
@@ -54,14 +54,14 @@ def templated(messages: list[dict[str, Any]]) -> str:
     return "".join(_TEMPLATE.format(**one) for one in messages) + "<|im_start|>assistant\n"
 
 
-def _told(piece: bytes) -> str | list[int]:
+def _text_or_bytes(piece: bytes) -> str | list[int]:
     try:
         return piece.decode()
     except UnicodeDecodeError:
         return list(piece)
 
 
-def _written(piece: bytes, how: str, is_first: bool) -> str:
+def _format_tokens(piece: bytes, how: str, is_first: bool) -> str:
     if how == "pieces":
         try:
             return ("▁" if is_first else "") + piece.decode().replace(" ", "▁")

@@ -1,5 +1,4 @@
-"""The fonts of the window's tests: a wide one and a narrow one, those for Chinese and emoji, and no other that happens
-to be on the machine.
+"""Fonts of the window's tests: a wide and a narrow one, Chinese and emoji, and no others of the machine.
 
 Layout has to hold with any font. Tests see the fonts through a fontconfig file of their own; which of the two the
 window gets is said by DECODESCOPE_TEST_FONT (`wide`, the default, or `narrow`), and by the fixture `font` where a test
@@ -95,7 +94,7 @@ def missing() -> list[str]:
 
 
 def choose(folder: Path) -> None:
-    """Programs started from here on see these fonts only; a machine without the wanted one keeps its own."""
+    """Make only these fonts visible to processes started later; without the requested font, keep the machine's."""
     wanted = FONTS[os.environ.get("DECODESCOPE_TEST_FONT", "wide")]
     if not wanted.found():
         return

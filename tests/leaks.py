@@ -1,4 +1,4 @@
-"""Watches for threads, timers and windows that outlive a test, and remembers where each began."""
+"""Detect threads, timers and windows that outlive a test, with the place where each was created."""
 
 import gc
 import threading
@@ -29,7 +29,7 @@ def _origin() -> str:
 
 
 class LeakWatch:
-    """Between entering and leaving, notes every thread and timer that starts; `leaks` tells what is left."""
+    """Records every thread and timer started while it is active; `leaks` returns those that are left."""
 
     def __init__(self) -> None:
         self._started: list[tuple[weakref.ref[Any], str]] = []
@@ -39,13 +39,13 @@ class LeakWatch:
     def __enter__(self) -> "LeakWatch":
         self._windows_before = QApplication.topLevelWidgets()
         for owner in (threading.Thread, QThread, QTimer):
-            self._stack.enter_context(mock.patch.object(owner, "start", self._noting(owner.start)))
+            self._stack.enter_context(mock.patch.object(owner, "start", self._record_starts(owner.start)))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._stack.close()
 
-    def _noting(self, start: Callable[..., None]) -> Callable[..., None]:
+    def _record_starts(self, start: Callable[..., None]) -> Callable[..., None]:
         def noted(starting: Any, *args: Any) -> None:
             self._started.append((weakref.ref(starting), _origin()))
             # A signal connected to start() may bring a bool of its own, which Qt would have dropped.
@@ -56,13 +56,13 @@ class LeakWatch:
     def leaks(self) -> list[str]:
         """One line for each thing left; waits a little for threads that are just ending."""
         deadline = time.monotonic() + GRACE_SECONDS
-        found = self._left()
+        found = self._leftover_objects()
         while found and time.monotonic() < deadline:
             _let_go()
-            found = self._left()
+            found = self._leftover_objects()
         return found
 
-    def _left(self) -> list[str]:
+    def _leftover_objects(self) -> list[str]:
         return [*self._started_left(), *self._windows_left()]
 
     def _started_left(self) -> Iterator[str]:
@@ -77,7 +77,7 @@ class LeakWatch:
                 yield f"- {_describe(window)}, a top-level widget that was never closed and deleted"
 
     def _serves_another(self, thing: Any) -> bool:
-        """The thread of a window that was there before: it begins with the first thing that it is asked for."""
+        """Return whether the thread belongs to a window that existed before: it starts with its first request."""
         owner: QObject | None = thing if isinstance(thing, QThread) else None
         while owner is not None and owner not in self._windows_before:
             owner = owner.parent()

@@ -1,4 +1,4 @@
-"""A server on this machine for the length of a block, with what a test wants it to answer."""
+"""A local HTTP server with canned responses, as a context manager."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *args: object) -> None:
-        """Who asked has gone, as some tests want it."""
+        """Ignore errors of clients that have disconnected, as some tests intend."""
 
 
 @contextmanager

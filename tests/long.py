@@ -1,4 +1,4 @@
-"""Which cases of a long test the usual suite shows; the others are marked slow and run with `-m slow`."""
+"""Select the cases of long tests for the default run; the others are marked slow and run with `-m slow`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 
 def every(nth: int, cases: Iterable[Any]) -> list[Any]:
-    """The first case and each nth one behind it as they are, those in between marked slow."""
+    """Return the cases; all but the first and each nth one are marked slow."""
     return [case if number % nth == 0 else slow(case) for number, case in enumerate(cases)]
 
 

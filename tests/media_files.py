@@ -1,4 +1,4 @@
-"""Small sounds and pictures for tests."""
+"""Small audio and image files for tests."""
 
 from __future__ import annotations
 

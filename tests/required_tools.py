@@ -1,4 +1,4 @@
-"""A pytest plugin that turns skips into failures where every optional tool has to be there.
+"""A pytest plugin that turns skips into failures where every optional tool must be installed.
 
 Tests that need a font, a browser, a compiler or another program of the system are skipped with that reason on a machine
 without it. `.ci/run` installs them all and sets DECODESCOPE_REQUIRE_TOOLS=1. Then a skipped test fails, so that a test

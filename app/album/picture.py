@@ -236,8 +236,8 @@ def _number(value: object, minimum: float, maximum: float) -> float:
     return float(value)
 
 
-def _one_of(kind: str, value: object, known: Iterable[str]) -> str:
-    name, names = _text(value), list(known)
+def _one_of(kind: str, value: object, known_names: Iterable[str]) -> str:
+    name, names = _text(value), list(known_names)
     if name not in names:
         raise ValueError(unknown_name_message(kind, name, names))
     return name

@@ -227,7 +227,7 @@ _CHIP = "compare."
 
 
 def _find_button(view: View, prefix: str, suffix: str, name: str, key: str) -> QAbstractButton:
-    """Return the view's button with that name. Raises AlbumError."""
+    """Return the view's button called `name`. Raises AlbumError."""
     found = view.findChild(QAbstractButton, f"{prefix}{name}{suffix}")
     if found is None:
         names = [button.objectName() for button in view.findChildren(QAbstractButton)]

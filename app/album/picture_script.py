@@ -80,12 +80,12 @@ def _load_toml(path: Path) -> dict[str, Any]:
 
 
 def _picture(
-    defaults: Mapping[str, Any], table: Mapping[str, Any], known: Mapping[str, ValueReader], name: str, n: int
+    defaults: Mapping[str, Any], table: Mapping[str, Any], value_readers: Mapping[str, ValueReader], name: str, n: int
 ) -> Picture:
     where = tr("{name}, picture {n}").format(name=name, n=n) + (
         f" ({truncate_name(table['out'])})" if isinstance(table.get("out"), str) else ""
     )
-    own = _read_values(table, known, where)
+    own = _read_values(table, value_readers, where)
     if "out" not in own:
         raise AlbumError(
             tr('{where}: the key “out” is missing. Name the file to write, for example out = "name.png".').format(
@@ -103,19 +103,22 @@ def _picture(
     return picture
 
 
-def _read_values(table: Mapping[str, Any], known: Mapping[str, ValueReader], where: str) -> dict[str, Any]:
+def _read_values(table: Mapping[str, Any], value_readers: Mapping[str, ValueReader], location: str) -> dict[str, Any]:
     found = {}
     for key, value in table.items():
-        if key not in known:
+        if key not in value_readers:
             raise AlbumError(
                 tr("{where}: unknown key “{key}”.{near} Available keys: {names}.").format(
-                    where=where, key=truncate_name(key), near=did_you_mean(key, known), names=", ".join(known)
+                    where=location,
+                    key=truncate_name(key),
+                    near=did_you_mean(key, value_readers),
+                    names=", ".join(value_readers),
                 )
             )
         try:
-            found[key] = known[key](value)
+            found[key] = value_readers[key](value)
         except ValueError as problem:
-            raise AlbumError(f"{where}, key “{key}”: {problem}") from None
+            raise AlbumError(f"{location}, key “{key}”: {problem}") from None
     return found
 
 

@@ -36,9 +36,9 @@ def complete_prefix(text: str) -> str:
 class ScreenReaderText(QObject):
     """Announces the session's run. Does nothing without an active screen reader."""
 
-    def __init__(self, session: Session, over: QWidget) -> None:
-        super().__init__(over)
-        self._session, self._over = session, over
+    def __init__(self, session: Session, parent_window: QWidget) -> None:
+        super().__init__(parent_window)
+        self._session, self._parent_window = session, parent_window
         self._announced_count, self._pending = 0, ""
         self._timer = QTimer(self, singleShot=True, interval=ANNOUNCE_INTERVAL_MS)
         self._timer.timeout.connect(self._announce)
@@ -74,23 +74,23 @@ class ScreenReaderText(QObject):
     def _announce(self) -> None:
         words = complete_prefix(self._pending)
         self._pending = self._pending[len(words) :]
-        announce(self._over, words.strip())
+        announce(self._parent_window, words.strip())
 
     @Slot(object)
     def _end(self, outcome: Outcome) -> None:
         self._follow()
         self._timer.stop()
         ending = outcome.message if outcome.error is None else ""  # an error is announced by its banner
-        announce(self._over, f"{self._pending.strip()} {ending}".strip())
+        announce(self._parent_window, f"{self._pending.strip()} {ending}".strip())
         self._pending = ""
 
 
 class SoundEffectController(QObject):
     """Plays sounds while they are enabled; the player is created on first use."""
 
-    def __init__(self, session: Session, appearance: AppearanceSection, over: QObject) -> None:
-        """Connects to the session as long as `over` exists."""
-        super().__init__(over)
+    def __init__(self, session: Session, appearance: AppearanceSection, parent_window: QObject) -> None:
+        """Connects to the session as long as `parent_window` exists."""
+        super().__init__(parent_window)
         self._session, self._appearance = session, appearance
         self._player: CuePlayer | None = None
         self._is_connected = self._is_presenting = False

@@ -43,10 +43,10 @@ class Diagnostics(QObject):
     """Builds the text and copies it to the clipboard."""
 
     def __init__(
-        self, over: QWidget, session: Session, chosen: ChosenSettings, settings: Settings, messages: Messages
+        self, parent_window: QWidget, session: Session, chosen: ChosenSettings, settings: Settings, messages: Messages
     ) -> None:
-        super().__init__(over)
-        self._over, self._session, self._chosen = over, session, chosen
+        super().__init__(parent_window)
+        self._parent_window, self._session, self._chosen = parent_window, session, chosen
         self._settings, self._messages = settings, messages
 
     @Slot()
@@ -70,7 +70,7 @@ class Diagnostics(QObject):
         yield "Qt", f"{qVersion()}, platform {QGuiApplication.platformName()}"
         yield "system", f"{platform.system()} {platform.release()}, {platform.machine()}"
         yield "processors", os.cpu_count() or "unknown"
-        screen = screen_of(self._over)
+        screen = screen_of(self._parent_window)
         yield "screen", f"{screen.size().width()} x {screen.size().height()}, ratio {screen.devicePixelRatio():g}"
         yield "language", language.current_language()
         appearance, compute = self._settings.appearance, self._settings.compute
@@ -105,8 +105,8 @@ def own_version() -> str:
 
 
 class Dialogs(QObject):
-    """Opens dialogs above the window of `over`. Emits a signal for each changed settings section, and `changed` for
-    all.
+    """Opens dialogs above `parent_window`. Emits a signal for each changed settings section, and
+    `changed` for all.
     """
 
     appearanceChanged = Signal()
@@ -119,9 +119,11 @@ class Dialogs(QObject):
     commandRequested = Signal(str)
     """Name of the command whose button was pressed in the help window."""
 
-    def __init__(self, over: QWidget, store: SettingsStore, session: Session, changes: SettingsChangeWatcher) -> None:
-        super().__init__(over)
-        self._over, self._store, self._session, self._changes = over, store, session, changes
+    def __init__(
+        self, parent_window: QWidget, store: SettingsStore, session: Session, changes: SettingsChangeWatcher
+    ) -> None:
+        super().__init__(parent_window)
+        self._parent_window, self._store, self._session, self._changes = parent_window, store, session, changes
         self._backend: DecodeBackend | None = None
         self._settings: SettingsDialog | None = None
 
@@ -135,7 +137,7 @@ class Dialogs(QObject):
         """Open the settings window."""
         from app.panels.settings.settings_dialog import SettingsDialog
 
-        dialog = SettingsDialog(self._store.settings, str(self._store.folder), self._over.window())
+        dialog = SettingsDialog(self._store.settings, str(self._store.folder), self._parent_window.window())
         dialog.changed.connect(self._on_changed)
         dialog.forgetAllRequested.connect(self.forgetAllRequested)
         dialog.languageChosen.connect(self.languageChosen)
@@ -157,14 +159,14 @@ class Dialogs(QObject):
         """Open the list of keyboard shortcuts."""
         from app.panels.info_dialogs import shortcuts_dialog
 
-        shortcuts_dialog(self._over.window()).open()
+        shortcuts_dialog(self._parent_window.window()).open()
 
     @Slot()
     def open_help(self) -> None:
         """Open the help window: the focused control, first steps, views and keys."""
         from app.panels.info_dialogs import HelpDialog
 
-        dialog = HelpDialog(self._over.window(), find_term(focused_topic()))
+        dialog = HelpDialog(self._parent_window.window(), find_term(focused_topic()))
         dialog.commandRequested.connect(self.commandRequested)
         dialog.open()
 
@@ -173,7 +175,7 @@ class Dialogs(QObject):
         """Open the window with name, version and licence."""
         from app.panels.info_dialogs import about_dialog
 
-        about_dialog(own_version(), self._over.window()).open()
+        about_dialog(own_version(), self._parent_window.window()).open()
 
     @Slot()
     def open_used_settings(self) -> None:
@@ -181,7 +183,7 @@ class Dialogs(QObject):
         from app.panels.info_dialogs import used_settings_dialog
 
         if self._session.run is not None:
-            used_settings_dialog(self._session.run, self._changes.changes, self._over.window()).open()
+            used_settings_dialog(self._session.run, self._changes.changes, self._parent_window.window()).open()
 
     @Slot()
     def _on_settings_closed(self) -> None:
@@ -202,11 +204,11 @@ _TITLE = mark("Copy as code")
 
 
 class CodeController(QObject):
-    """Generates the script of the session's run and shows it above the window of `over`."""
+    """Generates the script of the session's run and shows it above `parent_window`."""
 
-    def __init__(self, over: QWidget, session: Session, messages: Messages) -> None:
-        super().__init__(over)
-        self._over, self._session, self._messages = over, session, messages
+    def __init__(self, parent_window: QWidget, session: Session, messages: Messages) -> None:
+        super().__init__(parent_window)
+        self._parent_window, self._session, self._messages = parent_window, session, messages
 
     @Slot()
     def show_code(self) -> None:
@@ -225,7 +227,7 @@ class CodeController(QObject):
             return
         from app.panels.info_dialogs import CodeDialog
 
-        dialog = CodeDialog(scripts, reason, self._over.window())
+        dialog = CodeDialog(scripts, reason, self._parent_window.window())
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.open()
 

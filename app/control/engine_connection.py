@@ -86,7 +86,9 @@ class EngineConnection(QObject):
             names = [*names, (selected, None)]
         listed = [(name, words.count(context, "token") if context else "") for name, context in names]
         self.dialog.show_models(listed, selected)
-        count = trn("{engine} answers, with {count} model.", "{engine} answers, with {count} models.", len(names))
+        count = trn(
+            "{engine} responds and offers {count} model.", "{engine} responds and offers {count} models.", len(names)
+        )
         self.dialog.show_status(
             join_sentences(count.format(engine=kind.title, count=len(names)), _token_data_text(kind)), "finished"
         )

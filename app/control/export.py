@@ -60,11 +60,13 @@ class CopyController(QObject):
 
 
 class ExportController(QObject):
-    """Shows its dialogs above the window of `over`; `recorded` saves runs. `make` builds the exports on first use."""
+    """Shows its dialogs above `parent_window`; `recorded` saves runs. `make` builds the exports on first
+    use.
+    """
 
-    def __init__(self, over: QWidget, make: Callable[[], ExportItems], recorded: RecordedRuns) -> None:
-        super().__init__(over)
-        self._over, self._make, self._recorded = over, make, recorded
+    def __init__(self, parent_window: QWidget, make: Callable[[], ExportItems], recorded: RecordedRuns) -> None:
+        super().__init__(parent_window)
+        self._parent_window, self._make, self._recorded = parent_window, make, recorded
         self._theme = theme_for("light")
 
     @cached_property
@@ -93,22 +95,22 @@ class ExportController(QObject):
     @Slot()
     def open_dialog(self) -> None:
         """Open the export dialog."""
-        self._open_dialog(self.exports.offers(), self._over)
+        self._open_dialog(self.exports.offers(), self._parent_window)
 
-    def open_dialog_for(self, name: str, over: QWidget) -> None:
+    def open_dialog_for(self, name: str, parent_window: QWidget) -> None:
         """Open the export dialog for the item `name` above a window of its own."""
-        self._open_dialog([offer for offer in self.exports.offers() if offer.name == name], over)
+        self._open_dialog([offer for offer in self.exports.offers() if offer.name == name], parent_window)
 
-    def _open_dialog(self, offers: list[ExportTarget], over: QWidget) -> None:
+    def _open_dialog(self, offers: list[ExportTarget], parent_window: QWidget) -> None:
         from app.panels.export_dialog import ExportDialog
 
-        dialog = ExportDialog(offers, over.window())
+        dialog = ExportDialog(offers, parent_window.window())
         dialog.chosen.connect(self._choose_path)
         dialog.copyRequested.connect(self.copy)
         dialog.open()
 
     @Slot(str, str, object)
-    def _choose_path(self, name: str, kind: str, pose: PictureOptions) -> None:
+    def _choose_path(self, name: str, kind: str, options: PictureOptions) -> None:
         from app.panels.export_dialog import EXPORT_FORMATS, TRACE
 
         if kind == TRACE:
@@ -116,17 +118,17 @@ class ExportController(QObject):
             return
         title = tr(EXPORT_FORMATS[kind].save_title)
         files = f"{tr(EXPORT_FORMATS[kind].filter_title)} (*.{kind})"
-        open_save_dialog(self._over, title, f"{name}.{kind}", files, partial(self.save, name, pose))
+        open_save_dialog(self._parent_window, title, f"{name}.{kind}", files, partial(self.save, name, options))
 
-    def save(self, name: str, pose: PictureOptions, path: str) -> None:
+    def save(self, name: str, options: PictureOptions, path: str) -> None:
         """Write the item `name` of `ExportItems`; show a message on failure."""
         try:
-            self.exports.save(name, Path(path), pose)
+            self.exports.save(name, Path(path), options)
         except OSError as error:
-            show_save_error(self._over, path, error)
+            show_save_error(self._parent_window, path, error)
 
     @Slot(str, str, object)
-    def copy(self, name: str, kind: str, pose: PictureOptions) -> None:
+    def copy(self, name: str, kind: str, options: PictureOptions) -> None:
         """Copy a picture, or a table as text, to the clipboard; show a message on failure."""
         from app.panels.export_dialog import PNG
         from app.storage.exported_files import CSV, as_json, to_csv
@@ -134,12 +136,12 @@ class ExportController(QObject):
         clipboard = QGuiApplication.clipboard()
         if kind != PNG:
             rows = self.exports.figures(name)
-            clipboard.setText(to_csv(rows, pose.guard_formulas) if kind == CSV else as_json(rows))
+            clipboard.setText(to_csv(rows, options.guard_formulas) if kind == CSV else as_json(rows))
             return
         try:
-            clipboard.setImage(self.exports.image(name, pose))
+            clipboard.setImage(self.exports.image(name, options))
         except OSError as error:
-            show_save_error(self._over, tr("The picture"), error)
+            show_save_error(self._parent_window, tr("The picture"), error)
 
     @Slot()
     def copy_picture(self) -> None:

@@ -72,29 +72,29 @@ class ExportItems:
         """Return the table shown by a view or panel; empty if it has none."""
         return self._view(name).export_table()
 
-    def image(self, name: str, pose: PictureOptions) -> QImage:
+    def image(self, name: str, options: PictureOptions) -> QImage:
         """Return a picture in pixels. Raises OSError if it is too large."""
         if name == WINDOW:
-            return widget_pictures.render_widget(self._centre.window(), scale=pose.scale)
+            return widget_pictures.render_widget(self._centre.window(), scale=options.scale)
         with self._subject(name) as subject:
-            return render_view(subject, pose, self.theme)
+            return render_view(subject, options, self.theme)
 
-    def save(self, name: str, path: Path, pose: PictureOptions) -> None:
+    def save(self, name: str, path: Path, options: PictureOptions) -> None:
         """Write the item in the format of the path's suffix. Raises OSError."""
         with atomic_write(path) as part:
-            self._write(name, part, pose)
+            self._write(name, part, options)
 
-    def _write(self, name: str, path: Path, pose: PictureOptions) -> None:
+    def _write(self, name: str, path: Path, options: PictureOptions) -> None:
         kind = path.suffix.lower().removeprefix(".")
         if kind == HTML:
             self._save_page(path)
         elif kind in _FIGURES:
-            write_table(self.figures(name), path, pose.guard_formulas)
+            write_table(self.figures(name), path, options.guard_formulas)
         elif name == WINDOW:
-            widget_pictures.save_picture(self._centre.window(), path, scale=pose.scale)
+            widget_pictures.save_picture(self._centre.window(), path, scale=options.scale)
         else:
             with self._subject(name) as subject:
-                save_view_picture(subject, path, pose, self.theme)
+                save_view_picture(subject, path, options, self.theme)
 
     def _save_page(self, path: Path) -> None:
         run = self._session.run

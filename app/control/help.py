@@ -32,7 +32,7 @@ class GlossaryController(QObject):
 
     def __init__(self, toolbar: Toolbar, setup: SetupPanel, centre: Centre) -> None:
         super().__init__(centre)
-        self._over = centre
+        self._parent_window = centre
         self._dialog: GlossaryDialog | None = None
         for widget, name in (
             (toolbar.model, "control.model"),
@@ -52,10 +52,10 @@ class GlossaryController(QObject):
     @Slot()
     def refresh(self) -> None:
         """Update every tooltip of this window."""
-        for tip in self._over.window().findChildren(LazyTooltip):
+        for tip in self._parent_window.window().findChildren(LazyTooltip):
             tip.refresh_description()
         if self._dialog is not None:
-            self._dialog.words_changed()
+            self._dialog.wording_changed()
 
     @Slot()
     def open_glossary(self) -> None:
@@ -71,7 +71,7 @@ class GlossaryController(QObject):
 
         term = find_term(name)
         if self._dialog is None:
-            self._dialog = GlossaryDialog(parent=self._over.window())
+            self._dialog = GlossaryDialog(parent=self._parent_window.window())
             self._dialog.destroyed.connect(self._on_closed)
         if term is not None:
             self._dialog.show_term(term.id)
@@ -120,9 +120,9 @@ class WelcomeController(QObject):
     modelRequested = Signal()
     seen = Signal()
 
-    def __init__(self, body: QWidget, setup: SetupPanel, session: Session, habits: UsageSection) -> None:
+    def __init__(self, body: QWidget, setup: SetupPanel, session: Session, usage: UsageSection) -> None:
         super().__init__(body)
-        self._body, self._setup, self._habits = body, setup, habits
+        self._body, self._setup, self._usage = body, setup, usage
         self._theme: Theme | None = None
         self._previous_focus: QWidget | None = None
         self.page: WelcomePage | None = None
@@ -137,7 +137,7 @@ class WelcomeController(QObject):
 
     def show_once(self) -> None:
         """Show the page, if it was never shown."""
-        if not self._habits.welcomed:
+        if not self._usage.welcomed:
             self.show()
 
     @Slot()
@@ -147,8 +147,8 @@ class WelcomeController(QObject):
         if self.page is None:
             self.page = self._make_page()
         self.page.open()
-        if not self._habits.welcomed:
-            self._habits.welcomed = True
+        if not self._usage.welcomed:
+            self._usage.welcomed = True
             self.seen.emit()
 
     @Slot()

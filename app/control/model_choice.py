@@ -291,23 +291,23 @@ class DraftChoice(QObject):
 
 
 class ModelFolders(QObject):
-    """Opens a folder dialog above the window of `over` and adds the model in the folder."""
+    """Opens a folder dialog above `parent_window` and adds the model in the folder."""
 
-    def __init__(self, over: QWidget, model: ModelChoice, messages: Messages) -> None:
-        super().__init__(over)
-        self._over, self._model, self._messages = over, model, messages
+    def __init__(self, parent_window: QWidget, model: ModelChoice, messages: Messages) -> None:
+        super().__init__(parent_window)
+        self._parent_window, self._model, self._messages = parent_window, model, messages
         model.folderRequested.connect(self.open)
         model.fileRequested.connect(self.open_file)
 
     @Slot()
     def open(self) -> None:
         """Open the folder dialog."""
-        open_folder_dialog(self._over, tr("Open model folder"), self.use)
+        open_folder_dialog(self._parent_window, tr("Open model folder"), self.use)
 
     @Slot()
     def open_file(self) -> None:
         """Open the dialog for a GGUF file."""
-        open_file_dialog(self._over, tr("Open GGUF file"), tr("GGUF models (*.gguf)"), self.use)
+        open_file_dialog(self._parent_window, tr("Open GGUF file"), tr("GGUF models (*.gguf)"), self.use)
 
     @Slot(str)
     def use(self, folder: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from app.state.model_description import describe_model
 from app.state.worker_messages import ALL_IN_MEMORY, AS_FITS, ModelInfo
 from app.widgets.picker_combo import PickerItem
-from core import ModelEntry, Takes, catalog, words
+from core import Modalities, ModelEntry, catalog, words
 from core.errors import DecodescopeError
 from resources.language import mark, tr
 
@@ -106,7 +106,7 @@ class ModelList:
         return "", ""
 
     def get(self, name: str) -> ModelEntry | None:
-        """Return the entry of that name, or None."""
+        """Return the entry called `name`, or None."""
         return self._entries.get(name)
 
     @property
@@ -226,11 +226,11 @@ def _draft_unsupported_reason(draft: ModelEntry, target: ModelEntry) -> str:
     return ""
 
 
-def accepted_modalities(entry: ModelEntry | None, info: ModelInfo | None) -> Takes:
+def accepted_modalities(entry: ModelEntry | None, info: ModelInfo | None) -> Modalities:
     """Return the modalities a model accepts, from the loaded model or its config."""
     if info is not None and entry is not None and info.name == entry.name:
         return info.modalities
-    return entry.takes if entry is not None else Takes()
+    return entry.modalities if entry is not None else Modalities()
 
 
 def needs_permission_only(entry: ModelEntry) -> bool:

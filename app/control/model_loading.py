@@ -147,17 +147,17 @@ _FORMATS = {
 
 
 class WeightsController(QObject):
-    """Opens the dialog above the window of `over` and reloads the model. `changed`: another format or limit was
-    chosen.
+    """Opens the dialog above `parent_window` and reloads the model. `changed`: another format or limit
+    was chosen.
     """
 
     changed = Signal()
     measureRequested = Signal()
     throughputEstimated = Signal(str)
 
-    def __init__(self, model: ModelChoice, loading: ModelLoadController, over: QWidget) -> None:
-        super().__init__(over)
-        self._model, self._loading, self._over, self._throughput_text = model, loading, over, ""
+    def __init__(self, model: ModelChoice, loading: ModelLoadController, parent_window: QWidget) -> None:
+        super().__init__(parent_window)
+        self._model, self._loading, self._parent_window, self._throughput_text = model, loading, parent_window, ""
         model.weightsRequested.connect(self.open_dialog)
 
     @Slot()
@@ -172,7 +172,9 @@ class WeightsController(QObject):
         usual = catalog.weight_bytes(entry, "float32") // 2**21
         memory = WeightsMemorySelector(self._loading.memory_limit, usual)
         memory.show_speed(self._throughput_text)
-        dialog = WeightsDialog(title, format_lines(entry), self._loading.weight_format, memory, self._over.window())
+        dialog = WeightsDialog(
+            title, format_lines(entry), self._loading.weight_format, memory, self._parent_window.window()
+        )
         self.throughputEstimated.connect(memory.show_speed)
         dialog.memoryChosen.connect(self.set_memory_limit)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)

@@ -24,13 +24,13 @@ TITLE = mark("Recorded run")
 
 
 class RecordedRuns(QObject):
-    """Opens and saves trace files with dialogs above `over`. `fileUsed(path)`: a file was opened or saved."""
+    """Opens and saves trace files with dialogs above `parent_window`. `fileUsed(path)`: a file was opened or saved."""
 
     fileUsed = Signal(str)
 
-    def __init__(self, over: QWidget, session: Session, setup: SettingsController, messages: Messages) -> None:
-        super().__init__(over)
-        self._over, self._session, self._setup, self._messages = over, session, setup, messages
+    def __init__(self, parent_window: QWidget, session: Session, setup: SettingsController, messages: Messages) -> None:
+        super().__init__(parent_window)
+        self._parent_window, self._session, self._setup, self._messages = parent_window, session, setup, messages
         self._opened_run: Run | None = None
         messages.noticeAction.connect(self._on_action)
         session.runStarted.connect(self._on_run_changed)
@@ -39,7 +39,7 @@ class RecordedRuns(QObject):
     @Slot()
     def choose_file_to_open(self) -> None:
         """Open a file dialog for a recorded run."""
-        open_file_dialog(self._over, tr("Open recorded run"), tr(OPEN_KINDS), self.open)
+        open_file_dialog(self._parent_window, tr("Open recorded run"), tr(OPEN_KINDS), self.open)
 
     @Slot()
     def choose_save_path(self) -> None:
@@ -48,11 +48,11 @@ class RecordedRuns(QObject):
         if run is None or run.outcome is None:
             self._messages.show_notice(tr("A run can be saved once it has ended."), tr("Nothing to save yet"))
         else:
-            open_save_dialog(self._over, tr("Save run"), "run.decodescope", tr(SAVE_KINDS), self.save)
+            open_save_dialog(self._parent_window, tr("Save run"), "run.decodescope", tr(SAVE_KINDS), self.save)
 
     @Slot(str)
     def open(self, path: str) -> None:
-        """Show the run in that file; its settings are applied only on request."""
+        """Show the run in the file at `path`; its settings are applied only on request."""
         try:
             shown = self.show(Path(path))
         except DecodescopeError as error:

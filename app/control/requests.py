@@ -18,7 +18,7 @@ from app.storage.settings import ComputeSection
 from resources.language import tr
 
 if TYPE_CHECKING:
-    from core import Takes
+    from core import Modalities
 
 
 class ChosenSettings(NamedTuple):
@@ -38,7 +38,7 @@ class PromptMedia(Protocol):
     def changed(self) -> SignalInstance: ...
 
     @property
-    def takes(self) -> Takes: ...
+    def takes(self) -> Modalities: ...
 
     @property
     def paths(self) -> Sequence[str]: ...

@@ -139,7 +139,7 @@ class Centre(QWidget):
             QTimer.singleShot(0, self, self.create_remaining_views)
 
     def show_view(self, name: str) -> bool:
-        """Bring a view to the front in the first column; False when there is none of that name."""
+        """Bring a view to the front in the first column; False when there is none called `name`."""
         return self.columns[0].show_view(name)
 
     def show_number(self, number: int) -> None:
@@ -148,7 +148,7 @@ class Centre(QWidget):
             self.columns[0].show_view(self._specs[number].name)
 
     def set_view_available(self, name: str, is_available: bool) -> None:
-        """Show or hide the tab of that name in both columns."""
+        """Show or hide the tab called `name` in both columns."""
         self._availability[name] = is_available
         for column in self.columns:
             column.set_view_available(name, is_available)

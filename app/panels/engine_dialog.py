@@ -89,14 +89,14 @@ class EngineDialog(BaseDialog):
         row = self.models.currentRow()
         return str(self.models.item(row).data(Qt.ItemDataRole.UserRole)) if row >= 0 else ""
 
-    def show_models(self, names: Sequence[tuple[str, str]], picked: str) -> None:
+    def show_models(self, names: Sequence[tuple[str, str]], selected_name: str) -> None:
         """List the engine's models as (name, facts)."""
         self.models.clear()
         for name, facts in names:
             item = QListWidgetItem(f"{name}  ·  {facts}" if facts else name)
             item.setData(Qt.ItemDataRole.UserRole, name)
             self.models.addItem(item)
-            if name == picked or self.models.currentRow() < 0:
+            if name == selected_name or self.models.currentRow() < 0:
                 self.models.setCurrentItem(item)
         self._refresh()
 
@@ -109,15 +109,15 @@ class EngineDialog(BaseDialog):
         if text:
             announce(self, text)
 
-    def set_plain_http_visible(self, needed: bool) -> None:
+    def set_plain_http_visible(self, is_visible: bool) -> None:
         """Show or hide the permission for plain http, which a remote address needs."""
-        self.allow_plain_box.setVisible(needed)
-        if not needed:
+        self.allow_plain_box.setVisible(is_visible)
+        if not is_visible:
             self.allow_plain_box.setChecked(False)
 
-    def set_forget_visible(self, known: bool) -> None:
+    def set_forget_visible(self, is_visible: bool) -> None:
         """Show or hide the button that deletes what is stored for this address."""
-        self.forget.setVisible(known)
+        self.forget.setVisible(is_visible)
 
     def set_theme(self, theme: Theme) -> None:
         """Apply sizes that follow the font."""

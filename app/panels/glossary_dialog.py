@@ -84,7 +84,7 @@ class GlossaryDialog(QDialog):
                 self.list.setCurrentRow(row)
 
     @Slot()
-    def words_changed(self) -> None:
+    def wording_changed(self) -> None:
         """Update all texts after a change of language or level of detail."""
         if self.current_term is not None:
             self.page.show_term(self.current_term)

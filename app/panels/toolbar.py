@@ -173,7 +173,7 @@ class DraftPicker(PickerCombo):
         self.choose_all(selection)
 
     def select_data(self, data: object) -> bool:
-        """Select only that model; False if it is not listed."""
+        """Select only the model with the key `data`; False if it is not listed."""
         self._additional = []
         found = super().select_data(data)
         self._update_summary()
@@ -359,15 +359,15 @@ class Toolbar(QFrame):
             row.addWidget(pressed, 0, Qt.AlignmentFlag.AlignVCenter)
 
 
-def _distribute(widths: Sequence[tuple[int, int]], room: int) -> list[int | None]:
-    """Return a width in pixels for each (minimum, preferred) pair in `room`; None for each if all preferred widths
-    fit.
+def _distribute(widths: Sequence[tuple[int, int]], available_width: int) -> list[int | None]:
+    """Return a width in pixels for each (minimum, preferred) pair in `available_width`; None for each if all preferred
+    widths fit.
     """
-    if sum(preferred for _minimum, preferred in widths) <= room:
+    if sum(preferred for _minimum, preferred in widths) <= available_width:
         return [None] * len(widths)
     minimums = [min(wish) for wish in widths]
-    extra = room - sum(minimums)
+    extra = available_width - sum(minimums)
     if extra < 0:
-        return [max(0, width * room // max(1, sum(minimums))) for width in minimums]
+        return [max(0, width * available_width // max(1, sum(minimums))) for width in minimums]
     missing = [max(0, preferred - width) for (_minimum, preferred), width in zip(widths, minimums, strict=True)]
     return [width + extra * more // max(1, sum(missing)) for width, more in zip(minimums, missing, strict=True)]

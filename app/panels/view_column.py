@@ -88,7 +88,7 @@ class ViewColumn(QWidget):
         return [spec.name for index, spec in enumerate(self._specs) if not self.tabs.is_removed(index)]
 
     def view(self, name: str) -> View:
-        """Return the view of that name, shown or not.
+        """Return the view called `name`, shown or not.
 
         Raises ValueError if there is none.
         """
@@ -100,7 +100,7 @@ class ViewColumn(QWidget):
         return str(self._specs[index if index >= 0 else self.tabs.currentIndex()].name)
 
     def show_view(self, name: str) -> bool:
-        """Show a view; False if there is none of that name."""
+        """Show a view; False if there is none called `name`."""
         names = [spec.name for spec in self._specs]
         is_there = name in names and not self.tabs.is_removed(names.index(name))
         if is_there:
@@ -108,7 +108,7 @@ class ViewColumn(QWidget):
         return is_there
 
     def set_view_available(self, name: str, is_available: bool) -> None:
-        """Show or hide the tab of that name."""
+        """Show or hide the tab called `name`."""
         index = [spec.name for spec in self._specs].index(name)
         if self.tabs.set_removed(index, not is_available):
             self.fit_header()

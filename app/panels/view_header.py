@@ -91,10 +91,10 @@ class ViewTabs(TabBar):
         """Return the width of all tabs, tight or not."""
         return sum(width for index, width in enumerate(self._widths[tight]) if not self.is_removed(index))
 
-    def fit(self, room: int, tight: bool) -> None:
-        """Show as many tabs as fit into `room` pixels, including the current one."""
+    def fit(self, available_width: int, tight: bool) -> None:
+        """Show as many tabs as fit into `available_width` pixels, including the current one."""
         self._set_tight(tight)
-        shown = self._visible_tabs(room, tight)
+        shown = self._visible_tabs(available_width, tight)
         for index in range(self.count()):
             if self.isTabVisible(index) != (index in shown):
                 self.setTabVisible(index, index in shown)
@@ -106,13 +106,13 @@ class ViewTabs(TabBar):
         self.more_button.setVisible(bool(hidden))
         self.updateGeometry()
 
-    def _visible_tabs(self, room: int, tight: bool) -> set[int]:
+    def _visible_tabs(self, available_width: int, tight: bool) -> set[int]:
         """Return the tabs to show: all, or the current one and the first ones that fit with the menu button."""
         widths = self._widths[tight]
         there = [index for index in range(len(widths)) if not self.is_removed(index)]
-        if self.total_width(tight) <= room:
+        if self.total_width(tight) <= available_width:
             return set(there)
-        left = room - widths[self.currentIndex()] - self.more_button.sizeHint().width()
+        left = available_width - widths[self.currentIndex()] - self.more_button.sizeHint().width()
         shown = {self.currentIndex()}
         for index in there:
             if index not in shown:

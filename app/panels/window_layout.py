@@ -76,7 +76,7 @@ class SideSplitter(QSplitter):
         if sizes != self.sizes():
             self.setSizes(sizes)
 
-    def _is_crowded(self, room: int) -> bool:
+    def _is_crowded(self, available_width: int) -> bool:
         """Return whether both side panels leave the centre less than its minimum width; the right one is then
         collapsed.
         """
@@ -84,9 +84,9 @@ class SideSplitter(QSplitter):
             return False
         min_side_width = sum(side.minimumWidth() for side in self._sides)
         middle = self.widget(1)
-        return middle is not None and min_side_width + middle.minimumSizeHint().width() > room
+        return middle is not None and min_side_width + middle.minimumSizeHint().width() > available_width
 
-    def _side_widths(self, room: int) -> list[int]:
+    def _side_widths(self, available_width: int) -> list[int]:
         """Return the widths of the side panels: the preferred ones, minus what the centre lacks, in proportion to what
         each can give up.
         """
@@ -98,7 +98,9 @@ class SideSplitter(QSplitter):
         shrinkable = [
             max(0.0, width - min_width) for width, min_width in zip(preferred_widths, min_widths, strict=True)
         ]
-        lacking = min(sum(shrinkable), max(0.0, sum(preferred_widths) + self._centre_width * self._growth - room))
+        lacking = min(
+            sum(shrinkable), max(0.0, sum(preferred_widths) + self._centre_width * self._growth - available_width)
+        )
         share = lacking / sum(shrinkable) if sum(shrinkable) else 0.0
         return [round(width - part * share) for width, part in zip(preferred_widths, shrinkable, strict=True)]
 

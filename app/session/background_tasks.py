@@ -71,11 +71,11 @@ class TaskManager(QObject):
         self._timer.timeout.connect(self._poll)
 
     def is_running(self, name: str) -> bool:
-        """Return whether a task of that name is running."""
+        """Return whether a task called `name` is running."""
         return name in self._tasks
 
     def start(self, name: str, work: Callable[[BackgroundTask], None]) -> BackgroundTask:
-        """Start a task; an earlier one of that name is no longer tracked."""
+        """Start a task; an earlier one with the same name is no longer tracked."""
         task = self._tasks[name] = BackgroundTask(work, name)
         task.start()
         self._timer.start()

@@ -115,7 +115,7 @@ class CoreEngine:
         """Language of the model info, which contains translated reasons."""
         self._drafters: dict[str, core.LoadedModel] = {}
         self._prefixes: core.PrefixStore | None = None
-        self._scores: core.KeptScores | None = None
+        self._scores: core.ScoreCache | None = None
         """Logits that entered the processors in the last run."""
         self._blueprints: dict[LoadRequest, core.LoadedModel] = {}
         self._throughput_texts: dict[tuple[LoadRequest, bool], str] = {}
@@ -194,7 +194,7 @@ class CoreEngine:
         import core
 
         is_held = self._loaded is not None and self._loaded.model == request.model
-        return is_held and self._model is not None and core.has_quick_step(self._model)
+        return is_held and self._model is not None and core.has_native_step(self._model)
 
     def inspect_layers(self, request: ModelQuery) -> Iterator[PartialResult]:
         """Inspect with the loaded model, if it is that of the run."""
@@ -244,11 +244,11 @@ class CoreEngine:
         self._prefixes.set_budget(budget)
         return self._prefixes
 
-    def _score_cache(self) -> core.KeptScores:
+    def _score_cache(self) -> core.ScoreCache:
         import core
 
         if self._scores is None:
-            self._scores = core.KeptScores()
+            self._scores = core.ScoreCache()
         return self._scores
 
     def _unload(self) -> None:

@@ -82,7 +82,7 @@ class KernelBuilder(QObject):
     def _apply_setting(self) -> None:
         import core
 
-        core.switch_quick_steps(self._is_enabled())
+        core.enable_native_steps(self._is_enabled())
         if not self._is_enabled():
             self._tasks.stop(_NAME)
 

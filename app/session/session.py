@@ -396,9 +396,9 @@ def _no_recording(_run: Run) -> None:
     """Return None: no run is recorded."""
 
 
-def _state(underway: RunInProgress | None, held: ModelTracker) -> str:
+def _state(underway: RunInProgress | None, tracker: ModelTracker) -> str:
     if underway is not None and underway.job.cancel.is_set():
         return "stopping"
-    if held.is_loading or (held.is_pending and underway is None):
+    if tracker.is_loading or (tracker.is_pending and underway is None):
         return "loading"
     return "idle" if underway is None else "running"

@@ -33,7 +33,7 @@ def describe(model: core.LoadedModel, request: LoadRequest) -> ModelInfo:
 
     import core
 
-    refused = {name: strategy.why_not(model) for name, strategy in core.strategies.registry.items()}
+    refused = {name: strategy.unsupported_reason(model) for name, strategy in core.strategies.registry.items()}
     caches = {name: cache.unsupported_reason(model) for name, cache in core.caches.registry.items()}
     return ModelInfo(
         name=request.model,
@@ -46,7 +46,7 @@ def describe(model: core.LoadedModel, request: LoadRequest) -> ModelInfo:
         context=model.context,
         vocabulary=model.vocabulary,
         has_chat=model.tokenizer is not None and bool(model.tokenizer.chat_template),
-        modalities=model.takes,
+        modalities=model.modalities,
         defaults=_model_defaults(model.generation_config),
         unsupported_strategies={name: why for name, why in refused.items() if why},
         unsupported_caches={name: why for name, why in caches.items() if why},
@@ -141,7 +141,7 @@ def replay_step(
     model: core.LoadedModel,
     replay_request: StepReplayRequest,
     drafters: Sequence[core.LoadedModel],
-    scores: core.KeptScores | None,
+    scores: core.ScoreCache | None,
 ) -> core.StepCounterfactual:
     """Replay a step of a run with other settings. Raises DecodescopeError."""
     import core
@@ -177,7 +177,7 @@ def serve_prefix(model: core.LoadedModel, store: core.PrefixStore | None, reques
     if store is None:
         raise CacheError(
             tr("The prefix cache is off."),
-            tr("Turn on “Reuse what earlier runs have read” in the settings."),
+            tr("Turn on “Reuse cached prefixes of earlier runs” in the settings."),
         )
     if request.ids is not None:
         prefix = store.longest_prefix(model, request.ids)

@@ -54,8 +54,7 @@ def choose_platform(options: CommandLineOptions) -> str:
     """Set the environment variables that Qt reads, and return why no window can be shown (empty if one can).
 
     Pictures on Linux are always drawn off-screen, so they do not depend on a screen. Without a screen, Qt itself would
-    abort the process
-    without explaining the remedy.
+    abort the process without explaining the remedy.
     """
     if options.scale is not None and options.pictures is None:
         os.environ["QT_SCALE_FACTOR"] = f"{options.scale:g}"

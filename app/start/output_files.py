@@ -63,8 +63,7 @@ def export(window: MainWindow, path: Path, guard_formulas: bool = True) -> None:
 
 def record_demo(window: MainWindow, path: Path, tokens_per_second: float, size: tuple[int, int] | None) -> None:
     """Record a film of the shown run in the shown view, at `tokens_per_second` tokens per second, in the format of the
-    extension of `path`. Raises
-    PictureError.
+    extension of `path`. Raises PictureError.
     """
     from app.features.presentation.controller.demo_film import FilmSettings, failure_text, render_film
     from app.features.presentation.store import FilmError

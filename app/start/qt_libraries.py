@@ -1,8 +1,7 @@
 """Find the system libraries that Qt's plugins need and this Linux lacks, and name the packages that contain them.
 
 Used by the program before it starts Qt, and by `packaging/bootstrap.py`, which loads this file by its path. Therefore
-it uses
-only the standard library and is valid Python 3.7.
+it uses only the standard library and is valid Python 3.7.
 """
 
 from __future__ import annotations
@@ -111,8 +110,7 @@ def missing_libraries(binaries: Iterable[Path]) -> set[str]:
     """Return the system libraries that the loader cannot find for the binaries.
 
     Libraries in the folders of a binary (those of Qt itself) are followed through their headers; only system libraries
-    are
-    loaded. The result is empty for files that are not ELF binaries.
+    are loaded. The result is empty for files that are not ELF binaries.
     """
     pending = list(binaries)
     seen: set[Path | str] = set()

@@ -66,8 +66,7 @@ async def play_tour_to_end(window: MainWindow, name: str) -> None:
 
 async def wait_until_loaded(window: MainWindow) -> None:
     """Wait until the chosen model is loaded or has failed to load, and the result is drawn; return at once if models
-    are loaded
-    only on demand.
+    are loaded only on demand.
     """
     window.parts.loading.start_preloading()
     while window.session.state == "loading":

@@ -62,7 +62,7 @@ def is_constrained_to(run: Run, grammar: object) -> bool:
 
 
 def forbidden_reason(text: str, special: bool | None = None) -> str:
-    """Return why a branch cannot start with a token of that text. `special`: as in `words.control_name`."""
+    """Return why a branch cannot start with a token whose text is `text`. `special`: as in `words.control_name`."""
     name = words.quote(text, special)
     if words.control_name(text, special):
         return tr("{name}: the grammar allows nothing after it").format(name=name)
@@ -112,7 +112,7 @@ def make_branch(run: Run, replacement: TokenReplacement | PathContinuation, sett
         load=run.request.load if run.request.model else settings.load,
         beginning=(*begun, *parts),
         parent=run.id,
-        place=len(begun) + shared,
+        shared_tokens=len(begun) + shared,
         scored=False,
         second="",
     )
@@ -134,7 +134,7 @@ def make_score_request(run: Run, comparison_model: str = "") -> RunRequest:
     request = run.request
     if not request.scored:
         ids = (*(token.id for token in run.beginning), *(token.id for token in run.tokens))
-        request = strip_for_scoring(replace(request, beginning=ids, parent=run.id, place=0))
+        request = strip_for_scoring(replace(request, beginning=ids, parent=run.id, shared_tokens=0))
     return replace(request, second=comparison_model)
 
 

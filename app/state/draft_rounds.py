@@ -73,7 +73,7 @@ class DraftRounds(IncrementalFold):
         return bisect_left(self._steps, tokens)
 
     def round_of(self, token: int) -> int | None:
-        """Return the round that wrote that token; None if no round did."""
+        """Return the round that wrote a token; None if no round did."""
         number = bisect_right(self._steps, token) - 1
         if number < 0 or token >= self._steps[number] + written_count(self.rounds[number]):
             return None

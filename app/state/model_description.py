@@ -45,7 +45,7 @@ def family(entry: ModelEntry) -> str:
 
 
 def _sentence(entry: ModelEntry) -> str:
-    takes = entry.takes
+    takes = entry.modalities
     if takes.sound and takes.picture:
         return _SEES_AND_HEARS
     if takes.sound:

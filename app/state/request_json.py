@@ -32,7 +32,7 @@ class RequestFormatError(DecodescopeError):
 
 def request_to_json(request: RunRequest) -> JsonDict:
     """Return names and values that `json` can write and `request_from_json` reads back."""
-    plain = {name: _plain(getattr(request, name)) for name in _READERS}
+    plain = {name: _plain(getattr(request, _FIELD_NAMES.get(name, name))) for name in _READERS}
     plain["load"] = {name: getattr(request.load, name) for name in _LOAD_READERS}
     return plain
 
@@ -41,11 +41,12 @@ def request_from_json(data: object) -> RunRequest:
     """Return the request from plain values. Unknown fields of later versions are dropped, and missing ones get their
     defaults.
 
-    Raises RequestProblem.
+    Raises RequestFormatError.
     """
     if not isinstance(data, Mapping) or "prompt" not in data:
         raise RequestFormatError(tr("The prompt is missing."))
-    return RunRequest(**_read(_READERS, data))
+    values = {_FIELD_NAMES.get(name, name): value for name, value in _read(_READERS, data).items()}
+    return RunRequest(**values)
 
 
 def _plain(value: Any) -> Any:
@@ -164,3 +165,5 @@ _READERS: Mapping[str, _Reader] = {
     "scored": _flag,
     "second": _text,
 }
+_FIELD_NAMES = {"place": "shared_tokens"}
+"""Name in files → field of RunRequest, where they differ."""

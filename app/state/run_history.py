@@ -105,9 +105,9 @@ class RunTrees:
     def __contains__(self, run: str) -> bool:
         return run in self._members
 
-    def add(self, member: RunTreeEntry) -> None:
+    def add(self, entry: RunTreeEntry) -> None:
         """Add or update a run."""
-        self._members[member.id] = member
+        self._members[entry.id] = entry
 
     def tree_of(self, run: str) -> list[RunTreeEntry]:
         """Return the tree that contains a run, in order of arrival; empty for an unknown run."""
@@ -140,10 +140,10 @@ def parents_first(members: Sequence[RunTreeEntry]) -> list[RunTreeEntry]:
 def make_entry(run: Run) -> RunTreeEntry:
     """Return the tree entry of a run."""
     request = run.request
-    instead = "".join(token.text or token.piece for token in run.beginning[request.place :])
+    instead = "".join(token.text or token.piece for token in run.beginning[request.shared_tokens :])
     text = instead if request.is_branch else run.text.strip()
     return RunTreeEntry(
-        run.id, request.parent, request.place, _short(text), request.strategy, len(run.tokens), run.text,
+        run.id, request.parent, request.shared_tokens, _short(text), request.strategy, len(run.tokens), run.text,
         run.is_scored,
     )  # fmt: skip
 

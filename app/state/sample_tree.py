@@ -114,7 +114,7 @@ class SampleTree:
         return 0 < node <= len(self.nodes)
 
     def node(self, node: int) -> SampleNode:
-        """Return the node of that number.
+        """Return the node with the given number.
 
         Raises KeyError for the prompt and for unknown nodes.
         """
@@ -186,7 +186,7 @@ def _state(text: Text) -> SequenceStatus:
 
 
 def seed_of(request: RunRequest, sample: int) -> int | None:
-    """Return the seed of a separate run that writes that sample; None if several share one random generator."""
+    """Return the seed with which a separate run generates a sample; None if several share one random generator."""
     if not request.options.get("seed_each"):
         return None
     return request.seed + sample

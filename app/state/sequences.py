@@ -42,7 +42,7 @@ class RunSequence:
 
 
 def get_sequence(sequences: list[RunSequence], index: int) -> RunSequence:
-    """Return the sequence of that number, creating missing ones."""
+    """Return the sequence with the given number, creating missing ones."""
     while len(sequences) <= index:
         sequences.append(RunSequence(len(sequences)))
     return sequences[index]

@@ -17,26 +17,26 @@ SettingChange = tuple[str, str]
 """Setting and change: `("Temperature", "0.8 → 1.9")`."""
 
 
-def list_changes(ran: RunRequest, now: RunRequest) -> list[SettingChange]:
+def list_changes(previous: RunRequest, now: RunRequest) -> list[SettingChange]:
     """Return the changes in window order, toolbar first. The prompt is left out, since the views show that of the
     run.
     """
     strategy, cache = strategies.registry[now.strategy], caches.registry[now.cache]
     found = [
-        (tr("Model"), ran.model, now.model),
-        (tr("Strategy"), _title(strategies.registry, ran.strategy), tr(strategy.title)),
-        (tr("Drafts"), _names(ran.draft_names), _names(now.draft_names)),
-        (tr("Cache"), _title(caches.registry, ran.cache), tr(cache.title)),
-        (tr("Seed"), str(ran.seed), str(now.seed)),
-        (tr("Device"), ran.load.device, now.load.device),
-        (tr("Data type"), ran.load.dtype, now.load.dtype),
-        (tr("Weights"), ran.load.weights, now.load.weights),
-        (tr("Memory for the weights"), memory_text(ran.load.memory), memory_text(now.load.memory)),
+        (tr("Model"), previous.model, now.model),
+        (tr("Strategy"), _title(strategies.registry, previous.strategy), tr(strategy.title)),
+        (tr("Drafts"), _names(previous.draft_names), _names(now.draft_names)),
+        (tr("Cache"), _title(caches.registry, previous.cache), tr(cache.title)),
+        (tr("Seed"), str(previous.seed), str(now.seed)),
+        (tr("Device"), previous.load.device, now.load.device),
+        (tr("Data type"), previous.load.dtype, now.load.dtype),
+        (tr("Weights"), previous.load.weights, now.load.weights),
+        (tr("Memory for the weights"), memory_text(previous.load.memory), memory_text(now.load.memory)),
     ]
-    if ran.strategy == now.strategy:
-        found += _differing(strategy.parameters, ran.settings, now.settings)
-    if ran.cache == now.cache:
-        found += _differing(cache.parameters, ran.cache_options, now.cache_options)
+    if previous.strategy == now.strategy:
+        found += _differing(strategy.parameters, previous.settings, now.settings)
+    if previous.cache == now.cache:
+        found += _differing(cache.parameters, previous.cache_options, now.cache_options)
     return [(title, f"{before} → {after}") for title, before, after in found if before != after]
 
 
@@ -87,7 +87,7 @@ def changed_settings(strategy: Strategy, before: Mapping[str, Any], after: Mappi
     """Return the settings of `after` that change the step compared with `before`; None unsets a setting. A missing
     setting has its default value.
     """
-    acting = strategies.of_stages() | {*strategy.judging}
+    acting = strategies.of_stages() | {*strategy.replayable_settings}
     return {
         parameter.name: after.get(parameter.name)
         for parameter in strategy.parameters

@@ -47,7 +47,7 @@ def parse(parameter: Parameter, text: str) -> Any:
     """Parse `text` as a value of `parameter`, as on a command line.
 
     Words such as `none` and `off` unset a setting, except for text settings, which only an empty text unsets. Raises
-    ValueProblem.
+    InvalidValueError.
     """
     if is_text_parameter(parameter):
         if not text:
@@ -71,7 +71,7 @@ def is_text_parameter(parameter: Parameter) -> bool:
 def check_range(parameter: Parameter, value: Any) -> Any:
     """Return `value` if it is in the parameter's range.
 
-    Raises ValueProblem.
+    Raises InvalidValueError.
     """
     if not is_number(value):
         return value
@@ -113,7 +113,7 @@ def parse_lines(text: str) -> list[str] | None:
 def parse_tokens(text: str) -> Any:
     """Parse a JSON value (ids, lists of ids), or one phrase per line; None if empty.
 
-    Raises ValueProblem.
+    Raises InvalidValueError.
     """
     if not text.strip():
         return parse_lines(text)
@@ -136,7 +136,7 @@ def parse_tokens(text: str) -> Any:
 def parse_names(parameter: Parameter, text: str) -> list[str] | None:
     """Parse names separated by commas, arrows, spaces or line breaks, or a JSON list; None if there are none.
 
-    Raises ValueProblem.
+    Raises InvalidValueError.
     """
     names = [name.strip("\"'") for name in text.strip().strip("[]").translate(_SEPARATORS).split()]
     if unknown := next((name for name in names if name not in parameter.choices), None):

@@ -15,11 +15,11 @@ KINDS = (
 """Kinds of names."""
 
 
-def unknown_name_message(kind: str, name: str, known: Iterable[str]) -> str:
+def unknown_name_message(kind: str, name: str, known_names: Iterable[str]) -> str:
     """Return an error for an unknown name; `kind` is one of KINDS: `Unknown view “tre”. Did you mean “tree”? Available:
     tokens, chat, tree.`.
     """
-    names = list(known)
+    names = list(known_names)
     return tr("Unknown {kind} “{name}”.{near} Available: {names}.").format(
         kind=tr(kind), name=truncate_name(name), near=did_you_mean(name, names), names=", ".join(names)
     )

@@ -72,20 +72,20 @@ def band_percentages(scores: ScoreStats) -> list[str]:
     return [words.brief_percent(count / scores.tokens) if count else "0 %" for count in scores.bands]
 
 
-def largest_divergences(compared: Sequence[TokenCompared], max_count: int) -> list[TokenCompared]:
+def largest_divergences(comparisons: Sequence[TokenCompared], max_count: int) -> list[TokenCompared]:
     """Return the tokens where the two models differ most, the largest difference first."""
-    apart = [one for one in compared if one.divergence > 0]
+    apart = [one for one in comparisons if one.divergence > 0]
     return sorted(apart, key=lambda one: (-one.divergence, one.step))[:max_count]
 
 
-def mean_divergence(compared: Sequence[TokenCompared]) -> float:
+def mean_divergence(comparisons: Sequence[TokenCompared]) -> float:
     """Return the mean divergence in bits per token."""
-    return sum(one.divergence for one in compared) / max(len(compared), 1)
+    return sum(one.divergence for one in comparisons) / max(len(comparisons), 1)
 
 
-def comparison_mean_log_probability(compared: Sequence[TokenCompared]) -> float:
+def comparison_mean_log_probability(comparisons: Sequence[TokenCompared]) -> float:
     """Return the comparison model's mean log-probability."""
-    return sum(one.log_probability for one in compared) / max(len(compared), 1)
+    return sum(one.log_probability for one in comparisons) / max(len(comparisons), 1)
 
 
 DEFAULT_COUNT = 5

@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from core import Request, Takes, catalog, strategies, words
+from core import Modalities, Request, catalog, strategies, words
 from core.common.lightweight_dataclass import plain
 from core.errors import DecodescopeError, ParameterError
 from core.strategies import Strategy
@@ -78,7 +78,7 @@ class RunRequest(Request):
     """Policy for a chat whose context is full (`app.state.conversation`); empty for none."""
     parent: str = ""
     """Id of the run whose text this one continues or scores; empty for none."""
-    place: int = 0
+    shared_tokens: int = 0
     """For a branch: number of the answer's tokens shared with the parent; the rest of `beginning` is new."""
     scored: bool = False
     """Whether to score the prompt and the beginning as a text, without generating."""
@@ -168,7 +168,7 @@ class MemoryEstimate(NamedTuple):
     """Tokens of the longest sequence."""
     rows: int
     """Sequences, beams or candidates in parallel."""
-    needed: int = 0
+    needed_bytes: int = 0
     """Total bytes."""
     cache: int = 0
     """Cache bytes."""
@@ -190,7 +190,7 @@ class ModelInfo(NamedTuple):
     context: int | None = None
     vocabulary: int = 0
     has_chat: bool = False
-    modalities: Takes = Takes()
+    modalities: Modalities = Modalities()
     """Its input modalities."""
     defaults: Mapping[str, Any] = MappingProxyType({})
     """Settings of the model's own generation_config that differ from transformers' defaults."""

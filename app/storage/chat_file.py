@@ -209,9 +209,9 @@ def _turn_key(turn: TurnDict) -> tuple[str, str]:
     return turn["role"], turn["content"]
 
 
-def _turns_missing_from(turns: Sequence[TurnDict], known: Sequence[TurnDict]) -> list[TurnDict]:
-    """Return those of `turns` that are not in `known`; each known turn matches at most one."""
-    left = Counter(map(_turn_key, known))
+def _turns_missing_from(turns: Sequence[TurnDict], known_turns: Sequence[TurnDict]) -> list[TurnDict]:
+    """Return those of `turns` that are not in `known_turns`; each known turn matches at most one."""
+    left = Counter(map(_turn_key, known_turns))
     others = []
     for turn in turns:
         if left[_turn_key(turn)]:

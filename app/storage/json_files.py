@@ -256,8 +256,8 @@ def _is_nested_deeper(data: Any, max_depth: int) -> bool:
     return True
 
 
-def _children(outer: dict[str, Any] | list[Any]) -> list[Any]:
-    return list(outer.values()) if isinstance(outer, dict) else outer
+def _children(container: dict[str, Any] | list[Any]) -> list[Any]:
+    return list(container.values()) if isinstance(container, dict) else container
 
 
 def backup_path(path: Path, why: str, number: int) -> Path:

@@ -192,12 +192,12 @@ class SettingsStore:
         self._report_problems(found)
         return found
 
-    def _report_problems(self, found: SettingsFileContents) -> None:
+    def _report_problems(self, contents: SettingsFileContents) -> None:
         """Keep a copy of the file if saving will change its content, and report why."""
-        if found.migrated_sections and not found.reset_names:
+        if contents.migrated_sections and not contents.reset_names:
             keep_copy(self.path, "old")
-        if found.newer_sections:
-            names = ", ".join(f"“{name}”" for name in found.newer_sections)
+        if contents.newer_sections:
+            names = ", ".join(f"“{name}”" for name in contents.newer_sections)
             backup_note = keep_copy(self.path, "newer")
             self._add_notice(
                 tr(
@@ -205,11 +205,11 @@ class SettingsStore:
                     "version uses those it supports. {kept}"
                 ).format(names=names, kept=backup_note)
             )
-        if found.reset_names:
+        if contents.reset_names:
             backup_note = keep_copy(self.path)
             self._add_notice(
                 tr("Invalid values in the settings file were reset to defaults: {names}. {kept}").format(
-                    names=", ".join(found.reset_names), kept=backup_note
+                    names=", ".join(contents.reset_names), kept=backup_note
                 )
             )
 
@@ -234,21 +234,21 @@ def _parse_contents(data: dict[str, Any]) -> SettingsFileContents:
     return found
 
 
-def _parse_section(found: SettingsFileContents, name: str, section: type[SettingsSection], data: Any) -> None:
+def _parse_section(contents: SettingsFileContents, name: str, section: type[SettingsSection], data: Any) -> None:
     if not isinstance(data, dict):
-        found.reset_names.append(name)
+        contents.reset_names.append(name)
         return
     try:
         value, bad = section.read(data)
         version = version_of(data)
     except MigrationError as error:
-        found.reset_names.append(f"{name} ({error})")
+        contents.reset_names.append(f"{name} ({error})")
         return
-    setattr(found.settings, name, value)
-    found.unknown[name] = section.unknown_entries(data) if version >= section.version else {}
-    found.reset_names += [f"{name}.{key}" for key in bad]
+    setattr(contents.settings, name, value)
+    contents.unknown[name] = section.unknown_entries(data) if version >= section.version else {}
+    contents.reset_names += [f"{name}.{key}" for key in bad]
     if version != section.version:
-        (found.newer_sections if version > section.version else found.migrated_sections).append(name)
+        (contents.newer_sections if version > section.version else contents.migrated_sections).append(name)
 
 
 def _drop_invalid(chosen: dict[str, dict[str, Any]], known: Mapping[str, Any], key: str) -> list[str]:

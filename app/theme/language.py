@@ -46,7 +46,7 @@ def missing_notice(choice: str) -> str:
 
 
 def _supported_code(name: str) -> str:
-    """Return the code of the language with that name, or "" if there is no translation."""
+    """Return the code of the language called `name`, or "" if there is no translation."""
     code = language.closest_language(name)
     return code if code != ENGLISH or name.startswith(ENGLISH) else ""
 

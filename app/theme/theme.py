@@ -39,10 +39,10 @@ def blend(over: QColor, under: QColor, opacity: float) -> QColor:
     return QColor(*(round(b + (a - b) * opacity) for a, b in pairs))
 
 
-def ensure_readable(color: QColor, text: QColor, ground: QColor) -> QColor:
-    """Move `color` towards `text` until small text of that colour is readable on `ground`."""
+def ensure_readable(color: QColor, text: QColor, background: QColor) -> QColor:
+    """Move `color` towards `text` until small text of that colour is readable on `background`."""
     share = 1.0
-    while share > 0 and contrast(blend(color, text, share), ground) < MIN_TEXT_CONTRAST:
+    while share > 0 and contrast(blend(color, text, share), background) < MIN_TEXT_CONTRAST:
         share -= _STEP
     return blend(color, text, max(0.0, share))
 
@@ -81,7 +81,7 @@ class Theme(NamedTuple):
         return self.name == "dark"
 
     def color(self, name: str, alpha: float = 1.0) -> QColor:
-        """Return the colour of that field; `alpha` is 0 (transparent) to 1."""
+        """Return the colour in the field `name`; `alpha` is 0 (transparent) to 1."""
         color = QColor(getattr(self, name))
         color.setAlphaF(alpha)
         return color
@@ -165,7 +165,7 @@ def _scaled(template: str, scale: float) -> str:
     if scale == 1:  # unscaled, the usual case at start
         return template
     gentle = _SPACING_RULE.sub(lambda found: _multiply_lengths(found[0], _spacing(scale) / scale), template)
-    return _multiply_lengths(gentle, scale, whole=True)
+    return _multiply_lengths(gentle, scale, is_whole=True)
 
 
 def _with_min_font(rules: str, min_font_pixels: int) -> str:
@@ -173,14 +173,14 @@ def _with_min_font(rules: str, min_font_pixels: int) -> str:
     return re.sub(r"font-size: (\d+)px", lambda found: f"font-size: {max(min_font_pixels, int(found[1]))}px", rules)
 
 
-def _multiply_lengths(rules: str, factor: float, whole: bool = False) -> str:
-    """Multiply every length in pixels above a hairline by `factor`; `whole` rounds the result."""
+def _multiply_lengths(rules: str, factor: float, is_whole: bool = False) -> str:
+    """Multiply every length in pixels above a hairline by `factor`; `is_whole` rounds the result."""
 
     def grown(found: re.Match[str]) -> str:
         length = float(found[1])
         if length <= 1:
             return found[0]
-        return f"{round(length * factor)}px" if whole else f"{length * factor:.4f}px"
+        return f"{round(length * factor)}px" if is_whole else f"{length * factor:.4f}px"
 
     return re.sub(r"(-?\b\d+(?:\.\d+)?)px", grown, rules)
 
@@ -225,8 +225,8 @@ def reset_font_family() -> None:
 
 
 @cache
-def _readable_color(color: str, text: str, ground: str) -> QColor:
-    return ensure_readable(QColor(color), QColor(text), QColor(ground))
+def _readable_color(color: str, text: str, background: str) -> QColor:
+    return ensure_readable(QColor(color), QColor(text), QColor(background))
 
 
 _RAMP_STEPS = 100
@@ -263,7 +263,7 @@ SCALE = 2.15
 
 
 def stage_theme(theme: Theme, window_size: QSize) -> Theme:
-    """Return `theme` adapted for presenting in a window of that size."""
+    """Return `theme` adapted for presenting in a window of the given size."""
     share = min(window_size.width() / REFERENCE_SIZE.width(), window_size.height() / REFERENCE_SIZE.height())
     return theme._replace(
         scale=SCALE * share, min_font_pixels=round(MIN_FONT_PIXELS * share), **STAGE_PALETTES[theme.name]

@@ -33,10 +33,10 @@ def icon_pixmap(name: str, color: str, px: int) -> QPixmap:
     return drawn
 
 
-def paint_icon(painter: QPainter, name: str, color: str, into: QRectF) -> None:
-    """Paint icon `name` in `color`, filling `into`."""
+def paint_icon(painter: QPainter, name: str, color: str, rect: QRectF) -> None:
+    """Paint icon `name` in `color`, filling `rect`."""
     svg = _svg_source(name).replace("currentColor", color)
-    QSvgRenderer(QByteArray(svg.encode())).render(painter, into)
+    QSvgRenderer(QByteArray(svg.encode())).render(painter, rect)
 
 
 def create_icon(name: str, color: str, px: int) -> QIcon:

@@ -18,7 +18,7 @@ _MIN_AMPLITUDE = 0.02
 
 def paint_waveform(
     painter: QPainter,
-    into: QRectF,
+    rect: QRectF,
     peaks: Peaks,
     color: QColor,
     played_color: QColor | None = None,
@@ -27,9 +27,9 @@ def paint_waveform(
     """Paint `peaks` (minimum and maximum sample of equal intervals, −1 to 1) from edge to edge; the first
     `played_fraction` of them in `played_color`.
     """
-    if not peaks or into.width() < 1:
+    if not peaks or rect.width() < 1:
         return
-    columns = max(1, int(into.width()))
+    columns = max(1, int(rect.width()))
     pen = QPen(color, 1)
     painter.setPen(pen)
     for column in range(columns):
@@ -38,11 +38,11 @@ def paint_waveform(
         low, high = min(part[0] for part in stretch), max(part[1] for part in stretch)
         is_before = played_color is not None and column < played_fraction * columns
         painter.setPen(QPen(played_color, 1) if played_color is not None and is_before else pen)
-        _paint_sample_bar(painter, into, into.left() + column + 0.5, low, high)
+        _paint_sample_bar(painter, rect, rect.left() + column + 0.5, low, high)
 
 
-def _paint_sample_bar(painter: QPainter, into: QRectF, x: float, low: float, high: float) -> None:
-    middle, half = into.center().y(), into.height() / 2
+def _paint_sample_bar(painter: QPainter, rect: QRectF, x: float, low: float, high: float) -> None:
+    middle, half = rect.center().y(), rect.height() / 2
     top, foot = middle - max(high, _MIN_AMPLITUDE) * half, middle - min(low, -_MIN_AMPLITUDE) * half
     painter.drawLine(QPointF(x, top), QPointF(x, foot))
 
@@ -52,13 +52,13 @@ def image_from_rgb(width: int, height: int, rgb: bytes) -> QImage:
     return QImage(rgb, width, height, 3 * width, QImage.Format.Format_RGB888).copy()
 
 
-def fit_rect(width: float, height: float, into: QRectF) -> QRectF:
-    """Return the largest rectangle of that aspect ratio, centred in `into`."""
+def fit_rect(width: float, height: float, rect: QRectF) -> QRectF:
+    """Return the largest rectangle of that aspect ratio, centred in `rect`."""
     if width <= 0 or height <= 0:
-        return QRectF(into)
-    scale = min(into.width() / width, into.height() / height)
+        return QRectF(rect)
+    scale = min(rect.width() / width, rect.height() / height)
     fitted = QRectF(0, 0, width * scale, height * scale)
-    fitted.moveCenter(into.center())
+    fitted.moveCenter(rect.center())
     return fitted
 
 

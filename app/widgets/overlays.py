@@ -17,8 +17,8 @@ MARGIN, TEXT_WIDTH = 24, 560
 class DropOverlay(QWidget):
     """Covers its parent. The frame is solid if the drop is accepted, dashed otherwise."""
 
-    def __init__(self, over: QWidget) -> None:
-        super().__init__(over)
+    def __init__(self, parent_window: QWidget) -> None:
+        super().__init__(parent_window)
         self.setObjectName("dropOverlay")
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self._theme = theme_for("light")

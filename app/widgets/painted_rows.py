@@ -41,10 +41,10 @@ class LinesDelegate(ThemedDelegate):
         return QSize(0, lines + 2 * self.theme.space(ABOVE) + (len(fonts) - 1) * self.theme.px(BETWEEN) + 1)
 
 
-def paint_line(painter: QPainter, room: QRect, font: QFont, color: QColor, text: str) -> None:
+def paint_line(painter: QPainter, rect: QRect, font: QFont, color: QColor, text: str) -> None:
     """Paint one elided line."""
     painter.setFont(font)
     painter.setPen(color)
-    shown = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, room.width())
+    shown = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, rect.width())
     painter.setLayoutDirection(Qt.LayoutDirection.LayoutDirectionAuto)  # draw each text in its own direction
-    painter.drawText(room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, shown)
+    painter.drawText(rect, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, shown)

@@ -90,21 +90,21 @@ def window_title(text: str) -> str:
     return text.replace("[*]", "[*][*]")
 
 
-def show_tooltip(at: QPoint, text: str, widget: QWidget, within: QRect | None = None) -> None:
+def show_tooltip(position: QPoint, text: str, widget: QWidget, within: QRect | None = None) -> None:
     """Show `text` literally at a screen position; hide the tooltip if it is empty."""
-    _show_text(at, tooltip(text), widget, within)
+    _show_text(position, tooltip(text), widget, within)
 
 
-def show_rich_tooltip(at: QPoint, html: str, widget: QWidget, within: QRect | None = None) -> None:
+def show_rich_tooltip(position: QPoint, html: str, widget: QWidget, within: QRect | None = None) -> None:
     """Show the program's own HTML; foreign parts must have gone through `html.escape`."""
-    _show_text(at, html, widget, within)
+    _show_text(position, html, widget, within)
 
 
-def _show_text(at: QPoint, text: str, widget: QWidget, within: QRect | None) -> None:
+def _show_text(position: QPoint, text: str, widget: QWidget, within: QRect | None) -> None:
     if within is None:
-        QToolTip.showText(at, text, widget)
+        QToolTip.showText(position, text, widget)
     else:
-        QToolTip.showText(at, text, widget, within)
+        QToolTip.showText(position, text, widget, within)
 
 
 class PlainLabel(QLabel):

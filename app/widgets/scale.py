@@ -88,7 +88,9 @@ class NumberScale(QWidget):
         for mark in self._marks:
             self._paint_mark(painter, mark, middle, taken)
 
-    def _paint_mark(self, painter: QPainter, mark: ScaleMark, middle: float, taken: list[tuple[float, float]]) -> None:
+    def _paint_mark(
+        self, painter: QPainter, mark: ScaleMark, middle: float, occupied_spans: list[tuple[float, float]]
+    ) -> None:
         theme, x = self._theme, self._x(mark.value)
         painter.setFont(theme.font(11, 600 if mark.is_outcome else 400, tabular=True))
         wide = QFontMetricsF(painter.font()).horizontalAdvance(mark.label) + 2
@@ -104,9 +106,9 @@ class NumberScale(QWidget):
         else:
             painter.setPen(QPen(theme.color("muted"), theme.px(2)))
             painter.drawLine(QPointF(x, middle - theme.px(5)), QPointF(x, middle + theme.px(5)))
-            if any(left < end and start < left + wide for start, end in taken):
+            if any(left < end and start < left + wide for start, end in occupied_spans):
                 return  # the description contains this value too
-            taken.append((left, left + wide))
+            occupied_spans.append((left, left + wide))
         painter.setPen(theme.color("text" if mark.is_outcome else "muted"))
         top = 0.0 if mark.is_outcome else middle + theme.px(7)
         painter.drawText(QRectF(left, top, wide, self._line), Qt.AlignmentFlag.AlignCenter, mark.label)

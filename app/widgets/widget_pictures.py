@@ -24,38 +24,38 @@ _DOTS_PER_INCH, _DOTS_PER_METER = 96, 3780
 """Resolution at scale 1."""
 
 
-def save_picture(widget: QWidget, path: Path, ground: QColor | None = None, scale: float = 1.0) -> None:
-    """Write `widget` by the suffix of `path`, on the background `ground` or on its own. Raises OSError."""
+def save_picture(widget: QWidget, path: Path, background: QColor | None = None, scale: float = 1.0) -> None:
+    """Write `widget` by the suffix of `path`, on the background `background` or on its own. Raises OSError."""
     if path.suffix.lower() == ".svg":
-        _save_svg(widget, path, ground)
+        _save_svg(widget, path, background)
     else:
-        _save_png(widget, path, ground, scale)
+        _save_png(widget, path, background, scale)
 
 
-def render_widget(widget: QWidget, ground: QColor | None = None, scale: float = 1.0) -> QImage:
+def render_widget(widget: QWidget, background: QColor | None = None, scale: float = 1.0) -> QImage:
     """Return the widget as an image of its size times `scale`."""
     image = QImage((widget.size().toSizeF() * scale).toSize(), QImage.Format.Format_RGB32)
     image.setDevicePixelRatio(scale)
     image.setDotsPerMeterX(round(_DOTS_PER_METER * scale))
     image.setDotsPerMeterY(round(_DOTS_PER_METER * scale))
-    _render(widget, QPainter(image), ground)
+    _render(widget, QPainter(image), background)
     return image
 
 
-def _save_png(widget: QWidget, path: Path, ground: QColor | None, scale: float) -> None:
+def _save_png(widget: QWidget, path: Path, background: QColor | None, scale: float) -> None:
     with _buffered_file(path) as file:
-        if not QImageWriter(file, QByteArray(b"png")).write(render_widget(widget, ground, scale)):
+        if not QImageWriter(file, QByteArray(b"png")).write(render_widget(widget, background, scale)):
             raise OSError(None, tr("the picture could not be drawn"))
 
 
-def _save_svg(widget: QWidget, path: Path, ground: QColor | None) -> None:
+def _save_svg(widget: QWidget, path: Path, background: QColor | None) -> None:
     from PySide6.QtSvg import QSvgGenerator
 
     with _buffered_file(path, _resolve_font_names) as file:
         generator = QSvgGenerator(QSvgGenerator.SvgVersion.Svg11)
         generator.setOutputDevice(file)
         _set_metadata(generator, widget)
-        _render(widget, QPainter(generator), ground)
+        _render(widget, QPainter(generator), background)
 
 
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
@@ -94,13 +94,13 @@ def _resolve_font_names(svg: bytes) -> bytes:
     return re.sub(r'font-family="([^"]*)"', named, text).encode("utf-8")
 
 
-def _render(widget: QWidget, painter: QPainter, ground: QColor | None) -> None:
+def _render(widget: QWidget, painter: QPainter, background: QColor | None) -> None:
     painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.TextAntialiasing)
     flags = QWidget.RenderFlag.DrawChildren
-    if ground is None:
+    if background is None:
         flags |= QWidget.RenderFlag.DrawWindowBackground
     else:
-        painter.fillRect(widget.rect(), ground)
+        painter.fillRect(widget.rect(), background)
     # A graphics view overrides `render` with another meaning.
     QWidget.render(widget, painter, QPoint(), QRegion(), flags)
     painter.end()
@@ -141,25 +141,25 @@ class PictureOptions(NamedTuple):
     """Whether CSV cells that a spreadsheet would run as formulas are marked as text."""
 
 
-def save_view_picture(subject: PictureSubject, path: Path, pose: PictureOptions, shown: Theme) -> None:
+def save_view_picture(subject: PictureSubject, path: Path, options: PictureOptions, shown: Theme) -> None:
     """Write the picture as SVG or PNG, by the suffix of `path`. Raises OSError."""
-    with _applied_options(subject, pose, shown) as ground:
-        save_picture(subject.widget, path, ground, pose.scale)
+    with _applied_options(subject, options, shown) as ground:
+        save_picture(subject.widget, path, ground, options.scale)
 
 
-def render_view(subject: PictureSubject, pose: PictureOptions, shown: Theme) -> QImage:
+def render_view(subject: PictureSubject, options: PictureOptions, shown: Theme) -> QImage:
     """Return the picture as an image. Raises OSError if it would have too many pixels."""
-    with _applied_options(subject, pose, shown) as ground:
-        return render_widget(subject.widget, ground, pose.scale)
+    with _applied_options(subject, options, shown) as ground:
+        return render_widget(subject.widget, ground, options.scale)
 
 
 @contextmanager
-def _applied_options(subject: PictureSubject, pose: PictureOptions, shown: Theme) -> Iterator[QColor]:
+def _applied_options(subject: PictureSubject, options: PictureOptions, shown: Theme) -> Iterator[QColor]:
     """Apply the options to the widget and yield the background colour.
 
     Everything is restored afterwards, before the screen is painted again.
     """
-    theme = theme_for(pose.theme or shown.name, shown.scale)
+    theme = theme_for(options.theme or shown.name, shown.scale)
     widget = subject.widget
     geometry, sheet = widget.geometry(), widget.styleSheet()
     bounds = widget.minimumSize(), widget.maximumSize()
@@ -170,11 +170,11 @@ def _applied_options(subject: PictureSubject, pose: PictureOptions, shown: Theme
             subject.themed.set_theme(theme)
         widget.setMinimumSize(0, 0)
         widget.setMaximumSize(_MAX_SIDE, _MAX_SIDE)
-        widget.resize(pose.size)
+        widget.resize(options.size)
         _apply_layouts(widget)
-        if pose.expands_scrolled:
+        if options.expands_scrolled:
             _expand_scroll_areas(widget)
-        _check(widget.size() * pose.scale)
+        _check(widget.size() * options.scale)
         yield theme.color(subject.ground)
     finally:
         if theme != shown:

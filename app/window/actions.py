@@ -21,7 +21,7 @@ class Actions(QObject):
 
     @Slot(str)
     def do(self, name: str) -> None:
-        """Run a command. Raises KeyError if there is none of that name."""
+        """Run a command. Raises KeyError if there is none called `name`."""
         self.table[name]()
 
 

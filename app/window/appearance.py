@@ -66,10 +66,10 @@ STEP = 0.1
 
 
 class AppearanceController(QObject):
-    """Applies the appearance settings. `changed(Theme)`: redraw with this theme; `wordsChanged`: update all texts."""
+    """Applies the appearance settings. `changed(Theme)`: redraw with this theme; `wordingChanged`: update all texts."""
 
     changed = Signal(object)
-    wordsChanged = Signal()
+    wordingChanged = Signal()
 
     def __init__(self, appearance_settings: settings.AppearanceSection, parent: QObject) -> None:
         super().__init__(parent)
@@ -88,7 +88,7 @@ class AppearanceController(QObject):
     def _apply_depth(self) -> None:
         if depth.current_depth() != self._settings.depth:
             depth.set_depth(self._settings.depth)
-            self.wordsChanged.emit()
+            self.wordingChanged.emit()
 
     def set_depth(self, name: str) -> None:
         """Set the explanation level, one of `resources.depth.DEPTHS`."""
@@ -121,9 +121,9 @@ class AppearanceController(QObject):
 
         return self._settings.animated and not prefers_reduced_motion()
 
-    def set_stage_theme(self, staged: Callable[[Theme], Theme] | None) -> None:
-        """Transform the theme with `staged` from now on; None for the unchanged theme."""
-        self._stage_theme = staged
+    def set_stage_theme(self, make_stage_theme: Callable[[Theme], Theme] | None) -> None:
+        """Transform the theme with `make_stage_theme` from now on; None for the unchanged theme."""
+        self._stage_theme = make_stage_theme
         self.apply()
 
     @Slot(str)

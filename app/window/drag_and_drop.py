@@ -33,7 +33,7 @@ class DropController(QObject):
 
     def __init__(
         self,
-        over: QWidget,
+        parent_window: QWidget,
         recorded: RecordedRuns,
         folders: ModelFolders,
         library: PresetLibrary,
@@ -43,7 +43,7 @@ class DropController(QObject):
         setup: SettingsController,
         messages: Messages,
     ) -> None:
-        super().__init__(over)
+        super().__init__(parent_window)
         self._media, self._model_download, self._labs = media, model_download, labs
         self._setup, self._messages = setup, messages
         self._actions: Mapping[str, Callable[..., object]] = {

@@ -63,9 +63,9 @@ class FocusRegions(QObject):
         stop.setFocus(Qt.FocusReason.TabFocusReason if by > 0 else Qt.FocusReason.BacktabFocusReason)
 
 
-def _first_stop(room: QWidget, inside: Sequence[QWidget], centre: Centre) -> QWidget:
+def _first_stop(region: QWidget, inside: Sequence[QWidget], centre: Centre) -> QWidget:
     """Return the first widget to focus in a region: the view of a column, not its tabs."""
     for column in centre.columns:
-        if column is room:
+        if column is region:
             return next((stop for stop in inside if column.current_view.isAncestorOf(stop)), inside[0])
     return inside[0]

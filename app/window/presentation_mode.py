@@ -131,7 +131,7 @@ class PresentationMode(QObject):
         presenter.runRequested.connect(self.runRequested)
         presenter.soundTriggered.connect(self.soundTriggered)
         self._appearance.changed.connect(presenter.set_theme)
-        self._appearance.wordsChanged.connect(presenter.update_stage)
+        self._appearance.wordingChanged.connect(presenter.update_stage)
         panels = self._centre.parentWidget()
         body = panels.parentWidget() if panels is not None else None
         column = body.layout() if body is not None else None

@@ -177,7 +177,7 @@ class ViewFeed(QObject):
                 view.models_changed(self._models.entries)
 
     @Slot()
-    def on_words_changed(self) -> None:
+    def on_wording_changed(self) -> None:
         """Update the texts of all views."""
         for view in self._views():
             view.wording_changed()

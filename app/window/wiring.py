@@ -73,7 +73,7 @@ def connect_autosave(parts: WindowParts, updated_settings: Callable[[], Abstract
         parts.setup.parameters.advancedToggled,
         parts.centre.viewShown,
         parts.appearance.changed,
-        parts.appearance.wordsChanged,
+        parts.appearance.wordingChanged,
     ):
         signal.connect(keeper.save_soon)
 
@@ -209,9 +209,9 @@ def _connect_frame(window: MainWindow, parts: WindowParts) -> None:
         parts.media_bar,
     ):
         appearance.changed.connect(part.set_theme)
-    appearance.wordsChanged.connect(parts.view_feed.on_words_changed)
-    appearance.wordsChanged.connect(parts.glossary.refresh)
-    appearance.wordsChanged.connect(parts.labs.words_changed)
+    appearance.wordingChanged.connect(parts.view_feed.on_wording_changed)
+    appearance.wordingChanged.connect(parts.glossary.refresh)
+    appearance.wordingChanged.connect(parts.labs.wording_changed)
     _connect_language(parts)
     window.textSizeRequested.connect(appearance.step_text)
     body = window.body
@@ -239,10 +239,10 @@ def _connect_menu_bar(window: MainWindow, parts: WindowParts) -> None:
     parts.recorded_runs.fileUsed.connect(partial(_remember_file, parts.settings.habits))
 
 
-def _remember_file(habits: UsageSection, path: str) -> None:
+def _remember_file(usage: UsageSection, path: str) -> None:
     """Put an opened or saved file first in the list of recent files."""
-    others = [used for used in habits.recent_files if used != path]
-    habits.recent_files[:] = [path, *others][:MAX_RECENT_FILES]
+    others = [used for used in usage.recent_files if used != path]
+    usage.recent_files[:] = [path, *others][:MAX_RECENT_FILES]
 
 
 def _palette_context(window: MainWindow, parts: WindowParts) -> PaletteContext:

@@ -98,8 +98,8 @@ def unsupported_operation_reason(model: LoadedModel, needs: frozenset[CacheOpera
 
 
 def own_windows_reason(model: LoadedModel) -> str | None:
-    """Refuse models that apply windows themselves (GPT-Neo): they rely on positions in a cache that keeps
-    everything.
+    """Return why a model that applies windows itself (GPT-Neo) is not supported; None for others. Such models rely on
+    positions in a cache that keeps everything.
     """
     from core.caches.tensors.continuation_probe import window_widths  # a model is loaded, so torch is too
 
@@ -111,7 +111,7 @@ def own_windows_reason(model: LoadedModel) -> str | None:
 
 
 def windows_required_reason(model: LoadedModel) -> str | None:
-    """Refuse models whose text would change if their windowed layers kept everything."""
+    """Return why `model` needs its windows (its text would change if windowed layers kept everything); None if not."""
     if _memory(model) == "windows":
         return tr("{model} relies on windows that drop tokens, but this cache keeps everything.").format(
             model=model.name
@@ -136,7 +136,7 @@ def has_windows(model: LoadedModel) -> bool:
 
 
 def states_reason(model: LoadedModel) -> str | None:
-    """Refuse models with recurrent states."""
+    """Return why models with recurrent states are not supported; None for a model without them."""
     if reason := own_cache_reason(model):
         return reason
     if has_states(model):
@@ -147,7 +147,7 @@ def states_reason(model: LoadedModel) -> str | None:
 
 
 def plain_attention_reason(model: LoadedModel, title: str) -> str | None:
-    """Refuse models with states or windowed layers."""
+    """Return why models with states or windowed layers are not supported; None for a model with full attention only."""
     if reason := states_reason(model):
         return reason
     if odd := layer_types(model) - {"full_attention"}:
@@ -158,7 +158,9 @@ def plain_attention_reason(model: LoadedModel, title: str) -> str | None:
 
 
 def rejected_drafts_reason(model: LoadedModel, needs: frozenset[CacheOperation], title: str) -> str | None:
-    """Refuse drafts if layers keep only their window: a rejected draft has pushed out tokens that are needed again."""
+    """Return why drafts are not supported, None if they are. They are not if layers keep only their window: a rejected
+    draft has pushed out tokens that are needed again.
+    """
     if "drafts" in needs and has_windows(model):
         return tr(
             "this strategy removes rejected drafts, but in the cache “{title}” windowed layers have "
@@ -168,7 +170,7 @@ def rejected_drafts_reason(model: LoadedModel, needs: frozenset[CacheOperation],
 
 
 def draft_layers_reason(model: LoadedModel, needs: frozenset[CacheOperation], title: str) -> str | None:
-    """Refuse drafts in a static cache whose layers keep more than keys and values."""
+    """Return why a static cache does not support drafts: its layers keep more than keys and values. None if it does."""
     if "drafts" in needs and (odd := layer_types(model) - {"full_attention"} - _WINDOWS):
         return tr(
             "this strategy removes rejected drafts, but {model} has layers ({odd}) for which the cache "
@@ -178,7 +180,7 @@ def draft_layers_reason(model: LoadedModel, needs: frozenset[CacheOperation], ti
 
 
 def extra_tensors_reason(model: LoadedModel) -> str | None:
-    """Refuse models with recurrent states, or with layers that keep more than keys and values."""
+    """Return why models with recurrent states, or layers that keep more than keys and values, are not supported."""
     if reason := states_reason(model):
         return reason
     if odd := layer_types(model) - _WINDOWS - {"full_attention"}:
@@ -196,7 +198,7 @@ EDITS: frozenset[CacheOperation] = frozenset({"reorder", "truncate", "select", "
 """Operations that most caches support after they were filled."""
 
 
-def default_counterpart(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
+def default_generate_equivalent(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
     """Default counterpart: transformers' `generate` produces the same text without a cache setting."""
     return SAME_SETTINGS
 
@@ -230,19 +232,19 @@ class CacheBackend:
     paper: str = ""
     aliases: tuple[str, ...] = ()
     order: int = 100
-    refuse: Callable[[LoadedModel, frozenset[CacheOperation], Settings], str | None] | None = None
+    rejection_reason: Callable[[LoadedModel, frozenset[CacheOperation], Settings], str | None] | None = None
     """(model, required operations, options) → reason why the backend cannot be used, or None."""
     offers: frozenset[CacheOperation] = EDITS
     """Operations that a filled cache supports."""
-    counterpart: Callable[[Settings, frozenset[CacheOperation], str], GenerateEquivalent] = default_counterpart
+    generate_equivalent: Callable[[Settings, frozenset[CacheOperation], str], GenerateEquivalent] = (
+        default_generate_equivalent
+    )
     """(options, required operations, device name or “auto”) → the equivalent settings of transformers' `generate`, or
-    why
-    there are none.
+    why there are none.
     """
     rescue: int | None = None
     """Order in which this cache is tried when memory runs out, smallest first; None: never. It uses less device memory
-    and
-    gives the same text.
+    and gives the same text.
     """
     unbounded: bool = False
     """Whether the cache drops old tokens and renumbers positions, so that the text may exceed the model's context."""
@@ -253,7 +255,7 @@ class CacheBackend:
         """Return why this backend cannot serve `model` with the operations in `needs`, or None if it can. Cheap; never
         raises.
         """
-        if self.refuse and (reason := self.refuse(model, needs, options or {})):
+        if self.rejection_reason and (reason := self.rejection_reason(model, needs, options or {})):
             return reason
         return unsupported_operation_reason(model, needs) or self.missing_operation_reason(needs)
 
@@ -269,12 +271,10 @@ class CacheBackend:
 
     def predict(self, model: LoadedModel, length: int, rows: int, options: Settings) -> int:
         """Predict the bytes at `length` tokens, for which a fixed-size cache is allocated, or at `options["tokens"]` if
-        fewer
-        were read.
+        fewer were read.
 
         Encoder–decoder models read the source length from `options["source_length"]`, which defaults to the text
-        length.
-        Raises UnpredictableError.
+        length. Raises UnpredictableError.
         """
         from core.common.size_terms import evaluate  # its classes are slow to create: import on demand
 

@@ -43,7 +43,7 @@ def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     return _half_backend(run.options, "self").describe(model, run._replace(options={}))
 
 
-def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
+def rejection_reason(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
     """Require an encoder–decoder model whose self-attention backend supports `needs`."""
     if not model.is_encoder_decoder:
         return tr("{model} has no encoder, so it has no cross-attention to keep.").format(model=model.name)
@@ -56,7 +56,7 @@ def _half_backend(options: Settings, which: str) -> CacheBackend:
     return caches.registry[str(options.get(which) or "dynamic")]
 
 
-def counterpart(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
+def generate_equivalent(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
     """Return the `generate` equivalent: it keeps both halves the same way, dynamically by default."""
     if all((options.get(half.name) or "dynamic") == "dynamic" for half in (SELF, CROSS)):
         return SAME_SETTINGS
@@ -72,7 +72,7 @@ BACKEND = CacheBackend(
     describe=describe,
     parameters=(SELF, CROSS),
     order=40,
-    refuse=refuse,
+    rejection_reason=rejection_reason,
     offers=EDITS | {"drafts"},
-    counterpart=counterpart,
+    generate_equivalent=generate_equivalent,
 )

@@ -50,7 +50,7 @@ class Measurement(NamedTuple):
     state.
     """
     layers: tuple[int, ...] = ()
-    held: tuple[tuple[int, int], ...] = ()
+    held_ranges: tuple[tuple[int, int], ...] = ()
     """Text positions, as [start, stop) ranges, that the layer with the smallest window still holds; () if nothing is
     dropped.
     """

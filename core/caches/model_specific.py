@@ -21,8 +21,8 @@ def build_own(model: LoadedModel, length: int, options: Settings) -> Cache | Non
     return None if own_cache_reason(model) else build(model, length, options)
 
 
-def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
-    """Refuse models with plain attention only, where this would equal the dynamic cache."""
+def rejection_reason(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
+    """Return why a model with plain attention only is not supported: this cache would equal the dynamic one."""
     if own_cache_reason(model):
         return None
     if layer_types(model) == {"full_attention"}:
@@ -41,5 +41,5 @@ BACKEND = CacheBackend(
     aliases=("hybrid", "mamba", "recurrent"),
     paper="Gu & Dao 2023, Mamba; Gemma Team 2024, Gemma 2",
     order=35,
-    refuse=refuse,
+    rejection_reason=rejection_reason,
 )

@@ -39,7 +39,9 @@ def build(model: LoadedModel, length: int, options: Settings) -> Cache:
 
 
 def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
-    """Describe it as a dynamic cache; on disk, the first layer is also in memory with capacity for one more token."""
+    """Estimate the size as that of a dynamic cache; on disk, the first layer is also in memory with capacity for one
+    more token.
+    """
     from core.caches.tensors.cache_sizes import (
         all_tokens,
         cache_size,
@@ -54,17 +56,17 @@ def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     return CacheEstimate(cache_size(shapes, run, all_tokens, extra), resident=resident_size(shapes, run))
 
 
-def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
-    """Refuse models with states: a state of constant size is needed in full at every step."""
+def rejection_reason(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
+    """Return why models with states are not supported: a state of constant size is needed in full at every step."""
     return extra_tensors_reason(model) or windows_required_reason(model)
 
 
-def counterpart(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
+def generate_equivalent(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
     """Return the `generate` equivalent, which exists for GPUs."""
-    return offloading_counterpart("offloaded", options, device)
+    return offloading_generate_equivalent("offloaded", options, device)
 
 
-def offloading_counterpart(name: str, options: Settings, device: str) -> GenerateEquivalent:
+def offloading_generate_equivalent(name: str, options: Settings, device: str) -> GenerateEquivalent:
     """Return the `cache_implementation` called `name` if layers are offloaded from a GPU to main memory."""
     if not device.startswith("cuda") or options.get("place") == "disk":
         return GenerateEquivalent(missing=tr("transformers offloads from a GPU to main memory only, not to disk."))
@@ -80,7 +82,7 @@ BACKEND = CacheBackend(
     parameters=(PLACE, FOLDER),
     order=70,
     rescue=2,
-    refuse=refuse,
+    rejection_reason=rejection_reason,
     offers=EDITS | {"drafts"},
-    counterpart=counterpart,
+    generate_equivalent=generate_equivalent,
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from core.caches.base import EDITS, CacheBackend, extra_tensors_reason, rejected_drafts_reason, windows_required_reason
 from core.caches.measurement import CacheEstimate, RunShape
-from core.caches.offloaded import FOLDER, PLACE, offloading_counterpart
+from core.caches.offloaded import FOLDER, PLACE, offloading_generate_equivalent
 from core.common.hf_generation import GenerateEquivalent
 from core.parameter import Settings
 from resources.language import mark, tr
@@ -28,9 +28,8 @@ def build(model: LoadedModel, length: int, options: Settings) -> Cache:
 
 
 def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
-    """Describe it as allocated at once. On disk every layer has full capacity, and the first layer is also in memory
-    with
-    the tokens read so far and one more.
+    """Estimate the size, which is allocated at once. On disk every layer has full capacity, and the first layer is also
+    in memory with the tokens read so far and one more.
     """
     from core.caches.tensors.cache_sizes import (
         allocated_span,
@@ -53,8 +52,8 @@ def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     return CacheEstimate(size, window=min(shapes.windows, default=None), capacity=room, resident=resident)
 
 
-def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
-    """Refuse the same models as the static cache, and on disk those that rely on windows."""
+def rejection_reason(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
+    """Return why a model is not supported: the reasons of the static cache, and on disk also reliance on windows."""
     if reason := extra_tensors_reason(model):
         return reason
     if model.device.type != "cuda":  # on disk every layer keeps all tokens
@@ -64,11 +63,11 @@ def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settin
     return rejected_drafts_reason(model, needs, tr("Offloaded, static"))
 
 
-def counterpart(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
+def generate_equivalent(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
     """Return the `generate` equivalent, which exists for GPUs and without drafts."""
     if "drafts" in needs:
         return GenerateEquivalent(missing=tr("transformers verifies drafts with a dynamic cache only."))
-    return offloading_counterpart("offloaded_static", options, device)
+    return offloading_generate_equivalent("offloaded_static", options, device)
 
 
 BACKEND = CacheBackend(
@@ -80,7 +79,7 @@ BACKEND = CacheBackend(
     describe=describe,
     parameters=(PLACE, FOLDER),
     order=80,
-    refuse=refuse,
+    rejection_reason=rejection_reason,
     offers=EDITS | {"drafts"},
-    counterpart=counterpart,
+    generate_equivalent=generate_equivalent,
 )

@@ -87,13 +87,13 @@ def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     )
 
 
-def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
-    """Allow decoders with full attention in every layer only."""
+def rejection_reason(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
+    """Return why a model is not supported; only decoders with full attention in every layer are."""
     return plain_attention_reason(model, tr("Quantized"))
 
 
-def counterpart(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
-    """Return that there is no equivalent: the cache of that name in `generate` stores other numbers."""
+def generate_equivalent(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
+    """Return only the reason why there is none: the cache of that name in `generate` stores other numbers."""
     return GenerateEquivalent(
         missing=tr(
             "transformers' quantized cache quantizes the prompt immediately and groups its numbers "
@@ -118,7 +118,7 @@ BACKEND = CacheBackend(
     paper="Liu et al. 2024, KIVI: A Tuning-Free Asymmetric 2bit Quantization for KV Cache",
     aliases=("quanto", "hqq"),
     order=60,
-    refuse=refuse,
+    rejection_reason=rejection_reason,
     offers=frozenset({"reorder", "copy"}),
-    counterpart=counterpart,
+    generate_equivalent=generate_equivalent,
 )

@@ -39,7 +39,9 @@ def build(model: LoadedModel, length: int, options: Settings) -> Cache:
 
 
 def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
-    """Describe it as a dynamic cache of min(length, window − 1) tokens: the next token fills the window."""
+    """Estimate the size as that of a dynamic cache with min(length, window − 1) tokens: the next token fills the
+    window.
+    """
     from core.caches.tensors.cache_sizes import (
         cache_size,
         model_layer_shapes,  # needs torch
@@ -51,8 +53,8 @@ def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     return CacheEstimate(size, window=window, sinks=sinks)
 
 
-def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
-    """Allow only models whose keys can be rotated to another position."""
+def rejection_reason(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
+    """Return why a model is not supported; only those whose keys can be rotated to another position are."""
     if model.is_encoder_decoder:
         return tr("{model} is an encoder–decoder model without rotary positions, which a sink cache needs.").format(
             model=model.name
@@ -75,8 +77,8 @@ def _sizes(options: Settings) -> tuple[int, int]:
     return int(WINDOW.default if window is None else window), int(SINKS.default if sinks is None else sinks)
 
 
-def counterpart(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
-    """Return that newer versions of `generate` no longer have this cache."""
+def generate_equivalent(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
+    """Return an equivalent that only says that newer versions of `generate` have no sink cache."""
     return removed_from_transformers(tr("the sink cache"))
 
 
@@ -91,8 +93,8 @@ BACKEND = CacheBackend(
     paper="Xiao et al. 2024, Efficient Streaming Language Models with Attention Sinks",
     aliases=("streaming_llm",),
     order=50,
-    refuse=refuse,
+    rejection_reason=rejection_reason,
     offers=frozenset({"reorder", "copy"}),
     unbounded=True,
-    counterpart=counterpart,
+    generate_equivalent=generate_equivalent,
 )

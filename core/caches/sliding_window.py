@@ -26,7 +26,7 @@ def build(model: LoadedModel, length: int, options: Settings) -> Cache:
 
 
 def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
-    """Describe it as a dynamic cache with min(length, window − 1) tokens in windowed layers."""
+    """Estimate the size as that of a dynamic cache with min(length, window − 1) tokens in windowed layers."""
     from core.caches.tensors.cache_sizes import (
         cache_size,
         model_layer_shapes,  # needs torch
@@ -37,8 +37,8 @@ def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     return CacheEstimate(cache_size(shapes, run, within_windows), window=min(shapes.windows, default=None))
 
 
-def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
-    """Allow only models trained with a window: others would generate a different text."""
+def rejection_reason(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
+    """Return why a model is not supported: it was not trained with a window and would generate a different text."""
     if reason := states_reason(model):
         return reason
     if not has_windows(model) and (reason := own_windows_reason(model)):
@@ -61,5 +61,5 @@ BACKEND = CacheBackend(
     paper="Beltagy et al. 2020, Longformer; Jiang et al. 2023, Mistral 7B",
     order=30,
     rescue=1,
-    refuse=refuse,
+    rejection_reason=rejection_reason,
 )

@@ -38,7 +38,7 @@ def build(model: LoadedModel, length: int, options: Settings) -> Cache:
 
 
 def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
-    """Describe it as allocated at once; it never grows."""
+    """Estimate the size, which is allocated at once and never grows."""
     from core.caches.tensors.cache_sizes import allocated_span, cache_size, counters_size, model_layer_shapes, sum_terms
     from core.caches.tensors.static_layers import allocated_length  # needs torch
 
@@ -48,8 +48,8 @@ def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     return CacheEstimate(size, window=min(shapes.windows, default=None), capacity=room)
 
 
-def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
-    """Allow only models with attention layers that accept a cache longer than the text."""
+def rejection_reason(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
+    """Return why a model is not supported; only attention layers that accept a cache longer than the text are."""
     if reason := states_reason(model):
         return reason
     if not model.model._can_compile_fullgraph:
@@ -63,7 +63,7 @@ def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settin
     return rejected_drafts_reason(model, needs, tr("Static")) or draft_layers_reason(model, needs, tr("Static"))
 
 
-def counterpart(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
+def generate_equivalent(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
     """Return the `generate` equivalent, which exists without drafts."""
     if "drafts" in needs:
         return GenerateEquivalent(missing=tr("transformers verifies drafts with a dynamic cache only."))
@@ -81,7 +81,7 @@ BACKEND = CacheBackend(
     describe=describe,
     parameters=(COMPILE, ROOM),
     order=20,
-    refuse=refuse,
+    rejection_reason=rejection_reason,
     offers=EDITS | {"drafts"},
-    counterpart=counterpart,
+    generate_equivalent=generate_equivalent,
 )

@@ -202,7 +202,7 @@ def _iter_unfinished() -> Iterator[UnfinishedDownload]:
 
 
 def discard(name: str) -> int:
-    """Delete the remains of an unfinished download and return the bytes freed; a complete model with that name stays.
+    """Delete the remains of an unfinished download and return the bytes freed; a complete model called `name` stays.
 
     Raises FileNotWrittenError.
     """

@@ -91,15 +91,15 @@ _MAX_TEXT_BYTES = 2**30
 class FileSelection(NamedTuple):
     """The files to download and those left out."""
 
-    taken: tuple[HubFile, ...]
-    left: tuple[str, ...]
+    selected: tuple[HubFile, ...]
+    left_out: tuple[str, ...]
     pickled: bool
     """There are weights, and all of them are pickles."""
 
     @property
     def has_weights(self) -> bool:
         """Whether the selection includes weights."""
-        return any(is_weights(file.path) for file in self.taken)
+        return any(is_weights(file.path) for file in self.selected)
 
 
 def select_files(files: Iterable[HubFile], allow_pickle: bool = False, allow_code: bool = False) -> FileSelection:

@@ -52,7 +52,7 @@ def find(text: str, limit: int = RESULT_LIMIT) -> tuple[HubModel, ...]:
     names = [info.id for info in infos if has_language_head(info.config or {})][:limit]
     named, trouble = _look_up_exact(text, names)
     with ThreadPoolExecutor(_MAX_CONCURRENT_REQUESTS) as pool:
-        found = [*named, *(model for model in pool.map(_look_or_none, names) if model is not None)]
+        found = [*named, *(model for model in pool.map(_hub_model_or_none, names) if model is not None)]
     if not found and trouble is not None:
         raise trouble
     return tuple(found)
@@ -68,14 +68,14 @@ def look(name: str, allow_pickle: bool = False, allow_code: bool = False) -> Hub
         name=info.id if info.id.lower() == name.lower() else name,  # the hub redirects renamed models
         commit=_checked_digest(name, info.sha),
         licence=_licence_of(info),
-        size=sum(file.size for file in chosen.taken),
+        size=sum(file.size for file in chosen.selected),
         architecture=kind,
         family=kind,
         downloads=info.downloads or 0,
         gated=bool(info.gated),
         private=bool(info.private),
-        files=chosen.taken,
-        left_out=chosen.left,
+        files=chosen.selected,
+        left_out=chosen.left_out,
         pickled=chosen.pickled,
     )
 
@@ -100,7 +100,7 @@ def judge(model: HubModel) -> HubModel:
         parameters=parameters,
         fits=fit.ok and not fits_as,
         fits_as=fits_as,
-        needed=fit.needed,
+        needed=fit.needed_bytes,
         free=fit.free,
         figures=fit.sentence,
         why_not="" if fit.ok else fit.sentence,
@@ -122,7 +122,9 @@ def _unusable_files_reason(model: HubModel) -> str:
 
 
 def _blueprint(model: HubModel) -> tuple[JsonObject, int]:
-    """Return its configuration and its parameter count. Raises HubError, ModelError, FileNotWrittenError."""
+    """Return a model's blueprint: its configuration and parameter count, without weights. Raises HubError, ModelError,
+    FileNotWrittenError.
+    """
     from core.models.config_validation import MODELOPT_FILE
     from core.models.loaded_model import blueprint
     from core.models.model_entry import read_config
@@ -162,7 +164,7 @@ def _look_up_exact(text: str, names: list[str]) -> tuple[list[HubModel], HubErro
         return [], trouble
 
 
-def _look_or_none(name: str) -> HubModel | None:
+def _hub_model_or_none(name: str) -> HubModel | None:
     """Return None for a model that the hub lists but does not show."""
     try:
         return look(name)
@@ -187,9 +189,9 @@ def _checked_digest(name: str, digits: str | None) -> str:
     return digits
 
 
-def _missing_details_error(name: str, what: str) -> TransferError:
+def _missing_details_error(name: str, detail: str) -> TransferError:
     return TransferError(
-        tr("The hub gives no details of the files of “{name}” ({what}).").format(name=name, what=what[:80]),
+        tr("The hub gives no details of the files of “{name}” ({what}).").format(name=name, what=detail[:80]),
         tr("Try again later, or choose another model."),
     )
 

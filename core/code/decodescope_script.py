@@ -13,12 +13,12 @@ from core.request import Request
 
 
 def script_lines(
-    request: Request, effective: EffectiveSettings, source: ScriptModel, drafts: Sequence[ScriptModel]
+    request: Request, effective_settings: EffectiveSettings, source: ScriptModel, drafts: Sequence[ScriptModel]
 ) -> list[str]:
     """Return the lines of the script. `drafts` are the draft models."""
-    settings = _needed_settings(request, effective, source)
+    settings = _needed_settings(request, effective_settings, source)
     classes = sorted({type(value).__name__ for value in settings.values() if is_config_object(value)})
-    prompt, arguments = prompt_source(request), _request_arguments(request, effective, settings, drafts)
+    prompt, arguments = prompt_source(request), _request_arguments(request, effective_settings, settings, drafts)
     before, prompt = ([], prompt) if "\n" not in prompt else ([f"prompt = {prompt}"], "prompt")
     return [
         *([f"from transformers import {', '.join(classes)}", ""] if classes else []),
@@ -28,7 +28,7 @@ def script_lines(
         *before,
         f"request = {call_source('decodescope.Request', prompt, **arguments)}",
         "result = decodescope.run(model, request)",
-        *_print_lines(effective, request),
+        *_print_lines(effective_settings, request),
     ]
 
 
@@ -48,24 +48,28 @@ def is_config_object(value: object) -> bool:
     return isinstance(value, ConfigObject)
 
 
-def _needed_settings(request: Request, effective: EffectiveSettings, source: ScriptModel) -> dict[str, object]:
+def _needed_settings(request: Request, effective_settings: EffectiveSettings, source: ScriptModel) -> dict[str, object]:
     """Return the settings that differ from those a run with this strategy, or these flags, has by default."""
     if request.strategy is None:
-        return differing_settings(effective.settings, source.generation_config, DEFAULTS)
-    free = {name: value for name, value in effective.settings.items() if name not in effective.strategy.flags}
-    return differing_settings(free, effective.strategy.defaults, source.generation_config, DEFAULTS)
+        return differing_settings(effective_settings.settings, source.generation_config, DEFAULTS)
+    free = {
+        name: value
+        for name, value in effective_settings.settings.items()
+        if name not in effective_settings.strategy.flags
+    }
+    return differing_settings(free, effective_settings.strategy.defaults, source.generation_config, DEFAULTS)
 
 
 def _request_arguments(
-    request: Request, effective: EffectiveSettings, settings: dict[str, object], drafts: Sequence[ScriptModel]
+    request: Request, effective_settings: EffectiveSettings, settings: dict[str, object], drafts: Sequence[ScriptModel]
 ) -> dict[str, str]:
     backend = caches.registry[request.cache]
     found: dict[str, object] = {
-        "options": changed_options(effective.strategy.parameters, request.options),
+        "options": changed_options(effective_settings.strategy.parameters, request.options),
         "cache": "" if backend.name == "dynamic" else backend.name,
         "cache_options": changed_options(backend.parameters, request.cache_options),
         "top_n": None if request.top_n == 10 else request.top_n,
-        "seed": request.seed if effective.samples else None,
+        "seed": request.seed if effective_settings.samples else None,
         "beginning": request.beginning if isinstance(request.beginning, str) else list(request.beginning),
         "negative_prompt": request.negative_prompt,
         "media": [str(path) for path in request.media],
@@ -74,7 +78,7 @@ def _request_arguments(
     }
     fields = {"config": dict_literal(settings)} if settings else {}
     if request.strategy is not None:
-        fields["strategy"] = literal(effective.strategy.name)
+        fields["strategy"] = literal(effective_settings.strategy.name)
     fields |= {name: literal(value) for name, value in found.items() if value not in (None, "", {}, [])}
     if drafts:
         fields["drafters"] = f"[{', '.join(_load_call(draft) for draft in drafts)}]"
@@ -95,7 +99,7 @@ def _load_call(source: ScriptModel) -> str:
     )
 
 
-def _print_lines(effective: EffectiveSettings, request: Request) -> list[str]:
-    if (effective.settings.get("num_return_sequences") or 1) > 1:
+def _print_lines(effective_settings: EffectiveSettings, request: Request) -> list[str]:
+    if (effective_settings.settings.get("num_return_sequences") or 1) > 1:
         return ["for text in result.texts:", "    print(text)"]
     return ["print(result.texts[0])"]

@@ -62,7 +62,7 @@ def as_code(
     source = replace(source, memory_limit=memory_limit)
     plain = effective_settings(request, source, bool(drafts))
     head = [] if model else [tr("The request does not name a model. Insert yours here.")]
-    counterpart = _counterpart(request, plain, source, drafts)
+    counterpart = _generate_equivalent(request, plain, source, drafts)
     if flavour == "transformers" and not counterpart.missing:
         return _join_script(
             [*head, counterpart.note],
@@ -85,7 +85,7 @@ def why_not_generate(
     """
     source, drafts = _sources(request, model, drafters, device, dtype)
     source = replace(source, memory_limit=memory_limit)
-    return _counterpart(request, effective_settings(request, source, bool(drafts)), source, drafts).missing
+    return _generate_equivalent(request, effective_settings(request, source, bool(drafts)), source, drafts).missing
 
 
 def _sources(
@@ -114,8 +114,8 @@ def _check_source(model: object) -> None:
         check_model(model)
 
 
-def _counterpart(
-    request: Request, effective: EffectiveSettings, source: ScriptModel, drafts: list[ScriptModel]
+def _generate_equivalent(
+    request: Request, effective_settings: EffectiveSettings, source: ScriptModel, drafts: list[ScriptModel]
 ) -> GenerateEquivalent:
     """Return what the strategy and the cache need in transformers, combined."""
     if source.weights and source.weights not in PACKED:
@@ -130,8 +130,8 @@ def _counterpart(
         return GenerateEquivalent(missing=tr("layers offloaded to disk are read by this program."))
     backend = caches.named(request.cache)
     counterparts = (
-        effective.strategy.counterpart(request),
-        backend.counterpart(request.cache_options, effective.strategy.needs, source.device),
+        effective_settings.strategy.generate_equivalent(request),
+        backend.generate_equivalent(request.cache_options, effective_settings.strategy.needs, source.device),
     )
     missing = next((each.missing for each in counterparts if each.missing), "")
     if not missing and len(drafts) > 1:
@@ -144,31 +144,33 @@ def _counterpart(
         missing = tr("it treats a forced beginning of the answer as part of the prompt, which shifts the positions.")
     if not missing and request.media:
         missing = tr("audio and image files are read by this program.")
-    if not missing and (own := _unsupported_stages(request, effective)):
+    if not missing and (own := _unsupported_stages(request, effective_settings)):
         missing = tr("it does not support {stages}.").format(stages=", ".join(own))
-    if not missing and not is_default_order(request.options.get(OPTION), _active_stages(request, effective, source)):
+    if not missing and not is_default_order(
+        request.options.get(OPTION), _active_stages(request, effective_settings, source)
+    ):
         missing = tr("it has no setting for the order of the stages.")
     notes = join_sentences(*(each.note for each in counterparts))
     return GenerateEquivalent({**counterparts[0].settings, **counterparts[1].settings}, missing, notes)
 
 
-def _unsupported_stages(request: Request, effective: EffectiveSettings) -> list[str]:
+def _unsupported_stages(request: Request, effective_settings: EffectiveSettings) -> list[str]:
     """Return the titles of active stages that GenerationConfig has no field for."""
     return [
         tr(stage.parameter.title)
         for stage in processors.registry.values()
-        if stage.parameter is not None and stage.parameter.option and (effective.samples or not stage.samples)
+        if stage.parameter is not None and stage.parameter.option and (effective_settings.samples or not stage.samples)
         if (value := request.options.get(stage.name)) is not None and stage.is_on(value)
     ]
 
 
-def _active_stages(request: Request, effective: EffectiveSettings, source: ScriptModel) -> list[str]:
+def _active_stages(request: Request, effective_settings: EffectiveSettings, source: ScriptModel) -> list[str]:
     """Return the names of the active stages."""
-    settings = {**DEFAULTS, **source.generation_config, **effective.settings, **request.options}
+    settings = {**DEFAULTS, **source.generation_config, **effective_settings.settings, **request.options}
     return [
         stage.name
         for stage in processors.registry.values()
-        if effective.samples or not stage.samples
+        if effective_settings.samples or not stage.samples
         if (value := settings.get(stage.name)) is not None and stage.is_on(value)
     ]
 

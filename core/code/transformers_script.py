@@ -20,17 +20,17 @@ _SEED_COMMENT = mark("With this seed, generate samples the same tokens as the ru
 
 def script_lines(
     request: Request,
-    effective: EffectiveSettings,
+    effective_settings: EffectiveSettings,
     source: ScriptModel,
     drafts: Sequence[ScriptModel],
     extra_settings: Settings,
 ) -> list[str]:
     """Return the lines of the script. `extra_settings` are those of the strategy and the cache."""
     settings = differing_settings(
-        {**_generate_settings(effective, source), **extra_settings}, source.generation_config, DEFAULTS
+        {**_generate_settings(effective_settings, source), **extra_settings}, source.generation_config, DEFAULTS
     )
     drafting = {name: settings.pop(name) for name in _DRAFTER_SETTINGS if name in settings}
-    prompt = _PromptSource(request, effective, source)
+    prompt = _PromptSource(request, effective_settings, source)
     foreign = [draft for draft in drafts if has_different_tokenizer(source, draft)]
     prompt.needs_tokenizer |= bool(foreign)
     return [
@@ -50,15 +50,15 @@ def script_lines(
         *_drafter_setting_lines("draft" if drafts else "model", drafting),
         "",
         *prompt.lines,
-        *_generate_lines(request, effective, settings, prompt, bool(drafts), bool(foreign)),
+        *_generate_lines(request, effective_settings, settings, prompt, bool(drafts), bool(foreign)),
         *prompt.print_lines,
     ]
 
 
-def _generate_settings(effective: EffectiveSettings, source: ScriptModel) -> dict[str, object]:
+def _generate_settings(effective_settings: EffectiveSettings, source: ScriptModel) -> dict[str, object]:
     """Return the settings for `generate`; token healing is a separate step of the script."""
     left_out = {"token_healing", "cache_implementation", "prefill_chunk_size"}
-    return {name: value for name, value in effective.settings.items() if name not in left_out}
+    return {name: value for name, value in effective_settings.settings.items() if name not in left_out}
 
 
 class _PromptSource:
@@ -144,25 +144,25 @@ def _drafter_setting_lines(name: str, settings: dict[str, object]) -> list[str]:
 
 def _generate_lines(
     request: Request,
-    effective: EffectiveSettings,
+    effective_settings: EffectiveSettings,
     settings: dict[str, object],
     prompt: _PromptSource,
     drafts: bool,
-    foreign: bool,
+    uses_other_names: bool,
 ) -> list[str]:
     named = {name: literal(value) for name, value in settings.items()}
     if drafts:
         named["assistant_model"] = "draft"
-    if "stop_strings" in settings or foreign:
+    if "stop_strings" in settings or uses_other_names:
         named["tokenizer"] = "tokenizer"
-    if foreign:
+    if uses_other_names:
         named["assistant_tokenizer"] = "draft_tokenizer"
     before = []
     if request.negative_prompt is not None:
         before, named["negative_prompt_ids"] = [_negative_prompt_line(request.negative_prompt)], "negative"
-    if effective.samples:
+    if effective_settings.samples:
         before += [
-            *([] if effective.strategy.speculates else [f"# {tr(_SEED_COMMENT)}"]),
+            *([] if effective_settings.strategy.speculates else [f"# {tr(_SEED_COMMENT)}"]),
             f"torch.manual_seed({request.seed})",
         ]
     return [*before, f"outputs = {call_source('model.generate', '**inputs', **named)}"]

@@ -111,8 +111,8 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value
 
 
-def _is_sequence_of(value: object, each: Callable[[object], bool]) -> bool:
-    return isinstance(value, (list, tuple)) and all(map(each, value))
+def _is_sequence_of(value: object, is_item: Callable[[object], bool]) -> bool:
+    return isinstance(value, (list, tuple)) and all(map(is_item, value))
 
 
 def _is_ids(value: object) -> bool:

@@ -31,26 +31,26 @@ def beginning(text: str, most: int) -> str:
     return text[:end]
 
 
-def _continues_character(text: str, place: int) -> bool:
-    """Return whether the code point at `place` continues the character before it."""
-    sign, before = text[place], text[place - 1]
+def _continues_character(text: str, position: int) -> bool:
+    """Return whether the code point at `position` continues the character before it."""
+    sign, before = text[position], text[position - 1]
     if sign == _JOINER or before == _JOINER or unicodedata.category(sign) in ("Mn", "Mc", "Me"):
         return True
     if "\U0001f3fb" <= sign <= "\U0001f3ff" or "\U000e0020" <= sign <= "\U000e007f":
         return True  # skin tones, and the letters of a region's flag
-    return _is_flag(sign) and _flag_letters_before(text, place) % 2 == 1
+    return _is_flag(sign) and _flag_letters_before(text, position) % 2 == 1
 
 
 def _is_flag(sign: str) -> bool:
     return "\U0001f1e6" <= sign <= "\U0001f1ff"
 
 
-def _flag_letters_before(text: str, place: int) -> int:
-    """Count the flag letters directly before `place`: two form one flag."""
-    first = place
+def _flag_letters_before(text: str, position: int) -> int:
+    """Count the flag letters directly before `position`: two form one flag."""
+    first = position
     while first > 0 and _is_flag(text[first - 1]):
         first -= 1
-    return place - first
+    return position - first
 
 
 _CONTROL_CHARACTERS = re.compile(
@@ -66,8 +66,8 @@ def printable(text: str) -> str:
     return _CONTROL_CHARACTERS.sub(_escaped, text) if not text.isprintable() else text
 
 
-def _escaped(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 

@@ -84,7 +84,7 @@ def decode_contrastive(run: DecodingRun) -> Iterator[Event]:
     """Evaluate the k most likely tokens in one batched pass per step and keep the one with the best score."""
     k, alpha = _contrastive_settings(run)
     track, ids, step = run.writer.new_sequence(0), growable_ids(run.start_ids, 1, run.device), 0
-    output, prefilled = run.prefill(hidden=True, whole=True)
+    output, prefilled = run.prefill(hidden=True, is_whole=True)
     yield prefilled
     assert output.hidden is not None
     history, raw = HiddenStateHistory(output.hidden[-1][0]), run.replace_invalid(output.last)
@@ -125,18 +125,18 @@ def _step_stats(
     return add_candidates(reading, trial, scores[0][0], run.model.pieces) if run.request.top_n else reading
 
 
-def add_candidates(reading: StepStats, trial: CandidateScores, raw: torch.Tensor, pieces: TokenSpellings) -> StepStats:
+def add_candidates(stats: StepStats, trial: CandidateScores, raw: torch.Tensor, pieces: TokenSpellings) -> StepStats:
     """Add penalty and score to every candidate; candidates outside the top n are appended."""
     log_raw = torch.log_softmax(raw, -1)
     mine = log_raw[trial.candidates]
     ranks = (log_raw[None] > mine[:, None]).sum(1) + 1
     columns = (trial.candidates, trial.penalty, trial.score, mine, trial.confidence.log(), ranks)
-    known: dict[int, Alternative] = {item.id: item for item in reading.details.alternatives()}
+    known: dict[int, Alternative] = {item.id: item for item in stats.details.alternatives()}
     for token, similarity, value, log_p, log_c, rank in zip(*(column.tolist() for column in columns), strict=True):
         item = known.get(token) or build_alternative(token, log_p, log_c, rank, pieces)
         known[token] = replace(item, degeneration_penalty=similarity, score=value)
     ordered = sorted(known.values(), key=lambda item: item.rank)
-    return reading._replace(details=StepDetails(tuple(ordered), reading.details.funnel()))
+    return stats._replace(details=StepDetails(tuple(ordered), stats.details.funnel()))
 
 
 class ContrastiveReplay(StepReplayer):
@@ -147,21 +147,23 @@ class ContrastiveReplay(StepReplayer):
         """The method that selects tokens."""
         return "contrastive"
 
-    def pick(self, scores: torch.Tensor, entering: StepLogits, rng: StepRng | None) -> int | None:
+    def pick(self, scores: torch.Tensor, step_logits: StepLogits, rng: StepRng | None) -> int | None:
         """Return the candidate with the best score; None where one was never evaluated."""
-        trial = self._replay_candidates(scores, entering)
+        trial = self._replay_candidates(scores, step_logits)
         return int(trial.candidates[trial.best_index]) if trial is not None else None
 
-    def add_strategy_stats(self, stats: StepStats, scores: Sequence[torch.Tensor], entering: StepLogits) -> StepStats:
+    def add_strategy_stats(
+        self, stats: StepStats, scores: Sequence[torch.Tensor], step_logits: StepLogits
+    ) -> StepStats:
         """Add penalty and score to every candidate."""
-        trial = self._replay_candidates(scores[-1], entering)
+        trial = self._replay_candidates(scores[-1], step_logits)
         return add_candidates(stats, trial, scores[0][0], self.run.model.pieces) if trial is not None else stats
 
-    def _replay_candidates(self, scores: torch.Tensor, entering: StepLogits) -> CandidateScores | None:
+    def _replay_candidates(self, scores: torch.Tensor, step_logits: StepLogits) -> CandidateScores | None:
         """Return the candidates of scores [1, V] without states and logits; None where one was never evaluated."""
         k, alpha = _contrastive_settings(self.run)
         confidence, candidates = torch.softmax(scores[0], -1).topk(k)
-        found = [entering.penalties.get(token) for token in candidates.tolist()]
+        found = [step_logits.penalties.get(token) for token in candidates.tolist()]
         known = [penalty for penalty in found if penalty is not None]
         if len(known) < len(found):
             return None

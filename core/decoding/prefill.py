@@ -48,7 +48,7 @@ class ChunkSizes:
         device = model.device.type
         work = _FIRST_CHUNK_WORK.get(device, _FIRST_CHUNK_WORK_GPU)
         self._size = max(_MIN_CHUNK, int(work / max(model.parameters, 1)))
-        speed = None if steady else model.remembered.get(_SPEED_KEY)
+        speed = None if steady else model.strategy_data.get(_SPEED_KEY)
         if speed:
             self._size = max(_MIN_CHUNK, int(speed * CHUNK_SECONDS))
 
@@ -62,13 +62,13 @@ class ChunkSizes:
         """Adapt to a chunk of `size` tokens that took `seconds`."""
         if self._fixed is not None or self._steady or seconds <= 0:
             return
-        self._model.remembered[_SPEED_KEY] = size / seconds
+        self._model.strategy_data[_SPEED_KEY] = size / seconds
         target_size = min(int(size * CHUNK_SECONDS / seconds), size * _GROWTH)
         self._size = max(_MIN_CHUNK, target_size - target_size % _MIN_CHUNK)
 
 
 def prefill_in_chunks(
-    read: Callable[[torch.Tensor], ForwardOutput],
+    run_chunk: Callable[[torch.Tensor], ForwardOutput],
     ids: torch.Tensor,
     sizes: ChunkSizes,
     is_cancelled: Callable[[], bool],
@@ -82,7 +82,7 @@ def prefill_in_chunks(
         size = sizes.next_size(ids.shape[1])
         chunk, ids = ids[:, :size], ids[:, size:]
         begun = time.perf_counter()
-        outputs.append(read(chunk))
+        outputs.append(run_chunk(chunk))
         if not ids.shape[1]:
             return outputs
         if ids.device.type == "cuda":
@@ -135,7 +135,7 @@ class PrefixReuse:
     ) -> None:
         """Prepare reuse; `make_cache` creates an empty cache of the run's kind."""
         self._store = store
-        self._model, self._backend, self._options, self._fresh = model, backend, request.cache_options, make_cache
+        self._model, self._backend, self._options, self._make_cache = model, backend, request.cache_options, make_cache
         self._branches = "reorder" in strategy.needs
         self._drafts = strategy.speculates
 
@@ -146,7 +146,7 @@ class PrefixReuse:
         """
         if self._store is None or self._is_unsupported(forward):
             return 0
-        found = self._store.find(self._model, self._backend, self._options, inputs.cache_keys, self._fresh)
+        found = self._store.find(self._model, self._backend, self._options, inputs.cache_keys, self._make_cache)
         if found is None or (inputs.media is not None and found.length < inputs.media.required_positions):
             return 0
         record_past(found.cache, self._drafts)

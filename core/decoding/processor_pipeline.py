@@ -129,7 +129,7 @@ def _build_transform(processor: Processor, value: object, context: Context) -> T
 
 @contextmanager
 def errors_of_setting(setting: str) -> Iterator[None]:
-    """Translate exceptions raised in the block to errors of that setting. Raises ParameterError."""
+    """Translate exceptions raised in the block to errors that name the setting. Raises ParameterError."""
     try:
         yield
     except (ValueError, LookupError, ArithmeticError, RuntimeError) as error:

@@ -138,7 +138,7 @@ def _encode_text(model: LoadedModel, text: str) -> list[int]:
     if model.tokenizer is None and not text:
         return []
     check_tokenizer(model)
-    if media_input_of(model.model, model.takes) == "before":  # the tokenizer's end token would end the caption
+    if media_input_of(model.model, model.modalities) == "before":  # the tokenizer's end token would end the caption
         return [*_start_tokens(model), *tokenize(model, text, add_special_tokens=False)]
     return tokenize(model, text)
 

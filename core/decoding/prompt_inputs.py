@@ -18,7 +18,7 @@ from core.errors import MediaRefusedError, PromptTooLongError
 from core.events import Notice, PromptToken
 from core.media import PICTURE, SOUND, MediaFile
 from core.models.loaded_model import LoadedModel
-from core.models.modalities import Takes
+from core.models.modalities import Modalities
 from core.models.text import TextStream
 from core.models.text_decoder import media_input_of
 from core.request import Request
@@ -35,7 +35,7 @@ _REQUIRED = {
 }
 
 
-def check_media(name: str, modalities: Takes, paths: Sequence[str | Path]) -> tuple[MediaFile, ...]:
+def check_media(name: str, modalities: Modalities, paths: Sequence[str | Path]) -> tuple[MediaFile, ...]:
     """Check and inspect the files of a request; `name` is the model's.
 
     Raises MediaRefusedError where the model does not accept them, and whatever `core.media.inspect` raises.
@@ -57,7 +57,7 @@ def check_media(name: str, modalities: Takes, paths: Sequence[str | Path]) -> tu
                 tr(_NOT_ACCEPTED[kind]).format(model=name, file=Path(path).name),
                 tr("Remove the file, or choose a model that accepts it."),
             )
-    if modalities.most is not None and len(paths) > modalities.most:
+    if modalities.max_count is not None and len(paths) > modalities.max_count:
         raise MediaRefusedError(
             tr("{model} accepts one file at a time, but {count} were given.").format(model=name, count=len(paths)),
             tr("Keep only one of them."),
@@ -67,7 +67,11 @@ def check_media(name: str, modalities: Takes, paths: Sequence[str | Path]) -> tu
 
 def continues_prompt(model: LoadedModel) -> bool:
     """Return whether a prompt is the beginning of the caption."""
-    return model.takes.picture and model.takes.text and media_input_of(model.model, model.takes) == "encoder"
+    return (
+        model.modalities.picture
+        and model.modalities.text
+        and media_input_of(model.model, model.modalities) == "encoder"
+    )
 
 
 def encode_caption_start(model: LoadedModel, prompt: object, start: list[int]) -> list[int]:
@@ -150,13 +154,13 @@ class PromptInputs:
 
         None without media and for a model that does not accept any. Raises MediaError.
         """
-        if self.media is None or not model.takes.media:
+        if self.media is None or not model.modalities.media:
             return None
         if model.processor is self.media.model.processor:
             return self.media
         return prepare_media_with_ids(model, self.prompt, self.media.files)
 
-    def decode_beginning(self, model: LoadedModel) -> tuple[tuple[PromptToken, ...], TextStream]:
+    def decode_prefix_tokens(self, model: LoadedModel) -> tuple[tuple[PromptToken, ...], TextStream]:
         """Return the prefix tokens for events and the text stream that continues them.
 
         A character that a new token completes belongs to that token.
@@ -179,8 +183,8 @@ def prepare_prompt(model: LoadedModel, request: Request, config: GenerationConfi
     Raises what `check_media`, `encode`, `decoder_start_ids` and `encode_continuation` raise.
     """
     perceived: MediaInputs | None
-    files = check_media(model.name, model.takes, request.media)
-    if files and media_input_of(model.model, model.takes) == "prompt":
+    files = check_media(model.name, model.modalities, request.media)
+    if files and media_input_of(model.model, model.modalities) == "prompt":
         prompt, perceived = insert_images(model, request.prompt, files)
         before = prompt
     elif (perceived := prepare_media(model, files)) is not None and model.is_encoder_decoder:
@@ -203,13 +207,13 @@ def prepare_media_with_ids(model: LoadedModel, ids: list[int], files: Sequence[M
 
     Raises MediaError, PromptError.
     """
-    if media_input_of(model.model, model.takes) == "prompt":
+    if media_input_of(model.model, model.modalities) == "prompt":
         return insert_images(model, ids, files)[1]
     return prepare_media(model, files)
 
 
 def _media_decoder_start(
-    model: LoadedModel, request: Request, config: GenerationConfig, perceived: MediaInputs
+    model: LoadedModel, request: Request, config: GenerationConfig, media_inputs: MediaInputs
 ) -> list[int]:
     """Return the decoder tokens of a model with media: earlier text and start tokens, or, for caption models (BLIP),
     start tokens and the caption's beginning.
@@ -217,4 +221,4 @@ def _media_decoder_start(
     if continues_prompt(model):
         return encode_caption_start(model, request.prompt, decoder_start_ids(model, config, []))
     earlier = encode_earlier_text(model, request.prompt)
-    return [*earlier, *(decoder_start_tokens(model, config, perceived) or decoder_start_ids(model, config, []))]
+    return [*earlier, *(decoder_start_tokens(model, config, media_inputs) or decoder_start_ids(model, config, []))]

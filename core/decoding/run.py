@@ -31,7 +31,7 @@ from core.decoding.run_preparation import (
     check_scores,
     resolve_cache,
 )
-from core.decoding.score_cache import KeptScores
+from core.decoding.score_cache import ScoreCache
 from core.decoding.sequences import (
     FinishedSequence,
     RunCounters,
@@ -76,7 +76,7 @@ def build_context(
         max_length=max_length,
         encoder_ids=torch.tensor([inputs.source], device=model.device) if inputs.source else None,
         eos=torch.tensor(eos, device=model.device) if eos else None,
-        keep=max(len(eos) + 1, 2) if (config.num_beams or 1) > 1 else 1,
+        min_tokens_to_keep=max(len(eos) + 1, 2) if (config.num_beams or 1) > 1 else 1,
         negative_ids=_negative_ids(model, request, inputs, sequences),
         options=request.options,
         rng=rng,
@@ -125,7 +125,7 @@ class DecodingRun:
         self.inputs = prepare_prompt(model, request, config, self.backend.unbounded)
         check_media_cache(self.backend, self.inputs.media)
         self.prompt_ids, self.start_ids = self.inputs.prompt, self.inputs.start
-        self.beginning, self.text = self.inputs.decode_beginning(model)
+        self.beginning, self.text = self.inputs.decode_prefix_tokens(model)
         context, spells = None if self.backend.unbounded else model.context, model.tokenizer is not None
         token_bytes = model.pieces.stop_bytes if spells else None
         self.stopping = build_stopping_criteria(config, len(self.start_ids), context, self.start_ids, token_bytes)
@@ -136,7 +136,7 @@ class DecodingRun:
         self.generator = torch.Generator(device).manual_seed(request.seed)
         self.rng: Uniform = lambda rows: torch.rand(rows, generator=self.generator, device=device)
         """Random numbers in [0, 1), one per row; a strategy with its own generator per text replaces it."""
-        self.score_cache: KeptScores | None = None
+        self.score_cache: ScoreCache | None = None
         """Cache for the logits of its steps; None if they are not needed."""
         self.supports_chunked_prefill: Callable[[LoadedModel], bool] = _never
         """Whether a model reads several tokens after others exactly as one by one; then prompts are read in chunks."""
@@ -218,10 +218,12 @@ class DecodingRun:
             media=self.inputs.media.media if self.inputs.media is not None else (),
         )
 
-    def prefill(self, rows: int = 1, *, hidden: bool = False, whole: bool = False) -> tuple[ForwardOutput, Prefilled]:
+    def prefill(
+        self, rows: int = 1, *, hidden: bool = False, is_whole: bool = False
+    ) -> tuple[ForwardOutput, Prefilled]:
         """Read the prompt once and expand the cache to `rows` rows; return logits [rows, 1, V], or [1, 1, V] to expand.
 
-        A prefix read by an earlier run is reused, unless hidden states of the `whole` prompt are requested. A long
+        A prefix read by an earlier run is reused, unless hidden states of the `is_whole` prompt are requested. A long
         prompt is read in chunks. Raises PrefillStoppedError when the user stops the run meanwhile.
         """
         begun = time.perf_counter()
@@ -230,7 +232,7 @@ class DecodingRun:
             self.forward.set_media(self.inputs.media)
         elif self.model.is_encoder_decoder:
             self.forward.encode(torch.tensor([self.prompt_ids], device=device))
-        reused = self.counters.reused_tokens = 0 if whole else self._reuse.load_prefix(self.forward, self.inputs)
+        reused = self.counters.reused_tokens = 0 if is_whole else self._reuse.load_prefix(self.forward, self.inputs)
         ids = torch.tensor([self.start_ids[reused:]], device=device)
         expand_first = self.forward.cache is None
         output = self._read_prompt(ids.repeat(rows, 1) if expand_first else ids, hidden=hidden)

@@ -36,7 +36,7 @@ class StepLogits(NamedTuple):
         return self.raw.nbytes + (self.contrasted.nbytes if self.contrasted is not None else 0)
 
 
-class KeptScores:
+class ScoreCache:
     """Logits of the last run; the oldest steps are dropped beyond the budget. Nothing is computed or copied during the
     run.
     """
@@ -54,10 +54,10 @@ class KeptScores:
         self._start, self._bytes = list(start), 0
         self._steps.clear()
 
-    def add(self, step: int, entering: StepLogits, chosen: Sequence[int]) -> None:
+    def add(self, step: int, step_logits: StepLogits, chosen: Sequence[int]) -> None:
         """Add one step and the tokens chosen in it, one per row."""
-        self._steps[step] = entering, chosen
-        self._bytes += entering.bytes
+        self._steps[step] = step_logits, chosen
+        self._bytes += step_logits.bytes
         while self._bytes > self._budget:
             oldest = next(iter(self._steps))
             self._bytes -= self._steps.pop(oldest)[0].bytes
@@ -82,4 +82,4 @@ def detach_storage(row: torch.Tensor) -> torch.Tensor:
 def check_score_cache(value: object) -> None:
     """Check a score cache. Raises ParameterError for another type; None is allowed."""
     if value is not None:
-        check_kind("scores", value, KeptScores, tr("Pass a core.KeptScores, or None."))
+        check_kind("scores", value, ScoreCache, tr("Pass a core.ScoreCache, or None."))

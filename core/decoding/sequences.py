@@ -89,7 +89,9 @@ class RunCounters:
         """Return the current size of the cache in bytes."""
         now = backend.measure(forward.cache)
         self._peak_bytes = max(self._peak_bytes, now.bytes)
-        return CacheMeasured(step, now.tokens, now.bytes, self._peak_bytes, now.parts, now.layers, now.held, now.error)
+        return CacheMeasured(
+            step, now.tokens, now.bytes, self._peak_bytes, now.parts, now.layers, now.held_ranges, now.error
+        )
 
     def metrics(self, backend: CacheBackend, forward: Forward) -> Metrics:
         """Return all metrics so far."""

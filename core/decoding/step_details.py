@@ -294,9 +294,9 @@ class LazyStepDetails:
             and (other.headings is self.headings or list(other.headings) == list(self.headings))
         )
 
-    def _stage(self, place: int, head: StageHeading, detail: StageDetail | None) -> Stage:
+    def _stage(self, position: int, head: StageHeading, detail: StageDetail | None) -> Stage:
         n, width = self.top_n, STAGE_COLUMNS + 2 * self.top_n
-        end = FIXED_COLUMNS + 3 * n + place * width
+        end = FIXED_COLUMNS + 3 * n + position * width
         survivors, mass, raw_mass = self.row[end - width : end - 2 * n]
         made = _OpenStage()
         made.name, made.label, made.value, made.kind, made.phrase = head

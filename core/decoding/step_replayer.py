@@ -97,20 +97,22 @@ class StepReplayer:
         """Return the headings of the stages between a step's scores."""
         return [stage.heading for stage in funnel.stages]
 
-    def pick(self, scores: torch.Tensor, entering: StepLogits, rng: StepRng | None) -> int | None:
+    def pick(self, scores: torch.Tensor, step_logits: StepLogits, rng: StepRng | None) -> int | None:
         """Return the token chosen from processed scores [1, V]; None if it cannot be determined."""
         if not self.run.config.do_sample:
             return int(scores[0].argmax())
         return rng.sample(scores) if rng is not None else None
 
-    def add_strategy_stats(self, stats: StepStats, scores: Sequence[torch.Tensor], entering: StepLogits) -> StepStats:
+    def add_strategy_stats(
+        self, stats: StepStats, scores: Sequence[torch.Tensor], step_logits: StepLogits
+    ) -> StepStats:
         """Add the strategy's own statistics; `scores` before the first stage and after each."""
         return stats
 
 
 def is_stateful(funnel: ProcessorPipeline) -> bool:
     """Return whether a stage depends on earlier steps beyond their tokens."""
-    return any(stage.processor.follow is not None for stage in funnel.stages)
+    return any(stage.processor.reorder_rows is not None for stage in funnel.stages)
 
 
 def replay_inputs(replayer: StepReplayer, ids: Sequence[int], step: int, *, all_steps: bool) -> Iterator[StepLogits]:

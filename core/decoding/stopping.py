@@ -115,10 +115,10 @@ class StoppingCriteria:
         found, tail = self.matcher.push(tail, token) if self.matcher is not None else ("", tail)
         return self._natural_reason(token, found), tail
 
-    def _natural_reason(self, token: int, found: str) -> StopReason | None:
+    def _natural_reason(self, token: int, stop_string: str) -> StopReason | None:
         if token in self.eos:
             return StopReason("eos")
-        return StopReason("stop_string", found) if found else None
+        return StopReason("stop_string", stop_string) if stop_string else None
 
     @property
     def tail(self) -> StopTail:

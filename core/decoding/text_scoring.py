@@ -50,36 +50,38 @@ class GivenText:
         return [*self.start, *self.tokens][:-1]
 
 
-def prepare_given_text(model: LoadedModel, text: object, given: object = None) -> GivenText:
-    """Prepare `text` after `given`; without `given`, a decoder's text is scored from its second token on.
+def prepare_given_text(model: LoadedModel, text: object, text_or_ids: object = None) -> GivenText:
+    """Prepare `text` after `text_or_ids`; without `text_or_ids`, a decoder's text is scored from its second token on.
 
     Raises TextTooLongError, PromptError, MediaRefusedError and whatever `encode` raises.
     """
-    if model.takes.needs:
+    if model.modalities.needs:
         raise MediaRefusedError(
             tr("{model} scores a text by an image or audio clip, which cannot be given here.").format(model=model.name),
             tr("Score the text with a text-only model."),
         )
-    found = _target_text(model, text, given) if model.is_encoder_decoder else _decoder_text(model, text, given)
+    found = (
+        _target_text(model, text, text_or_ids) if model.is_encoder_decoder else _decoder_text(model, text, text_or_ids)
+    )
     if model.context is not None and len(found.decoder_ids) > model.context:
         raise TextTooLongError(len(found.start) + len(found.tokens), model.context + 1)
     return found
 
 
-def _decoder_text(model: LoadedModel, text: object, given: object) -> GivenText:
-    if given is None:
+def _decoder_text(model: LoadedModel, text: object, text_or_ids: object) -> GivenText:
+    if text_or_ids is None:
         ids = encode(model, text, unbounded=True)
         return GivenText(ids[:1], ids[:1], ids[1:])
-    prompt = encode(model, given, unbounded=True)
+    prompt = encode(model, text_or_ids, unbounded=True)
     return GivenText(prompt, prompt, encode_continuation(model, prompt, text))
 
 
-def _target_text(model: LoadedModel, text: object, given: object) -> GivenText:
+def _target_text(model: LoadedModel, text: object, text_or_ids: object) -> GivenText:
     """Prepare the target text; the decoder's start token is not scored, and a text without a source may include it."""
-    source = _empty_source(model) if given is None else encode(model, given, unbounded=True)
+    source = _empty_source(model) if text_or_ids is None else encode(model, text_or_ids, unbounded=True)
     start = decoder_start_ids(model, model.generation_config, source)
     ids = encode(model, text, unbounded=True)
-    return GivenText(source, start, ids[1:] if given is None and ids[:1] == start else ids)
+    return GivenText(source, start, ids[1:] if text_or_ids is None and ids[:1] == start else ids)
 
 
 def _empty_source(model: LoadedModel) -> list[int]:
@@ -117,10 +119,10 @@ class TextChunks(NamedTuple):
 class FullTextScores:
     """Scores an existing text with a model; `logits()` yields scores position by position."""
 
-    def __init__(self, model: LoadedModel, given: GivenText) -> None:
-        self._model, self._start = model, len(given.start)
-        self._ids = torch.tensor([given.decoder_ids], device=model.device)
-        self._source = torch.tensor([given.prompt], device=model.device)
+    def __init__(self, model: LoadedModel, given_text: GivenText) -> None:
+        self._model, self._start = model, len(given_text.start)
+        self._ids = torch.tensor([given_text.decoder_ids], device=model.device)
+        self._source = torch.tensor([given_text.prompt], device=model.device)
         self.forward = self._build_forward()
 
     def logits(self, chunks: TextChunks, cancel: threading.Event) -> Iterator[torch.Tensor]:
@@ -165,9 +167,9 @@ def supports_full_pass(model: LoadedModel) -> bool:
     """Return whether one pass over a text gives the same scores as single steps; tested once if not known."""
     if model.model.config.model_type in PROVEN_ARCHITECTURES:
         return True
-    if "reads_at_once" not in model.remembered:
-        model.remembered["reads_at_once"] = _test_full_pass(model)
-    return bool(model.remembered["reads_at_once"])
+    if "reads_at_once" not in model.strategy_data:
+        model.strategy_data["reads_at_once"] = _test_full_pass(model)
+    return bool(model.strategy_data["reads_at_once"])
 
 
 @torch.inference_mode()
@@ -192,12 +194,12 @@ class ComparisonModel:
     Raises ComparisonError where the tokenizers differ, TextTooLongError.
     """
 
-    def __init__(self, model: LoadedModel, reference: LoadedModel, given: GivenText, top_n: int) -> None:
+    def __init__(self, model: LoadedModel, reference: LoadedModel, given_text: GivenText, top_n: int) -> None:
         if reason := comparison_unsupported_reason(reference, model):
             raise ComparisonError(reason, tr("Choose a comparison model of the same family."))
         self._model, self._top_n = model, top_n
-        given = _given_text_for(model, given)
-        self.scores = FullTextScores(model, given)
+        given_text = _given_text_for(model, given_text)
+        self.scores = FullTextScores(model, given_text)
 
     def compare(
         self, step: int, reference_logits: torch.Tensor, logits: torch.Tensor, chosen: torch.Tensor
@@ -238,19 +240,23 @@ def divergence(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
     return parts.masked_fill(torch.isneginf(p), 0.0).sum(-1).clamp(min=0.0) / math.log(2)
 
 
-def _given_text_for(model: LoadedModel, given: GivenText) -> GivenText:
+def _given_text_for(model: LoadedModel, given_text: GivenText) -> GivenText:
     """Return the same text after this model's own decoder start tokens."""
-    start = decoder_start_ids(model, model.generation_config, given.prompt) if model.is_encoder_decoder else given.start
-    found = GivenText(given.prompt, start, given.tokens)
+    start = (
+        decoder_start_ids(model, model.generation_config, given_text.prompt)
+        if model.is_encoder_decoder
+        else given_text.start
+    )
+    found = GivenText(given_text.prompt, start, given_text.tokens)
     if model.context is not None and len(found.decoder_ids) > model.context:
-        raise TextTooLongError(len(start) + len(given.tokens), model.context + 1)
+        raise TextTooLongError(len(start) + len(given_text.tokens), model.context + 1)
     return found
 
 
-def _token_compared(step: int, reading: StepStats, bits: float) -> TokenCompared:
+def _token_compared(step: int, stats: StepStats, bits: float) -> TokenCompared:
     return TokenCompared(
-        step, reading.token, math.exp(reading.raw_log_probability), reading.raw_log_probability, reading.rank,
-        reading.entropy, bits, reading.details.alternatives(),
+        step, stats.token, math.exp(stats.raw_log_probability), stats.raw_log_probability, stats.rank,
+        stats.entropy, bits, stats.details.alternatives(),
     )  # fmt: skip
 
 
@@ -263,9 +269,9 @@ class WatermarkSearch:
         for processor in watermark_processors():
             _check(processor, options)
             value = options.get(processor.name)
-            if value and processor.signs is not None:
+            if value and processor.make_detector is not None:
                 with errors_of_setting(processor.name):
-                    signs = processor.signs(value, options, model)
+                    signs = processor.make_detector(value, options, model)
                 self._add(processor, float(value), signs)
 
     def _add(self, processor: Processor, value: float, signs: WatermarkScorer) -> None:

@@ -220,14 +220,14 @@ def decode_single(run: DecodingRun, picker: TokenPicker, contrast: ContrastMetho
 
 def _decode_steps(
     run: DecodingRun,
-    tracks: list[SequenceState],
+    states: list[SequenceState],
     ids: GrowableTensor,
     picker: TokenPicker,
     funnel: ProcessorPipeline | ContrastPipeline,
     writer: StepEventWriter,
 ) -> Iterator[Event]:
     contrasts = isinstance(funnel, ContrastPipeline)
-    output, prefilled = run.prefill(len(tracks), hidden=contrasts)
+    output, prefilled = run.prefill(len(states), hidden=contrasts)
     yield prefilled
     step = 0
     while True:
@@ -243,7 +243,7 @@ def _decode_steps(
         column = chosen[:, None]
         ids.append(column)
         step += 1
-        if all(track.stop for track in tracks) or run.is_cancelled():
+        if all(track.stop for track in states) or run.is_cancelled():
             break
         output = run.forward(column, hidden=contrasts)
     yield from writer.flush()

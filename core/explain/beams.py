@@ -5,83 +5,85 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from core.explain.sentence import Saying, Sentence, together
+from core.explain.sentence import Sentence, SentenceTemplate, together
 from core.explain.words import decimal, ending, format_score, ordinal, quote, share
 from resources.language import mark
 
 if TYPE_CHECKING:
     from core.events import BeamCandidate, BeamStep, Overruled
 
-_RANK = Saying(
+_RANK = SentenceTemplate(
     mark("The {ordinal} of {count} ways to go on:"),
     mark("{ordinal} of {count} continuations:"),
     mark("Rank {rank} of {count} with a score of {score}:"),
 )
-_RANK_WITHOUT_COUNT = Saying(
+_RANK_WITHOUT_COUNT = SentenceTemplate(
     mark("The {ordinal} way to go on:"), mark("{ordinal}:"), mark("Rank {rank} with a score of {score}:")
 )
-_FOR_OTHERS = Saying(
+_FOR_OTHERS = SentenceTemplate(
     mark("it is followed because better ones ended or lacked more of what the text must contain."),
     mark("kept because better ones ended or contained less of the required text."),
     mark("kept beyond rank {beams} because better ones ended or satisfied fewer constraint tokens."),
 )
-_AMONG_BEST = Saying(
+_AMONG_BEST = SentenceTemplate(
     mark("one of the best {beams}, so it is followed."),
     mark("among the best {beams}, so it stays."),
     mark("kept because rank {rank} ≤ {beams}."),
 )
-_BEST = Saying(mark("the best, so it is followed."), mark("the best, so it stays."), mark("kept because rank 1 ≤ 1."))
-_FINISHED = Saying(
+_BEST = SentenceTemplate(
+    mark("the best, so it is followed."), mark("the best, so it stays."), mark("kept because rank 1 ≤ 1.")
+)
+_FINISHED = SentenceTemplate(
     mark("complete. {ending}."),
     mark("finished. {ending}, with a final score of {final}."),
     mark("finished. {ending}, with a score of {score} ÷ {length}^{penalty} = {final}."),
 )
-_STOPPED = Saying(
+_STOPPED = SentenceTemplate(
     mark("it could continue, but the search ended: no better text was expected."),
     mark("it could continue, but the search ended: no better text was expected."),
     mark("it could continue, but the search ended early: no running path was expected to beat the finished ones."),
 )
-_ONLY_BEST = Saying(
+_ONLY_BEST = SentenceTemplate(
     mark("only the best one is followed."), mark("only the best one stays."), mark("dropped because only rank 1 stays.")
 )
-_ONLY_BEST_FEW = Saying(
+_ONLY_BEST_FEW = SentenceTemplate(
     mark("only the best {beams} are followed."),
     mark("only the best {beams} stay."),
     mark("dropped because only {beams} stay."),
 )
-_OTHERS_MET_MORE = Saying(
+_OTHERS_MET_MORE = SentenceTemplate(
     mark("Others contained more of the required text."),
     mark("Others contained more of the required text."),
     mark("Others had satisfied more constraint tokens; this one has {progress}."),
 )
-_BELOW = Saying(
+_BELOW = SentenceTemplate(
     mark("The last one kept is better."),
     mark("Its score is {gap} below that of the last one kept."),
     mark("The last one kept has {worst}, {gap} more."),
 )
-_LATE_END = Saying(
+_LATE_END = SentenceTemplate(
     mark("dropped. {ending}, and only one among the best {beams} may end here."),
     mark("dropped. {ending}, and only one among the best {beams} of a step may end."),
     mark("dropped. {ending}, at rank {rank} > {beams}, where no hypothesis may end."),
 )
-_LATE_END_OF_ONE = Saying(
+_LATE_END_OF_ONE = SentenceTemplate(
     mark("dropped. {ending}, and only the best one may end here."),
     mark("dropped. {ending}, and only one among the best {beams} of a step may end."),
     mark("dropped. {ending}, at rank {rank} > {beams}, where no hypothesis may end."),
 )
-_WORSE_END = Saying(
+_WORSE_END = SentenceTemplate(
     mark("dropped. {ending}, but better texts had already ended, or it lacks required text."),
     mark("dropped. {ending}, but better texts had already ended, or it lacks required text."),
     mark("dropped. {ending}, but better hypotheses had already ended, or it lacks constraint tokens; its "
         "final score is {final}."),
 )  # fmt: skip
-_DIVERSITY = Saying(
+_DIVERSITY = SentenceTemplate(
     mark("Other groups chose the same here, which lowers its score."),
     mark("Earlier groups chose the same token, which lowered its score by {penalty}."),
     mark("Earlier groups chose the same token: the diversity penalty lowered its ln p by {penalty}."),
 )
 
-_OVERRULED = Saying(
+_OVERRULED = SentenceTemplate(
     mark("The model preferred {other} ({raw}), but the grammar forbids it here."),
     mark("The model preferred {other} ({raw}); the grammar forbade it."),
     mark("After this beam {other} has raw rank 1 with p = {raw}; stage grammar set its logit to −∞."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.explain.sentence import Saying, Sentence, SentenceNumber
+from core.explain.sentence import Sentence, SentenceNumber, SentenceTemplate
 from core.explain.words import (
     decimal,
     format_full,
@@ -23,34 +23,34 @@ from resources.language import mark, tr
 if TYPE_CHECKING:
     from core.events import Alternative, LayerChoice, TokenChosen
 
-_BEST_DRAWN = Saying(
+_BEST_DRAWN = SentenceTemplate(
     mark("{name} had the best chance, {share}, and was drawn."),
     mark("{name} was the most likely, with {share}, and was drawn."),
     mark("{name} was drawn: p = {share} (ln p = {log}), final rank 1; raw p = {raw}, raw rank {rank}."),
 )
-_DRAWN = Saying(
+_DRAWN = SentenceTemplate(
     mark("{name} had the {ordinal} best chance, {share}, and was drawn."),
     mark("{name} was the {ordinal} most likely, with {share}, and was drawn."),
     mark("{name} was drawn: p = {share} (ln p = {log}), final rank {place}; raw p = {raw}, raw rank {rank}."),
 )
-_BEST_ACCEPTED = Saying(
+_BEST_ACCEPTED = SentenceTemplate(
     mark("{name} had the best chance, {share}, and passed the random check."),
     mark("{name} was the most likely, with {share}, and was accepted at random."),
     mark("{name} was accepted, u < p ÷ q: p = {share} (ln p = {log}), final rank 1; raw p = {raw}, raw rank {rank}."),
 )
-_ACCEPTED = Saying(
+_ACCEPTED = SentenceTemplate(
     mark("{name} had the {ordinal} best chance, {share}, and passed the random check."),
     mark("{name} was the {ordinal} most likely, with {share}, and was accepted at random."),
     mark("{name} was accepted, u < p ÷ q: p = {share} (ln p = {log}), final rank {place}; raw p = {raw}, raw rank "
          "{rank}."),
 )  # fmt: skip
-_BEST_INSTEAD = Saying(
+_BEST_INSTEAD = SentenceTemplate(
     mark("{name} had the best chance, {share}, and was drawn instead."),
     mark("{name} was the most likely, with {share}, and was drawn instead."),
     mark("{name} was drawn from p minus the rejected draft: p = {share} (ln p = {log}), final rank 1; raw p "
         "= {raw}, raw rank {rank}."),
 )  # fmt: skip
-_INSTEAD = Saying(
+_INSTEAD = SentenceTemplate(
     mark("{name} had the {ordinal} best chance, {share}, and was drawn instead."),
     mark("{name} was the {ordinal} most likely, with {share}, and was drawn instead."),
     mark("{name} was drawn from p minus the rejected draft: p = {share} (ln p = {log}), final rank {place}; "
@@ -59,7 +59,7 @@ _INSTEAD = Saying(
 _BY_ORIGIN = {"draft": (_BEST_ACCEPTED, _ACCEPTED), "correction": (_BEST_INSTEAD, _INSTEAD)}
 
 
-def sampling_template(event: TokenChosen) -> Saying:
+def sampling_template(event: TokenChosen) -> SentenceTemplate:
     """Return the sentence template for a sampled token: drawn, accepted from a draft, or drawn instead of one. It needs
     the token's numbers and `rank_fields`.
     """
@@ -88,17 +88,17 @@ def is_only_survivor(event: TokenChosen) -> bool:
     return bool(event.funnel) and event.funnel[-1].survivors == 1
 
 
-_BEST = Saying(
+_BEST = SentenceTemplate(
     mark("{name} was the best mix of likely ({share}) and new."),
     mark("{name} had the best balance of likelihood ({share}) and novelty."),
     mark("{name} had the largest (1 − α)·p − α·max cos: p = {share}."),
 )
-_ONLY = Saying(
+_ONLY = SentenceTemplate(
     mark("{name} was the only one to choose from."),
     mark("{name} was the only candidate."),
     mark("{name} was the only candidate with p > 0: p = {share}."),
 )
-_BALANCED = Saying(
+_BALANCED = SentenceTemplate(
     mark("{other} was likelier ({rival}), but more similar to the text so far, so {name} ({share}) was the "
         "better mix of likely and new."),
     mark("{other} was likelier ({rival}), but more similar to the previous text ({against}), so {name} with "
@@ -106,7 +106,7 @@ _BALANCED = Saying(
     mark("{name}: p = {share}, max cos = {likeness}, score {score}; {other}: p = {rival}, max cos = {likeness2}, score "
          "{score2}."),
 )  # fmt: skip
-_AHEAD = Saying(
+_AHEAD = SentenceTemplate(
     mark("{name} was the likeliest of {count} ({share}), and new enough to stay ahead of {other}."),
     mark("{name} was the likeliest of {count} candidates ({share}), and with a similarity of {likeness} to "
         "the previous text still the best balanced: its score is {score}, that of {other} {score2}."),
@@ -130,39 +130,39 @@ def explain_contrastive(event: TokenChosen) -> Sentence:
     )
 
 
-def _explain_balanced(mine: Alternative, likelier: Alternative) -> Sentence:
-    rival, own = format_share_pair(likelier.probability, mine.probability)
-    facts = {**quote_both(mine.text, likelier.text, mine.special, likelier.special), "share": own, "rival": rival}
-    return _BALANCED.say(**facts, **_scores_of_both(mine, likelier), against=_compared_similarities(likelier, mine))
+def _explain_balanced(chosen: Alternative, likelier: Alternative) -> Sentence:
+    rival, own = format_share_pair(likelier.probability, chosen.probability)
+    facts = {**quote_both(chosen.text, likelier.text, chosen.special, likelier.special), "share": own, "rival": rival}
+    return _BALANCED.say(**facts, **_scores_of_both(chosen, likelier), against=_compared_similarities(likelier, chosen))
 
 
-def _explain_ahead(mine: Alternative, tried: list[Alternative]) -> Sentence:
-    second = max((item for item in tried if item is not mine), key=lambda item: item.score or 0.0)
-    facts = {**quote_both(mine.text, second.text, mine.special, second.special), "share": share(mine.probability)}
-    return _AHEAD.say(**facts, **_scores_of_both(mine, second), count=f"{len(tried)}")
+def _explain_ahead(chosen: Alternative, candidates: list[Alternative]) -> Sentence:
+    second = max((item for item in candidates if item is not chosen), key=lambda item: item.score or 0.0)
+    facts = {**quote_both(chosen.text, second.text, chosen.special, second.special), "share": share(chosen.probability)}
+    return _AHEAD.say(**facts, **_scores_of_both(chosen, second), count=f"{len(candidates)}")
 
 
-def _scores_of_both(mine: Alternative, other: Alternative) -> dict[str, str]:
+def _scores_of_both(chosen: Alternative, other: Alternative) -> dict[str, str]:
     """Return the similarity and score of both."""
     digits = depth.pick(2, 2, 4)
     return {
-        "likeness": decimal(mine.degeneration_penalty or 0.0, digits),
+        "likeness": decimal(chosen.degeneration_penalty or 0.0, digits),
         "likeness2": decimal(other.degeneration_penalty or 0.0, digits),
-        "score": format_score(mine.score or 0.0),
+        "score": format_score(chosen.score or 0.0),
         "score2": format_score(other.score or 0.0),
     }
 
 
-def _compared_similarities(likelier: Alternative, mine: Alternative) -> SentenceNumber:
+def _compared_similarities(likelier: Alternative, chosen: Alternative) -> SentenceNumber:
     """Return both similarities with enough digits to distinguish them."""
     digits = 2
-    old, new = likelier.degeneration_penalty or 0.0, mine.degeneration_penalty or 0.0
+    old, new = likelier.degeneration_penalty or 0.0, chosen.degeneration_penalty or 0.0
     while decimal(old, digits) == decimal(new, digits) and digits < 6:
         digits += 1
     return SentenceNumber(tr("{one} versus {other}").format(one=decimal(old, digits), other=decimal(new, digits)))
 
 
-_ALONE = Saying(
+_ALONE = SentenceTemplate(
     mark("The model's early guess was compared with its final one, but only {name} was left to choose."),
     mark("Layer {layer} differed most from the last one, but only {name} was left to choose."),
     mark("Premature layer {layer} (JSD {divergence}); {name} is the only survivor."),
@@ -170,41 +170,41 @@ _ALONE = Saying(
 _EXACT = mark(
     "Premature layer {layer} (JSD {divergence}): p of {name} {old} → {new} (ln p = {log}), final rank {place}."
 )
-_MOVED = Saying(
+_MOVED = SentenceTemplate(
     mark("The model's early guess was compared with its final one: {name} went from {old} to {new}, the "
         "best of all."),
     mark("Layer {layer} differed most from the last one. In contrast with it, {name} went from {old} to "
         "{new}, the highest of all."),
     _EXACT,
 )  # fmt: skip
-_KEPT = Saying(
+_KEPT = SentenceTemplate(
     mark("The model's early guess was compared with its final one: {name} kept its {new}, the best of all."),
     mark("Layer {layer} differed most from the last one. In contrast with it, {name} kept its {new}, the "
         "highest of all."),
     _EXACT,
 )  # fmt: skip
-_MOVED_BEST = Saying(
+_MOVED_BEST = SentenceTemplate(
     mark("The model's early guess was compared with its final one: {name} went from {old} to {new}, the "
         "best chance, and was drawn."),
     mark("Layer {layer} differed most from the last one. In contrast with it, {name} went from {old} to "
         "{new}, the most likely, and was drawn."),
     _EXACT,
 )  # fmt: skip
-_KEPT_BEST = Saying(
+_KEPT_BEST = SentenceTemplate(
     mark("The model's early guess was compared with its final one: {name} kept its {new}, the best chance, "
         "and was drawn."),
     mark("Layer {layer} differed most from the last one. In contrast with it, {name} kept its {new}, the "
         "most likely, and was drawn."),
     _EXACT,
 )  # fmt: skip
-_MOVED_NTH = Saying(
+_MOVED_NTH = SentenceTemplate(
     mark("The model's early guess was compared with its final one: {name} went from {old} to {new}, the "
         "{ordinal} best chance, and was drawn."),
     mark("Layer {layer} differed most from the last one. In contrast with it, {name} went from {old} to "
         "{new}, the {ordinal} most likely, and was drawn."),
     _EXACT,
 )  # fmt: skip
-_KEPT_NTH = Saying(
+_KEPT_NTH = SentenceTemplate(
     mark("The model's early guess was compared with its final one: {name} kept its {new}, the {ordinal} "
         "best chance, and was drawn."),
     mark("Layer {layer} differed most from the last one. In contrast with it, {name} kept its {new}, the "
@@ -228,7 +228,7 @@ def explain_dola(event: TokenChosen, choice: LayerChoice) -> Sentence:
     return _select_template(event, is_unchanged).say(**facts, **rank_fields(event))
 
 
-def _select_template(event: TokenChosen, is_unchanged: bool) -> Saying:
+def _select_template(event: TokenChosen, is_unchanged: bool) -> SentenceTemplate:
     if event.method != "dola_sampled":
         return _KEPT if is_unchanged else _MOVED
     if final_rank(event) == 1:

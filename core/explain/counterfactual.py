@@ -4,64 +4,64 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.explain.sentence import Saying, Sentence, SentenceNumber, together
+from core.explain.sentence import Sentence, SentenceNumber, SentenceTemplate, together
 from core.explain.words import format_share_pair, quote, quote_both, share
 from resources.language import mark
 
 if TYPE_CHECKING:
     from core.events import Alternative, TokenChosen
 
-_NOTHING = Saying(
+_NOTHING = SentenceTemplate(
     mark("Nothing would be different here."),
     mark("Nothing would be different at this step."),
     mark("All probabilities would be unchanged at this step."),
 )
-_OTHER = Saying(
+_OTHER = SentenceTemplate(
     mark("{other} would be written instead of {name}: {new} instead of {old}."),
     mark("{other} would be chosen instead of {name}, with {new} instead of {old}."),
     mark("{other} would be chosen instead of {name}; p of {other} {old} → {new}."),
 )
-_OTHER_ALIKE = Saying(
+_OTHER_ALIKE = SentenceTemplate(
     mark("{other} would be written instead of {name}, with {new} as before."),
     mark("{other} would be chosen instead of {name}, with {new} as before."),
     mark("{other} would be chosen instead of {name}; p of {other} = {new} on both sides."),
 )
-_STILL = Saying(
+_STILL = SentenceTemplate(
     mark("{name} would still be written, with {new} instead of {old}."),
     mark("{name} would still be chosen, with {new} instead of {old}."),
     mark("{name} would still be chosen; p {old} → {new}."),
 )
-_STILL_ALIKE = Saying(
+_STILL_ALIKE = SentenceTemplate(
     mark("{name} would still be written, with {new} as before."),
     mark("{name} would still be chosen, with {new} as before."),
     mark("{name} would still be chosen; p = {new} on both sides."),
 )
-_GONE = Saying(
+_GONE = SentenceTemplate(
     mark("{name} could not be written here."),
     mark("{name} would be cut: another token would be chosen."),
     mark("{name} would have p = 0 instead of {old}: another token would be chosen."),
 )
-_WOULD_HAVE = Saying(
+_WOULD_HAVE = SentenceTemplate(
     mark("{name} would have {new} instead of {old}; it is unknown whether it would be written."),
     mark("{name} would have {new} instead of {old}; it is unknown whether it would be chosen."),
     mark("p of {name} {old} → {new}; it is unknown whether it would be chosen."),
 )
-_LEFT = Saying(
+_LEFT = SentenceTemplate(
     mark("{new} words and word pieces would be left to choose from, instead of {old}."),
     mark("{new} tokens would be left instead of {old}."),
     mark("Survivors of all stages: {old} → {new}."),
 )
-_ONE_LEFT = Saying(
+_ONE_LEFT = SentenceTemplate(
     mark("1 word or word piece would be left to choose from, instead of {old}."),
     mark("1 token would be left instead of {old}."),
     mark("Survivors of all stages: {old} → 1."),
 )
-_CUT = Saying(
+_CUT = SentenceTemplate(
     mark("{name}, which had {old}, would be out."),
     mark("{name}, which had {old}, would be cut."),
     mark("{name} would be cut: p {old} → 0."),
 )
-_KEPT = Saying(
+_KEPT = SentenceTemplate(
     mark("{name} would be let in, with {new}."),
     mark("{name} would be kept, with {new}."),
     mark("{name} would be kept: p 0 → {new}."),
@@ -119,5 +119,5 @@ def _explain_membership(before: TokenChosen, after: TokenChosen) -> Sentence:
     return Sentence()
 
 
-def _most_likely(found: list[Alternative]) -> Alternative:
-    return max(found, key=lambda item: item.probability)
+def _most_likely(alternatives: list[Alternative]) -> Alternative:
+    return max(alternatives, key=lambda item: item.probability)

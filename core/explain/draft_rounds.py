@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from core.explain.sentence import Saying, Sentence, together
+from core.explain.sentence import Sentence, SentenceTemplate, together
 from core.explain.words import format_share_pair, quote, share
 from resources import depth
 from resources.language import mark, tr, trn
@@ -14,66 +14,70 @@ from resources.language import mark, tr, trn
 if TYPE_CHECKING:
     from core.events import ChoiceReason, DraftNode, DraftRound, ExtraKind
 
-_ONE_DRAFTED = Saying(
+_ONE_DRAFTED = SentenceTemplate(
     mark("1 word piece was guessed ahead, and checked in one go."),
     mark("1 token drafted, and verified in one pass of the model."),
     mark("1 node drafted (requested length: {length}), verified in one pass of the target."),
 )
-_DRAFTED = Saying(
+_DRAFTED = SentenceTemplate(
     mark("{count} word pieces were guessed ahead, all checked in one go."),
     mark("{count} tokens drafted, all verified in one pass of the model."),
     mark("{count} nodes drafted in a chain (requested length: {length}), verified in one pass of the target."),
 )
-_TREE_DRAFTED = Saying(
+_TREE_DRAFTED = SentenceTemplate(
     mark("{count} word pieces were guessed ahead, in several versions, all checked in one go."),
     mark("{count} tokens drafted in a tree of depth {depth}, all verified in one pass of the model."),
     mark("{count} nodes drafted in a tree of depth {depth} (requested length: {length}), verified in one "
         "pass of the target."),
 )  # fmt: skip
-_IT_WAS_NOT = Saying(mark("it was wrong"), mark("it was rejected"), mark("0 of 1 accepted"))
-_NONE_WAS = Saying(mark("none was right"), mark("none was accepted"), mark("0 of {count} accepted"))
-_IT_WAS = Saying(mark("it was right"), mark("it was accepted"), mark("1 of 1 accepted"))
-_ALL_WERE = Saying(mark("all {kept} were right"), mark("all {kept} were accepted"), mark("{kept} of {count} accepted"))
-_ONE_WAS = Saying(mark("1 was right"), mark("1 was accepted"), mark("1 of {count} accepted"))
-_SOME_WERE = Saying(mark("{kept} were right"), mark("{kept} were accepted"), mark("{kept} of {count} accepted"))
-_ENDINGS: dict[ExtraKind, Saying] = {
-    "bonus": Saying(
+_IT_WAS_NOT = SentenceTemplate(mark("it was wrong"), mark("it was rejected"), mark("0 of 1 accepted"))
+_NONE_WAS = SentenceTemplate(mark("none was right"), mark("none was accepted"), mark("0 of {count} accepted"))
+_IT_WAS = SentenceTemplate(mark("it was right"), mark("it was accepted"), mark("1 of 1 accepted"))
+_ALL_WERE = SentenceTemplate(
+    mark("all {kept} were right"), mark("all {kept} were accepted"), mark("{kept} of {count} accepted")
+)
+_ONE_WAS = SentenceTemplate(mark("1 was right"), mark("1 was accepted"), mark("1 of {count} accepted"))
+_SOME_WERE = SentenceTemplate(
+    mark("{kept} were right"), mark("{kept} were accepted"), mark("{kept} of {count} accepted")
+)
+_ENDINGS: dict[ExtraKind, SentenceTemplate] = {
+    "bonus": SentenceTemplate(
         mark("{outcome}, and {extra} came free."),
         mark("{outcome}, and {extra} came as a bonus from the same pass."),
         mark("{outcome}; bonus {extra} from the same pass."),
     ),
-    "correction": Saying(
+    "correction": SentenceTemplate(
         mark("{outcome}; where the guess went wrong, the model wrote {extra}."),
         mark("{outcome}; the model replaced the first rejected one with {extra}."),
         mark("{outcome}; correction {extra} at the first rejection."),
     ),
-    "none": Saying(
+    "none": SentenceTemplate(
         mark("{outcome}; the text ended there."),
         mark("{outcome}; the text ended there."),
         mark("{outcome}; the text ended there, without an extra token of the target."),
     ),
 }
-_EXTRAS: dict[ExtraKind, Saying] = {
-    "bonus": Saying(
+_EXTRAS: dict[ExtraKind, SentenceTemplate] = {
+    "bonus": SentenceTemplate(
         mark("Every guess before it was right, and checking gave one more for free."),
         mark("Every drafted token on this path was accepted, and the same pass of the model gave one more "
             "for free."),
         mark("Every node of this path was accepted: the bonus is chosen from p after its last node, in the "
             "same pass."),
     ),
-    "correction": Saying(
+    "correction": SentenceTemplate(
         mark("Here the model rejected the guess and wrote its own choice."),
         mark("Here the model disagreed with the draft and wrote its own token."),
         mark("Here the draft was rejected: the correction is chosen from the target's p, minus the rejected "
             "part when sampling."),
     ),
 }  # fmt: skip
-_COMPARED = Saying(
+_COMPARED = SentenceTemplate(
     mark("{who} gave {name} {share}{others}, the model {target}."),
     mark("{who} gave {name} {share}{others}, the model {target}."),
     mark("{who} gave {name} q = {share}{others}, the target p = {target}."),
 )
-_UNREACHED = Saying(
+_UNREACHED = SentenceTemplate(
     mark("{who} gave {name} {share}{others}. It was not checked: {reason}."),
     mark("{who} gave {name} {share}{others}. It was not compared: {reason}."),
     mark("{who} gave {name} q = {share}{others}. It was not compared: {reason}."),
@@ -83,102 +87,104 @@ _ANOTHER_TAKEN = mark("another token was accepted in its place")
 _PARENT_OUT = mark("a token before it was not accepted")
 _ANOTHER_TAKEN_PLAINLY = mark("another guess was taken in its place")
 _PARENT_OUT_PLAINLY = mark("a guess before it was wrong")
-_CERTAINLY_ACCEPTED = Saying(
+_CERTAINLY_ACCEPTED = SentenceTemplate(
     mark("The model rates it at least as likely, so it stays in any case."),
     mark("The model rates it at least as likely as the drafter, so it is always accepted."),
     mark("With p ≥ q, min(1, p ÷ q) = 1: accepted."),
 )
-_RANDOMLY_ACCEPTED = Saying(
+_RANDOMLY_ACCEPTED = SentenceTemplate(
     mark("Chance decided, with odds of {chance}: it stays."),
     mark("Accepted if the random number is below {ratio}; it was {die}, so it was accepted."),
     mark("Random number u = {die} < {ratio} = min(1, p ÷ q): accepted."),
 )
-_RANDOMLY_REJECTED = Saying(
+_RANDOMLY_REJECTED = SentenceTemplate(
     mark("Chance decided, with odds of {chance}: it was dropped."),
     mark("Accepted if the random number is below {ratio}; it was {die}, so it was rejected."),
     mark("Random number u = {die} ≥ {ratio} = min(1, p ÷ q): rejected."),
 )
-_CERTAINLY_LEFT = Saying(
+_CERTAINLY_LEFT = SentenceTemplate(
     mark("After what was tried before it, it has enough of the model's chances left to stay in any case."),
     mark("Of the probability that the tokens tried before it left, it has at least as much as the drafter gave it, so "
          "it is always accepted."),
     mark("With p′ the rest of p after the trials before it: p′ ≥ q, min(1, p′ ÷ q) = 1: accepted."),
 )  # fmt: skip
-_LEFT_ACCEPTED = Saying(
+_LEFT_ACCEPTED = SentenceTemplate(
     *_RANDOMLY_ACCEPTED[:2],
     mark("Random number u = {die} < {ratio} = min(1, p′ ÷ q), with p′ the rest of p after the trials before it: "
          "accepted."),
 )  # fmt: skip
-_LEFT_REJECTED = Saying(
+_LEFT_REJECTED = SentenceTemplate(
     *_RANDOMLY_REJECTED[:2],
     mark("Random number u = {die} ≥ {ratio} = min(1, p′ ÷ q), with p′ the rest of p after the trials before it: "
          "rejected."),
 )  # fmt: skip
-_SAME = Saying(
+_SAME = SentenceTemplate(
     mark("The model itself would write it here, so it stays."),
     mark("The model alone would choose it here, so it was accepted."),
     mark("It equals the target's own choice: accepted."),
 )
-_OTHER = Saying(
+_OTHER = SentenceTemplate(
     mark("The model itself would write {other} here, so it was dropped."),
     mark("The model alone would choose {other} here, so it was rejected."),
     mark("The target's own choice is {other}: rejected."),
 )
-_ANOTHER = Saying(
+_ANOTHER = SentenceTemplate(
     mark("The model itself would write something else here, so it was dropped."),
     mark("The model alone would choose another token here, so it was rejected."),
     mark("The target's own choice is different: rejected."),
 )
-_FORBIDDEN = Saying(
+_FORBIDDEN = SentenceTemplate(
     mark("The grammar forbids it here, so it was dropped."),
     mark("The grammar forbids it here, so it was rejected."),
     mark("Stage grammar set its logit to −∞: rejected."),
 )
-_DRAFTER = Saying(mark("The quick guess"), mark("The drafter"), mark("The drafter"))
-_NAMED_DRAFTER = Saying(mark("The quick guess of {model}"), mark("The drafter {model}"), mark("The drafter {model}"))
-_LETTER = Saying(mark("Guess {letter}"), mark("Drafter {letter}"), mark("Drafter {letter}"))
-_NAMED_LETTER = Saying(
+_DRAFTER = SentenceTemplate(mark("The quick guess"), mark("The drafter"), mark("The drafter"))
+_NAMED_DRAFTER = SentenceTemplate(
+    mark("The quick guess of {model}"), mark("The drafter {model}"), mark("The drafter {model}")
+)
+_LETTER = SentenceTemplate(mark("Guess {letter}"), mark("Drafter {letter}"), mark("Drafter {letter}"))
+_NAMED_LETTER = SentenceTemplate(
     mark("Guess {letter}, of {model},"), mark("Drafter {letter}, {model},"), mark("Drafter {letter}, {model},")
 )
-_TOO = Saying(
+_TOO = SentenceTemplate(
     mark(" (so did {letters})"), mark(" ({letters} proposed it too)"), mark(" (proposed by {letters} as well)")
 )
 
-_POOL = Saying(
+_POOL = SentenceTemplate(
     mark("The model has stored {size} short phrases."),
     mark("The pool has {size} n-grams; those that begin with the last token were verified."),
     mark("Pool: {size} n-grams, of which those after the last token were verified as a prefix tree."),
 )
-_FOUND = Saying(
+_FOUND = SentenceTemplate(
     mark("While checking, it found {found}."),
     mark("The same pass added {found}."),
     mark("New n-grams from this pass's window: {found}."),
 )
 _MAX_LISTED = 5
-_LETTER_ONLY = Saying(mark("helper {letter}"), mark("drafter {letter}"), mark("drafter {letter}"))
-_LETTER_AND_NAME = Saying(
+_LETTER_ONLY = SentenceTemplate(mark("helper {letter}"), mark("drafter {letter}"), mark("drafter {letter}"))
+_LETTER_AND_NAME = SentenceTemplate(
     mark("helper {letter} ({name})"), mark("drafter {letter} ({name})"), mark("drafter {letter} ({name})")
 )  # fmt: skip
-_CHOSEN: dict[ChoiceReason, Saying] = {
-    "best": Saying(
+_CHOSEN: dict[ChoiceReason, SentenceTemplate] = {
+    "best": SentenceTemplate(
         mark("{who} was used: it has saved the most time so far."),
         mark("{who} was used: with it the text has grown {worth} times as fast as without drafts, the best "
             "so far."),
         mark("Used: {who}, by speed-up so far (speed ÷ plain decoding, {how}): {worths}."),
     ),
-    "untried": Saying(
+    "untried": SentenceTemplate(
         mark("{who} was used: it has hardly been tried."),
         mark("{who} was used to measure its speed-up: it had drafted {times}."),
         mark("Used: {who}, which had drafted {times}; each drafts twice before they are compared."),
     ),
-    "retried": Saying(
+    "retried": SentenceTemplate(
         mark("{who} was tried again: it may have improved."),
         mark("{who} was tried again: {best} has been faster so far, but too few rounds of {who} have been "
             "measured."),
         mark("Used: {who} ({times} so far), by discounted UCB over the speed-ups (speed ÷ plain decoding, "
             "{how}): {worths}."),
     ),
-    "silent": Saying(
+    "silent": SentenceTemplate(
         mark("{silent} proposed nothing, so {who} was used."),
         mark("{silent} proposed nothing, so {who} was used."),
         mark("{silent} proposed nothing; next by speed-up (speed ÷ plain decoding, {how}): {worths}."),
@@ -266,7 +272,7 @@ def explain_extra(event: DraftRound) -> Sentence:
     return _EXTRAS[event.extra_kind].say() if event.extra_kind in _EXTRAS else Sentence()
 
 
-def _outcome_template(drafted: int, accepted: int) -> Saying:
+def _outcome_template(drafted: int, accepted: int) -> SentenceTemplate:
     if accepted == 0:
         return _IT_WAS_NOT if drafted == 1 else _NONE_WAS
     if accepted == drafted:

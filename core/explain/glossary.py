@@ -83,11 +83,11 @@ def search_terms(text: str) -> list[GlossaryTerm]:
 _NO_MATCH = 4
 
 
-def _match_rank(each: GlossaryTerm, words: list[str]) -> int:
+def _match_rank(term: GlossaryTerm, words: list[str]) -> int:
     """Rank a match: 0: a name starts with the text; 1: words of a name start with it; 2: in a name; 3: in the
     sentence.
     """
-    names = [name.casefold() for name in (each.term, each.id.replace("_", " "), tr(each.term), *each.also)]
+    names = [name.casefold() for name in (term.term, term.id.replace("_", " "), tr(term.term), *term.also)]
     whole = " ".join(words)
     if any(name.startswith(whole) for name in names):
         return 0
@@ -96,4 +96,4 @@ def _match_rank(each: GlossaryTerm, words: list[str]) -> int:
         return 1
     if all(any(part in name for name in names) for part in words):
         return 2
-    return 3 if all(part in each.sentence.casefold() for part in words) else _NO_MATCH
+    return 3 if all(part in term.sentence.casefold() for part in words) else _NO_MATCH

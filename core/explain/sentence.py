@@ -1,6 +1,6 @@
 """Sentences that record the positions of their numbers, so that a view can highlight them.
 
-Each is made from a `Saying`: one statement, worded for each level of detail, as a whole translatable sentence.
+A `SentenceTemplate` states one fact, worded for each level of detail as a whole translatable sentence.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Sentence(str):
         return Sentence, (str(self), self.figures)
 
 
-class Saying(NamedTuple):
+class SentenceTemplate(NamedTuple):
     """A sentence template for each level of detail, marked for translation, with named placeholders."""
 
     plain: str

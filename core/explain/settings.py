@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from core import processors
 from core.explain import words
-from core.explain.sentence import Saying, Sentence, SentenceNumber, capitalize, fill
+from core.explain.sentence import Sentence, SentenceNumber, SentenceTemplate, capitalize, fill
 from core.explain.words import decimal, format_full, format_share_pair, quote, quote_both, share
 from core.processors.pipeline_stages import stage_label, stage_phrase
 from resources import depth
@@ -95,69 +95,69 @@ _NOTABLE_FACTOR = 1.5
 _NEGLIGIBLE = 0.01
 """… unless it is below this value both before and after."""
 
-_ALL_FORBIDDEN = Saying(
+_ALL_FORBIDDEN = SentenceTemplate(
     mark("{stage} forbids all the {count} the model likes best here."),
     mark("{stage} forbade the model's {count} likeliest tokens here."),
     mark("Stage {stage} set the logits of raw ranks 1 … {last} to −∞."),
 )
-_ALL_CUT = Saying(
+_ALL_CUT = SentenceTemplate(
     mark("{stage} removed all the {count} the model likes best here."),
     mark("{stage} cut the model's {count} likeliest tokens here."),
     mark("Stage {stage} cut raw ranks 1 … {last}."),
 )
-_FIRST_FORBIDDEN = Saying(
+_FIRST_FORBIDDEN = SentenceTemplate(
     mark("The model liked {other} best, but {stage} forbids it here."),
     mark("{other} was the model's first choice, but {stage} forbids it here."),
     mark("{other} has raw rank 1 with p = {raw}; stage {stage} set its logit to −∞."),
 )
-_FIRST_CUT = Saying(
+_FIRST_CUT = SentenceTemplate(
     mark("The model liked {other} best, but {stage} removed it."),
     mark("{other} was the model's first choice, but {stage} cut it."),
     mark("{other} has raw rank 1 with p = {raw}; stage {stage} cut it."),
 )
-_ONE_FORBIDDEN = Saying(
+_ONE_FORBIDDEN = SentenceTemplate(
     mark("{stage} forbids {other}, which the model liked better."),
     mark("{stage} forbade {other}, which had a higher raw probability."),
     mark("Stage {stage} set the logit of {other} to −∞ (raw rank {rank}, p = {raw})."),
 )
-_ONE_CUT = Saying(
+_ONE_CUT = SentenceTemplate(
     mark("{stage} removed {other}, which the model liked better."),
     mark("{stage} cut {other}, which had a higher raw probability."),
     mark("Stage {stage} cut {other} (raw rank {rank}, p = {raw})."),
 )
-_NOT_IN_GRAMMAR = Saying(
+_NOT_IN_GRAMMAR = SentenceTemplate(
     mark("The model preferred {other} ({raw}), but the grammar forbids it here."),
     mark("The model preferred {other} ({raw}); the grammar forbade it."),
     mark("{other} has raw rank 1 with p = {raw}; stage grammar set its logit to −∞ and removed {removed} of the mass."),
 )
-_AHEAD = Saying(
+_AHEAD = SentenceTemplate(
     mark("The model liked {other} best, but {stage} moved {name} ahead of it."),
     mark("{other} was the model's first choice, but {stage} moved {name} ahead of it."),
     mark(
         "{other} has raw rank 1 with p = {raw}; after stage {stage} it ranks below {name}, and ends with p = {final}."
     ),
 )
-_RAISED = Saying(
+_RAISED = SentenceTemplate(
     mark("{stage} made {name} likelier: from {old} to {new}."),
     mark("{stage} raised {name} from {old} to {new}."),
     mark("Stage {stage}: p of {name} {old} → {new}, × {factor}."),
 )
-_LOWERED = Saying(
+_LOWERED = SentenceTemplate(
     mark("{stage} made {name} less likely: from {old} to {new}."),
     mark("{stage} lowered {name} from {old} to {new}."),
     mark("Stage {stage}: p of {name} {old} → {new}, × {factor}."),
 )
-_KEPT = Saying(
+_KEPT = SentenceTemplate(
     mark("{stage} left {kept} words and word pieces to choose from."),
     mark("{stage} kept {kept} tokens."),
     mark("Stage {stage} kept {kept} tokens, with {mass} of the mass entering it."),
 )
-_AND_FINALLY_ONE = Saying(
+_AND_FINALLY_ONE = SentenceTemplate(
     mark("{stage} left {kept} words and word pieces to choose from; in the end, 1 was left."),
     mark("{stage} kept {kept} tokens; in the end, 1 was left."),
     mark("Stage {stage} kept {kept} tokens, with {mass} of the mass entering it; 1 survives all stages."),
 )
-_AND_FINALLY_LEFT = Saying(
+_AND_FINALLY_LEFT = SentenceTemplate(
     mark("{stage} left {kept} words and word pieces to choose from; in the end, {left} were left."),
     mark("{stage} kept {kept} tokens; in the end, {left} were left."),
     mark("Stage {stage} kept {kept} tokens, with {mass} of the mass entering it; {left} survive all stages."),
@@ -190,7 +190,7 @@ def explain_overruled(event: TokenChosen) -> Sentence:
 
 
 def _explain_removed(
-    event: TokenChosen, ahead: list[Alternative], removed: list[Alternative], stage: Stage
+    event: TokenChosen, better_ranked: list[Alternative], removed: list[Alternative], stage: Stage
 ) -> Sentence:
     """Explain which likelier tokens were removed: all of them, the first choice, or one of the others."""
     banned, other, by = stage.kind == "ban", removed[0], stage_name(stage)
@@ -198,7 +198,7 @@ def _explain_removed(
         return _NOT_IN_GRAMMAR.say(
             other=quote(other.text, other.special), raw=share(other.raw_probability), removed=share(1 - stage.mass)
         )
-    alike = all(_removing_stage(item, event.funnel) is stage for item in ahead if item.probability == 0)
+    alike = all(_removing_stage(item, event.funnel) is stage for item in better_ranked if item.probability == 0)
     if len(removed) == event.rank - 1 > 1 and alike:
         saying = _ALL_FORBIDDEN if banned else _ALL_CUT
         return saying.say(stage=by, count=_number_word(len(removed)), last=f"{len(removed)}")
@@ -296,17 +296,17 @@ def _explain_survivors(event: TokenChosen, before: Stage, stage: Stage) -> Sente
     return saying.say(**facts, left=f"{last:,}")
 
 
-_BEGIN = Saying(
+_BEGIN = SentenceTemplate(
     mark("Here the model has given each of its {left} words and word pieces a chance."),
     mark("The model's raw distribution over {left} tokens."),
     mark("Raw p of {left} tokens: softmax of the model's own logits."),
 )
-_SHIFT = Saying(
+_SHIFT = SentenceTemplate(
     mark("{stage} changes the chances and removes nothing."),
     mark("{stage}: changes the probabilities and cuts no token."),
     mark("{stage}: logits changed, 0 of {before} tokens cut; those left have {raw} of raw p."),
 )
-_CUT = Saying(
+_CUT = SentenceTemplate(
     mark("{stage} removes {cut} of {before}. The remaining {left} had {mass} of the chances before."),
     mark("{stage}: cuts {cut} of {before} tokens. The {left} left have {mass} of the probability before it, "
         "{raw} of the raw distribution."),
@@ -335,67 +335,67 @@ def explain_cut(stage: Stage, before: Stage | None) -> Sentence:
     )  # names of settings start in lower case
 
 
-_NO_REPEAT = Saying(
+_NO_REPEAT = SentenceTemplate(
     mark("The text does not end like any earlier passage, so nothing was penalized."),
     mark("No token would continue a repetition of an earlier passage here, so none was penalized."),
     mark("No token continues a repeated passage longer than allowed: no logit was changed."),
 )
-_ONE_REPEAT = Saying(
+_ONE_REPEAT = SentenceTemplate(
     mark("The last words occurred in the text before, followed by {name}, so its chance was lowered."),
     mark("The text ended like this before ({tokens}), and {name} followed {ago} ago: its score was lowered "
         "by {penalty}."),
     mark("n = {length}, {ago} back: logit of {name} − {penalty}."),
 )  # fmt: skip
-_REPEATS = Saying(
+_REPEATS = SentenceTemplate(
     mark("The last words occurred in the text before, followed by {name}, so its chance was lowered, and "
         "that of {others} more."),
     mark("The text ended like this before ({tokens}), and {name} followed {ago} ago: its score was lowered "
         "by {penalty}. Penalized in all: {count}."),
     mark("n = {length}, {ago} back: logit of {name} − {penalty}; {count} logits were lowered."),
 )  # fmt: skip
-_FEW_LIKELY = Saying(
+_FEW_LIKELY = SentenceTemplate(
     mark("Fewer than two words were likely enough, so the likeliest was not removed."),
     mark("Fewer than two tokens had {threshold} or more, so none was removed."),
     mark("Fewer than two tokens with p ≥ {threshold}: no cut for any random number (u = {die}, probability {chance})."),
 )
-_NO_CUT = Saying(
+_NO_CUT = SentenceTemplate(
     mark("Chance decided against a cut: the likeliest words stayed."),
     mark("The random number {die} was not below {chance}, so there was no cut: all {count} tokens with "
         "{threshold} or more stayed."),
     mark("u = {die} ≥ {chance}: the {count} tokens with p ≥ {threshold} stay."),
 )  # fmt: skip
-_CUT_PREVENTED = Saying(
+_CUT_PREVENTED = SentenceTemplate(
     mark("Chance decided for a cut, but it would have removed the end of the text or a line break, so all "
         "stayed."),
     mark("The random number {die} was below {chance}, but the cut would have removed the end token or a "
         "line break, so all {count} stayed."),
     mark("u = {die} < {chance}, but the end token or a line break is among the {count} with p ≥ {threshold}: no cut."),
 )  # fmt: skip
-_TOP_CUT = Saying(
+_TOP_CUT = SentenceTemplate(
     mark("Chance decided for a cut: the likeliest words were removed, first {name}, which had {share}."),
     mark("The random number {die} was below {chance}: of {count} tokens with {threshold} or more only the "
         "least likely stayed. Removed: {removed}, first {name} with {share}."),
     mark("u = {die} < {chance}: of {count} tokens with p ≥ {threshold} only the least likely stays; logits "
         "at −∞: {removed}, first {name} with p = {share}."),
 )  # fmt: skip
-_SPREAD = Saying(
+_SPREAD = SentenceTemplate(
     mark("Only words with a score close to the best one stayed."),
     mark("The best score is {best}; scores below {floor} were cut (σ is {deviation})."),
     mark("max z = {best}, σ = {deviation}: z < {floor} was cut."),
 )
-_TOO_MUCH = Saying(
+_TOO_MUCH = SentenceTemplate(
     mark("It was more surprising than the target, so the limit for the next choice falls."),
     mark("Its surprise was {surprise} bits, above the target of {target}: the limit of {limit} bits falls."),
     mark("−log₂ p = {surprise} > τ = {target}: μ falls from {limit}."),
 )
-_TOO_LITTLE = Saying(
+_TOO_LITTLE = SentenceTemplate(
     mark("It was not more surprising than the target, so the limit for the next choice does not fall."),
     mark(
         "Its surprise was {surprise} bits, not above the target of {target}: the limit of {limit} bits does not fall."
     ),
     mark("−log₂ p = {surprise} ≤ τ = {target}: μ does not fall from {limit}."),
 )
-_TEMPERATURE = Saying(
+_TEMPERATURE = SentenceTemplate(
     mark("The temperature of this choice was {heat}: it is {low} where the model is sure, and {high} where "
         "it has no idea."),
     mark("The temperature of this step was {heat}: it ranges from {low} where one token is certain to "

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from core.explain.sentence import Saying, Sentence, SentenceNumber
+from core.explain.sentence import Sentence, SentenceNumber, SentenceTemplate
 from core.explain.words import decimal, format_full, share, whole_percent
 from resources import depth
 from resources.language import mark
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from core.events import BeamStep, TokenChosen, WatermarkSign
 
 STAGE = "grammar"
-_NEVER = Saying(
+_NEVER = SentenceTemplate(
     mark("The grammar never forbade the model's favourite; it removed {removed} of the chances on average."),
     mark("The grammar never forbade the model's first choice; it removed {removed} of the probability on average."),
     mark("Stage grammar: raw rank 1 forbidden at 0 of {steps} steps; mean mass removed {removed}."),
 )
-_ACTED = Saying(
+_ACTED = SentenceTemplate(
     mark("The grammar forbade the model's favourite at {acted} of {steps} positions ({rate}), and removed "
         "{removed} of the chances on average."),
     mark("The grammar forbade the model's first choice at {acted} of {steps} steps ({rate}), and removed {removed} of "
@@ -31,10 +31,10 @@ _ACTED = Saying(
 )  # fmt: skip
 
 
-_NEVER_AT_ONE = Saying(
+_NEVER_AT_ONE = SentenceTemplate(
     *_NEVER[:2], mark("Stage grammar: raw rank 1 not forbidden at the only step; mass removed {removed}.")
 )
-_ACTED_AT_ONE = Saying(
+_ACTED_AT_ONE = SentenceTemplate(
     mark("The grammar forbade the model's favourite at the only position, and removed {removed} of the chances."),
     mark("The grammar forbade the model's first choice at the only step, and removed {removed} of the probability."),
     mark("Stage grammar: raw rank 1 forbidden at the only step; mass removed {removed}."),
@@ -98,19 +98,19 @@ def explain_grammar(found: GrammarFigures | None) -> Sentence:
 THRESHOLD = 3.0
 """z-score from which a text is considered watermarked, as in transformers' detector."""
 
-_NOTHING = Saying(
+_NOTHING = SentenceTemplate(
     mark("There is too little text yet to detect the hidden watermark."),
     mark("Too few tokens yet to detect the watermark."),
     mark("No token is counted yet: n = 0."),
 )
-_MARKED = Saying(
+_MARKED = SentenceTemplate(
     mark("This text very probably contains the hidden watermark: its score is {mean}, where {expected} is "
         "expected by chance."),
     mark("The text very probably contains the watermark: the mean score of {count} tokens is {mean}, where "
         "{expected} is expected by chance; z = {z}, p = {p}."),
     mark("n = {count}, mean {mean} (weighted {weighted}) against {expected}: z = {z} ≥ 3, p = {p}."),
 )  # fmt: skip
-_CHANCE = Saying(
+_CHANCE = SentenceTemplate(
     mark("There is too little evidence of the hidden watermark: the score is {mean}, where {expected} is "
         "expected by chance."),
     mark("There is too little evidence of the watermark: the mean score of {count} tokens is {mean}, where "
@@ -118,7 +118,7 @@ _CHANCE = Saying(
     mark("n = {count}, mean {mean} (weighted {weighted}) against {expected}: z = {z} < 3, p = {p}."),
 )  # fmt: skip
 
-_CHANCE_AT_ONE = Saying(
+_CHANCE_AT_ONE = SentenceTemplate(
     _CHANCE.plain,
     mark("There is too little evidence of the watermark: the score of the only token is {mean}, where {expected} is "
          "expected by chance; z = {z}, p = {p}."),

@@ -11,46 +11,46 @@ from typing import TYPE_CHECKING
 
 from core.explain import choice, settings
 from core.explain.choice import is_only_survivor, rank_fields, runner_up, sampling_template
-from core.explain.sentence import Saying, Sentence, together
+from core.explain.sentence import Sentence, SentenceTemplate, together
 from core.explain.words import format_log, format_share_pair, ordinal, quote, quote_both, share
 from resources.language import mark
 
 if TYPE_CHECKING:
     from core.events import Origin, TokenChosen
 
-_UNKNOWN = Saying(
+_UNKNOWN = SentenceTemplate(
     mark("The engine wrote {name} without reporting how likely it was."),
     mark("The engine wrote {name} without reporting its probability."),
     mark("The engine wrote {name}; neither p nor rank was reported."),
 )
-_FIRST = Saying(
+_FIRST = SentenceTemplate(
     mark("{name} is the model's favourite here: {share}."),
     mark("{name} had {share} in the raw distribution, the highest of all."),
     mark("{name} had raw p = {share} (ln p = {log}), raw rank 1; H was not reported."),
 )
-_NTH = Saying(
+_NTH = SentenceTemplate(
     mark("{name} is the model's {ordinal} choice here: {share}."),
     mark("{name} had {share} in the raw distribution, the {ordinal} most likely."),
     mark("{name} had raw p = {share} (ln p = {log}), raw rank {rank}; H was not reported."),
 )
-_NOT_LISTED = Saying(
+_NOT_LISTED = SentenceTemplate(
     mark("{name} had {share}, and is not among the model's {count} favourites here."),
     mark(
         "{name} had {share} in the raw distribution, and is not among the {count} most likely that the engine reported."
     ),
     mark("{name} had raw p = {share} (ln p = {log}), raw rank above {count}; H was not reported."),
 )
-_AFTER = Saying(
+_AFTER = SentenceTemplate(
     mark("{name} had {share} after the temperature; the engine does not report its chance before that."),
     mark("{name} had {share} after the temperature; the engine does not report the raw probability."),
     mark("{name} had p = {share} (ln p = {log}) after the temperature; raw p, rank and H were not reported."),
 )
-_GIVEN = Saying(
+_GIVEN = SentenceTemplate(
     mark("It is part of the given text: nothing was chosen."),
     mark("It is part of the given text."),
     mark("It was given."),
 )
-_SETTINGS = Saying(
+_SETTINGS = SentenceTemplate(
     mark("The engine does not report its probability after the settings."),
     mark("The engine does not report its probability after the settings."),
     mark("The final p was not reported."),
@@ -91,47 +91,47 @@ def _explain_model_rank(event: TokenChosen) -> Sentence:
 _CERTAIN = 0.95
 _NEARLY_ALL = 0.9995
 
-_ONLY = Saying(
+_ONLY = SentenceTemplate(
     mark("Only {name} was left."),
     mark("Only {name} was left."),
     mark("{name} is the only survivor: p = {share}."),
 )
-_CERTAIN_OF = Saying(
+_CERTAIN_OF = SentenceTemplate(
     mark("The model was nearly certain of {name}: {share}."),
     mark("{name} had {share}: the model was nearly certain."),
     mark("{name} is the argmax with p = {share} (ln p = {log}); raw p = {raw}, H = {entropy} nats."),
 )
-_MOST_LIKELY = Saying(
+_MOST_LIKELY = SentenceTemplate(
     mark("{name} is what the model likes best here, {share}, and the best is always chosen."),
     mark("{name} had {share}, the highest of all, so greedy decoding chose it."),
     mark("{name} is the argmax with p = {share} (ln p = {log}); raw p = {raw}, raw rank {rank}."),
 )
-_TIE = Saying(
+_TIE = SentenceTemplate(
     mark("The model likes {name} and {other} equally well, {share} each; {name} was chosen."),
     mark("{name} and {other} had {share} each, the highest of all; greedy decoding chose {name}."),
     mark("{name} and {other} share the largest p = {share} (ln p = {log}); the argmax is {name}."),
 )
-_AHEAD = Saying(
+_AHEAD = SentenceTemplate(
     mark("{name} is what the model likes best here, {share}; next comes {other}, {rival}."),
     mark("{name} had {share}, the highest of all, ahead of {other} with {rival}."),
     mark("{name} is the argmax with p = {share} (ln p = {log}), ahead of {other} with p = {rival}; raw rank {rank}."),
 )
-_ONLY_DRAWN = Saying(
+_ONLY_DRAWN = SentenceTemplate(
     mark("Only {name} was left, so nothing had to be drawn."),
     mark("Only {name} was left, so nothing had to be drawn."),
     mark("{name} is the only survivor: p = {share}, so nothing had to be drawn."),
 )
-_HARDLY_ANOTHER = Saying(
+_HARDLY_ANOTHER = SentenceTemplate(
     mark("{name} had {share}: hardly anything else could be drawn."),
     mark("{name} had {share}: hardly anything else could be drawn."),
     mark("{name} had p = {share} (ln p = {log}), H = {entropy} nats before the settings."),
 )
-_BEAM_FIRST = Saying(
+_BEAM_FIRST = SentenceTemplate(
     mark("{name} is what the model likes best here, {share}, and the search kept it."),
     mark("{name} had {share} in the raw distribution, the highest of all, and the search kept it."),
     mark("{name} has raw p = {share} (ln p = {log}), raw rank 1; the search ranks whole texts by Σ ln p, and kept it."),
 )
-_BEAM_BEHIND = Saying(
+_BEAM_BEHIND = SentenceTemplate(
     mark("Here the model prefers {other}, {rival} against {share} for {name}; but the search compares whole "
         "texts, and kept one with {name}."),
     mark("{name} had {share} in the raw distribution, less than {other} with {rival}; but the search "
@@ -139,7 +139,7 @@ _BEAM_BEHIND = Saying(
     mark("{name} has raw p = {share} (ln p = {log}), raw rank {rank}, after {other} with p = {rival}; the "
         "search ranks whole texts by Σ ln p, and kept one with it."),
 )  # fmt: skip
-_BEAM_NTH = Saying(
+_BEAM_NTH = SentenceTemplate(
     mark("{name} is only the {ordinal} best here, {share}; but the search compares whole texts, and kept "
         "one with it."),
     mark("{name} had {share} in the raw distribution, the {ordinal} most likely; but the search compares "
@@ -147,17 +147,17 @@ _BEAM_NTH = Saying(
     mark("{name} has raw p = {share} (ln p = {log}), raw rank {rank}; the search ranks whole texts by Σ ln "
         "p, and kept one with it."),
 )  # fmt: skip
-_SCORED_FIRST = Saying(
+_SCORED_FIRST = SentenceTemplate(
     mark("The text has {name} here, which is also the model's favourite: {share}."),
     mark("{name} is part of the given text, and the model's first choice here, with {share}."),
     mark("{name} was given: p = {share} (ln p = {log}), rank 1, H = {entropy} nats."),
 )
-_SCORED_NTH = Saying(
+_SCORED_NTH = SentenceTemplate(
     mark("The text has {name} here; for the model it is the {ordinal} best, {share}."),
     mark("{name} is part of the given text; for the model it was the {ordinal} most likely, with {share}."),
     mark("{name} was given: p = {share} (ln p = {log}), rank {rank}, H = {entropy} nats."),
 )
-_SCORED_BEHIND = Saying(
+_SCORED_BEHIND = SentenceTemplate(
     mark("The text has {name} here; for the model it is the {ordinal} best, {share}. Its favourite is "
         "{other}: {rival}."),
     mark("{name} is part of the given text; for the model it was the {ordinal} most likely, with {share}, "
@@ -165,22 +165,22 @@ _SCORED_BEHIND = Saying(
     mark("{name} was given: p = {share} (ln p = {log}), rank {rank}, H = {entropy} nats; rank 1 is {other} with "
          "p = {rival}."),
 )  # fmt: skip
-_DRAFTED = Saying(
+_DRAFTED = SentenceTemplate(
     mark("A quick guess had predicted it."),
     mark("The draft had proposed it."),
     mark("The draft had proposed it, and it was accepted."),
 )
-_CORRECTED = Saying(
+_CORRECTED = SentenceTemplate(
     mark("A quick guess had predicted something else here, and was rejected."),
     mark("The draft had proposed another token here, which was rejected."),
     mark("The draft had proposed another token here, which was rejected: this is the correction."),
 )
-_BONUS = Saying(
+_BONUS = SentenceTemplate(
     mark("Every guess before it was right, so it came for free."),
     mark("Every drafted token before it was accepted, so it came as a bonus."),
     mark("Every drafted token before it was accepted, so it came as a bonus of the same pass."),
 )
-_ORIGINS: dict[Origin, Saying] = {"draft": _DRAFTED, "correction": _CORRECTED, "bonus": _BONUS}
+_ORIGINS: dict[Origin, SentenceTemplate] = {"draft": _DRAFTED, "correction": _CORRECTED, "bonus": _BONUS}
 
 
 def explain_token(event: TokenChosen) -> Sentence:

@@ -27,7 +27,7 @@ from core.common.hf_generation import (
 from core.decoding.media_inputs import media_inputs
 from core.decoding.prefill import PrefillStoppedError
 from core.decoding.run import DecodingRun
-from core.decoding.score_cache import KeptScores, check_score_cache
+from core.decoding.score_cache import ScoreCache, check_score_cache
 from core.decoding.sequences import FinishedSequence
 from core.decoding.speculation.tree_support import supports_drafts
 from core.events import Event, Finished, Metrics, Notice, Prefilled, RunEnd, RunStarted, TokenChosen
@@ -173,7 +173,7 @@ def stream(
     *,
     prefixes: PrefixStore | None = None,
     drafters: Sequence[LoadedModel] | None = None,
-    scores: KeptScores | None = None,
+    scores: ScoreCache | None = None,
 ) -> Iterator[Event]:
     """Decode `request` with `model`, yielding every event as it happens; the last one is `Finished`.
 
@@ -207,7 +207,7 @@ def run(
     *,
     prefixes: PrefixStore | None = None,
     drafters: Sequence[LoadedModel] | None = None,
-    scores: KeptScores | None = None,
+    scores: ScoreCache | None = None,
 ) -> Result:
     """Run a request and collect its events. Raises the errors of `stream`."""
     events = list(stream(model, request, cancel, streamer, prefixes=prefixes, drafters=drafters, scores=scores))
@@ -240,7 +240,7 @@ def effective_settings(model: LoadedModel, request: Request) -> dict[str, object
 
 def _decode(
     model: LoadedModel, request: Request, cancel: threading.Event, prefixes: PrefixStore | None,
-    score_cache: KeptScores | None,
+    score_cache: ScoreCache | None,
 ) -> Iterator[Event]:  # fmt: skip
     strategy, config = resolve_settings(model, request)
     decoding = DecodingRun(model, request, strategy, config, cancel, prefixes)

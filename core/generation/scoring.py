@@ -44,11 +44,11 @@ def score(
     """Score a text with `model`: probability, rank, entropy and alternatives of every token after the first.
 
     The text is a string, a chat or token ids, read in one pass (in chunks if its logits would take more than 256 MiB).
-    Values are raw, as in a run without settings: the text of a greedy run has rank 1 throughout.
-    `given`, in any of these forms, precedes the text and is not scored; then every token of the text is. For an
-    encoder–decoder model, the text is its answer to `given`, or to an empty source; it is preceded by the decoder's
-    start token, with which the ids of a text without a source may begin.
-    Raises TextTooLongError beyond the model's context, PromptError and the other errors of `stream`.
+    Values are raw, as in a run without settings: the text of a greedy run has rank 1 throughout. `given`, in any of
+    these forms, precedes the text and is not scored; then every token of the text is. For an encoder–decoder model, the
+    text is its answer to `given`, or to an empty source; it is preceded by the decoder's start token, with which the
+    ids of a text without a source may begin. Raises TextTooLongError beyond the model's context, PromptError and the
+    other errors of `stream`.
     """
     events = score_stream(model, text_or_ids, top_n, given=given)
     return tuple(event for event in events if isinstance(event, TokenChosen))
@@ -68,8 +68,7 @@ def score_stream(
 
     With a `second` model, every token is followed by a TokenCompared. `cancel` is checked before every pass.
     `watermark`: settings of watermarks (keys of `Request.options`) to detect; each token's contribution is in its
-    funnel (`StageDetail.sign`).
-    Raises the errors of `score`, and ComparisonError if the models' vocabularies differ.
+    funnel (`StageDetail.sign`). Raises the errors of `score`, and ComparisonError if the models' vocabularies differ.
     """
     check_cancel(cancel)
     text_or_ids, top_n, given = to_plain_value(text_or_ids), to_plain_value(top_n), to_plain_value(given)
@@ -101,7 +100,7 @@ def _score_events(
     yield from TextScorer(model, given, top_n, other, watermark).events(cancel)
 
 
-def _run_started(model: LoadedModel, given: GivenText, second: str) -> RunStarted:
+def _run_started(model: LoadedModel, given_text: GivenText, second: str) -> RunStarted:
     return RunStarted(
         strategy="score",
         model=model.name,
@@ -109,7 +108,7 @@ def _run_started(model: LoadedModel, given: GivenText, second: str) -> RunStarte
         dtype=model.weights,
         cache=SCORING_CACHE,
         seed=0,
-        prompt=to_prompt_tokens(given.prompt, model.pieces),
+        prompt=to_prompt_tokens(given_text.prompt, model.pieces),
         settings=(),
         vocabulary=model.vocabulary,
         context=model.context,
@@ -121,11 +120,11 @@ class TextScorer:
     """Scores one text with one or two models, token by token."""
 
     def __init__(
-        self, model: LoadedModel, given: GivenText, top_n: int, other: ComparisonModel | None, watermark: Settings
+        self, model: LoadedModel, given_text: GivenText, top_n: int, other: ComparisonModel | None, watermark: Settings
     ) -> None:
-        self._model, self._given, self._top_n, self._comparison = model, given, top_n, other
-        self._text = FullTextScores(model, given)
-        self._stream, self._texts = TextStream(model.tokenizer, given.start, model.pieces), list[str]()
+        self._model, self._given, self._top_n, self._comparison = model, given_text, top_n, other
+        self._text = FullTextScores(model, given_text)
+        self._stream, self._texts = TextStream(model.tokenizer, given_text.start, model.pieces), list[str]()
         self._search = WatermarkSearch(model, watermark)
         self._start_time = self._last = time.perf_counter()
         self._first_pass_time: float | None = None
@@ -167,13 +166,13 @@ class TextScorer:
             yield self._token_chosen(reading, seconds)
             yield from compared[place : place + 1]
 
-    def _token_chosen(self, reading: StepStats, seconds: float) -> TokenChosen:
-        note = AppendedToken(len(self._texts), reading.token, self._stream.push(reading.token), seconds, None)
+    def _token_chosen(self, stats: StepStats, seconds: float) -> TokenChosen:
+        note = AppendedToken(len(self._texts), stats.token, self._stream.push(stats.token), seconds, None)
         self._texts.append(note.text)
         if self._search.is_active:
-            stages = self._search.append_stages(reading.details.funnel(), reading.token)
-            reading = reading._replace(details=StepDetails(reading.details.alternatives(), stages))
-        return build_token_event(self._model.pieces, 0, note, reading, "scored")
+            stages = self._search.append_stages(stats.details.funnel(), stats.token)
+            stats = stats._replace(details=StepDetails(stats.details.alternatives(), stages))
+        return build_token_event(self._model.pieces, 0, note, stats, "scored")
 
     def _final_events(self) -> Iterator[Event]:
         tokens = tuple(self._given.tokens[: len(self._texts)])

@@ -14,7 +14,7 @@ from core.checks.name_suggestions import unknown_name_error
 from core.common.setting_values import to_plain_value
 from core.decoding.processor_pipeline import build_pipeline
 from core.decoding.run import DecodingRun
-from core.decoding.score_cache import KeptScores, StepLogits, check_score_cache
+from core.decoding.score_cache import ScoreCache, StepLogits, check_score_cache
 from core.decoding.sequences import AppendedToken, build_token_event
 from core.decoding.step_replayer import StepRng, is_stateful, replay_inputs
 from core.decoding.step_stats import add_stage_details, compute_step_stats
@@ -55,7 +55,7 @@ def replay_step(
     changes: Settings | None = None,
     *,
     sequence: int = 0,
-    scores: KeptScores | None = None,
+    scores: ScoreCache | None = None,
 ) -> StepCounterfactual:
     """Replay step `step` of a run of `request` with `changes`, after the same text.
 
@@ -64,9 +64,9 @@ def replay_step(
     (`core.stream(…, scores=)`), otherwise those of one pass over the text (the changed side has its own pass if the
     changes affect the scores entering the funnel: DoLa's layers). Stateful stages (mirostat, guidance, SynthID) replay
     the earlier steps, with the changes applied from the first one. Random numbers are those of the run. Without
-    changes, and with stored scores, both sides equal the recorded event.
-    Raises StrategyError for strategies that decide several tokens at a time (beams), ParameterError for unknown
-    settings and those that leave no token, and the errors of `stream`.
+    changes, and with stored scores, both sides equal the recorded event. Raises StrategyError for strategies that
+    decide several tokens at a time (beams), ParameterError for unknown settings and those that leave no token, and the
+    errors of `stream`.
     """
     check_model(model)
     if not isinstance(changes, Mapping | None):
@@ -99,7 +99,7 @@ def _check_index(name: str, value: object, count: int) -> None:
 
 def _replay_both_sides(
     model: LoadedModel, request: Request, ids: list[int], step: int, changes: Settings, sequence: int,
-    scores: KeptScores | None,
+    scores: ScoreCache | None,
 ) -> Iterator[StepCounterfactual]:  # fmt: skip
     strategy, config = resolve_settings(model, request)
     _check_index("sequence", sequence, int(config.num_return_sequences or 1))
@@ -128,7 +128,7 @@ class _ReplaySide:
         strategy, config = resolve_settings(model, alone)
         self.run = run = DecodingRun(model, alone, strategy, config, threading.Event())
         _check_replayable(run, tr(strategy.title))
-        self.replayer = strategy.again(run)
+        self.replayer = strategy.make_replayer(run)
         self.replayer.check()
         self._step_rng: StepRng | None = None
         self._funnel = build_pipeline(run.context._replace(rng=self._random_numbers))
@@ -138,31 +138,31 @@ class _ReplaySide:
         assert self._step_rng is not None, "what throws dice is refused where none are known"
         return self._step_rng.uniform(rows)
 
-    def trace_scores(self, entering: StepLogits, ids: list[int], die: StepRng | None) -> list[torch.Tensor]:
+    def trace_scores(self, step_logits: StepLogits, ids: list[int], step_rng: StepRng | None) -> list[torch.Tensor]:
         """Return the scores of one step before the first stage and after each, [1, V]; `ids` are the tokens before
         it.
         """
-        self._step_rng = die
-        scores = [entering.raw] if entering.contrasted is None else [entering.raw, entering.contrasted]
+        self._step_rng = step_rng
+        scores = [step_logits.raw] if step_logits.contrasted is None else [step_logits.raw, step_logits.contrasted]
         text = torch.tensor([[*self.run.start_ids, *ids]], device=self.run.model.device)
         return [*scores, *self._funnel.trace(text, scores[-1])[1:]]
 
-    def replay_step(self, entering: StepLogits, ids: list[int], die: StepRng | None) -> _ReplayedStep:
+    def replay_step(self, step_logits: StepLogits, ids: list[int], step_rng: StepRng | None) -> _ReplayedStep:
         """Replay the requested step."""
         run = self.run
-        scores = self.trace_scores(entering, ids, die)
+        scores = self.trace_scores(step_logits, ids, step_rng)
         run.check_scores(scores[-1], scores[0], len(ids), scores)
-        return _ReplayedStep(scores, entering, self.replayer.pick(scores[-1], entering, die))
+        return _ReplayedStep(scores, step_logits, self.replayer.pick(scores[-1], step_logits, step_rng))
 
-    def token_chosen(self, judged: _ReplayedStep, step: int, token: int, text: str) -> TokenChosen:
+    def token_chosen(self, replayed_step: _ReplayedStep, step: int, token: int, text: str) -> TokenChosen:
         """Build the event of the replayed token."""
-        run, scores, again = self.run, judged.scores, self.replayer
+        run, scores, again = self.run, replayed_step.scores, self.replayer
         top_n, chosen = run.request.top_n or _DEFAULT_TOP_N, torch.tensor([token], device=run.model.device)
         reading = compute_step_stats(scores, chosen, top_n, again.stage_headings(self._funnel), run.model.pieces)[0]
         reading = again.add_strategy_stats(
-            add_stage_details(reading, scores, 0, self._funnel.observers()), scores, judged.entering
+            add_stage_details(reading, scores, 0, self._funnel.observers()), scores, replayed_step.entering
         )
-        note, choice = AppendedToken(step, token, text, 0.0, None), judged.entering.choice
+        note, choice = AppendedToken(step, token, text, 0.0, None), replayed_step.entering.choice
         return build_token_event(run.model.pieces, 0, note, reading, again.method, choice)
 
 
@@ -176,12 +176,17 @@ class _ReplayedStep:
 
 
 def _counterfactual(
-    before: _ReplaySide, after: _ReplaySide, judged: list[_ReplayedStep], ids: list[int], step: int, is_kept: bool
-) -> StepCounterfactual:  # fmt: skip
+    before: _ReplaySide,
+    after: _ReplaySide,
+    replayed_steps: list[_ReplayedStep],
+    ids: list[int],
+    step: int,
+    is_kept: bool,
+) -> StepCounterfactual:
     """Build the events of both sides. If the replay of the original settings does not give the recorded token, the
     comparison decides nothing.
     """
-    was, would = judged
+    was, would = replayed_steps
     written = ids[step] if step < len(ids) else was.picked
     is_known = was.picked is not None and was.picked == written
     first = written if written is not None else int(was.scores[-1][0].argmax())
@@ -195,7 +200,7 @@ def _counterfactual(
 
 
 def _entering_scores(
-    side: _ReplaySide, ids: list[int], step: int, sequence: int, scores: KeptScores | None, all_steps: bool
+    side: _ReplaySide, ids: list[int], step: int, sequence: int, scores: ScoreCache | None, all_steps: bool
 ) -> tuple[list[StepLogits], bool]:
     """Return the scores entering the funnel at the step (with `all_steps`, also at every earlier one), and whether they
     are the run's own.

@@ -116,13 +116,13 @@ def estimate_throughput(model: LoadedModel) -> ThroughputEstimate | None:
 
 
 def _cannot_run(model: LoadedModel) -> bool:
-    return isinstance(model, Blueprint) or model.takes.media
+    return isinstance(model, Blueprint) or model.modalities.media
 
 
-def _sample_layers(shelf: DiskOffload) -> list[OffloadedLayer]:
+def _sample_layers(offload: DiskOffload) -> list[OffloadedLayer]:
     """Return the first layers that together are large enough for timing."""
     found, read = [], 0
-    for layer in shelf.layers:
+    for layer in offload.layers:
         found.append(layer)
         read += layer.bytes
         if read > _SAMPLE_BYTES:
@@ -130,26 +130,26 @@ def _sample_layers(shelf: DiskOffload) -> list[OffloadedLayer]:
     return found
 
 
-def _time_runs(model: LoadedModel, shelf: DiskOffload, sample: Sequence[OffloadedLayer]) -> tuple[float, float]:
+def _time_runs(model: LoadedModel, offload: DiskOffload, sample: Sequence[OffloadedLayer]) -> tuple[float, float]:
     """Return the seconds for reading a byte, and for a step without reading. Raises DecodescopeError."""
     for layer in sample:  # warm the page cache: a real run rereads these layers
-        shelf.read_layer(layer)
-    size, slow = sum(layer.bytes for layer in sample), _time_single_passes(model, shelf, sample)
+        offload.read_layer(layer)
+    size, slow = sum(layer.bytes for layer in sample), _time_single_passes(model, offload, sample)
     if slow is not None:
         return slow[0] / size, slow[1]
-    began, spent = time.perf_counter(), shelf.read_seconds
+    began, spent = time.perf_counter(), offload.read_seconds
     with_disk, without = list[float](), list[float]()
     while len(without) < _MIN_ROUNDS or time.perf_counter() - began < _MIN_SECONDS:
-        with shelf.read_only_layers(sample):
+        with offload.read_only_layers(sample):
             with_disk.append(_step_seconds(model))
-        with shelf.read_only_layers(()):
+        with offload.read_only_layers(()):
             without.append(_step_seconds(model))
-    min_difference = (shelf.read_seconds - spent) / (len(with_disk) * (_TIMED_STEPS + 1))
+    min_difference = (offload.read_seconds - spent) / (len(with_disk) * (_TIMED_STEPS + 1))
     return max(median(with_disk) - median(without), min_difference) / size, median(without)
 
 
 def _time_single_passes(
-    model: LoadedModel, shelf: DiskOffload, sample: Sequence[OffloadedLayer]
+    model: LoadedModel, offload: DiskOffload, sample: Sequence[OffloadedLayer]
 ) -> tuple[float, float] | None:
     """Return the seconds for reading the sample and for computing, from one pass each; None if passes are so short that
     the time between them matters.
@@ -157,14 +157,14 @@ def _time_single_passes(
     ids = torch.ones(1, 1, dtype=torch.long)
     inputs = {"input_ids": ids, **({"decoder_input_ids": ids} if model.is_encoder_decoder else {})}
     with torch.inference_mode():
-        with shelf.read_only_layers(()):
+        with offload.read_only_layers(()):
             computing = min(_pass_seconds(model, inputs) for _ in range(2))  # the first pass includes setup
         if computing < _SLOW_PASS_SECONDS:
             return None
-        spent = shelf.read_seconds
-        with shelf.read_only_layers(sample):
+        spent = offload.read_seconds
+        with offload.read_only_layers(sample):
             both = _pass_seconds(model, inputs)
-    return max(both - computing, shelf.read_seconds - spent), computing
+    return max(both - computing, offload.read_seconds - spent), computing
 
 
 def _pass_seconds(model: LoadedModel, inputs: Mapping[str, torch.Tensor]) -> float:
@@ -181,25 +181,25 @@ def _step_seconds(model: LoadedModel) -> float:
     return 1 / (metrics.decode_tokens_per_second or 1.0)
 
 
-def _estimate_from_layer(shelf: DiskOffload, model: LoadedModel) -> tuple[float, float]:
+def _estimate_from_layer(offload: DiskOffload, model: LoadedModel) -> tuple[float, float]:
     """Estimate for a model that cannot be run: read and multiply one layer repeatedly, and extrapolate."""
-    layer = max(shelf.layers, key=lambda one: one.bytes)
-    matrices = [view for name, view in shelf.layer_views(layer).items() if view.dim() == 2]
+    layer = max(offload.layers, key=lambda one: one.bytes)
+    matrices = [view for name, view in offload.layer_views(layer).items() if view.dim() == 2]
     reads, products = [], []
     with torch.inference_mode():
         for _ in range(_TIMED_STEPS + 1):
             began = time.perf_counter()
-            shelf.read_layer(layer)
+            offload.read_layer(layer)
             read = time.perf_counter()
             for matrix in matrices:
                 F.linear(torch.ones(1, matrix.shape[1], dtype=matrix.dtype), matrix)
             reads.append(read - began)
             products.append(time.perf_counter() - read)
     multiplied = sum(matrix.nbytes for matrix in matrices) or 1
-    whole = model.parameters * shelf.dtype.itemsize
+    whole = model.parameters * offload.dtype.itemsize
     return median(reads) / layer.bytes, median(
         products
-    ) * whole / multiplied + shelf.total_layers * _LAYER_OVERHEAD_SECONDS
+    ) * whole / multiplied + offload.total_layers * _LAYER_OVERHEAD_SECONDS
 
 
 _REPORT_INTERVAL = 64
@@ -208,7 +208,7 @@ _REPORT_INTERVAL = 64
 
 @dataclass(frozen=True, slots=True)
 class WeightsCost:
-    """The measurement up to a token of the text."""
+    """Quality cost of quantized weights, measured by scoring a text up to one of its tokens."""
 
     done: int
     """Number of tokens evaluated so far."""

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 SETTING = "grammar"
 SPACE = " ?"
 """Allowed between the parts of a JSON text unless the schema specifies it (`x-guidance`). Any white space would be
-valid
-JSON, but then small models write line breaks forever.
+valid JSON, but then small models write line breaks forever.
 """
 MAX_COMPILED = 16
 """Compiled grammars cached per model."""

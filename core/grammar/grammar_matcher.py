@@ -34,8 +34,7 @@ class MatcherState:
 
     def move_to(self, text: list[int]) -> bool:
         """Move to the end of `text`, rolling back if necessary. If the grammar forbids `text`, move as far as possible
-        and
-        return False.
+        and return False.
         """
         path, known = self.path, len(self.path)
         if text[:known] != path:

@@ -245,15 +245,15 @@ def _members(inside: str) -> ByteSet:
     return frozenset(found)
 
 
-def _member(inside: str, place: int) -> tuple[ByteSet, int]:
-    """Return (bytes of the member at `place`, position of the next member)."""
-    sign = inside[place]
+def _member(inside: str, position: int) -> tuple[ByteSet, int]:
+    """Return (bytes of the member at `position`, position of the next member)."""
+    sign = inside[position]
     if sign != "\\":
-        return (frozenset((ord(sign),)) if sign.isascii() else _HIGH), place + 1
-    sign = inside[place + 1]
+        return (frozenset((ord(sign),)) if sign.isascii() else _HIGH), position + 1
+    sign = inside[position + 1]
     if sign.isalpha() and sign not in _CONTROLS:
-        return _CLASSES.get(sign), place + 2
-    return (None if sign.isdigit() else frozenset(_CONTROLS.get(sign, sign).encode())), place + 2
+        return _CLASSES.get(sign), position + 2
+    return (None if sign.isdigit() else frozenset(_CONTROLS.get(sign, sign).encode())), position + 2
 
 
 _ROUNDS = 64

@@ -170,9 +170,9 @@ def _tokens(text: str) -> Iterator[_Token]:
         place = _end_of_space(text, place)
 
 
-def _end_of_space(text: str, place: int) -> int:
-    found = _SPACE.match(text, place)
-    return found.end() if found is not None else place
+def _end_of_space(text: str, position: int) -> int:
+    found = _SPACE.match(text, position)
+    return found.end() if found is not None else position
 
 
 class _RuleReader:
@@ -184,9 +184,9 @@ class _RuleReader:
         self._known: dict[str, LowerBound] = {}
         self._position = 0
 
-    def read(self, known: dict[str, LowerBound]) -> LowerBound:
+    def read(self, bounds: dict[str, LowerBound]) -> LowerBound:
         """Return the bound of the rule, given the bounds of all rules so far. Raises ValueError."""
-        self._known, self._position = known, 0
+        self._known, self._position = bounds, 0
         found = self._alternatives()
         if self._position < len(self._tokens):
             raise ValueError(self._tokens[self._position])
@@ -298,17 +298,15 @@ _KEY = "covering"
 
 def min_tokens(
     value: Mapping[str, Any], vocabulary: Sequence[bytes | None], limit: int,
-    remembered: MutableMapping[str, object] | None = None,
+    cache: MutableMapping[str, object] | None = None,
 ) -> int | None:  # fmt: skip
     """Return a lower bound for the tokens of any text of the grammar; 0 if `limit` tokens are surely enough; None if
-    there is
-    no text.
+    there is no text.
 
-    A text of exactly that many tokens need not exist. `remembered` caches what is computed from the vocabulary, which
-    is
+    A text of exactly that many tokens need not exist. `cache` caches what is computed from the vocabulary, which is
     slow for large vocabularies.
     """
-    kind, covering = kind_of(value), partial(_cached_coverage, vocabulary, {} if remembered is None else remembered)
+    kind, covering = kind_of(value), partial(_cached_coverage, vocabulary, {} if cache is None else cache)
     if kind == "choice":
         words = [word.encode() for word in value[kind]]
         if min(map(len, words)) <= limit:
@@ -321,10 +319,10 @@ def min_tokens(
     return _bound_from_parts(partial(schema_lower_bound, schema_of(value[kind])), covering, limit)
 
 
-def _cached_coverage(vocabulary: Sequence[bytes | None], remembered: MutableMapping[str, object]) -> TokenCoverage:
-    known = remembered.get(_KEY)
+def _cached_coverage(vocabulary: Sequence[bytes | None], cache: MutableMapping[str, object]) -> TokenCoverage:
+    known = cache.get(_KEY)
     if not isinstance(known, TokenCoverage):
-        remembered[_KEY] = known = TokenCoverage(vocabulary)
+        cache[_KEY] = known = TokenCoverage(vocabulary)
     return known
 
 

@@ -81,11 +81,14 @@ def _attention_weights(model: LoadedModel, question: StepQuery) -> tuple[Sequenc
     return [weights if _is_full_matrix(weights, length) else None for weights in own], cross
 
 
-def _media_inputs(perceived: MediaInputs, row: torch.Tensor) -> dict[str, object]:
+def _media_inputs(media_inputs: MediaInputs, row: torch.Tensor) -> dict[str, object]:
     """Return the model inputs of a full pass over the ids [1, n] with media."""
-    if perceived.is_encoded:
-        return {"encoder_outputs": perceived.states, "decoder_input_ids": row}
-    return {"input_ids": row, **(first_pass_inputs(perceived, row) if perceived.is_inserted else perceived.inputs)}
+    if media_inputs.is_encoded:
+        return {"encoder_outputs": media_inputs.states, "decoder_input_ids": row}
+    return {
+        "input_ids": row,
+        **(first_pass_inputs(media_inputs, row) if media_inputs.is_inserted else media_inputs.inputs),
+    }
 
 
 def _is_full_matrix(weights: object, length: int) -> bool:

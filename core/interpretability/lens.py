@@ -19,7 +19,7 @@ from core.common.setting_values import to_plain_value
 from core.decoding.forward.fused_llama import get_fused_llama
 from core.errors import InsideError
 from core.interpretability.native_text_pass import TextRemainder, native_text_pass
-from core.interpretability.step_query import StepQuery, new_forward, step_query, token_rows
+from core.interpretability.step_query import StepQuery, new_forward, stack_ids, step_query
 from core.models.decoder_layers import get_layers, layer_path, replace_layers
 from core.models.error_translation import translate_iterator_errors
 from core.models.loaded_model import LoadedModel
@@ -62,13 +62,13 @@ class LayerReader:
             if self._native is not None:
                 passed = self._native.states([TextRemainder(0, before)])[:, -count:]
             else:
-                passed = self._fused.layer_states(token_rows(self._model, [before]), DynamicCache())[:, 0, -count:]
+                passed = self._fused.layer_states(stack_ids(self._model, [before]), DynamicCache())[:, 0, -count:]
             return passed, (self._native or self._fused).logits(passed[-1, -1:])[0]
         perceived = question.media_inputs
         room = len(before) + (perceived.leading_positions if perceived is not None else 0)
         forward = new_forward(self._observed_model, room, [encoded] if encoded else (), perceived)
         self._states.clear()
-        logits = forward(token_rows(self._model, [before])).last[0]
+        logits = forward(stack_ids(self._model, [before])).last[0]
         states, self._states = self._states, []
         whole = [state for state in states if state.dim() == 3 and state.shape[:2] == (1, room)]
         if len(whole) != self._model.layers + 1 or len({state.shape[-1] for state in whole}) != 1:
@@ -101,11 +101,11 @@ class LayerReader:
         if found.shape != logits.shape or not are_close(self._model, found, logits):
             raise _unsupported_error(self._model, tr("its logits do not depend on the last layer's state alone."))
 
-    def _record(self, number: int, given: tuple[object, ...], gave: object) -> None:
+    def _record(self, number: int, inputs: tuple[object, ...], output: object) -> None:
         if number == 0:
-            self._states += [first for first in given if isinstance(first, torch.Tensor)][:1]
-        self._last_output = gave
-        self._states.append(_output_state(gave))
+            self._states += [first for first in inputs if isinstance(first, torch.Tensor)][:1]
+        self._last_output = output
+        self._states.append(_output_state(output))
 
     @cached_property
     def _observed_model(self) -> LoadedModel:
@@ -127,8 +127,8 @@ class LayerReader:
 
     def _with_layers(self, layers: list[torch.nn.Module]) -> LoadedModel:
         twin = replace_layers(self._model, self._path, layers)
-        found = {name: known for name, known in self._model.remembered.items() if isinstance(known, (bool, str))}
-        twin.remembered.update(found)  # reuse the results of earlier checks
+        found = {name: known for name, known in self._model.strategy_data.items() if isinstance(known, (bool, str))}
+        twin.strategy_data.update(found)  # reuse the results of earlier checks
         return twin
 
 
@@ -145,14 +145,14 @@ def _observed_layer(number: int, layer: torch.nn.Module, hook: LayerHook) -> tor
     return twin
 
 
-def _output_state(gave: Any) -> torch.Tensor:
+def _output_state(output: Any) -> torch.Tensor:
     """Return a layer's state, which is its output or the first item of its output."""
-    state: torch.Tensor = gave if isinstance(gave, torch.Tensor) else gave[0]
+    state: torch.Tensor = output if isinstance(output, torch.Tensor) else output[0]
     return state
 
 
-def _like_output(gave: Any, state: torch.Tensor) -> object:
-    return state if isinstance(gave, torch.Tensor) else (state, *gave[1:])
+def _like_output(output: Any, state: torch.Tensor) -> object:
+    return state if isinstance(output, torch.Tensor) else (state, *output[1:])
 
 
 def _unsupported_error(model: LoadedModel, reason: str) -> InsideError:

@@ -123,7 +123,7 @@ class NativeTextPass:
         lean, layer = self._fused, self._layers[index]
         cos, sin = lean.rotary_tables(layout.max_length)
         read = joined.new_empty(len(layout.remainders) if last_only else len(joined), lean.heads * lean.width)
-        keys, values, places = layout.prefix_addresses(index)
+        keys, values, capacity = layout.prefix_addresses(index)
         self._library.ragged_attention(
             native_library.RaggedAttentionStruct(
                 heads=lean.heads,
@@ -137,8 +137,8 @@ class NativeTextPass:
                 texts=len(layout.remainders),
                 last_only=int(last_only),
                 threads=torch.get_num_threads(),
-                places=places,
-                kept=ctypes.addressof(layout.prefix_lengths),
+                capacity=capacity,
+                prefix_lengths=ctypes.addressof(layout.prefix_lengths),
                 counts=ctypes.addressof(layout.counts),
                 keys=keys,
                 values=values,
@@ -173,15 +173,15 @@ class _BatchLayout:
         return keys.data_ptr(), values.data_ptr(), keys.shape[2]
 
 
-def _layer(layer: FusedLayerWeights, eps: float, found: NativeLibrary) -> _NativeLayerWeights:
+def _layer(layer: FusedLayerWeights, eps: float, library: NativeLibrary) -> _NativeLayerWeights:
     maps = layer.gate_up.weights
     gate, up = maps if len(maps) > 1 else maps[0].chunk(2)
     return _NativeLayerWeights(
         norm=_norm(layer.norm_in, eps), q_norm=_norm(layer.q_norm, eps), k_norm=_norm(layer.k_norm, eps),
         norm_mlp=_norm(layer.norm_mlp, eps),
-        qkv=NativeLinear(found, list(zip(layer.qkv.weights, layer.qkv.biases, strict=True))),
-        out=NativeLinear(found, [(layer.out, layer.out_bias)]), gate_up=NativeGatedMlp(found, gate, up),
-        down=NativeLinear(found, [(layer.down, None)]),
+        qkv=NativeLinear(library, list(zip(layer.qkv.weights, layer.qkv.biases, strict=True))),
+        out=NativeLinear(library, [(layer.out, layer.out_bias)]), gate_up=NativeGatedMlp(library, gate, up),
+        down=NativeLinear(library, [(layer.down, None)]),
     )  # fmt: skip
 
 
@@ -196,10 +196,10 @@ def native_text_pass(model: LoadedModel, fused: FusedLlama) -> NativeTextPass | 
     found = library()
     if found is None or not _is_supported(fused):
         return None
-    tried: tuple[FusedLlama, NativeTextPass | None] | None = model.remembered.get(_CACHE_KEY)
+    tried: tuple[FusedLlama, NativeTextPass | None] | None = model.strategy_data.get(_CACHE_KEY)
     if tried is None or tried[0] is not fused:
         made = NativeTextPass(fused, found)
-        model.remembered[_CACHE_KEY] = tried = (fused, made if _matches_fused(made, fused) else None)
+        model.strategy_data[_CACHE_KEY] = tried = (fused, made if _matches_fused(made, fused) else None)
     return tried[1]
 
 

@@ -16,7 +16,7 @@ import torch
 from core.checks.arguments import check_cancel
 from core.decoding.prompt import tokenize
 from core.errors import InsideError, ParameterError, TokenizerMissingError
-from core.interpretability.step_query import StepQuery, check_token, new_forward, step_query, token_rows
+from core.interpretability.step_query import StepQuery, check_token, new_forward, stack_ids, step_query
 from core.interpretability.text_variants import (
     PrefixPass,
     TextVariant,
@@ -116,7 +116,7 @@ class Effect(NamedTuple):
     """Decrease of the log probability of the choice without this part, in nats; negative if it becomes more likely."""
 
 
-class Occluded(NamedTuple):
+class OcclusionProgress(NamedTuple):
     """The effects of one batch, and the progress."""
 
     effects: tuple[Effect, ...]
@@ -161,7 +161,7 @@ def occlusion(
     source: int | None = None,
     media: Sequence[str | Path] = (),
     cancel: threading.Event | None = None,
-) -> Iterator[Occluded]:
+) -> Iterator[OcclusionProgress]:
     """Yield the effects batch by batch. Raises the errors of `occlude`."""
     check_cancel(cancel)
     check_paths(media)
@@ -195,13 +195,13 @@ class _OcclusionJob:
         self._model, self._question, self._other, self._parts = model, question, other, parts
         self._replacement = (instead,) if instead is not None else ()
 
-    def run(self, cancel: threading.Event) -> Iterator[Occluded]:
+    def run(self, cancel: threading.Event) -> Iterator[OcclusionProgress]:
         """Yield the effects, batch by batch."""
         question, model = self._question, self._model
         if cancel.is_set():
             return
         reads_all = new_forward(model, len(question.before), [question.encoded] if question.encoded else ())
-        whole = self._score(reads_all(token_rows(model, [question.before])).last[0])
+        whole = self._score(reads_all(stack_ids(model, [question.before])).last[0])
         sources = self._variants(question.encoded, 0, is_source=True)
         texts = self._variants(question.before, question.source - len(question.start), is_source=False)
         done, total = 0, len(sources) + len(texts)
@@ -210,7 +210,7 @@ class _OcclusionJob:
             score_text_variants(reads_all, PrefixPass(question.encoded, len(question.before)), texts, cancel),
         ):
             done += len(batch)
-            yield Occluded(tuple(self._effect(whole, ending) for ending in batch), done, total)
+            yield OcclusionProgress(tuple(self._effect(whole, ending) for ending in batch), done, total)
 
     def _variants(self, text: Sequence[int], offset: int, *, is_source: bool) -> list[TextVariant]:
         """Return the text without each part that lies in it and is not all of it; `offset` converts positions in the

@@ -69,7 +69,7 @@ def step_query(
         raise EmptyPromptError(tr("The text has no tokens."), tr(_ENCODE_REMEDY))
     checked_step = _checked_step(step, len(known))
     check_paths(media)
-    if files := check_media(model.name, model.takes, media):
+    if files := check_media(model.name, model.modalities, media):
         return StepQuery(tuple(known), checked_step, 0, (), prepare_media_with_ids(model, known, files))
     encoded = _checked_source(model, source, checked_step)
     start = decoder_start_ids(model, model.generation_config, known[:encoded]) if model.is_encoder_decoder else []
@@ -158,19 +158,19 @@ CACHE = "dynamic"
 
 
 def new_forward(
-    model: LoadedModel, length: int, encoded: Sequence[Sequence[int]] = (), media_inputs: MediaInputs | None = None
+    model: LoadedModel, length: int, encoder_ids: Sequence[Sequence[int]] = (), media_inputs: MediaInputs | None = None
 ) -> Forward:
     """Return a forward pass that has read only its source or media, with room for `length` tokens; one row per
-    `encoded` text.
+    `encoder_ids` text.
     """
     forward = Forward(model, caches.registry[CACHE].build(model, length, {}))
     if media_inputs is not None:
         forward.set_media(media_inputs)
-    elif encoded:
-        forward.encode(token_rows(model, encoded))
+    elif encoder_ids:
+        forward.encode(stack_ids(model, encoder_ids))
     return forward
 
 
-def token_rows(model: LoadedModel, texts: Sequence[Sequence[int]]) -> torch.Tensor:
+def stack_ids(model: LoadedModel, texts: Sequence[Sequence[int]]) -> torch.Tensor:
     """Return token ids [B, n] of texts of one length."""
     return torch.tensor([list(text) for text in texts], device=model.device)

@@ -24,7 +24,7 @@ from core.decoding.forward.fused_passes import select_fused_pass
 from core.decoding.speculation.tree_support import supports_drafts
 from core.decoding.text_scoring import supports_full_pass
 from core.interpretability.native_text_pass import NativeTextPass, TextRemainder, native_text_pass
-from core.interpretability.step_query import new_forward, token_rows
+from core.interpretability.step_query import new_forward, stack_ids
 from core.models.loaded_model import LoadedModel
 
 
@@ -58,15 +58,15 @@ class RaggedBatch:
         return lean.logits(self._layer(len(lean.layers) - 1, hidden, angles, remainders, None))[0]
 
     def _layer(
-        self, index: int, hidden: torch.Tensor, angles: tuple[torch.Tensor, ...], rests: Sequence[TextRemainder],
+        self, index: int, hidden: torch.Tensor, angles: tuple[torch.Tensor, ...], remainders: Sequence[TextRemainder],
         masks: Sequence[torch.Tensor | None] | None,
     ) -> torch.Tensor:  # fmt: skip
         """Apply a layer and return [1, N, D]; without `masks`, only for the last token of each text [1, n, D]."""
         lean, layer = self._fused, self._fused.layers[index]
         queries, *new = lean.project(layer, hidden, *angles)
-        rooms = [_prefix_buffer(states, rests) for states in self._prefix[index]]
+        rooms = [_prefix_buffer(states, remainders) for states in self._prefix[index]]
         found, begin, ends = list[torch.Tensor](), 0, list[int]()
-        for number, (prefix_length, ids) in enumerate(rests):
+        for number, (prefix_length, ids) in enumerate(remainders):
             end = begin + len(ids)
             ends.append(end - 1)
             stop = prefix_length + len(ids)
@@ -218,7 +218,7 @@ def score_source_variants(
 def _score_padded(forward: Forward, numbers: Sequence[int], texts: Sequence[Sequence[int]]) -> list[VariantLogits]:
     longest, shortest = max(map(len, texts)), min(map(len, texts))
     filled = [[*text, *[text[-1]] * (longest - len(text))] for text in texts]
-    logits = forward(token_rows(forward.model, filled), keep=longest - shortest + 1).logits
+    logits = forward(stack_ids(forward.model, filled), keep=longest - shortest + 1).logits
     return [(number, logits[row, len(texts[row]) - 1 - longest]) for row, number in enumerate(numbers)]
 
 
@@ -272,8 +272,8 @@ def _batches(variants: Sequence[TextVariant], size: int) -> Iterator[Sequence[Te
     return (variants[begin : begin + size] for begin in range(0, len(variants), size))
 
 
-def _repeat_source(encoded: Sequence[int], count: int = 1) -> list[Sequence[int]]:
-    return [encoded] * count if encoded else []
+def _repeat_source(encoder_ids: Sequence[int], count: int = 1) -> list[Sequence[int]]:
+    return [encoder_ids] * count if encoder_ids else []
 
 
 def _variant_length(variant: TextVariant) -> int:

@@ -204,17 +204,17 @@ def _open(name: str, content: bytes) -> Image.Image:
     return opened
 
 
-def _decode_picture(name: str, opened: Image.Image) -> Image.Image:
+def _decode_picture(name: str, image: Image.Image) -> Image.Image:
     """Decode the first frame and apply its EXIF orientation."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # warnings about its metadata (EXIF), which is not used
-            opened.load()
-            return ImageOps.exif_transpose(opened)
+            image.load()
+            return ImageOps.exif_transpose(image)
     except Image.DecompressionBombError as error:
         raise _too_large_error(name, str(error)) from error
     except DecodeTimeoutError:
-        raise _too_slow_error(name, f"{opened.width} × {opened.height}") from None
+        raise _too_slow_error(name, f"{image.width} × {image.height}") from None
     except MediaError:
         raise
     except Exception as error:  # each format's decoder raises its own exceptions
@@ -241,14 +241,14 @@ def _to_eight_bits(picture: Image.Image) -> Image.Image:
     return Image.fromarray((np.nan_to_num(values) * scale).round().clip(0, 255).astype(np.uint8))
 
 
-def _frame_count(opened: Image.Image, content: bytes) -> int:
+def _frame_count(image: Image.Image, content: bytes) -> int:
     """Return the number of frames.
 
     Pillow has an attribute for formats with several frames, but reads all of them if the header does not give the
     number.
     """
     counted = count_frames(content)
-    return counted if counted is not None else int(getattr(opened, "n_frames", 1))
+    return counted if counted is not None else int(getattr(image, "n_frames", 1))
 
 
 def _too_slow_error(name: str, details: str) -> MediaTooLargeError:

@@ -72,15 +72,15 @@ def _decode(name: str, content: bytes) -> tuple[np.ndarray, soundfile.SoundFile]
     return mono, opened
 
 
-def _mix_to_mono(name: str, opened: soundfile.SoundFile) -> np.ndarray:
+def _mix_to_mono(name: str, sound_file: soundfile.SoundFile) -> np.ndarray:
     """Mix block by block, so that a header that claims days of audio costs no memory."""
-    if opened.channels > MAX_CHANNELS:
-        raise damaged_error(name, SOUND, tr("{count:,} channels").format(count=opened.channels))
-    max_samples, blocks, count = MOST_SECONDS * opened.samplerate, list[np.ndarray](), 0
-    size = max(1, _BLOCK_SAMPLES // opened.channels)
-    while len(block := opened.read(size, dtype="float32", always_2d=True)):
+    if sound_file.channels > MAX_CHANNELS:
+        raise damaged_error(name, SOUND, tr("{count:,} channels").format(count=sound_file.channels))
+    max_samples, blocks, count = MOST_SECONDS * sound_file.samplerate, list[np.ndarray](), 0
+    size = max(1, _BLOCK_SAMPLES // sound_file.channels)
+    while len(block := sound_file.read(size, dtype="float32", always_2d=True)):
         count += len(block)
-        if count * opened.channels > MAX_SAMPLES:
+        if count * sound_file.channels > MAX_SAMPLES:
             raise MediaTooLargeError(
                 tr("{file} exceeds the limit of {most:,} samples.").format(file=name, most=MAX_SAMPLES),
                 tr("Split it, or save it with fewer channels or a lower sample rate."),

@@ -130,8 +130,7 @@ def estimate(
     """Estimate the memory of `request` on `model`, which may be a `Blueprint`, as may its `drafters`.
 
     `drafters` replace those of the request. `held`: bytes of the models' weights that are already in memory and so are
-    not
-    free for others. Raises StrategyError, ParameterError or CacheError if the request cannot run at all.
+    not free for others. Raises StrategyError, ParameterError or CacheError if the request cannot run at all.
     """
     check_model(model)
     check_request(request)

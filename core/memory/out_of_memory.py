@@ -97,7 +97,7 @@ def with_fallback(
         request = replace(request, cache=successor.name, cache_options={})
 
 
-def next_smaller_cache(model: LoadedModel, request: Request, tried: set[str]) -> CacheBackend | None:
+def next_smaller_cache(model: LoadedModel, request: Request, tried_caches: set[str]) -> CacheBackend | None:
     """Return the next backend to try; None if the user forbids it, the text would change, or none is left."""
     present = caches.registry.get(request.cache)
     if not request.memory_fallback or present is None or not present.exact:
@@ -105,8 +105,8 @@ def next_smaller_cache(model: LoadedModel, request: Request, tried: set[str]) ->
     strategy = resolve_settings(model, replace(request, cache="dynamic"))[0]
     for backend in _fallback_caches():
         again = replace(request, cache=backend.name, cache_options={})
-        fits = not backend.unsupported_reason(model, strategy.needs) and not strategy.why_not(model, again)
-        if fits and backend.name not in tried:
+        fits = not backend.unsupported_reason(model, strategy.needs) and not strategy.unsupported_reason(model, again)
+        if fits and backend.name not in tried_caches:
             return backend
     return None
 
@@ -131,8 +131,10 @@ def _free_memory(prefixes: PrefixStore | None) -> int:
     return freed
 
 
-def _notice(model: LoadedModel, request: Request, successor: CacheBackend, seen: EventFilter, freed: int) -> Notice:
-    sentences = [_out_of_memory_text(model, seen)]
+def _notice(
+    model: LoadedModel, request: Request, successor: CacheBackend, event_filter: EventFilter, freed: int
+) -> Notice:
+    sentences = [_out_of_memory_text(model, event_filter)]
     if freed:
         sentences.append(tr("{size} of stored prefixes was freed.").format(size=words.size(freed)))
     going_on = tr("Continuing with the cache “{cache}” ({summary}); the text stays the same.")
@@ -140,14 +142,14 @@ def _notice(model: LoadedModel, request: Request, successor: CacheBackend, seen:
     return Notice("memory_fallback", join_sentences(*sentences))
 
 
-def _out_of_memory_text(model: LoadedModel, seen: EventFilter) -> str:
+def _out_of_memory_text(model: LoadedModel, event_filter: EventFilter) -> str:
     """Return the sentence that says when memory ran out and how large the cache was, as far as known."""
     sentence = {
         (False, False): mark("{device} ran out of memory."),
         (True, False): mark("{device} ran out of memory after {tokens}."),
         (False, True): mark("{device} ran out of memory, with {size} in the cache."),
         (True, True): mark("{device} ran out of memory after {tokens}, with {size} in the cache."),
-    }[bool(seen.tokens), bool(seen.cache_bytes)]
-    count = len(seen.tokens)
+    }[bool(event_filter.tokens), bool(event_filter.cache_bytes)]
+    count = len(event_filter.tokens)
     tokens = trn("{count} token", "{count} tokens", count).format(count=f"{count:,}")
-    return tr(sentence).format(device=model.device, tokens=tokens, size=words.size(seen.cache_bytes))
+    return tr(sentence).format(device=model.device, tokens=tokens, size=words.size(event_filter.cache_bytes))

@@ -95,8 +95,7 @@ def render_chat(template: str, messages: Sequence[Mapping[str, object]], special
     """Render the chat up to the model's answer.
 
     The content of each message is passed in the form the template supports: a text or a list of parts. Raises whatever
-    the
-    template raises, and TemplateLimitError.
+    the template raises, and TemplateLimitError.
     """
     if len(template) > _MAX_LENGTH:
         raise TemplateLimitError(
@@ -160,8 +159,8 @@ def _add_reasoning_aliases(message: JsonObject) -> JsonObject:
     return message if reasoning is None else {"thinking": reasoning, **message, "reasoning_content": reasoning}
 
 
-def _to_json_object(given: Mapping[str, object]) -> JsonObject:
-    return {str(name): _to_json(item) for name, item in given.items()}
+def _to_json_object(settings: Mapping[str, object]) -> JsonObject:
+    return {str(name): _to_json(item) for name, item in settings.items()}
 
 
 def _to_json(value: object) -> Json:

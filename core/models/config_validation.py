@@ -173,8 +173,7 @@ _PLAIN = {"gguf", "gemma"}
 
 def unloadable_quantization(config: Mapping[str, object], *, is_quick: bool = False) -> str | None:
     """Return why the weights that a config.json describes cannot be loaded, or None. `is_quick`: check only the formats
-    listed
-    here, without importing transformers.
+    listed here, without importing transformers.
     """
     return next(filter(None, (_unloadable_reason(one, is_quick) for one in _quantizations(config))), None)
 

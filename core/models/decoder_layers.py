@@ -19,7 +19,7 @@ _DEPTH = 4
 
 def layer_path(model: LoadedModel) -> tuple[str, ...] | None:
     """Return the attribute path to the decoder's list of layers; None unless there is exactly one such list."""
-    writes_apart = model.is_encoder_decoder or media_input_of(model.model, model.takes) == "prompt"
+    writes_apart = model.is_encoder_decoder or media_input_of(model.model, model.modalities) == "prompt"
     start = _decoder_path(model) if writes_apart else ()
     if start is None:
         return None
@@ -49,7 +49,9 @@ def replace_layers(
         module._modules[part] = child
         module = child
     module._modules[path[-1]] = stack
-    return LoadedModel(network, model.tokenizer, name or model.name, processor=model.processor, takes=model.takes)
+    return LoadedModel(
+        network, model.tokenizer, name or model.name, processor=model.processor, modalities=model.modalities
+    )
 
 
 def _paths_in(model: LoadedModel, start: tuple[str, ...]) -> list[tuple[str, ...]]:

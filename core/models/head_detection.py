@@ -36,9 +36,9 @@ class CheckpointHeads:
 
 def checkpoint_heads(model: LoadedModel) -> CheckpointHeads | None:
     """Return the MTP heads in a model's checkpoint, or None. Cached."""
-    if "own_heads" not in model.remembered:
-        model.remembered["own_heads"] = _find_heads(_tensor_names(_folder(model)), model.layers)
-    found: CheckpointHeads | None = model.remembered["own_heads"]
+    if "own_heads" not in model.strategy_data:
+        model.strategy_data["own_heads"] = _find_heads(_tensor_names(_folder(model)), model.layers)
+    found: CheckpointHeads | None = model.strategy_data["own_heads"]
     return found
 
 
@@ -71,11 +71,11 @@ def has_fitting_head(model: LoadedModel) -> bool:
 
     Heads elsewhere are found by path only.
     """
-    if "fitting_head" not in model.remembered:
+    if "fitting_head" not in model.strategy_data:
         bundled = sorted(BUNDLED.iterdir()) if BUNDLED.is_dir() else []
         folders = (*bundled, *(cached.path for cached in catalog.cached_models() if not cached.problem))
-        model.remembered["fitting_head"] = any(_is_eagle_of(model, folder) for folder in folders)
-    return bool(model.remembered["fitting_head"])
+        model.strategy_data["fitting_head"] = any(_is_eagle_of(model, folder) for folder in folders)
+    return bool(model.strategy_data["fitting_head"])
 
 
 def _is_eagle_of(model: LoadedModel, folder: Path) -> bool:

@@ -70,8 +70,8 @@ class DiskOffload:
     def __init__(
         self, layers: Sequence[OffloadedLayer], other_bytes: int, dtype: torch.dtype, total_layers: int
     ) -> None:
-        """Create it. `other_bytes`: bytes of all other weights; `total_layers`: number of layers, including those in
-        memory.
+        """Initialize the offload. `other_bytes`: bytes of all other weights; `total_layers`: number of layers,
+        including those in memory.
         """
         self.layers, self.dtype, self.total_layers = tuple(layers), dtype, total_layers
         self._buffer = torch.zeros(max(layer.buffer_bytes for layer in layers), dtype=torch.uint8)
@@ -100,12 +100,12 @@ class DiskOffload:
         return begin <= tensor.data_ptr() < begin + len(self._buffer)
 
     @contextmanager
-    def read_only_layers(self, only: Sequence[OffloadedLayer]) -> Iterator[None]:
+    def read_only_layers(self, layers: Sequence[OffloadedLayer]) -> Iterator[None]:
         """Read only these layers in passes inside the context, so that reading and computing can be timed separately.
 
         The others compute with arbitrary weights, which takes the same time.
         """
-        self._skipped = frozenset(layer.name for layer in self.layers) - {layer.name for layer in only}
+        self._skipped = frozenset(layer.name for layer in self.layers) - {layer.name for layer in layers}
         try:
             yield
         finally:
@@ -136,8 +136,7 @@ class DiskOffload:
 
     def _read(self, stream: FileIO, run: Sequence[TensorSlice]) -> None:
         """Read adjacent tensors in one system call if possible: after every call the thread waits for the GIL, which
-        takes long
-        while a window is being painted.
+        takes long while a window is being painted.
         """
         others = [piece for piece in run if piece.stored.dtype != self.dtype]
         read = {piece.name: torch.empty(piece.stored.shape, dtype=piece.stored.dtype) for piece in others}
@@ -165,18 +164,17 @@ def min_resident_bytes(network: nn.Module) -> int:
 
 
 def choose_offloaded_layers(
-    stored: Mapping[str, FileTensor], outline: nn.Module, dtype: torch.dtype, limit: int
+    file_tensors: Mapping[str, FileTensor], outline: nn.Module, dtype: torch.dtype, limit: int
 ) -> DiskOffload | None:
     """Choose the layers to offload so that at most `limit` bytes of weights are in memory; None if all fit.
 
     The first layers are kept in memory as far as they fit; with a limit of 0, none. Raises ModelTooLargeError if one
-    layer
-    and the non-layer weights exceed the limit.
+    layer and the non-layer weights exceed the limit.
     """
-    layers = _stored_layers(stored, outline, dtype)
+    layers = _stored_layers(file_tensors, outline, dtype)
     of = len(layers)
     shelved = {piece.name for layer in layers for piece in layer.tensors}
-    rest = sum(math.prod(one.shape) * dtype.itemsize for name, one in stored.items() if name not in shelved)
+    rest = sum(math.prod(one.shape) * dtype.itemsize for name, one in file_tensors.items() if name not in shelved)
     if rest + sum(layer.buffer_bytes for layer in layers) <= limit:
         return None
     place = max((layer.buffer_bytes for layer in layers), default=0)
@@ -194,11 +192,13 @@ def choose_offloaded_layers(
     return DiskOffload(layers, rest, dtype, of)
 
 
-def _stored_layers(stored: Mapping[str, FileTensor], outline: nn.Module, dtype: torch.dtype) -> list[OffloadedLayer]:
+def _stored_layers(
+    file_tensors: Mapping[str, FileTensor], outline: nn.Module, dtype: torch.dtype
+) -> list[OffloadedLayer]:
     """Return the stored layers that correspond to a module of the model with parameters of the same names."""
     found: dict[str, list[tuple[str, FileTensor]]] = {}
     modules = dict(outline.named_modules())
-    for name, one in stored.items():
+    for name, one in file_tensors.items():
         match = _LAYER_TENSOR.match(name)
         module = find_module(modules, match["layer"]) if match else None
         if match and module is not None and match["rest"] in dict(module.named_parameters()):

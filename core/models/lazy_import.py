@@ -1,8 +1,7 @@
 """Import transformers' models without torch's compiler.
 
 Their caches import hqq, whose decorators call `torch.compile`, which loads the full compiler: a fifth of the time to
-load
-the first model. Compilation is deferred until a decorated function is called.
+load the first model. Compilation is deferred until a decorated function is called.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ from core.models.gguf.gguf_file import GgufFile, is_gguf, read_gguf
 from core.models.modalities import (
     OTHER_DRAFTS,
     TEXT,
-    Takes,
+    Modalities,
     is_draft_head,
     modalities_of,
     non_text_modality,
@@ -85,8 +85,7 @@ _EXTRA_NUMBERS = 2**24
 
 BUILD_LOCK = threading.RLock()
 """Held while transformers builds a module, which changes process-wide settings: of two modules built at the same time,
-one
-may end up without its tied weights.
+one may end up without its tied weights.
 """
 
 
@@ -98,7 +97,7 @@ class ModelPlan:
     config: PreTrainedConfig
     auto: type[_BaseAutoModelClass]
     allow_remote_code: bool
-    takes: Takes = TEXT
+    modalities: Modalities = TEXT
     """Modalities the model reads: text, audio, images."""
     gguf: GgufFile | None = None
     """The headers of the GGUF file that it is in; None for a folder in Hugging Face's layout."""
@@ -169,18 +168,18 @@ def _plan_gguf(path: Path) -> ModelPlan:
     return ModelPlan(path, config, AutoModelForCausalLM, False, gguf=file)
 
 
-def _auto_class(config: PreTrainedConfig, reads: Takes) -> type[_BaseAutoModelClass]:
-    if reads.sound:
+def _auto_class(config: PreTrainedConfig, modalities: Modalities) -> type[_BaseAutoModelClass]:
+    if modalities.sound:
         return AutoModelForSpeechSeq2Seq
-    if reads.picture:
+    if modalities.picture:
         return AutoModelForImageTextToText
     return AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
 
 
-def _check_config(trouble: str | None, path: Path) -> None:
-    if trouble is not None:
+def _check_config(problem: str | None, path: Path) -> None:
+    if problem is not None:
         raise ConfigInvalidError(
-            tr("{file} cannot be loaded: {trouble}.").format(file=path.name, trouble=trouble),
+            tr("{file} cannot be loaded: {trouble}.").format(file=path.name, trouble=problem),
             tr("Copy or download config.json again, or correct the value."),
         )
 
@@ -317,9 +316,9 @@ def check_reads_text(network: Network) -> None:
         raise _no_text_error(listed, kind, sense)
 
 
-def _no_text_error(name: str, kind: object, sense: str | None) -> UnknownArchitectureError:
+def _no_text_error(name: str, kind: object, modality: str | None) -> UnknownArchitectureError:
     return UnknownArchitectureError(
-        not_text_reason(name, kind, sense), tr("Choose a decoder-only or encoder–decoder language model.")
+        not_text_reason(name, kind, modality), tr("Choose a decoder-only or encoder–decoder language model.")
     )
 
 

@@ -25,7 +25,7 @@ from core.models.gguf.gguf_entry import content_stamp
 from core.models.gguf.gguf_file import is_gguf, split_files
 from core.models.layer_offload import DiskOffload, MemoryLimit, plan_disk_offload
 from core.models.load_plan import check_reads_text, plan_model
-from core.models.modalities import TEXT, Takes, modalities_of
+from core.models.modalities import TEXT, Modalities, modalities_of
 from core.models.model_files import CONFIG_BYTES, INDEX_BYTES, find_weights, read_bytes
 from core.models.model_loading import load_network
 from core.models.quantized.gguf_loading import outline_blocks, stored_parameters
@@ -133,11 +133,11 @@ class LoadedModel:
     path: Path | None = None
     processor: Any = None
     """transformers' processor, which converts audio and images into model inputs; None for a text-only model."""
-    takes: Takes = TEXT
+    modalities: Modalities = TEXT
     """Modalities the model reads: text, audio, images."""
     disk_offload: DiskOffload | None = None
     """The layers offloaded to disk, which are read for each pass; None if all are in memory."""
-    remembered: dict[str, Any] = field(default_factory=dict)
+    strategy_data: dict[str, Any] = field(default_factory=dict)
     """Data about this model that strategies keep between runs (draft lengths, cost curves)."""
 
     @property
@@ -258,8 +258,7 @@ class LoadedModel:
 
 def wrap(model: Any, tokenizer: object = None, name: str | None = None, processor: object = None) -> LoadedModel:
     """Wrap a loaded transformers model; with its `processor` (or feature extractor, or image processor), one that reads
-    audio
-    or images. Raises UnknownArchitectureError if it cannot generate text from these inputs.
+    audio or images. Raises UnknownArchitectureError if it cannot generate text from these inputs.
     """
     if not getattr(model, "can_generate", lambda: False)():
         raise UnknownArchitectureError(
@@ -271,7 +270,9 @@ def wrap(model: Any, tokenizer: object = None, name: str | None = None, processo
         check_reads_text(model)
     model.config.return_dict = True
     model.eval()
-    return LoadedModel(as_encoder_decoder(model), tokenizer, name or _name_of(model), processor=processor, takes=reads)
+    return LoadedModel(
+        as_encoder_decoder(model), tokenizer, name or _name_of(model), processor=processor, modalities=reads
+    )
 
 
 def _name_of(model: Network) -> str:
@@ -301,13 +302,11 @@ def load(
 ) -> LoadedModel:
     """Load a bundled model, a folder, or a hub model already on this computer; nothing is downloaded.
 
-    `device`: auto, cpu, cuda, cuda:1, mps. `dtype`: auto, float32, bfloat16, float16.
-    `weights`: storage format. auto: as `dtype` says; float32, bfloat16 and float16 override `dtype`; int8 and int4 are
-    quantized layer by layer while loading, on a CPU, and computed in float32.
-    `memory_limit`: maximum bytes of weights in memory, on a CPU; 0 for the minimum, `fit` for as much as the free
-    memory
-    allows. The remaining layers stay on disk and are read for each pass (`core.throughput_estimate` predicts the
-    speed).
+    `device`: auto, cpu, cuda, cuda:1, mps. `dtype`: auto, float32, bfloat16, float16. `weights`: storage format. auto:
+    as `dtype` says; float32, bfloat16 and float16 override `dtype`; int8 and int4 are quantized layer by layer while
+    loading, on a CPU, and computed in float32. `memory_limit`: maximum bytes of weights in memory, on a CPU; 0 for the
+    minimum, `fit` for as much as the free memory allows. The remaining layers stay on disk and are read for each pass
+    (`core.throughput_estimate` predicts the speed).
 
     Raises ModelError subclasses, DeviceError, ParameterError or OutOfMemoryError, each with its remedy.
     """
@@ -318,8 +317,8 @@ def load(
     shelf = plan_disk_offload(plan, weights_choice.dtype, where, weights_choice.packed, memory_limit)
     network = load_network(plan, weights_choice.dtype, where, allow_pickle, weights_choice.packed, shelf)
     tokenizer = load_tokenizer(path, allow_remote_code, plan.gguf)
-    processor = load_processor(path, plan.config, plan.takes, allow_remote_code)
-    reads = plan.takes if processor is not None else TEXT
+    processor = load_processor(path, plan.config, plan.modalities, allow_remote_code)
+    reads = plan.modalities if processor is not None else TEXT
     called = catalog.display_name(str(name), path)
     return LoadedModel(as_encoder_decoder(network), tokenizer, called, path, processor, reads, shelf)
 
@@ -370,7 +369,7 @@ def blueprint(
         outline_packed(plan, network, weights_choice.packed)
     model = Blueprint(
         network, load_tokenizer(path, allow_remote_code, plan.gguf), catalog.display_name(str(name), path), path,
-        takes=plan.takes, disk_offload=shelf,
+        modalities=plan.modalities, disk_offload=shelf,
     )  # fmt: skip
     model.planned = where
     if plan.gguf is not None and weights_choice.packed is not None:

@@ -53,8 +53,7 @@ def is_draft_head(config: Mapping[str, object]) -> bool:
 
 def non_text_modality(config: Mapping[str, object]) -> str | None:
     """Return which non-text input or output a config has, according to keys that only such configs contain: audio
-    input,
-    images or audio output; None for text models.
+    input, images or audio output; None for text models.
     """
     for sense, names in (("hears", _HEARS), ("sees", _SEES), ("speaks", _SPEAKS)):
         if not names.isdisjoint(config) and any(config.get(name) is not None for name in names):
@@ -68,14 +67,14 @@ def has_language_head(config: Mapping[str, object]) -> bool:
     return isinstance(names, list) and any(str(name).endswith(_HEADS) for name in names)
 
 
-def not_text_reason(name: str, kind: object, sense: str | None) -> str:
+def not_text_reason(name: str, kind: object, modality: str | None) -> str:
     """Return the sentence for a model that is not a plain text model."""
     if library := _LIBRARIES.get(str(kind)):
         return tr(_BY_LIBRARY).format(name=name, kind=kind, library=library)
-    return tr(_MODALITY_SENTENCES.get(sense or "", _NO_TEXT)).format(name=name, kind=kind)
+    return tr(_MODALITY_SENTENCES.get(modality or "", _NO_TEXT)).format(name=name, kind=kind)
 
 
-class Takes(NamedTuple):
+class Modalities(NamedTuple):
     """The modalities a model reads, and the maximum number of audio clips or images per run."""
 
     text: bool = True
@@ -84,7 +83,7 @@ class Takes(NamedTuple):
     picture: bool = False
     needs: bool = False
     """Whether it cannot generate without audio or an image."""
-    most: int | None = 0
+    max_count: int | None = 0
     """Maximum number of audio clips or images; None: unlimited."""
 
     @property
@@ -93,19 +92,19 @@ class Takes(NamedTuple):
         return self.sound or self.picture
 
 
-TEXT = Takes()
-_SPEECH = Takes(text=False, sound=True, needs=True, most=1)
-_CAPTION = Takes(text=False, picture=True, needs=True, most=1)
-_PICTURES = Takes(picture=True, most=None)
-_FAMILIES: Mapping[str, Takes] = {
-    "whisper": Takes(sound=True, needs=True, most=1),
+TEXT = Modalities()
+_SPEECH = Modalities(text=False, sound=True, needs=True, max_count=1)
+_CAPTION = Modalities(text=False, picture=True, needs=True, max_count=1)
+_PICTURES = Modalities(picture=True, max_count=None)
+_FAMILIES: Mapping[str, Modalities] = {
+    "whisper": Modalities(sound=True, needs=True, max_count=1),
     "moonshine": _SPEECH,
     "moonshine_streaming": _SPEECH,
     "speech_to_text": _SPEECH,
     "speech-encoder-decoder": _SPEECH,
     "vision-encoder-decoder": _CAPTION,
-    "blip": Takes(picture=True, needs=True, most=1),
-    "git": Takes(picture=True, most=1),
+    "blip": Modalities(picture=True, needs=True, max_count=1),
+    "git": Modalities(picture=True, max_count=1),
     "gemma3": _PICTURES,
     "qwen3_vl_moe": _PICTURES,
     "glm4v": _PICTURES,
@@ -133,7 +132,7 @@ _UNSUPPORTED_CLASSES = {"BlipForQuestionAnswering", "BlipForImageTextRetrieval",
 """Classes of such families that do not generate text, or do so differently."""
 
 
-def modalities_of(config: Mapping[str, object]) -> Takes:
+def modalities_of(config: Mapping[str, object]) -> Modalities:
     """Return the modalities of a model with that config; text only if an architecture is the text half of a larger
     one.
     """

@@ -12,7 +12,7 @@ from core.explain.words import count, size
 from core.models.config_validation import impossible_value_reason, invalid_names_reason, unloadable_quantization
 from core.models.gguf.gguf_entry import summarize_gguf
 from core.models.gguf.gguf_file import is_gguf
-from core.models.modalities import TEXT, Takes, modalities_of
+from core.models.modalities import TEXT, Modalities, modalities_of
 from core.models.model_files import (
     FileStats,
     JsonObject,
@@ -46,7 +46,7 @@ class ModelEntry(NamedTuple):
     encoder_decoder: bool
     pickled: bool = False
     """Whether its weights are pickles, which must be allowed first."""
-    takes: Takes = TEXT
+    modalities: Modalities = TEXT
     """Modalities it reads: text, audio, images."""
     problem: str | None = None
     """Why it cannot be loaded as it is, as a sentence."""
@@ -130,7 +130,7 @@ def describe(
         context=_first_size(usable, ("max_position_embeddings", "n_positions")),
         encoder_decoder=bool(usable.get("is_encoder_decoder")) or usable.get("model_type") == "blip",
         pickled=weights.pickled and not (problem or values),
-        takes=modalities_of(usable),
+        modalities=modalities_of(usable),
         problem=problem or values or trouble,
     )
 
@@ -232,7 +232,7 @@ class Fit(NamedTuple):
     """Result of the check whether a model's weights fit into memory; sizes in bytes."""
 
     ok: bool
-    needed: int
+    needed_bytes: int
     free: int
     sentence: str
 
@@ -248,8 +248,8 @@ def fits(entry: ModelEntry, dtype: str = "auto", device: str = "auto", tokens: i
     """Check whether the weights in format `dtype` (int8 and int4 too) fit into the free memory.
 
     This checks the host's memory; a GPU's is checked on loading. With `tokens`, the keys and values of `rows` texts of
-    that
-    length are included, limited to the context. `core.estimate` estimates a whole request with the model's own shapes.
+    that length are included, limited to the context. `core.estimate` estimates a whole request with the model's own
+    shapes.
     """
     weights = weight_bytes(entry, dtype)
     tokens = min(tokens, entry.context or tokens)

@@ -50,8 +50,7 @@ def load_network(
     """Load the module with its weights on its device, ready to run.
 
     `packed`: int8 or int4, the format of the weights; `disk_offload`: the layers that stay on disk. Raises ModelError
-    subclasses and
-    OutOfMemoryError.
+    subclasses and OutOfMemoryError.
     """
     path = plan.path
     if plan.gguf is not None:
@@ -191,9 +190,9 @@ def _check_complete(report: LoadingReport, path: Path) -> None:
     )
 
 
-def _parameter_name(found: str | tuple[object, ...]) -> str:
+def _parameter_name(name_or_path: str | tuple[object, ...]) -> str:
     """Return a parameter's name; mismatched ones come as tuples with both shapes."""
-    return str(found[0] if isinstance(found, tuple) else found)
+    return str(name_or_path[0] if isinstance(name_or_path, tuple) else name_or_path)
 
 
 def _loading_error(error: Exception, path: Path) -> Exception:

@@ -96,10 +96,10 @@ class EagleHead:
 def load_eagle_head(model: LoadedModel, folder: Path) -> EagleHead:
     """Load the head once and cache it with the model. Raises StrategyError if it does not fit the model."""
     key = f"eagle/{folder}"
-    if key not in model.remembered:
+    if key not in model.strategy_data:
         try:
             reason = eagle_unsupported_reason(model, folder)
-            model.remembered[key] = (
+            model.strategy_data[key] = (
                 EagleHead(model, _head_config(model, folder), _load_tensors(folder)) if not reason else None
             )
         except Exception as error:
@@ -111,7 +111,7 @@ def load_eagle_head(model: LoadedModel, folder: Path) -> EagleHead:
                 tr("The draft head in {folder} cannot be read: {reason}").format(folder=folder, reason=reason),
                 tr("Enter the folder of an EAGLE head made for {model}.").format(model=model.name),
             )
-    head: EagleHead = model.remembered[key]
+    head: EagleHead = model.strategy_data[key]
     return head
 
 
@@ -200,7 +200,7 @@ class MtpHeads:
 
 def load_mtp_heads(model: LoadedModel) -> MtpHeads:
     """Load the heads once and cache them with the model. Raises StrategyError if they cannot be loaded."""
-    if "mtp" not in model.remembered:
+    if "mtp" not in model.strategy_data:
         held = checkpoint_heads(model)
         assert held is not None
         try:
@@ -211,8 +211,8 @@ def load_mtp_heads(model: LoadedModel) -> MtpHeads:
             if is_out_of_memory(error):
                 raise
             raise _unreadable_error(model, error) from error
-        model.remembered["mtp"] = MtpHeads(network.eval())
-    heads: MtpHeads = model.remembered["mtp"]
+        model.strategy_data["mtp"] = MtpHeads(network.eval())
+    heads: MtpHeads = model.strategy_data["mtp"]
     return heads
 
 
@@ -232,18 +232,18 @@ def _check_layer_types(config: PreTrainedConfig) -> None:
             raise ValueError(tr("a layer of type {kind} keeps a state.").format(kind=kind))
 
 
-def _network_with_heads(model: LoadedModel, held: CheckpointHeads) -> Any:
+def _network_with_heads(model: LoadedModel, heads: CheckpointHeads) -> Any:
     """Return a copy of the model's network that shares its modules and whose config describes the heads."""
     network = copy.copy(model.model)
     config = copy.deepcopy(model.model.config)
     config.name_or_path = str(model.path or config.name_or_path)
     text = config.get_text_config(decoder=True)
-    text.num_mtp_layers = held.count
+    text.num_mtp_layers = heads.count
     for kinds in ("layer_types", "mlp_layer_types"):
         own = getattr(text, kinds, None)
         if own and not getattr(text, f"mtp_{kinds}", None):
-            setattr(text, f"mtp_{kinds}", [own[-1]] * held.count)
-    vars(network).update(config=config, _keys_to_ignore_on_load_unexpected=list(held.patterns))
+            setattr(text, f"mtp_{kinds}", [own[-1]] * heads.count)
+    vars(network).update(config=config, _keys_to_ignore_on_load_unexpected=list(heads.patterns))
     return network
 
 

@@ -95,8 +95,7 @@ class TemplateBudget:
 
     def charge_repeated(self, value: object, others: Iterable[object]) -> None:
         """Charge for an operation that may repeat its arguments for each part of `value`, or as often as a number says:
-        padding,
-        formatting, joining.
+        padding, formatting, joining.
         """
         others = list(others)
         amount = sum(abs(int(number)) for number in _numbers(others)) + _widths((value, *others))

@@ -105,8 +105,7 @@ class TokenSpellings:
         """Return what each of `ids` adds to the text they spell.
 
         A character made of several tokens comes with the last of them, bytes of incomplete characters as ⟨E2⟩, and
-        special
-        tokens as they are.
+        special tokens as they are.
         """
         found = self._byte_texts(ids)
         if self._tokenizer is None or self.scheme.errors:
@@ -135,8 +134,7 @@ class TokenSpellings:
 
     def _decoded_texts(self, ids: Sequence[int], joined: Sequence[str]) -> list[str]:
         """Return the texts as the tokenizer decodes them, if the tokens' bytes do not add up to that; those of byte
-        tokens as in
-        `joined`.
+        tokens as in `joined`.
         """
         decoder = IncrementalDecoder(self._tokenizer, self)
         state, found, bytes_before = decoder.start, list(joined), False
@@ -190,8 +188,7 @@ class TokenSpellings:
 
     def stop_bytes(self, token: int) -> bytes | None:
         """Return the bytes in which `generate` looks for stop strings: those of the token after other text, or a
-        special token's
-        name; None for an unknown id.
+        special token's name; None for an unknown id.
         """
         if token not in self._stops:
             self._stops[token] = self._read_stop(token)
@@ -228,15 +225,14 @@ class Decoder:
             return ""
         return self._tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
-    def added_text(self, known: Sequence[int], ids: Sequence[int]) -> str:
-        """Return the text that `ids` adds to that of its prefix `known`, which ends with a complete character.
+    def added_text(self, prefix: Sequence[int], ids: Sequence[int]) -> str:
+        """Return the text that `ids` adds to that of `prefix`, which ends with a complete character.
 
         Decoders with byte tokens drop a whole run of them because of one invalid byte; text already shown stays, and
-        only the
-        rest is decoded separately.
+        only the rest is decoded separately.
         """
-        before, after = self(known), self(ids)
-        return after[len(before) :] if after.startswith(before) else self(ids[len(known) :])
+        before, after = self(prefix), self(ids)
+        return after[len(before) :] if after.startswith(before) else self(ids[len(prefix) :])
 
 
 class TextState(NamedTuple):
@@ -311,8 +307,7 @@ class IncrementalDecoder:
 
     def tail(self, ids: Sequence[int]) -> tuple[int, ...]:
         """Return the last tokens of `ids` on which the text of a next one may depend: a few, starting with a complete
-        character
-        and including a token of visible text if there is one.
+        character and including a token of visible text if there is one.
         """
         if len(ids) <= _WINDOW:
             return tuple(ids)
@@ -420,8 +415,7 @@ class IncrementalDecoder:
 
     def _invalid_byte_before(self, ids: Sequence[int], start: int) -> list[int]:
         """Return an invalid byte token from the run that `ids[start:]` continues, if there is one: a decoder drops the
-        whole run
-        because of it.
+        whole run because of it.
         """
         if not self._pieces.is_byte(ids[start]):
             return []
@@ -445,8 +439,7 @@ class TextStream:
     """Spells a growing sequence; the results of `push` and `flush` add up to the decoded sequence.
 
     `context` are the tokens before it: tokenizers that strip a leading space need them, and a character that begins in
-    them
-    is shown once it is complete.
+    them is shown once it is complete.
     """
 
     def __init__(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from transformers.cache_utils import Cache
     from transformers.utils.generic import ModelOutput
 
-    from core.models.modalities import Takes
+    from core.models.modalities import Modalities
     from core.models.text import Network
 
 MediaInput = Literal["none", "encoder", "before", "prompt"]
@@ -31,7 +31,7 @@ _TRIAL_STATES = 6
 _BEFORE_TEXT = frozenset({"git"})
 
 
-def media_input_of(network: Network, takes: Takes) -> MediaInput:
+def media_input_of(network: Network, takes: Modalities) -> MediaInput:
     """Return how the module takes media, whatever was passed to it; `takes`: its modalities."""
     if not takes.media:
         return "none"

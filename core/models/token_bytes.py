@@ -27,21 +27,20 @@ class SpellingModel(Protocol):
     def vocabulary(self) -> int: ...
 
     @property
-    def remembered(self) -> dict[str, Any]: ...
+    def strategy_data(self) -> dict[str, Any]: ...
 
 
 def token_bytes(model: SpellingModel) -> list[bytes | None]:
     """Return what each token writes after other tokens; None for tokens without text (special ones, gaps). Cached."""
-    known: list[bytes | None] | None = model.remembered.get("token_bytes")
+    known: list[bytes | None] | None = model.strategy_data.get("token_bytes")
     if known is None:
-        known = model.remembered["token_bytes"] = _compute_bytes(model)
+        known = model.strategy_data["token_bytes"] = _compute_bytes(model)
     return known
 
 
 def _compute_bytes(model: SpellingModel) -> list[bytes | None]:
     """Return the bytes per token. Byte-level and SentencePiece tokens contain theirs; others (WordPiece: `##ing`) are
-    decoded
-    after a word by the tokenizer.
+    decoded after a word by the tokenizer.
     """
     own = [model.pieces.data(token) for token in range(model.vocabulary)]
     decode, anchor = Decoder(model.tokenizer), _anchor(model, own)
@@ -114,8 +113,8 @@ def word_spellings(model: SpellingModel, text: str) -> list[list[int]]:
 
 def _tokens_by_bytes(model: SpellingModel) -> dict[bytes, int]:
     """Return the first token of the vocabulary with each byte string."""
-    known: dict[bytes, int] | None = model.remembered.get("tokens_by_bytes")
+    known: dict[bytes, int] | None = model.strategy_data.get("tokens_by_bytes")
     if known is None:
         known = {data: token for token, data in reversed(list(enumerate(token_bytes(model)))) if data}
-        model.remembered["tokens_by_bytes"] = known
+        model.strategy_data["tokens_by_bytes"] = known
     return known

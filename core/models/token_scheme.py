@@ -37,8 +37,7 @@ class TokenScheme:
     """▁ represents a space."""
     errors: str = ""
     """Treatment of invalid bytes ("replace", "ignore") if the text is the UTF-8 text of the tokens' bytes; empty if
-    only the
-    tokenizer can decode.
+    only the tokenizer can decode.
     """
     is_local: bool = False
     """Whether the text of a token is independent of its neighbors, except for a space stripped from the first one."""
@@ -74,8 +73,7 @@ def detect_scheme(tokenizer: Any) -> TokenScheme:
 
 def special_ids(tokenizer: Any) -> frozenset[int]:
     """Return the ids that `decode(skip_special_tokens=True)` skips: the added tokens marked as special. Python
-    tokenizers skip
-    the tokens in `all_special_ids`.
+    tokenizers skip the tokens in `all_special_ids`.
     """
     if tokenizer is None:
         return frozenset()

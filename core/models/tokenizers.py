@@ -21,7 +21,7 @@ from transformers.models.auto import processing_auto
 from core.errors import ProcessorMissingError, TokenizerMissingError
 from core.models.gguf.gguf_file import GgufFile
 from core.models.gguf.gguf_tokenizer import load_gguf_tokenizer
-from core.models.modalities import Takes
+from core.models.modalities import Modalities
 from core.models.model_files import full_message, is_file, readable_reason
 from resources.language import mark, tr
 
@@ -64,8 +64,7 @@ def load_tokenizer(
 
 def _check_vocabulary(path: Path, tokenizer: PreTrainedTokenizerBase) -> None:
     """Check that the tokens come from a file: otherwise many classes make a vocabulary of special tokens only, which
-    reads
-    every prompt as empty. Raises TokenizerMissingError.
+    reads every prompt as empty. Raises TokenizerMissingError.
     """
     own = set(tokenizer.vocab_files_names.values())
     if own and not any(is_file(path / name) for name in {"tokenizer.json", "tekken.json", *own}):
@@ -96,7 +95,7 @@ _PIXEL_MODELS = frozenset({"blip", "git"})
 """Models that read pixels directly, without an image token in the prompt."""
 
 
-def load_processor(path: Path, config: PreTrainedConfig, modalities: Takes, allow_remote_code: bool) -> object:
+def load_processor(path: Path, config: PreTrainedConfig, modalities: Modalities, allow_remote_code: bool) -> object:
     """Load transformers' processor of the folder. Raises ProcessorMissingError.
 
     Return None for a text-only model, and if the folder has none and the model works without it.
@@ -129,7 +128,7 @@ def load_processor(path: Path, config: PreTrainedConfig, modalities: Takes, allo
         ) from error
 
 
-def _processor_class(config: PreTrainedConfig, takes: Takes) -> Any:
+def _processor_class(config: PreTrainedConfig, takes: Modalities) -> Any:
     """Return the class of the required part; the tokenizer is loaded separately, with its own errors."""
     if takes.sound:
         return AutoFeatureExtractor
@@ -147,8 +146,7 @@ def text_image_processor(kind: str) -> object:
 
 def _without_video(whole: Any) -> object:
     """Return a processor class without video, which needs libraries that images do not (torchvision, and num2words for
-    the
-    number of frames).
+    the number of frames).
     """
     module = sys.modules[whole.__module__]
     if getattr(module, "num2words", whole) is None:

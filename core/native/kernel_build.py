@@ -51,8 +51,7 @@ def build_kernels(cancel: threading.Event | None = None) -> BuildResult:
     """Build the native kernels for this computer unless they exist; they are used from the next run on.
 
     The library is stored in the user's cache, so later starts find it. `cancel` stops the compiler. Raises
-    ParameterError
-    for an invalid `cancel`, nothing else.
+    ParameterError for an invalid `cancel`, nothing else.
     """
     check_cancel(cancel)
     standing, path, found = kernel_status(), library_path(), find_compiler()
@@ -86,8 +85,7 @@ def kernel_status() -> BuildResult:
 @contextlib.contextmanager
 def _build_folder() -> Iterator[Path]:
     """Create a temporary folder next to the libraries, and remove it afterwards; old ones left by killed processes are
-    removed
-    too.
+    removed too.
     """
     home = library_folder()
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -116,14 +114,14 @@ def _build(compiler_path: str, folder_path: Path, path: Path, cancel: threading.
     return BuildResult("failed", tr("The native code could not be compiled."), details=output)
 
 
-def _compile(command: list[str], shop: Path, cancel: threading.Event) -> tuple[int, str]:
+def _compile(command: list[str], build_folder: Path, cancel: threading.Event) -> tuple[int, str]:
     """Return the compiler's exit code and the end of its output; kill it when `cancel` is set."""
     nice = shutil.which("nice")
-    with (shop / "said").open("w+", encoding="utf-8", errors="replace") as output_file:
+    with (build_folder / "said").open("w+", encoding="utf-8", errors="replace") as output_file:
         child = subprocess.Popen(
             [nice, "-n", "19", *command] if nice else command,
-            stdout=output_file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=shop,
-            env={**os.environ, "TMPDIR": str(shop), "LC_ALL": "C"}, start_new_session=os.name == "posix",
+            stdout=output_file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=build_folder,
+            env={**os.environ, "TMPDIR": str(build_folder), "LC_ALL": "C"}, start_new_session=os.name == "posix",
         )  # fmt: skip
         code = _wait(child, cancel)
         output_file.seek(0)

@@ -156,19 +156,18 @@ class RaggedAttentionStruct(ctypes.Structure):
     _fields_ = (
         ("heads", c_int64), ("kv_heads", c_int64), ("width", c_int64), ("scaling", c_double), ("q_norm", NormStruct),
         ("k_norm", NormStruct), ("cos", c_void_p), ("sin", c_void_p), ("texts", c_int64), ("last_only", c_int64),
-        ("threads", c_int64), ("places", c_int64), ("kept", c_void_p), ("counts", c_void_p), ("keys", c_void_p),
-        ("values", c_void_p), ("joined", c_void_p), ("read", c_void_p),
+        ("threads", c_int64), ("capacity", c_int64), ("prefix_lengths", c_void_p), ("counts", c_void_p),
+        ("keys", c_void_p), ("values", c_void_p), ("joined", c_void_p), ("read", c_void_p),
     )  # fmt: skip
 
 
 log = logging.getLogger(__name__)
 
-VERSION = 9
+VERSION = 10
 """Version of the functions below; a library of another version is not used."""
 MAX_WITH_GIL = 2**16
 """Number of values that are read without releasing the GIL, which takes some 50 µs; another thread that paints would
-keep
-the GIL for a millisecond once it has it.
+keep the GIL for a millisecond once it has it.
 """
 
 
@@ -201,7 +200,7 @@ class NativeLibrary:
         self._stats.argtypes = (c_void_p, c_int64, c_int64, c_int64, c_void_p, c_int64, c_void_p)
         self._stats_with_gil = at_once.decodescope_read
         self._stats_with_gil.argtypes = self._stats.argtypes
-        self._ragged_attention = loaded.decodescope_beside
+        self._ragged_attention = loaded.decodescope_ragged_attention
         self._ragged_attention.argtypes = (POINTER(RaggedAttentionStruct),)
         self._product, self._gated = loaded.decodescope_product, loaded.decodescope_gated
         self._product.argtypes = (POINTER(MatrixStruct), c_void_p, c_int64, c_void_p, c_int64, c_int64, c_int64)
@@ -228,9 +227,11 @@ class NativeLibrary:
         """Run the model: write the logits and append the tokens to keys and values."""
         _check(self._step(model, pass_struct))
 
-    def multiply(self, matrix: MatrixStruct, halves: int, steps: int, rows: int, found: int, threads: int) -> None:
+    def multiply(
+        self, matrix: MatrixStruct, halves: int, steps: int, rows: int, output_address: int, threads: int
+    ) -> None:
         """Multiply split vectors, int8 [2 · rows, inputs] and float32 steps [rows], into float32 [rows, outputs]."""
-        _check(self._multiply(matrix, halves, steps, rows, found, threads))
+        _check(self._multiply(matrix, halves, steps, rows, output_address, threads))
 
     def multiply_blocks(self, matrix: MatrixStruct, vectors: int, rows: int, found: int, threads: int) -> None:
         """Multiply float32 vectors [rows, inputs] by a matrix of any kind into float32 [rows, outputs].
@@ -245,46 +246,53 @@ class NativeLibrary:
         """
         self._rows(matrix, ids, count, found)
 
-    def compute_stats(self, scores: list[int], rows: int, vocabulary: int, chosen: int, top_n: int, found: int) -> None:
+    def compute_stats(
+        self, scores: list[int], rows: int, vocabulary: int, chosen: int, top_n: int, output_address: int
+    ) -> None:
         """Compute the statistics of `rows` steps.
 
         `scores` are float32 [rows, vocabulary] before the first stage and after each stage, `chosen` int64 [rows],
-        `found`
-        float32 [rows, `columns`].
+        `output_address` float32 [rows, `columns`].
         """
         pointers = (c_void_p * len(scores))(*scores)
         read = self._stats_with_gil if len(scores) * rows * vocabulary <= MAX_WITH_GIL else self._stats
-        _check(read(pointers, len(scores) - 1, rows, vocabulary, chosen, top_n, found))
+        _check(read(pointers, len(scores) - 1, rows, vocabulary, chosen, top_n, output_address))
 
     def ragged_attention(self, attention: RaggedAttentionStruct) -> None:
         """Compute a layer's attention for many tokens of several texts; queries and keys are rotated in place."""
         _check(self._ragged_attention(attention))
 
-    def norm(self, hidden: int, norm: NormStruct, shape: tuple[int, ...], found: int) -> None:
+    def norm(self, hidden: int, norm: NormStruct, shape: tuple[int, ...], output_address: int) -> None:
         """Normalize float32 hidden [rows, width]."""
-        self._norm(hidden, norm, *shape, found)
+        self._norm(hidden, norm, *shape, output_address)
 
     def matmul(
-        self, matrix: MatrixStruct, vectors: int, rows: int, found: int, row_stride: int, adds: bool, threads: int
-    ) -> None:  # fmt: skip
+        self,
+        matrix: MatrixStruct,
+        vectors: int,
+        rows: int,
+        output_address: int,
+        row_stride: int,
+        accumulate: bool,
+        threads: int,
+    ) -> None:
         """Multiply float32 vectors [rows, inputs] by a float32 matrix into [rows, outputs].
 
-        `row_stride` is the distance of the output rows in numbers; the result is added to the output if `adds`.
+        `row_stride` is the distance of the output rows in numbers; the result is added to the output if `accumulate`.
         """
-        _check(self._product(matrix, vectors, rows, found, row_stride, adds, threads))
+        _check(self._product(matrix, vectors, rows, output_address, row_stride, accumulate, threads))
 
     def gated_matmul(
-        self, gate: MatrixStruct, up: MatrixStruct, vectors: int, rows: int, found: int, threads: int
+        self, gate: MatrixStruct, up: MatrixStruct, vectors: int, rows: int, output_address: int, threads: int
     ) -> None:
         """Compute float32 silu(gate) · up [rows, outputs], where both are such products."""
-        _check(self._gated(gate, up, vectors, rows, found, threads))
+        _check(self._gated(gate, up, vectors, rows, output_address, threads))
 
-    def top_choices(self, scores: int, shape: tuple[int, ...], chosen: int, found: int) -> None:
+    def top_choices(self, scores: int, shape: tuple[int, ...], chosen: int, output_address: int) -> None:
         """Write float32 [rows, 4]: first choice, its probability, the chosen token's probability and rank; for float32
-        scores
-        [rows, vocabulary] and int64 tokens [rows].
+        scores [rows, vocabulary] and int64 tokens [rows].
         """
-        self._choices(scores, *shape, chosen, found)
+        self._choices(scores, *shape, chosen, output_address)
 
 
 class SamplerFunctions:
@@ -300,41 +308,39 @@ class SamplerFunctions:
         self._spread.restype = self._parts.restype = None
         self._likely.restype = self._passages.restype = c_int64
 
-    def score_stats(self, scores: int, rows: int, vocabulary: int, found: int) -> None:
+    def score_stats(self, scores: int, rows: int, vocabulary: int, output_address: int) -> None:
         """Write float64 [rows, 6] for float32 scores [rows, vocabulary]: maximum, minimum, logsumexp, entropy in nats,
-        count and
-        standard deviation of the finite scores of each row.
+        count and standard deviation of the finite scores of each row.
         """
-        self._spread(scores, rows, vocabulary, found)
+        self._spread(scores, rows, vocabulary, output_address)
 
     def likely_tokens(
-        self, scores: int, vocabulary: int, threshold: float, max_count: int, tokens: int, found: int
+        self, scores: int, vocabulary: int, threshold: float, max_count: int, tokens: int, output_address: int
     ) -> int:
         """Write the int64 tokens and float32 probabilities of at most `max_count` tokens above `threshold`, likeliest
-        first; return
-        their number. `scores`: float32 [vocabulary].
+        first; return their number. `scores`: float32 [vocabulary].
         """
-        count = int(self._likely(scores, vocabulary, threshold, max_count, tokens, found))
+        count = int(self._likely(scores, vocabulary, threshold, max_count, tokens, output_address))
         _check(count < 0)
         return count
 
-    def histogram(self, scores: int, vocabulary: int, ends: tuple[float, float], parts: int, found: int) -> None:
+    def histogram(
+        self, scores: int, vocabulary: int, ends: tuple[float, float], parts: int, output_address: int
+    ) -> None:
         """Write an int64 histogram [parts] of the finite float32 scores [vocabulary] between the two `ends`."""
-        self._parts(scores, vocabulary, *ends, parts, found)
+        self._parts(scores, vocabulary, *ends, parts, output_address)
 
     def repeated_passages(
-        self, text: int, count: int, breaks: tuple[int, int], lengths: tuple[int, int], found: int
+        self, text: int, count: int, breaks: tuple[int, int], lengths: tuple[int, int], output_address: int
     ) -> int:  # fmt: skip
         """Write int64 (position, length) of each earlier passage with which int64 `text` [count] ends; return their
         number.
 
         Passages have at least the minimum length and are followed up to the maximum. Return -1 if it is not known
-        whether a token
-        ends a passage. `breaks`: address of int8 [vocabulary + 1] per token (negative: unknown; the last entry is for
-        ids that
-        are not tokens), and the vocabulary size.
+        whether a token ends a passage. `breaks`: address of int8 [vocabulary + 1] per token (negative: unknown; the
+        last entry is for ids that are not tokens), and the vocabulary size.
         """
-        return int(self._passages(text, count, *breaks, *lengths, found))
+        return int(self._passages(text, count, *breaks, *lengths, output_address))
 
 
 def _check(failed: int) -> None:
@@ -379,6 +385,6 @@ def is_switched_on() -> bool:
     return _HOLDER.is_on
 
 
-def switch_quick_steps(on: bool) -> None:
+def enable_native_steps(on: bool) -> None:
     """Enable or disable native kernels from the next run on; initially enabled."""
     _HOLDER.is_on = on

@@ -78,7 +78,7 @@ class ProcessorModel(Protocol):
         """Return whether an answer after the tokens `before` loses the leading space of its first token."""
 
     @property
-    def remembered(self) -> dict[str, object]:
+    def strategy_data(self) -> dict[str, object]:
         """Data about it that is kept between runs."""
 
 
@@ -92,7 +92,7 @@ class Context(NamedTuple):
     max_length: int
     encoder_ids: torch.Tensor | None
     eos: torch.Tensor | None
-    keep: int
+    min_tokens_to_keep: int
     """Minimum number of tokens that a filter keeps."""
     rng: Uniform
     """(rows) → a random number in [0, 1) for each row [B], derived from the run's seed; different at each call."""
@@ -132,7 +132,7 @@ class Processor:
     kind: StageKind = "shift"
     parameter: Parameter | None = None
     """Its editor, help and range; None if only a GenerationConfig can set it."""
-    beside: tuple[Parameter, ...] = ()
+    extra_parameters: tuple[Parameter, ...] = ()
     """Further settings, without effect while it is off; keys of `Request.options`."""
     panel: Panel = "more"
     shown: int = 100
@@ -142,7 +142,7 @@ class Processor:
     applies: Callable[[Context], bool] = applies_always
     samples: bool = False
     """Whether it is used only while sampling."""
-    blind: bool = False
+    uses_scores_only: bool = False
     """Whether it depends only on the scores, not on the text, so that all nodes of a draft are processed at once."""
     drafts: bool = True
     """Whether drafters apply it too, to predict the model's choice better; never needed for exactness."""
@@ -150,7 +150,7 @@ class Processor:
     """Whether it runs the model a second time with a separate cache, which speculation then manages (`_Guide`)."""
     uses_rng: bool = False
     """Whether it uses a random number of the context once per step."""
-    in_turn: bool = False
+    needs_every_token: bool = False
     """Whether it must see every token before the next is judged; drafts, which are judged together, are then refused.
     """
     end: Literal["", "first", "last"] = ""
@@ -160,7 +160,7 @@ class Processor:
     """
     before_diversity: bool = False
     """Group beam search: whether it comes before the penalty for the choices of earlier groups."""
-    follow: Callable[[Any, torch.Tensor], None] | None = None
+    reorder_rows: Callable[[Any, torch.Tensor], None] | None = None
     """(transform, rows): rows were reordered, and new row i is old row `rows[i]`; for processors that keep state per
     row.
     """
@@ -168,10 +168,9 @@ class Processor:
     """(transform) → an observer of its last call, requested after each traced step."""
     progress: Callable[[Any, Sequence[int]], GrammarProgress] | None = None
     """(transform, an answer's tokens without an end token) → the progress of the text in its required form."""
-    signs: Callable[[Any, Settings, ProcessorModel], WatermarkScorer] | None = None
+    make_detector: Callable[[Any, Settings, ProcessorModel], WatermarkScorer] | None = None
     """(value, `Request.options`, model) → the detector of its watermark in a given text; raises ValueError like `make`.
-    None if
-    it leaves no watermark.
+    None if it leaves no watermark.
     """
     aliases: tuple[str, ...] = ()
 
@@ -215,7 +214,7 @@ class MinLengthBan:
     """(ids [B, T], scores [B, V]) → scores in which the end tokens are banned until T is `length`."""
 
     def __init__(self, length: int, ends: torch.Tensor | None) -> None:
-        """Create it. `ends`: token ids; ids without a score are ignored."""
+        """Initialize the ban. `ends`: token ids of end tokens; ids without a score are ignored."""
         import torch
 
         self._length, self._ends = length, torch.as_tensor([] if ends is None else ends, dtype=torch.long).reshape(-1)

@@ -51,8 +51,7 @@ def find_repeats(text: np.ndarray, breaks: np.ndarray, max_length: int) -> Itera
     """Yield (position, length) of each earlier passage of `text` [T] with which the text ends.
 
     The position is that of the token after the passage; `length` is `max_length` at most; `breaks` [T] marks tokens
-    that end a
-    passage.
+    that end a passage.
     """
     import numpy as np
 
@@ -99,7 +98,7 @@ class _BreakTable:
 
 def _cached_breaks(model: ProcessorModel) -> _BreakTable:
     """Return the table, cached with the model for later runs."""
-    known = model.remembered.setdefault(_KEY, _BreakTable(model.pieces, model.vocabulary))
+    known = model.strategy_data.setdefault(_KEY, _BreakTable(model.pieces, model.vocabulary))
     assert isinstance(known, _BreakTable)
     return known
 
@@ -199,7 +198,7 @@ PROCESSOR = Processor(
             "longer passages (DRY, don't repeat yourself). 0.8 is usual."),
         minimum=0.0, maximum=100.0, soft_maximum=2.0, step=0.05, option=True, advanced=True,
     ),
-    beside=(BASE, ALLOWED, RANGE),
+    extra_parameters=(BASE, ALLOWED, RANGE),
     panel="penalties",
     shown=30,
     observe=DryPenalty.make_observer,

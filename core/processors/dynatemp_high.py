@@ -35,8 +35,7 @@ MIN_TEMPERATURE = 1e-30
 
 def temperatures(scores: torch.Tensor, low: float, high: float, exponent: float) -> list[float]:
     """Return the temperature of each row of scores [B, V]: low + (high − low) · (H / ln n)^exponent, with H the entropy
-    in nats
-    and n the number of remaining tokens (KoboldCpp, text-generation-webui).
+    in nats and n the number of remaining tokens (KoboldCpp, text-generation-webui).
     """
     shares = [min(entropy / math.log(max(left, 2)), 1.0) for entropy, left in entropies(scores)]
     return [max(low + (high - low) * share**exponent, MIN_TEMPERATURE) for share in shares]
@@ -60,10 +59,10 @@ class DynamicTemperature:
         return lambda row, before, after, chosen: partial(_temperature_detail, heat[row], low, high)
 
 
-def _temperature_detail(heat: float, low: float, high: float) -> StageDetail:
+def _temperature_detail(temperature: float, low: float, high: float) -> StageDetail:
     from core.events import StageDetail, StepTemperature  # created on demand
 
-    return StageDetail(heat=StepTemperature(heat, low, high))
+    return StageDetail(heat=StepTemperature(temperature, low, high))
 
 
 def make(value: float, context: Context) -> DynamicTemperature:
@@ -87,11 +86,11 @@ PROCESSOR = Processor(
             "entropy. Keep the normal temperature at 1."),
         minimum=0.0, maximum=100.0, soft_maximum=3.0, step=0.05, exclusive=True, option=True, advanced=True,
     ),
-    beside=(LOW, EXPONENT),
+    extra_parameters=(LOW, EXPONENT),
     panel="sampling_advanced",
     shown=60,
     is_on=is_given,
     samples=True,
-    blind=True,
+    uses_scores_only=True,
     observe=DynamicTemperature.make_observer,
 )  # fmt: skip

@@ -9,7 +9,7 @@ from resources.language import mark
 PROCESSOR = Processor(
     name="epsilon_cutoff",
     make=lambda value, context: transformers_processors().EpsilonLogitsWarper(
-        epsilon=value, min_tokens_to_keep=context.keep
+        epsilon=value, min_tokens_to_keep=context.min_tokens_to_keep
     ),
     order=220,
     label=mark("epsilon {v}"),
@@ -23,5 +23,5 @@ PROCESSOR = Processor(
     shown=30,
     is_on=is_inside_unit,
     samples=True,
-    blind=True,
+    uses_scores_only=True,
 )  # fmt: skip

@@ -9,7 +9,7 @@ from resources.language import mark
 PROCESSOR = Processor(
     name="eta_cutoff",
     make=lambda value, context: transformers_processors().EtaLogitsWarper(
-        epsilon=value, min_tokens_to_keep=context.keep, device=context.model.device
+        epsilon=value, min_tokens_to_keep=context.min_tokens_to_keep, device=context.model.device
     ),
     order=230,
     label=mark("eta {v}"),
@@ -24,5 +24,5 @@ PROCESSOR = Processor(
     shown=40,
     is_on=is_inside_unit,
     samples=True,
-    blind=True,
+    uses_scores_only=True,
 )  # fmt: skip

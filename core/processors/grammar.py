@@ -59,7 +59,7 @@ def make(value: Mapping[str, object], context: Context) -> GrammarProcessor:
     if model.token_bytes is None:
         raise grammar_error(tr("the model has no tokenizer, so the text of its tokens is unknown."))
     ends = () if context.eos is None else tuple(context.eos.tolist())
-    vocabulary = GrammarVocabulary(model.token_bytes, model.pieces.__getitem__, ends, model.remembered)
+    vocabulary = GrammarVocabulary(model.token_bytes, model.pieces.__getitem__, ends, model.strategy_data)
     matcher = matcher_for(vocabulary, value, model.strips_first_space(context.before))
     walker = GrammarMatcher(matcher, model.vocabulary, model.device)
     if not walker.is_valid_prefix(context.beginning):
@@ -76,7 +76,7 @@ def _check_length(value: Mapping[str, object], context: Context, forced: bool) -
 
     room = context.max_length - context.start - forced
     model = context.model
-    min_length = min_tokens(value, model.token_bytes or (), room, model.remembered)
+    min_length = min_tokens(value, model.token_bytes or (), room, model.strategy_data)
     if min_length is None:
         raise grammar_error(
             tr("these rules never allow a text to end: each text contains another one of the same kind.")
@@ -108,7 +108,7 @@ PROCESSOR = Processor(
     ),
     shown=5,
     is_on=is_given,
-    follow=GrammarProcessor.reorder,
+    reorder_rows=GrammarProcessor.reorder,
     before_contrast=True,
     progress=GrammarProcessor.progress,
 )  # fmt: skip

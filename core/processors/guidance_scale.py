@@ -50,5 +50,5 @@ PROCESSOR = Processor(
     end="first",
     drafts=False,
     before_diversity=True,
-    follow=_reorder_context,
+    reorder_rows=_reorder_context,
 )  # fmt: skip

@@ -9,7 +9,7 @@ from resources.language import mark
 PROCESSOR = Processor(
     name="min_p",
     make=lambda value, context: transformers_processors().MinPLogitsWarper(
-        min_p=float(value), min_tokens_to_keep=context.keep
+        min_p=float(value), min_tokens_to_keep=context.min_tokens_to_keep
     ),
     order=200,
     label=mark("min-p {v}"),
@@ -22,5 +22,5 @@ PROCESSOR = Processor(
     panel="sampling",
     shown=40,
     samples=True,
-    blind=True,
+    uses_scores_only=True,
 )  # fmt: skip

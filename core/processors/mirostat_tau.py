@@ -32,8 +32,7 @@ class Mirostat:
     """μ of each text, updated by the surprise of the previous token (Basu et al. 2021, Algorithm 2).
 
     μ starts at 2τ. Tokens with −log₂ p ≤ μ are kept, at least the likeliest; after the draw μ −= η · (−log₂ p − τ),
-    with p
-    the drawn token's probability before the cut.
+    with p the drawn token's probability before the cut.
     """
 
     def __init__(self, tau: float, eta: float) -> None:
@@ -102,12 +101,12 @@ PROCESSOR = Processor(
             "for large models; 2 suits the small bundled ones."),
         minimum=0.0, maximum=20.0, soft_maximum=8.0, step=0.1, exclusive=True, option=True, advanced=True,
     ),
-    beside=(ETA,),
+    extra_parameters=(ETA,),
     panel="sampling_advanced",
     shown=80,
     samples=True,
     drafts=False,
-    in_turn=True,
-    follow=Mirostat.reorder,
+    needs_every_token=True,
+    reorder_rows=Mirostat.reorder,
     observe=Mirostat.make_observer,
 )  # fmt: skip

@@ -25,10 +25,8 @@ def ordered_processors(names: Sequence[str] | None = None) -> list[Processor]:
     """Return all processors, on or off, in the order in which they act.
 
     The named stages share their default positions in the given order; all others keep their position. So the order of
-    two
-    named stages does not depend on whether a third one is on. Raises ParameterError for unknown or duplicate names, and
-    for
-    impossible orders.
+    two named stages does not depend on whether a third one is on. Raises ParameterError for unknown or duplicate names,
+    and for impossible orders.
     """
     usual = list(processors.registry.values())
     if names is not None:
@@ -123,19 +121,18 @@ def _fill_template(template: str, value: float | None) -> str:
 @cache
 def watermark_processors() -> tuple[Processor, ...]:
     """Return the processors with a detectable watermark, in stage order."""
-    return tuple(processor for processor in registry.values() if processor.signs is not None)
+    return tuple(processor for processor in registry.values() if processor.make_detector is not None)
 
 
 def processor_settings(processor: Processor) -> tuple[Parameter, ...]:
     """Return the setting that enables the processor, and its further settings."""
     own = (processor.parameter,) if processor.parameter is not None else ()
-    return (*own, *processor.beside)
+    return (*own, *processor.extra_parameters)
 
 
 def watermark_settings(options: Settings) -> dict[str, object]:
     """Return the watermark settings in `Request.options` if a watermark is on, otherwise {}. Raises ParameterError
-    unless
-    `options` is a mapping.
+    unless `options` is a mapping.
     """
     example = f'{{"{watermark_processors()[0].name}": 2}}'
     check_kind("options", options, Mapping, tr("Pass them as in {example}.").format(example=example))

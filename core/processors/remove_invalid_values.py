@@ -17,5 +17,5 @@ PROCESSOR = Processor(
         mark("Replace NaN and infinity in the model's output instead of stopping with an error."), advanced=True,
     ),
     shown=110,
-    blind=True,
+    uses_scores_only=True,
 )  # fmt: skip

@@ -16,6 +16,6 @@ PROCESSOR = Processor(
         mark("Turn the processed scores into a probability distribution again."), advanced=True,
     ),
     shown=120,
-    blind=True,
+    uses_scores_only=True,
     end="last",
 )  # fmt: skip

@@ -74,8 +74,7 @@ def max_and_logsumexp(scores: torch.Tensor) -> list[tuple[float, float]]:
 
 def max_and_deviation(scores: torch.Tensor) -> list[tuple[float, float, float | None]]:
     """Return per row of scores [B, V]: the maximum, the standard deviation of the finite scores, and their minimum if
-    it was
-    computed anyway.
+    it was computed anyway.
     """
     if (known := _native_stats(scores)) is not None:
         return list(zip(*(known[place::_STAT_COUNT] for place in (_BEST, _DEVIATION, _LOWEST)), strict=True))

@@ -24,5 +24,5 @@ PROCESSOR = Processor(
         advanced=True,
     ),
     shown=40,
-    blind=True,
+    uses_scores_only=True,
 )

@@ -21,5 +21,5 @@ PROCESSOR = Processor(
     shown=10,
     is_on=is_not_one,
     samples=True,
-    blind=True,
+    uses_scores_only=True,
 )  # fmt: skip

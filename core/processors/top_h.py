@@ -22,5 +22,5 @@ PROCESSOR = Processor(
     shown=20,
     is_on=is_given,
     samples=True,
-    blind=True,
+    uses_scores_only=True,
 )  # fmt: skip

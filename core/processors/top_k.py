@@ -9,7 +9,7 @@ from resources.language import mark
 PROCESSOR = Processor(
     name="top_k",
     make=lambda value, context: transformers_processors().TopKLogitsWarper(
-        top_k=value, min_tokens_to_keep=context.keep
+        top_k=value, min_tokens_to_keep=context.min_tokens_to_keep
     ),
     order=180,
     label=mark("top-k {v}"),
@@ -22,5 +22,5 @@ PROCESSOR = Processor(
     panel="sampling",
     shown=30,
     samples=True,
-    blind=True,
+    uses_scores_only=True,
 )  # fmt: skip

@@ -81,6 +81,6 @@ PROCESSOR = Processor(
     panel="sampling_advanced",
     shown=50,
     samples=True,
-    blind=True,
+    uses_scores_only=True,
     observe=TopNSigma.make_observer,
 )  # fmt: skip

@@ -9,7 +9,7 @@ from resources.language import mark
 PROCESSOR = Processor(
     name="top_p",
     make=lambda value, context: transformers_processors().TopPLogitsWarper(
-        top_p=float(value), min_tokens_to_keep=context.keep
+        top_p=float(value), min_tokens_to_keep=context.min_tokens_to_keep
     ),
     order=190,
     label=mark("top-p {v}"),
@@ -23,5 +23,5 @@ PROCESSOR = Processor(
     shown=20,
     is_on=is_below_one,
     samples=True,
-    blind=True,
+    uses_scores_only=True,
 )  # fmt: skip

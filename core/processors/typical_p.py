@@ -9,7 +9,7 @@ from resources.language import mark
 PROCESSOR = Processor(
     name="typical_p",
     make=lambda value, context: transformers_processors().TypicalLogitsWarper(
-        mass=value, min_tokens_to_keep=context.keep
+        mass=value, min_tokens_to_keep=context.min_tokens_to_keep
     ),
     order=210,
     label=mark("typical {v}"),
@@ -25,5 +25,5 @@ PROCESSOR = Processor(
     shown=10,
     is_on=is_below_one,
     samples=True,
-    blind=True,
+    uses_scores_only=True,
 )  # fmt: skip

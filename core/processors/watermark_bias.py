@@ -95,10 +95,10 @@ PROCESSOR = Processor(
             "text can be recognized. 2 is usual."),
         minimum=0.0, maximum=50.0, soft_maximum=6.0, step=0.25, option=True, advanced=True,
     ),
-    beside=(RATIO, KEY, SCHEME, WIDTH),
+    extra_parameters=(RATIO, KEY, SCHEME, WIDTH),
     panel="more",
     shown=200,
     drafts=False,
     observe=GreenListProcessor.make_observer,
-    signs=create_detector,
+    make_detector=create_detector,
 )  # fmt: skip

@@ -60,5 +60,5 @@ PROCESSOR = Processor(
     phrase=mark("the watermark"),
     is_on=is_given,
     drafts=False,
-    follow=_reorder_state,
+    reorder_rows=_reorder_state,
 )  # fmt: skip

@@ -24,21 +24,21 @@ THRESHOLD = Parameter(
 )  # fmt: skip
 
 
-def tokens_to_remove(found: LikelyTokens) -> list[int]:
+def tokens_to_remove(likely_tokens: LikelyTokens) -> list[int]:
     """Return the tokens that XTC removes among those with p ≥ threshold: all but the least likely one (of equal ones,
-    the
-    first).
+    the first).
     """
-    least_likely = min(zip(found.probabilities, found.tokens, strict=True), default=None)
+    least_likely = min(zip(likely_tokens.probabilities, likely_tokens.tokens, strict=True), default=None)
     return [
-        token for share, token in zip(found.probabilities, found.tokens, strict=True) if (share, token) != least_likely
+        token
+        for share, token in zip(likely_tokens.probabilities, likely_tokens.tokens, strict=True)
+        if (share, token) != least_likely
     ]
 
 
 class XtcProcessor:
     """Removes top choices with a given probability per step, unless that includes the end token or a line break (p-e-w
-    2024,
-    text-generation-webui #6335).
+    2024, text-generation-webui #6335).
     """
 
     def __init__(self, chance: float, context: Context) -> None:
@@ -87,15 +87,15 @@ class XtcProcessor:
 
 
 def _cut_detail(
-    numbers: tuple[float, float, float], found: LikelyTokens, removed: int, pieces: TokenTextSource
+    numbers: tuple[float, float, float], likely_tokens: LikelyTokens, removed: int, pieces: TokenTextSource
 ) -> StageDetail:
     """Create the detail; `numbers`: chance, random number and threshold."""
     from core.events import Likely as Told  # created on demand
     from core.events import StageDetail, TopCut
 
-    pairs = zip(found.tokens[:MAX_DETAIL_TOKENS], found.probabilities, strict=False)
+    pairs = zip(likely_tokens.tokens[:MAX_DETAIL_TOKENS], likely_tokens.probabilities, strict=False)
     likely = tuple([Told(token, pieces[token], share, token in pieces.special) for token, share in pairs])
-    return StageDetail(top_cut=TopCut(*numbers, likely, found.total, removed))
+    return StageDetail(top_cut=TopCut(*numbers, likely, likely_tokens.total, removed))
 
 
 def make(value: float, context: Context) -> XtcProcessor:
@@ -114,11 +114,11 @@ PROCESSOR = Processor(
         mark("How often the likeliest tokens are removed (XTC, exclude top choices). 0: never; 0.5 is usual."),
         minimum=0.0, maximum=1.0, step=0.05, option=True, advanced=True,
     ),
-    beside=(THRESHOLD,),
+    extra_parameters=(THRESHOLD,),
     panel="sampling_advanced",
     shown=70,
     samples=True,
-    blind=True,
+    uses_scores_only=True,
     drafts=False,
     uses_rng=True,
     observe=XtcProcessor.make_observer,

@@ -58,7 +58,9 @@ def probe(address: Address, cancel: threading.Event | None = None) -> EngineInfo
 
 
 def connect(name: str, *, allow_plain: bool = False) -> RemoteModel:
-    """Connect to a model like `core.load` with an address, without torch. Raises EngineErrors, ModelNotFoundError."""
+    """Connect to a model like `core.load` with an address, without torch. Raises EngineError and its subclasses,
+    ModelNotFoundError.
+    """
     from core.remote import remote_model
 
     return remote_model.connect(name, allow_plain=allow_plain)

@@ -27,20 +27,20 @@ _MAX_LINE_BYTES = 16 * 2**20
 _SHORT_TIMEOUT_SECONDS = 5.0
 
 
-def parse_messages(body: Iterable[bytes], place: str) -> Iterator[dict[str, object]]:
+def parse_messages(body: Iterable[bytes], machine: str) -> Iterator[dict[str, object]]:
     """Yield each message as JSON, up to the end mark or the end: not every engine sends an end mark. Raises
     EngineCutError if the engine reports a failure, EngineReplyError for invalid data.
     """
-    for data in _data_lines(body, place):
+    for data in _data_lines(body, machine):
         if data == _END_MARK:
             return
-        message = _parse_message(data, place)
+        message = _parse_message(data, machine)
         if (words := _failure_message(message)) is not None:
-            raise http_stream.failed_error(words, place)
+            raise http_stream.failed_error(words, machine)
         yield message
 
 
-def _data_lines(body: Iterable[bytes], place: str) -> Iterator[str]:
+def _data_lines(body: Iterable[bytes], machine: str) -> Iterator[str]:
     """Yield what follows `data:` on each line. Invalid UTF-8 bytes become lone surrogates, because the next message may
     complete them.
     """
@@ -49,16 +49,16 @@ def _data_lines(body: Iterable[bytes], place: str) -> Iterator[str]:
         first, *lines = piece.split(b"\n")
         rest += first
         if len(rest) > _MAX_LINE_BYTES:
-            raise http_stream.unreadable_error(place, rest[:200].decode("utf-8", "replace"))
+            raise http_stream.unreadable_error(machine, rest[:200].decode("utf-8", "replace"))
         for line in lines:
-            if (data := _line_data(bytes(rest), place)) is not None:
+            if (data := _line_data(bytes(rest), machine)) is not None:
                 yield data
             rest = bytearray(line)
-    if (data := _line_data(bytes(rest), place)) is not None:
+    if (data := _line_data(bytes(rest), machine)) is not None:
         yield data
 
 
-def _line_data(line: bytes, place: str) -> str | None:
+def _line_data(line: bytes, machine: str) -> str | None:
     text = line.decode("utf-8", "surrogateescape").strip()
     name, colon, value = text.partition(":")
     if not text or text.startswith(":") or name in ("event", "id", "retry"):
@@ -66,17 +66,17 @@ def _line_data(line: bytes, place: str) -> str | None:
     if name == "error" and colon:  # format of llama.cpp's server
         return f'{{"error": {value}}}'
     if name != "data" or not colon:
-        raise http_stream.unreadable_error(place, text.encode("utf-8", "replace").decode("utf-8"))
+        raise http_stream.unreadable_error(machine, text.encode("utf-8", "replace").decode("utf-8"))
     return value.strip() or None
 
 
-def _parse_message(data: str, place: str) -> dict[str, object]:
+def _parse_message(data: str, machine: str) -> dict[str, object]:
     try:
         message = json.loads(data)
     except (ValueError, RecursionError):
         message = None
     if not isinstance(message, dict):
-        raise http_stream.unreadable_error(place, data.encode("utf-8", "replace").decode("utf-8"))
+        raise http_stream.unreadable_error(machine, data.encode("utf-8", "replace").decode("utf-8"))
     return message
 
 
@@ -259,7 +259,7 @@ def short_timeout_client(client: EngineClient) -> EngineClient:
     short = replace(
         timeouts,
         first_byte=min(timeouts.first_byte, _SHORT_TIMEOUT_SECONDS),
-        between=min(timeouts.between, _SHORT_TIMEOUT_SECONDS),
+        between_chunks=min(timeouts.between_chunks, _SHORT_TIMEOUT_SECONDS),
         max_attempts=1,
     )
     return EngineClient(client.address, short)

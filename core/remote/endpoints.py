@@ -20,17 +20,17 @@ class _EndpointUnavailableError(Exception):
 
 def stream_messages(model: RemoteModel, request: EngineRequest, cancel: threading.Event) -> Messages:
     """Yield the engine's messages. An endpoint that fails is not tried again once the other one has answered. Raises
-    EngineErrors.
+    EngineError and its subclasses.
     """
     native = model.kind.native
-    if native is None or request.is_chat or not model.generates:  # chats need the engine's template
+    if native is None or request.is_chat or not model.has_native_endpoint:  # chats need the engine's template
         yield from _stream_compatible(model, request, cancel)
         return
     try:
         yield from _stream_native(model, native, request, cancel)
     except _EndpointUnavailableError:
         for message in _stream_compatible(model, request, cancel):
-            model.generates = False
+            model.has_native_endpoint = False
             yield message
 
 
@@ -77,5 +77,5 @@ def _stream_without_probabilities(model: RemoteModel, answered: Messages) -> Mes
     again.
     """
     for message in answered:
-        model.tells = False
+        model.reports_probabilities = False
         yield message

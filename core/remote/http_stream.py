@@ -57,8 +57,8 @@ class ReadTimeoutError(Exception):
 class BrokenConnectionError(Exception):
     """The connection failed or ended too early; `is_after_head` is True if the response had started."""
 
-    def __init__(self, error: Exception, begun: bool) -> None:
-        self.error, self.is_after_head = error, begun
+    def __init__(self, error: Exception, is_after_head: bool) -> None:
+        self.error, self.is_after_head = error, is_after_head
         super().__init__(str(error))
 
 
@@ -69,7 +69,7 @@ class Timeouts:
     connect: float = 10.0
     first_byte: float = 300.0
     """Until the response starts: a long prompt must be processed first."""
-    between: float = 60.0
+    between_chunks: float = 60.0
     """Between two chunks."""
     max_attempts: int = 4
     """Maximum number of attempts for requests answered with a retry status."""
@@ -113,7 +113,7 @@ class HttpStream:
 
     def body(self) -> Iterator[bytes]:
         """Yield the chunks of the response. Raises CancelledError, ReadTimeoutError, BrokenConnectionError."""
-        while (came := self._next(self._timeouts.between)) is not None:
+        while (came := self._next(self._timeouts.between_chunks)) is not None:
             assert isinstance(came, bytes)
             yield came
 
@@ -163,13 +163,13 @@ class HttpStream:
                 reply.close()  # it keeps the socket open until it has been read completely
             connection.close()
 
-    def _put(self, came: ResponseHead | bytes | Exception | None) -> bool:
+    def _put(self, message: ResponseHead | bytes | Exception | None) -> bool:
         """Queue a chunk; wait while the queue is full, so that a fast engine waits for the reader. Return False if
         closed.
         """
         while not self._is_closed:
             try:
-                self._queue.put(came, timeout=_POLL_SECONDS)
+                self._queue.put(message, timeout=_POLL_SECONDS)
             except queue.Full:
                 continue
             return True
@@ -233,10 +233,10 @@ def _find_message(value: object) -> str | None:
     return None
 
 
-def status_error(status: int, data: bytes, place: str, key: str) -> EngineError:
-    """Convert an error status to an error. `place` is the display name of the machine."""
+def status_error(status: int, data: bytes, machine: str, key: str) -> EngineError:
+    """Convert an error status to an error. `machine` is the display name of the machine."""
     words = redact(error_message(data), key)
-    cause = tr("{place} responded with {status}: {words}").format(place=place, status=status, words=words or "–")
+    cause = tr("{place} responded with {status}: {words}").format(place=machine, status=status, words=words or "–")
     if status in (401, 403):
         remedy = tr("Enter another key; this one was rejected.") if key else tr("Enter the engine's key.")
         return EngineAccessError(cause, remedy)
@@ -253,55 +253,56 @@ def status_error(status: int, data: bytes, place: str, key: str) -> EngineError:
     return EngineRefusedError(cause, tr("Change the setting or the prompt named in the message."))
 
 
-def unreachable_error(error: BrokenConnectionError | ReadTimeoutError, place: str) -> EngineError:
+def unreachable_error(error: BrokenConnectionError | ReadTimeoutError, machine: str) -> EngineError:
     """Convert a failed connection to an error."""
     if isinstance(error, ReadTimeoutError):
         cause = trn(
             "{place} has not answered for {seconds:.0f} second.",
             "{place} has not answered for {seconds:.0f} seconds.",
             round(error.seconds),
-        ).format(place=place, seconds=error.seconds)
+        ).format(place=machine, seconds=error.seconds)
         return EngineUnreachableError(cause, tr("Check whether the engine is still loading its model, then try again."))
     if isinstance(error.error, ssl.SSLError):
         cause = tr("{place} has no valid certificate, or does not support https: {reason}.").format(
-            place=place, reason=_reason(error)
+            place=machine, reason=_reason(error)
         )
         return EngineUnreachableError(
-            cause, tr("Check the address. http can be used for this machine, or where it is allowed.")
+            cause,
+            tr("Check the address. Plain http works only for this machine and for engines for which it is allowed."),
         )
-    cause = tr("{place} cannot be reached: {reason}.").format(place=place, reason=_reason(error))
+    cause = tr("{place} cannot be reached: {reason}.").format(place=machine, reason=_reason(error))
     return EngineUnreachableError(cause, tr("Check the address, and whether the engine has been started."))
 
 
-def interrupted_error(error: BrokenConnectionError | ReadTimeoutError | None, place: str) -> EngineCutError:
+def interrupted_error(error: BrokenConnectionError | ReadTimeoutError | None, machine: str) -> EngineCutError:
     """Convert an interrupted response to an error; None means that the connection was closed normally."""
     if isinstance(error, ReadTimeoutError):
         cause = trn(
             "{place} has sent no more data for {seconds:.0f} second.",
             "{place} has sent no more data for {seconds:.0f} seconds.",
             round(error.seconds),
-        ).format(place=place, seconds=error.seconds)
+        ).format(place=machine, seconds=error.seconds)
     elif error is not None:
         cause = tr("The connection to {place} was lost during the text: {reason}.").format(
-            place=place, reason=_reason(error)
+            place=machine, reason=_reason(error)
         )
     else:
-        cause = tr("{place} closed the connection before the text was complete.").format(place=place)
+        cause = tr("{place} closed the connection before the text was complete.").format(place=machine)
     return EngineCutError(cause, tr("The text so far is kept. Check the engine's own log, then run again."))
 
 
-def failed_error(words: str, place: str) -> EngineCutError:
+def failed_error(words: str, machine: str) -> EngineCutError:
     """Convert an error message in the middle of a stream to an error."""
-    cause = tr("{place} failed during the text: {words}").format(place=place, words=words)
+    cause = tr("{place} failed during the text: {words}").format(place=machine, words=words)
     return EngineCutError(cause, tr("The text so far is kept. Check the engine's own log, then run again."))
 
 
-def unreadable_error(place: str, what: str, error: Exception | None = None) -> EngineReplyError:
+def unreadable_error(machine: str, detail: str, error: Exception | None = None) -> EngineReplyError:
     """Return the error for a response that is not the expected JSON; `error` is the parsing error, for the details."""
-    shown = cut_short(" ".join(what.split()), 80)
+    shown = cut_short(" ".join(detail.split()), 80)
     return EngineReplyError(
         tr("{place} sent data that is not a valid response of an OpenAI-compatible engine: “{what}”.").format(
-            place=place, what=shown
+            place=machine, what=shown
         ),
         tr("Check that the address belongs to such an engine and contains its path, usually /v1."),
         "".join(traceback.format_exception(error)) if error is not None else "",
@@ -309,12 +310,12 @@ def unreadable_error(place: str, what: str, error: Exception | None = None) -> E
 
 
 @contextmanager
-def parsing_message(message: object, place: str) -> Iterator[None]:
+def parsing_message(message: object, machine: str) -> Iterator[None]:
     """Parse a message within the block. Raises EngineReplyError if its JSON has another structure."""
     try:
         yield
     except (TypeError, ValueError, LookupError) as error:
-        raise unreadable_error(place, _safe_str(message), error) from error
+        raise unreadable_error(machine, _safe_str(message), error) from error
 
 
 def _safe_str(message: object) -> str:

@@ -20,7 +20,7 @@ from core.errors import (
     StrategyError,
 )
 from core.events import ModelIdentity
-from core.models.modalities import TEXT, Takes
+from core.models.modalities import TEXT, Modalities
 from core.parameter import Parameter, check
 from core.remote import engines
 from core.remote.address import Address, keep_key, parse
@@ -78,11 +78,11 @@ def setting_unsupported_reason(parameter: Parameter, kind: EngineKind) -> str | 
     return tr(_NO_SETTING).format(engine=kind.title)
 
 
-def check_request(request: Request, given: Mapping[str, object], kind: EngineKind) -> Strategy:
+def check_request(request: Request, settings: Mapping[str, object], kind: EngineKind) -> Strategy:
     """Return the strategy if the engine supports the whole request. Raises StrategyError, CacheError, ParameterError,
     MediaRefusedError.
     """
-    flags = flags_of(given, bool(request.drafters))
+    flags = flags_of(settings, bool(request.drafters))
     strategy = strategies.named(request.strategy) if request.strategy else strategies.selected_by(flags)
     if reason := strategy_unsupported_reason(strategy, kind):
         raise StrategyError(
@@ -91,7 +91,7 @@ def check_request(request: Request, given: Mapping[str, object], kind: EngineKin
         )
     if reason := cache_unsupported_reason(request.cache, kind):
         raise CacheError(reason, tr("Choose the dynamic cache, which is the default."))
-    _check_settings(strategy, {**given, **request.options}, kind)
+    _check_settings(strategy, {**settings, **request.options}, kind)
     if request.media:
         raise MediaRefusedError(
             tr("Sound and pictures cannot be sent to a remote engine: {engine} receives only text.").format(
@@ -104,10 +104,10 @@ def check_request(request: Request, given: Mapping[str, object], kind: EngineKin
     return strategy
 
 
-def _check_settings(strategy: Strategy, given: Mapping[str, object], kind: EngineKind) -> None:
+def _check_settings(strategy: Strategy, settings: Mapping[str, object], kind: EngineKind) -> None:
     known = {parameter.name: parameter for one in strategies.registry.values() for parameter in one.parameters}
     own = {parameter.name: parameter for parameter in strategy.parameters}
-    for name, value in given.items():
+    for name, value in settings.items():
         parameter = own.get(name) or known.get(name)
         if value is None or name in _IGNORED_SETTINGS:
             continue
@@ -137,7 +137,7 @@ class ServedModel:
     name: str
     context: int | None = None
     """Context length in tokens; None if the engine does not report it."""
-    vocabulary: int = 0
+    vocabulary_size: int = 0
     """Vocabulary size; 0 if the engine does not report it."""
 
 
@@ -173,8 +173,8 @@ def _is_name(value: object) -> bool:
     return isinstance(value, str) and 0 < len(value) <= _MAX_NAME_LENGTH
 
 
-def _model_cards(listed: object) -> Sequence[dict[str, object]]:
-    found = listed.get("data") if isinstance(listed, dict) else None
+def _model_cards(response: object) -> Sequence[dict[str, object]]:
+    found = response.get("data") if isinstance(response, dict) else None
     return [card for card in found if isinstance(card, dict)] if isinstance(found, list) else []
 
 
@@ -200,7 +200,7 @@ def _kind_from_paths(client: EngineClient, cancel: threading.Event) -> EngineKin
         return engines.registry[engines.FALLBACK]
     paths = described.get("paths") if isinstance(described, dict) else None
     has = set(paths) if isinstance(paths, dict) else set()
-    kinds = (kind for kind in engines.registry.values() if kind.own_paths and kind.own_paths <= has)
+    kinds = (kind for kind in engines.registry.values() if kind.unique_paths and kind.unique_paths <= has)
     return next(kinds, engines.registry[engines.FALLBACK])
 
 
@@ -252,9 +252,9 @@ class RemoteModel:
     kind: EngineKind
     served: ServedModel
     words: TokenTable = field(default_factory=TokenTable)
-    tells: bool = True
+    reports_probabilities: bool = True
     """Whether the engine reports probabilities; detected in the first run."""
-    generates: bool = True
+    has_native_endpoint: bool = True
     """Whether the engine answers on its native endpoint; detected in the first run."""
     reads: bool = True
     """Whether the engine reports the tokens of a prompt; detected in the first run."""
@@ -275,7 +275,7 @@ class RemoteModel:
         return self.address.place
 
     @property
-    def takes(self) -> Takes:
+    def takes(self) -> Modalities:
         """Text only: nothing else is sent."""
         return TEXT
 
@@ -287,7 +287,7 @@ class RemoteModel:
     @property
     def vocabulary(self) -> int:
         """Vocabulary size; 0 if the engine does not report it."""
-        return self.served.vocabulary
+        return self.served.vocabulary_size
 
     @property
     def identity(self) -> ModelIdentity:
@@ -352,7 +352,7 @@ def connect(
     name: str, *, key: str | None = None, allow_plain: bool = False, timeouts: Timeouts | None = None
 ) -> RemoteModel:
     """Connect to the model at an address and identify the engine. Raises AddressError, ModelNotFoundError and the other
-    EngineErrors.
+    EngineError and its subclasses.
     """
     address = parse(name, allow_plain)
     if key:

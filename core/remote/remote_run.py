@@ -127,7 +127,7 @@ _MAX_MESSAGES_AFTER_END = 256
 
 def stream(model: RemoteModel, request: Request, cancel: threading.Event | None = None) -> Iterator[Event]:
     """Yield the events of a run on `model`; the last one is `Finished`. Unreported probabilities are NaN, unreported
-    ranks 0. Raises EngineErrors, and the errors of any invalid request.
+    ranks 0. Raises EngineError and its subclasses, and the errors of any invalid request.
     """
     engine_request = build_request(model, request)
     yield from _RemoteRun(model, engine_request, request, cancel or threading.Event()).events()
@@ -216,9 +216,13 @@ class _RemoteRun:
             text.last_time = self._start_time
         return read
 
-    def _run_started(self, read: PromptTokens | None) -> RunStarted:
+    def _run_started(self, prompt_tokens: PromptTokens | None) -> RunStarted:
         model, engine_request = self._model, self._engine_request
-        beginning = read.beginning if read and read.prompt else self._as_single_token(engine_request.beginning)
+        beginning = (
+            prompt_tokens.beginning
+            if prompt_tokens and prompt_tokens.prompt
+            else self._as_single_token(engine_request.beginning)
+        )
         for text in self._texts:
             for token in beginning:
                 text.answer.add(token.id, token.text)
@@ -230,7 +234,8 @@ class _RemoteRun:
             dtype="",
             cache="",
             seed=self._request.seed,
-            prompt=read.prompt if read and read.prompt else self._as_single_token(engine_request.prompt_text),
+            prompt=(prompt_tokens.prompt if prompt_tokens else ())
+            or self._as_single_token(engine_request.prompt_text),
             settings=tuple(sorted((name, _plain(value)) for name, value in settings.items()
                                   if DEFAULTS.get(name) != value)),
             sequences=engine_request.sequence_count,
@@ -292,7 +297,7 @@ class _RemoteRun:
             ).format(engine=self._model.kind.title))  # fmt: skip
         model = self._model
         notice = model.kind.no_probabilities_notice
-        if notice and not (with_tokens or model.tells or self._engine_request.is_chat):
+        if notice and not (with_tokens or model.reports_probabilities or self._engine_request.is_chat):
             yield Notice("not_told", tr(notice))
         if "grammar" in self._engine_request.settings:
             yield Notice("not_told", tr(
@@ -359,11 +364,11 @@ class _RemoteRun:
         )
 
 
-def read_deltas(message: dict[str, object], place: str, reader: NativeReader | None) -> tuple[TextDelta, ...]:
+def read_deltas(message: dict[str, object], machine: str, reader: NativeReader | None) -> tuple[TextDelta, ...]:
     """Return the deltas in a message. `reader`: that of the engine's native endpoint, if it has one. Raises
     EngineReplyError if its JSON has another structure.
     """
-    with http_stream.parsing_message(message, place):
+    with http_stream.parsing_message(message, machine):
         if reader is not None and reader.is_response(message):
             return (reader.delta(message),)
         return tuple(read_choices(message))
@@ -377,9 +382,11 @@ SCORE = "score"
 
 
 def score_stream(
-    model: RemoteModel, text: object, top_n: int, given: object = None, cancel: threading.Event | None = None
+    model: RemoteModel, text: object, top_n: int, text_or_ids: object = None, cancel: threading.Event | None = None
 ) -> Iterator[Event]:
-    """Score a text or its parts like `core.score_stream`. Raises EngineErrors, PromptError, ParameterError."""
+    """Score a text or its parts like `core.score_stream`. Raises EngineError and its subclasses, PromptError,
+    ParameterError.
+    """
     check_top_n(top_n)
     if not model.kind.scores:
         capable = [kind.title for kind in engines.registry.values() if kind.scores]
@@ -387,7 +394,7 @@ def score_stream(
             tr("{engine} does not report probabilities of a given text.").format(engine=model.kind.title),
             tr("Use {engines}, or a local model.").format(engines=", ".join(capable)),
         )
-    before, whole = _text_of(model, given), _text_of(model, text)
+    before, whole = _text_of(model, text_or_ids), _text_of(model, text)
     yield from _scoring_events(model, before, before + whole, top_n, cancel or threading.Event())
 
 

@@ -27,9 +27,11 @@ def grammar_fields(grammar: Mapping[str, object], kind: EngineKind, is_chat: boo
     return wordings[form](grammar[form])
 
 
-def _unsupported_error(kind: EngineKind, title: str, known: Sequence[str]) -> ParameterError:
+def _unsupported_error(kind: EngineKind, title: str, known_names: Sequence[str]) -> ParameterError:
     remedy = (
-        tr("Available: {names}.").format(names=", ".join(known)) if known else tr("Use it in a chat, or remove it.")
+        tr("Available: {names}.").format(names=", ".join(known_names))
+        if known_names
+        else tr("Use it in a chat, or remove it.")
     )
     return ParameterError(
         tr("{engine} does not support this kind of grammar: {kind}.").format(engine=kind.title, kind=tr(title)),
@@ -146,11 +148,11 @@ def request_settings(request: Request) -> dict[str, Any]:
 
 
 def _settings_to_send(
-    model: RemoteModel, strategy: Strategy, given: Mapping[str, Any], samples: bool
+    model: RemoteModel, strategy: Strategy, settings: Mapping[str, Any], samples: bool
 ) -> dict[str, Any]:
     """Return the settings to send: those of the request, and defaults for the others."""
     kind = model.kind
-    found = {name: given[name] for name in kind.settings if given.get(name) is not None}
+    found = {name: settings[name] for name in kind.settings if settings.get(name) is not None}
     found.setdefault("max_new_tokens", _DEFAULT_MAX_NEW_TOKENS)
     dice = {"temperature", "top_p", "top_k", "min_p", "typical_p", "top_n_sigma", "xtc_probability"}
     if not samples:
@@ -211,7 +213,7 @@ def _probability_fields(model: RemoteModel, request: Request, is_chat: bool) -> 
 
 def _alternative_count(model: RemoteModel, request: Request, is_chat: bool) -> int:
     max_count = model.kind.chat_alternatives if is_chat else model.kind.alternatives
-    return min(request.top_n, max_count) if model.tells else 0
+    return min(request.top_n, max_count) if model.reports_probabilities else 0
 
 
 def _prompt_to_send(model: RemoteModel, request: Request) -> tuple[str | list[object], bool]:

@@ -269,8 +269,8 @@ def as_count(value: object) -> int:
     return found
 
 
-def _token_id(value: object, ids: Sequence[object] = (), place: int = 0) -> int | None:
-    found = value if value is not None else ids[place] if place < len(ids) else None
+def _token_id(value: object, ids: Sequence[object] = (), position: int = 0) -> int | None:
+    found = value if value is not None else ids[position] if position < len(ids) else None
     return found if isinstance(found, int) and 0 <= found < _MAX_ID else None
 
 

@@ -78,12 +78,16 @@ def _tokens_from_ids(model: RemoteModel, ids: Sequence[int], text: str) -> Promp
 
 
 def _split_prompt(
-    model: RemoteModel, engine_request: EngineRequest, ids: Sequence[int], raw: Sequence[str | bytes], sent: str | None
+    model: RemoteModel,
+    engine_request: EngineRequest,
+    ids: Sequence[int],
+    raw: Sequence[str | bytes],
+    sent_text: str | None,
 ) -> PromptTokens:
-    """Split the tokens into prompt and beginning of the answer. `sent` is the text of the tokens; None if only the
+    """Split the tokens into prompt and beginning of the answer. `sent_text` is the text of the tokens; None if only the
     messages of a chat are known.
     """
-    found = next(_matching_encodings(raw, sent, engine_request.body.get("messages", ())), None)
+    found = next(_matching_encodings(raw, sent_text, engine_request.body.get("messages", ())), None)
     if found is None:  # the tokenizer changes its text: report the tokens without the text that each adds
         texts = ["" for _ in ids[1:]] + [engine_request.prompt_text]
         pieces = [one if isinstance(one, str) else "" for one in raw]
@@ -116,13 +120,13 @@ class _TokenBytes(NamedTuple):
 
 
 def _matching_encodings(
-    raw: Sequence[str | bytes], sent: str | None, messages: Sequence[Mapping[str, object]]
+    raw: Sequence[str | bytes], sent_text: str | None, messages: Sequence[Mapping[str, object]]
 ) -> Iterator[_TokenBytes]:
     """Yield the tokens' bytes in every vocabulary encoding that reproduces the prompt."""
     for scheme in _SCHEMES:
         data = [one if isinstance(one, bytes) else scheme.token_bytes(one, is_added=False) or b"" for one in raw]
-        if sent is not None:
-            yield from _matching_ranges(data, sent.encode("utf-8", "replace"))
+        if sent_text is not None:
+            yield from _matching_ranges(data, sent_text.encode("utf-8", "replace"))
         elif all(str(one.get("content")).strip().encode("utf-8", "replace") in b"".join(data) for one in messages):
             yield _TokenBytes(data)
 
@@ -136,12 +140,14 @@ def _matching_ranges(data: Sequence[bytes], text: bytes) -> Iterator[_TokenBytes
                 yield _TokenBytes(data, first, joined != text)
 
 
-def _added_texts(found: _TokenBytes) -> list[str]:
+def _added_texts(token_bytes: _TokenBytes) -> list[str]:
     """Return what each token adds: a character of several tokens comes with the last of them."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    texts = [decoder.decode(one, final=place == len(found.data) - 1) for place, one in enumerate(found.data)]
-    if found.has_leading_space:
-        texts[found.first] = texts[found.first].removeprefix(" ")
+    texts = [
+        decoder.decode(one, final=place == len(token_bytes.data) - 1) for place, one in enumerate(token_bytes.data)
+    ]
+    if token_bytes.has_leading_space:
+        texts[token_bytes.first] = texts[token_bytes.first].removeprefix(" ")
     return texts
 
 

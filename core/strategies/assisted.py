@@ -38,13 +38,13 @@ def other_draft_sources(options: Settings) -> tuple[str, ...]:
     return (*(text_draft_source(options) if lookup else ()), *found)
 
 
-def assisted_counterpart(request: Request) -> GenerateEquivalent:
+def assisted_equivalent(request: Request) -> GenerateEquivalent:
     """Return the counterpart of speculative strategies; none for a model combined with lookup."""
     if request.options.get("with_lookup"):
         return GenerateEquivalent(missing=tr("transformers drafts with a model or from the text, but not with both."))
     if request.options.get("extra_drafters"):
         return GenerateEquivalent(missing=tr("transformers does not know these drafters."))
-    return shared.counterpart(request)
+    return shared.generate_equivalent(request)
 
 
 STRATEGY = make_speculative(
@@ -63,5 +63,5 @@ STRATEGY = make_speculative(
     checks=(drafters_unsupported_reason,),
     own=(SEVERAL, LOOKUP),
     advanced=(EXTRA,),
-    counterpart=assisted_counterpart,
+    generate_equivalent=assisted_equivalent,
 )

@@ -102,7 +102,7 @@ def never(flags: Flags) -> bool:
     return False
 
 
-def same_counterpart(request: Request) -> GenerateEquivalent:
+def same_generate_equivalent(request: Request) -> GenerateEquivalent:
     """Return the unchanged counterpart: `generate` supports it with the same settings."""
     return SAME_SETTINGS
 
@@ -149,21 +149,21 @@ class Strategy:
     """Whether it needs draft models (`Request.drafters`) and can merge several."""
     drafts_from: Callable[[Settings], tuple[str, ...]] = no_draft_sources
     """(options) → other draft sources, as shown to users."""
-    wants: tuple[str, ...] = ()
+    required_settings: tuple[str, ...] = ()
     """Settings of which at least one is required, the usual one first."""
-    compared: bool = False
+    is_compared_by_default: bool = False
     """Whether it is in the default selection for comparisons."""
-    refuse: Callable[[LoadedModel, Request | None], str | None] | None = None
-    counterpart: Callable[[Request], GenerateEquivalent] = same_counterpart
+    rejection_reason: Callable[[LoadedModel, Request | None], str | None] | None = None
+    generate_equivalent: Callable[[Request], GenerateEquivalent] = same_generate_equivalent
     """Returns the equivalent transformers `generate` call, or why there is none."""
-    again: Callable[[DecodingRun], StepReplayer] = default_replayer
+    make_replayer: Callable[[DecodingRun], StepReplayer] = default_replayer
     """Creates the replayer of a finished run's steps (`core.replay_step`), for token-by-token strategies."""
-    judging: tuple[str, ...] = ()
+    replayable_settings: tuple[str, ...] = ()
     """Own settings, besides those of stages, that a replay can change."""
 
-    def why_not(self, model: LoadedModel, request: Request | None = None) -> str | None:
+    def unsupported_reason(self, model: LoadedModel, request: Request | None = None) -> str | None:
         """Return why `model` (with `request`) is not supported; None if it is."""
-        return self.refuse(model, request) if self.refuse else None
+        return self.rejection_reason(model, request) if self.rejection_reason else None
 
     def parameter(self, name: str) -> Parameter:
         """Return the parameter with this name. Raises KeyError."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from core.strategies.base import Strategy, beam_rows
-from core.strategies.beam_search import refuse
+from core.strategies.beam_search import rejection_reason
 from core.strategies.parameters import (
     BEAM_SETTINGS,
     EVERYWHERE,
@@ -47,5 +47,5 @@ STRATEGY = Strategy(
     selects=lambda flags: flags.searches and not flags.groups and flags.samples,
     needs=frozenset({"reorder"}),
     rows=beam_rows,
-    refuse=refuse,
+    rejection_reason=rejection_reason,
 )  # fmt: skip

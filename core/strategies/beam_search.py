@@ -23,7 +23,7 @@ def decode(run: DecodingRun) -> Iterator[Event]:
     yield from decode_beams(run, BeamPlan())
 
 
-def refuse(model: LoadedModel, request: Request | None) -> str | None:
+def rejection_reason(model: LoadedModel, request: Request | None) -> str | None:
     """Return why beams are not supported: they need a cache or state that transformers can reorder."""
     if model.model._supports_default_dynamic_cache():
         return None
@@ -47,9 +47,9 @@ STRATEGY = Strategy(
     paper="Freitag and Al-Onaizan 2017, Beam Search Strategies for Neural Machine Translation",
     aliases=("beam",),
     order=50,
-    compared=True,
+    is_compared_by_default=True,
     selects=lambda flags: flags.searches and not flags.groups and not flags.samples,
     needs=frozenset({"reorder"}),
     rows=beam_rows,
-    refuse=refuse,
+    rejection_reason=rejection_reason,
 )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from core.common.hf_generation import removed_from_transformers
 from core.parameter import Parameter
 from core.strategies.base import Strategy, beam_rows
-from core.strategies.beam_search import refuse
+from core.strategies.beam_search import rejection_reason
 from core.strategies.parameters import BEAM_SETTINGS, EVERYWHERE, NEW_TOKENS, PENALTIES
 from resources.language import mark, tr
 
@@ -57,10 +57,10 @@ STRATEGY = Strategy(
     "Anderson et al. 2017, Guided Open Vocabulary Image Captioning with Constrained Beam Search",
     aliases=("constrained",),
     order=80,
-    wants=("must_contain", "force_words_ids"),
+    required_settings=("must_contain", "force_words_ids"),
     selects=lambda flags: flags.forced,
     needs=frozenset({"reorder"}),
     rows=beam_rows,
-    refuse=refuse,
-    counterpart=lambda request: removed_from_transformers(tr("constrained beam search")),
+    rejection_reason=rejection_reason,
+    generate_equivalent=lambda request: removed_from_transformers(tr("constrained beam search")),
 )

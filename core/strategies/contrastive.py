@@ -37,14 +37,14 @@ def decode(run: DecodingRun) -> Iterator[Event]:
     yield from decode_contrastive(run)
 
 
-def again(run: DecodingRun) -> StepReplayer:
+def make_replayer(run: DecodingRun) -> StepReplayer:
     """Return the replayer, which uses the recorded penalties."""
     from core.decoding.contrastive import ContrastiveReplay  # torch is loaded only when something runs
 
     return ContrastiveReplay(run)
 
 
-def refuse(model: LoadedModel, request: Request | None) -> str | None:
+def rejection_reason(model: LoadedModel, request: Request | None) -> str | None:
     """Return why contrastive search is not supported: it needs copies of the cache, which a recurrent state does not
     allow.
     """
@@ -64,17 +64,17 @@ STRATEGY = Strategy(
     ),
     parameters=(NEW_TOKENS, ALPHA, CANDIDATES, *PENALTIES, *EVERYWHERE),
     decode=decode,
-    again=again,
-    judging=(ALPHA.name,),
+    make_replayer=make_replayer,
+    replayable_settings=(ALPHA.name,),
     flags={"do_sample": False, "num_beams": 1, "dola_layers": None},
     defaults={"penalty_alpha": 0.6, "top_k": 4},
     paper="Su et al. 2022, A Contrastive Framework for Neural Text Generation",
     aliases=("contrastive_search",),
     order=30,
-    compared=True,
+    is_compared_by_default=True,
     selects=lambda flags: flags.contrasts and not (flags.samples or flags.beams or flags.forced),
     needs=frozenset({"reorder"}),
     rows=lambda config, vocabulary: min(int(config.top_k or 1), vocabulary),
-    refuse=refuse,
-    counterpart=lambda request: removed_from_transformers(tr("contrastive search")),
+    rejection_reason=rejection_reason,
+    generate_equivalent=lambda request: removed_from_transformers(tr("contrastive search")),
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from core.common.hf_generation import removed_from_transformers
 from core.parameter import Parameter
 from core.strategies.base import Strategy, beam_rows
-from core.strategies.beam_search import refuse
+from core.strategies.beam_search import rejection_reason
 from core.strategies.parameters import BEAM_SETTINGS, EVERYWHERE, NEW_TOKENS, PENALTIES
 from resources.language import mark, tr
 
@@ -57,6 +57,6 @@ STRATEGY = Strategy(
     selects=lambda flags: flags.searches and flags.groups,
     needs=frozenset({"reorder"}),
     rows=beam_rows,
-    refuse=refuse,
-    counterpart=lambda request: removed_from_transformers(tr("beam groups")),
+    rejection_reason=rejection_reason,
+    generate_equivalent=lambda request: removed_from_transformers(tr("beam groups")),
 )

@@ -45,14 +45,14 @@ def decode(run: DecodingRun) -> Iterator[Event]:
     yield from decode_dola(run)
 
 
-def again(run: DecodingRun) -> StepReplayer:
+def make_replayer(run: DecodingRun) -> StepReplayer:
     """Return the replayer, which applies the contrast before the pipeline."""
     from core.decoding.dola import DolaReplay  # torch is loaded only when something runs
 
     return DolaReplay(run)
 
 
-def refuse(model: LoadedModel, request: Request | None) -> str | None:
+def rejection_reason(model: LoadedModel, request: Request | None) -> str | None:
     """Return why DoLa is not supported: it needs hidden states of every layer of a decoder-only model that the output
     head can read.
     """
@@ -78,8 +78,8 @@ STRATEGY = Strategy(
         *EVERYWHERE,
     ),
     decode=decode,
-    again=again,
-    judging=(LAYERS.name,),
+    make_replayer=make_replayer,
+    replayable_settings=(LAYERS.name,),
     flags={"num_beams": 1, "penalty_alpha": None},
     defaults={"dola_layers": "low"},
     paper="Chuang et al. 2023, DoLa: Decoding by Contrasting Layers Improves Factuality",
@@ -88,6 +88,6 @@ STRATEGY = Strategy(
     selects=lambda flags: (
         flags.single and flags.layers and not (flags.drafters or flags.lookup or flags.early_exit or flags.heads)
     ),
-    refuse=refuse,
-    counterpart=lambda request: removed_from_transformers("DoLa"),
+    rejection_reason=rejection_reason,
+    generate_equivalent=lambda request: removed_from_transformers("DoLa"),
 )  # fmt: skip

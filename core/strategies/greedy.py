@@ -30,6 +30,6 @@ STRATEGY = Strategy(
     flags={"do_sample": False, "num_beams": 1, "penalty_alpha": None, "dola_layers": None},
     aliases=("greedy_search",),
     order=10,
-    compared=True,
+    is_compared_by_default=True,
     selects=lambda flags: flags.plain and not flags.samples,
 )

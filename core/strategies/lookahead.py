@@ -42,5 +42,5 @@ STRATEGY = make_speculative(
     own=(WINDOW, SIZE, GUESSES, FROM_TEXT),
     lengths=(),
     checks=(trees_unsupported_reason,),
-    counterpart=lambda request: GenerateEquivalent(missing=tr("transformers has no lookahead decoding.")),
+    generate_equivalent=lambda request: GenerateEquivalent(missing=tr("transformers has no lookahead decoding.")),
 )

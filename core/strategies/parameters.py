@@ -47,7 +47,7 @@ STAGES = Parameter(
 def _panel_parameters(panel: Panel) -> tuple[Parameter, ...]:
     """Return the settings of the processors shown in a panel, each followed by its related settings."""
     found = sorted((p for p in processors.registry.values() if p.panel == panel), key=lambda p: p.shown)
-    return tuple(one for p in found if p.parameter is not None for one in (p.parameter, *p.beside))
+    return tuple(one for p in found if p.parameter is not None for one in (p.parameter, *p.extra_parameters))
 
 
 SAMPLING = _panel_parameters("sampling")
@@ -58,7 +58,7 @@ EVERYWHERE = (*_panel_parameters("length"), MAX_TIME, STOP_STRINGS, EOS, *_panel
 
 STAGE_SETTINGS = frozenset({
     STAGES.name, *(p.name for stage in processors.registry.values() if stage.parameter for p in (stage.parameter,
-    *stage.beside)),
+    *stage.extra_parameters)),
 })  # fmt: skip
 """Names of the settings that determine a step's pipeline."""
 

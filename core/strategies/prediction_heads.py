@@ -44,13 +44,13 @@ def widths_unsupported_reason(model: LoadedModel, request: Request | None) -> st
     return trees_unsupported_reason(model, request) if branches else None
 
 
-def counterpart(request: Request) -> GenerateEquivalent:
+def generate_equivalent(request: Request) -> GenerateEquivalent:
     """Return the counterpart: `generate` drafts with a model's own heads, in chains with one token per head."""
     if request.options.get("draft_head"):
         return GenerateEquivalent(missing=tr("transformers does not draft with EAGLE heads."))
     if request.options.get("widths"):
         return GenerateEquivalent(missing=tr("transformers verifies drafts only as chains, not as trees."))
-    plain = shared.counterpart(request)
+    plain = shared.generate_equivalent(request)
     return GenerateEquivalent({**plain.settings, "use_mtp": True}, plain.missing, plain.note)
 
 
@@ -73,5 +73,5 @@ STRATEGY = make_speculative(
     selects=lambda flags: flags.single and flags.heads and not (flags.drafters or flags.lookup or flags.early_exit),
     own=(HEAD, WIDTHS),
     checks=(heads_unsupported_reason, widths_unsupported_reason),
-    counterpart=counterpart,
+    generate_equivalent=generate_equivalent,
 )  # fmt: skip

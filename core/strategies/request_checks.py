@@ -116,11 +116,11 @@ def foreign_settings(request: Request, own: Collection[str]) -> list[str]:
     return sorted(name for name in request.given if name not in known and name not in own)
 
 
-def unknown_option_error(cause: str, name: str, known: Iterable[str]) -> ParameterError:
+def unknown_option_error(cause: str, name: str, known_names: Iterable[str]) -> ParameterError:
     """Return the error for an unknown option; `cause` is a whole sentence."""
     if name in generation_fields():
         return ParameterError(cause, tr("“{name}” is a generation setting: pass it in config.").format(name=name), name)
-    return unknown_name_error(cause, name, known)
+    return unknown_name_error(cause, name, known_names)
 
 
 def _is_option(name: str) -> bool:

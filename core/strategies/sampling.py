@@ -45,7 +45,7 @@ def decode(run: DecodingRun) -> Iterator[Event]:
     yield from decode_single(run, picker)
 
 
-def again(run: DecodingRun) -> StepReplayer:
+def make_replayer(run: DecodingRun) -> StepReplayer:
     """Return the replayer for the shared or for separate random generators."""
     from core.decoding.step_replayer import StepReplayer  # torch is loaded only when something runs
     from core.decoding.token_loop import SeededReplay
@@ -53,8 +53,10 @@ def again(run: DecodingRun) -> StepReplayer:
     return SeededReplay(run) if run.request.options.get(SEED_EACH.name, SEED_EACH.default) else StepReplayer(run)
 
 
-def counterpart(request: Request) -> GenerateEquivalent:
-    """Return the counterpart: `generate` shares one random generator among all texts of a batch."""
+def generate_equivalent(request: Request) -> GenerateEquivalent:
+    """Return the equivalent; only a reason with a seed per sequence: `generate` shares one random generator among all
+    texts of a batch.
+    """
     own = request.options.get(SEED_EACH.name) and (request.asked("num_return_sequences") or 1) > 1
     return (
         GenerateEquivalent(
@@ -71,12 +73,12 @@ STRATEGY = Strategy(
     summary=mark("Picks tokens at random by their probabilities, so every run can give a different text."),
     parameters=(NEW_TOKENS, *SAMPLING, *PENALTIES, SEQUENCES, SEED_EACH, *SAMPLING_ADVANCED, *EVERYWHERE),
     decode=decode,
-    again=again,
-    counterpart=counterpart,
+    make_replayer=make_replayer,
+    generate_equivalent=generate_equivalent,
     flags={"do_sample": True, "num_beams": 1, "penalty_alpha": None, "dola_layers": None},
     paper="Holtzman et al. 2020, The Curious Case of Neural Text Degeneration",
     aliases=("sample", "multinomial"),
     order=20,
-    compared=True,
+    is_compared_by_default=True,
     selects=lambda flags: flags.plain and flags.samples,
 )

@@ -77,10 +77,10 @@ def make_speculative(
         parameters=parameters,
         decode=_event_generator(decode),
         flags=FLAGS,
-        refuse=combine_checks(*checks),
+        rejection_reason=combine_checks(*checks),
         needs=needs,
         speculates=True,
-        **{"counterpart": counterpart, **fields},
+        **{"generate_equivalent": generate_equivalent, **fields},
     )
 
 
@@ -94,7 +94,7 @@ def _event_generator(name: str) -> Callable[[DecodingRun], Iterator[Event]]:
     return decode
 
 
-def counterpart(request: Request) -> GenerateEquivalent:
+def generate_equivalent(request: Request) -> GenerateEquivalent:
     """Return the counterpart: `generate` drafts with at most one model and has no choice of the verifier."""
     samples = bool(request.asked("do_sample"))
     verifier = request.options.get("verifier") or "auto"

@@ -62,7 +62,7 @@ STRATEGY = make_speculative(
     own=(WIDTHS,),
     advanced=(CHILDREN,),
     checks=(trees_unsupported_reason, drafters_unsupported_reason),
-    counterpart=lambda request: GenerateEquivalent(
+    generate_equivalent=lambda request: GenerateEquivalent(
         missing=tr("transformers verifies drafts only as chains, not as trees.")
     ),
 )

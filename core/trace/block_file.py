@@ -85,7 +85,7 @@ def read_blocks(path: Path) -> Iterator[TraceBlock]:
             kind, stored_length, length, checksum = _FRAME.unpack(_require_length(path, frame, _FRAME.size))
             unfolded += stored_length * _EXPANDED_PER_BYTE - length
             if max(stored_length, length) > _MAX_BLOCK_BYTES or unfolded < 0:
-                raise damaged_error(path, tr("one of its blocks expands to more than a run can have"))
+                raise damaged_error(path, tr("one of its blocks is larger after decompression than any run can be"))
             data = _require_length(path, file.read(stored_length), stored_length)
             total = zlib.crc32(data, zlib.crc32(frame[:9], total))
             if total != checksum:

@@ -124,7 +124,7 @@ class BlockReader:
         return self._read_column(("record", self._layout.events[number]), column, count)
 
     def _read_column(self, kind: TypeSpec, column: object, count: int, allowed: Ranges | None = None) -> list[Any]:
-        """Return `count` values of that kind, with numbers in the `allowed` range."""
+        """Return `count` values of `kind`, with numbers in the `allowed` range."""
         self._count_towards_limits(count)
         if not count:
             return []
@@ -142,9 +142,9 @@ class BlockReader:
         self._values += values
         self._characters_left -= characters
         if self._left < 0 or self._values > _MAX_VALUES:
-            raise ValueError(tr("it expands to more values than a run of its size can have"))
+            raise ValueError(tr("it contains more values after decompression than a run of its size can have"))
         if self._characters_left < 0:
-            raise ValueError(tr("it expands to more text than a run of its size can have"))
+            raise ValueError(tr("it contains more text after decompression than a run of its size can have"))
 
     def _check_values(self, kind: TypeSpec, values: list[Any], allowed: Ranges | None) -> None:
         """Count nested values and check their numbers."""
@@ -204,15 +204,19 @@ class BlockReader:
         for kind, part, allowed in zip(kinds, parts, ranges, strict=True):
             yield self._read_column(kind, part, count, allowed)
 
-    def _read_optional(self, of: TypeSpec, flags: list[bool], column: object, allowed: Ranges | None) -> list[object]:
-        there = iter(self._read_column(of, column, sum(flags), allowed))
+    def _read_optional(
+        self, item_type: TypeSpec, flags: list[bool], column: object, allowed: Ranges | None
+    ) -> list[object]:
+        there = iter(self._read_column(item_type, column, sum(flags), allowed))
         return _merge_by_flags(repeat(None), there, flags)
 
-    def _read_tuples(self, of: TypeSpec, lengths: list[int], column: object, allowed: Ranges | None) -> list[object]:
+    def _read_tuples(
+        self, item_type: TypeSpec, lengths: list[int], column: object, allowed: Ranges | None
+    ) -> list[object]:
         if min(lengths) < 0:
             raise ValueError(tr("a list has a negative length"))
         ends = list(accumulate(lengths))
-        items = tuple(self._read_column(of, column, ends[-1], allowed))
+        items = tuple(self._read_column(item_type, column, ends[-1], allowed))
         return [items[end - length : end] for end, length in zip(ends, lengths, strict=True)]
 
     def _read_records(self, name: str, parts: Sequence[object], count: int) -> list[object]:

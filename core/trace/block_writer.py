@@ -133,7 +133,7 @@ class BlockWriter:
                 return ["parts", *self._write_fields(self._records[name], values)]
         return self._write_flat(kind, values)
 
-    def _write_columns(self, kind: TypeSpec, laid: Columns) -> Column:
+    def _write_columns(self, kind: TypeSpec, columns: Columns) -> Column:
         """Encode columns exactly as the equivalent tuples would be."""
         kinds: dict[str | int, TypeSpec]
         match kind:
@@ -141,12 +141,12 @@ class BlockWriter:
                 kinds = {field.name: field.kind for field in self._records[name].fields}
             case ("many", ("tuple", *of)):
                 kinds = dict(enumerate(of))
-        parts = ["parts", *(self._write_column(one, laid.parts[place]) for place, one in kinds.items())]
-        return ["many", self._write_ints(laid.lengths), parts if laid.total else None]
+        parts = ["parts", *(self._write_column(one, columns.parts[place]) for place, one in kinds.items())]
+        return ["many", self._write_ints(columns.lengths), parts if columns.total else None]
 
-    def _write_optional(self, of: TypeSpec, values: Sequence[Any]) -> Column:
+    def _write_optional(self, item_type: TypeSpec, values: Sequence[Any]) -> Column:
         there = [value is not None for value in values]
-        return ["some", self._write_bools(there), self._write_column(of, list(compress(values, there)))]
+        return ["some", self._write_bools(there), self._write_column(item_type, list(compress(values, there)))]
 
     def _write_fields(self, record: RecordSchema, values: Sequence[Any]) -> Iterable[Column]:
         laid = details_to_columns(values) if record.cls is TokenChosen else {}

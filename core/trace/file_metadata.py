@@ -41,16 +41,16 @@ class Header:
 
 
 def write_header(
-    request: Mapping[str, object], model: ModelIdentity | None, extra: Mapping[str, object], made: float
+    request: Mapping[str, object], model: ModelIdentity | None, extra: Mapping[str, object], created_at: float
 ) -> bytes:
-    """Encode the header of a file started at `made`, with this version's schema."""
+    """Encode the header of a file started at `created_at`, with this version's schema."""
     return pack({
         "version": list(VERSION),
         "schema": schema_description(),
         "request": request,
         "model": model,
         "versions": _library_versions(),
-        "made": made,
+        "made": created_at,
         "extra": extra,
     })  # fmt: skip
 

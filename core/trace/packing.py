@@ -126,10 +126,10 @@ def _read_record(data: bytes) -> object:
     raise ValueError(tr("a record has an unknown class"))
 
 
-def _build_record(name: str, held: Mapping[object, object]) -> object:
+def _build_record(name: str, fields: Mapping[object, object]) -> object:
     """Build the record from the fields known to this version."""
     record = record_schemas()[name]
-    values = {field.name: held.get(field.name, field.default) for field in record.fields}
+    values = {field.name: fields.get(field.name, field.default) for field in record.fields}
     for field in record.fields:
         if values[field.name] is MISSING or not is_of_kind(field.kind, values[field.name]):
             raise ValueError(tr("{name}.{field} is missing or has another type").format(name=name, field=field.name))
@@ -154,7 +154,7 @@ _READERS: dict[int, Callable[[bytes], object]] = {
 
 
 def is_of_kind(kind: object, value: object) -> bool:
-    """Return whether `value` is of that kind; integers are accepted as floats, as in Python's annotations."""
+    """Return whether `value` is of `kind`; integers are accepted as floats, as in Python's annotations."""
     match kind:
         case "any":
             return True

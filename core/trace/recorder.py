@@ -178,11 +178,11 @@ class Recorder:
             self._write_block(EVENTS, partial(self._writer.encode_block, part))
             self._written += len(part)
 
-    def _write_block(self, kind: bytes, made: Callable[[], bytes]) -> None:
+    def _write_block(self, kind: bytes, make_block: Callable[[], bytes]) -> None:
         """Create and write a block; on any error, the file ends before it and the run continues."""
         if self.trouble is None:
             try:
-                self._file.write(kind, made())
+                self._file.write(kind, make_block())
             except Exception as error:
                 self.trouble = _write_error(self._path, error)
 

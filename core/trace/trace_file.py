@@ -181,5 +181,5 @@ def _short_name(name: str) -> str:
     return shorten(name, 60)
 
 
-def _left_out_notice(what: str) -> str:
-    return tr("Skipped: {what}, written by a later version of Decodescope.").format(what=what)
+def _left_out_notice(detail: str) -> str:
+    return tr("Skipped: {what}, written by a later version of Decodescope.").format(what=detail)

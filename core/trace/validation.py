@@ -224,7 +224,7 @@ class EventChecker:
     def _count_work(self, work: int) -> None:
         self._work -= work
         if self._work < 0:
-            raise ValueError(tr("showing it would take more work than a run of its size can need"))
+            raise ValueError(tr("displaying it would take more work than any run of its size needs"))
 
     def _is_sequence(self, sequence: int) -> bool:
         """Return whether the sequence exists; without a recorded start, sequences must be numbered in order."""

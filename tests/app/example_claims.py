@@ -1,4 +1,4 @@
-"""What the captions of the examples claim, as checks on the runs they start: `shows` in resources/examples.json.
+"""The claims of the examples' captions as checks on their runs: `shows` in resources/examples.json.
 
 Each claim is a function of its name; it takes the runs and the claim's own values and asserts what they say.
 """
@@ -55,12 +55,12 @@ class Runs:
         return self._engine.stream(request, threading.Event())
 
     def parameters(self, model: str) -> int:
-        """How many a model has."""
+        """Return a model's parameter count."""
         return CoreEngine().load(LoadRequest(model)).parameters
 
 
 class Run:
-    """What an example's run said."""
+    """The texts and events of an example's run."""
 
     def __init__(self, runs: Runs, example: ExamplePrompt, events: list[Event]) -> None:
         self.runs, self.example, self.events = runs, example, events
@@ -81,7 +81,7 @@ class Run:
         return [sentence.strip() for sentence in re.findall(r"[^.!?]+[.!?]", self.text)]
 
     def tokens_of(self, text: str) -> list[list[TokenChosen]]:
-        """The tokens of every place where `text` stands."""
+        """Return the tokens of every occurrence of `text`."""
         starts = [0]
         for token in self.tokens:
             starts.append(starts[-1] + len(token.text))
@@ -106,7 +106,7 @@ def words_of(text: str) -> list[str]:
 
 
 def repeats_at_the_end(sentences: list[str]) -> int:
-    """How often the last sentence stands in a row at the end."""
+    """Return how often the last sentence is repeated at the end."""
     return next((n for n, sentence in enumerate(reversed(sentences)) if sentence != sentences[-1]), len(sentences))
 
 
@@ -125,8 +125,8 @@ def another_seed_same_text(run: Run) -> None:
 
 @claim
 def same_text_as(run: Run, example: str) -> None:
-    theirs = run.runs.of(example).text
-    assert theirs.startswith(run.text)
+    reference = run.runs.of(example).text
+    assert reference.startswith(run.text)
     assert len(run.text) > 300
 
 
@@ -137,7 +137,7 @@ def writes(run: Run, text: str) -> None:
 
 @claim
 def certain(run: Run, least: float, but: str = "") -> None:
-    """Of every word, but for one."""
+    """Every word is certain, except one."""
     assert all(token.raw_probability >= least for token in run.tokens if token.text.strip() != but)
 
 
@@ -166,8 +166,8 @@ def new_then_loop(run: Run, new: int, times: int) -> None:
 
 @claim
 def loops_later_than(run: Run, example: str) -> None:
-    theirs = run.runs.of(example).sentences
-    at, before = (len(told) - repeats_at_the_end(told) for told in (run.sentences, theirs))
+    reference = run.runs.of(example).sentences
+    at, before = (len(reported) - repeats_at_the_end(reported) for reported in (run.sentences, reference))
     assert at > before
 
 
@@ -214,8 +214,8 @@ def leaves_out(run: Run, word: str) -> None:
 
 @claim
 def first_from_the_story(run: Run) -> None:
-    told = set(words_of(run.example.prompt))
-    strange = [set(words_of(text)) - told for text in run.texts]
+    reported = set(words_of(run.example.prompt))
+    strange = [set(words_of(text)) - reported for text in run.texts]
     assert not strange[0]
     assert all(strange[1:])
 
@@ -262,9 +262,9 @@ def odd_tokens(run: Run, least: int = 0, most: int | None = None) -> None:
 
 
 @claim
-def as_hot_as(run: Run, example: str) -> None:
-    theirs = run.runs.of(example).example
-    assert (run.example.params["temperature"], run.example.seed) == (theirs.params["temperature"], theirs.seed)
+def same_temperature_as(run: Run, example: str) -> None:
+    reference = run.runs.of(example).example
+    assert (run.example.params["temperature"], run.example.seed) == (reference.params["temperature"], reference.seed)
 
 
 @claim
@@ -291,8 +291,8 @@ def no_ngram_twice(run: Run, size: int) -> None:
 
 
 @claim
-def likelier_paid(run: Run, least: int) -> None:
-    """Steps at which a likelier token lost because it was too much like what was said before."""
+def contrast_skipped_likelier(run: Run, least: int) -> None:
+    """Steps at which a likelier token lost because it was too similar to the previous text."""
     assert sum((token.final_rank or token.rank) > 1 for token in run.tokens) >= least
 
 
@@ -315,10 +315,10 @@ def second_choice(run: Run, chosen: str, second: str) -> None:
 @claim
 def likelier_than_greedy(run: Run) -> None:
     greedy = run.other(strategy="greedy")
-    theirs = sum(token.raw_log_probability for token in greedy.tokens)
+    reference = sum(token.raw_log_probability for token in greedy.tokens)
     ranked = next(event for event in run.events if isinstance(event, BeamsRanked))
     assert len(greedy.tokens) == ranked.hypotheses[0].length
-    assert all(item.log_probability > theirs for item in ranked.hypotheses)
+    assert all(item.log_probability > reference for item in ranked.hypotheses)
 
 
 @claim

@@ -1,4 +1,4 @@
-"""Runs for the history's tests, and programs that keep some, two at once or until they are killed."""
+"""Runs for the history's tests, and processes that save runs, in parallel or until they are killed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def run_id(number: int) -> str:
     return f"{number:032x}"
 
 
-def keeping(
+def run_data(
     number: int, prompt: str = "Once upon a time", text: str = " there was a fox", **more: object
 ) -> SavedRunData:
     """The `number`-th run, a minute after the one before it."""
@@ -27,7 +27,7 @@ def keeping(
 
 
 def recording(folder: Path, size: int = 1000) -> Path:
-    """A file that stands for a run's recording."""
+    """Create a file in place of a run's recording."""
     path = folder / f"recording-{os.urandom(4).hex()}"
     path.write_bytes(b"x" * size)
     return path
@@ -37,25 +37,25 @@ _KEEPER = """
 import sys
 from pathlib import Path
 from app.features.history.store.history_store import HistoryStore
-from tests.app.history_files import keeping, recording
+from tests.app.history_files import run_data, recording
 folder, first, count = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 store = HistoryStore(folder)
 print("open", flush=True)
 for number in range(first, first + count):
-    store.save(keeping(number), recording(folder))
+    store.save(run_data(number), recording(folder))
     print(number, flush=True)
 store.close()
 """
 
 
-def program_that_keeps(folder: Path, first: int, count: int) -> subprocess.Popen[str]:
-    """Another program on the same folder: says `open`, then the number of each run once it is kept."""
+def start_saving_process(folder: Path, first: int, count: int) -> subprocess.Popen[str]:
+    """Start another process on the same folder; it prints `open`, then the number of each saved run."""
     command = [sys.executable, "-c", _KEEPER, str(folder), str(first), str(count)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
 
 
 def all_ids(folder: Path) -> list[str]:
-    """What a program that opens the folder now finds."""
+    """Return the ids that a new process finds in the folder."""
     store = HistoryStore(folder)
     try:
         assert store.notices == []

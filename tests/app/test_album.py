@@ -1,4 +1,4 @@
-"""Scripts of pictures: what is read, and what is refused with the table, the key and the remedy."""
+"""Picture scripts: what is accepted, and errors that name the table, the key and the remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The beams of a run: paths, leaders, changes of mind, the table of hypotheses, and the texts a Run shows of them."""
+"""The beams of a run: paths, leaders, lead changes, the table of hypotheses, and the texts that a Run shows."""
 
 from __future__ import annotations
 

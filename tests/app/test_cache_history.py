@@ -1,4 +1,4 @@
-"""Any place of a run told from its measurements and its plan."""
+"""The cache at any position of a run, from its measurements and its plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The chat's turns: what is sent, what an answer cost, what goes when the context is full."""
+"""The turns of a chat: what is sent, what an answer costs, what is dropped when the context is full."""
 
 from __future__ import annotations
 

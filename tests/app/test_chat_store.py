@@ -1,4 +1,4 @@
-"""The chat's file: what is written is read back, what cannot be read is set aside and named."""
+"""The chat file: a round trip, and unreadable files are set aside and reported."""
 
 from __future__ import annotations
 
@@ -133,16 +133,16 @@ def test_turns_that_are_no_list(config_dir: Path) -> None:
 
 def test_two_windows_lose_no_turn(config_dir: Path) -> None:
     Path(config_dir / "chat.json").write_text(json.dumps({"turns": [GOOD]}), encoding="utf-8")
-    (mine, my_store), (yours, your_store) = restored(config_dir), restored(config_dir)
+    (result, my_store), (yours, your_store) = restored(config_dir), restored(config_dir)
     for words in ("Mine", "Yours", "Mine again", "Bye"):
-        talk, store = (mine, my_store) if words.startswith("Mine") else (yours, your_store)
+        talk, store = (result, my_store) if words.startswith("Mine") else (yours, your_store)
         talk.turns.append(ConversationTurn("user", words))
         store.save(talk)
     last, _ = restored(config_dir)
     assert [turn.content for turn in last.turns] == ["Hello", "Mine", "Mine again", "Yours", "Bye"]
     assert [turn.is_in_context for turn in last.turns] == [True, False, False, True, True]
-    mine.clear()
-    my_store.save(mine)
+    result.clear()
+    my_store.save(result)
     assert [turn.content for turn in restored(config_dir)[0].turns] == ["Yours", "Bye"]
 
 
@@ -176,23 +176,23 @@ def _says(other: subprocess.Popen[str], words: str = "") -> str:
 
 
 def test_programs_keep_a_chat_each(config_dir: Path) -> None:
-    mine, talk = claim_chat(config_dir), Conversation()
+    result, talk = claim_chat(config_dir), Conversation()
     others = [_another(config_dir), _another(config_dir)]
     assert sorted(map(_says, others)) == ["chat-2.json []", "chat-3.json []"]
     for number in range(3):
         talk.turns.append(ConversationTurn("user", f"mine {number}"))
-        mine.save(talk)
+        result.save(talk)
         for other in others:
             assert _says(other, f"other {number}") == "saved"
     for other in others:
         other.kill()  # its lock goes with it
         other.communicate()
     assert [turn.content for turn in restored(config_dir)[0].turns] == ["mine 0", "mine 1", "mine 2"]
-    assert separate_chat_notice(mine) == ""
+    assert separate_chat_notice(result) == ""
     second = claim_chat(config_dir)
     assert (second.path.name, "chat-2.json" in separate_chat_notice(second)) == ("chat-2.json", True)
-    mine.release()
-    mine.release()
+    result.release()
+    result.release()
     third = _another(config_dir)
     assert _says(third) == "chat.json ['mine 0', 'mine 1', 'mine 2']"
     third.kill()

@@ -1,4 +1,4 @@
-"""The command line: what is read, what is refused in words, and where the program then draws."""
+"""The command line: what is accepted, error messages, and the platform that is chosen."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ ROOT = Path(__file__).parents[2]
 def test_help_lists_every_name(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parse(["--help"])
-    said = capsys.readouterr().out
+    reported = capsys.readouterr().out
     for name in ("tokens", "compare", "diverse_beam_search", "offloaded_static", "dark", "--still", "--scale"):
-        assert name in said
+        assert name in reported
 
 
 @pytest.mark.parametrize(
@@ -60,9 +60,9 @@ def test_what_is_refused_is_refused_in_words(
 ) -> None:
     with pytest.raises(SystemExit) as caught:
         parse(words)
-    said = capsys.readouterr().err
-    assert (caught.value.code, message in said) == (2, True)
-    assert len(said.splitlines()[-1]) < 200
+    reported = capsys.readouterr().err
+    assert (caught.value.code, message in reported) == (2, True)
+    assert len(reported.splitlines()[-1]) < 200
 
 
 class Chinese:
@@ -87,18 +87,18 @@ def chinese(monkeypatch: pytest.MonkeyPatch) -> Iterator[Chinese]:
 
 
 def test_argparse_speaks_the_language_too(chinese: Chinese, capsys: pytest.CaptureFixture[str]) -> None:
-    said = []
+    reported = []
     for line in ("--help", "--seed", "--run=5", "--theme pink", "--seed x", "--sead=4"):
         with pytest.raises(SystemExit):
             parse(line.split())
-        said.append("".join(capsys.readouterr()))
+        reported.append("".join(capsys.readouterr()))
     since_3_13 = {"%(heading)s:"}
     assert chinese.asked <= set(parser.ARGPARSE_MESSAGES) <= chinese.asked | since_3_13
     assert all(tr(words) != words for words in parser.ARGPARSE_MESSAGES)
-    assert [text.splitlines()[-1] for text in said[1:]] == [
+    assert [text.splitlines()[-1] for text in reported[1:]] == [
         "decodescope：错误：参数 --seed：需要一个值",
         "decodescope：错误：参数 --run：不接受值 '5'",
-        said[3].splitlines()[-1],  # how choices are written differs between Pythons
+        reported[3].splitlines()[-1],  # how choices are written differs between Pythons
         "decodescope：错误：参数 --seed：“x”不是 0 到 2147483647 之间的整数",
         "decodescope：错误：无法识别的参数：--sead=4。您是不是想输入“--seed”？",
     ]

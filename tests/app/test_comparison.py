@@ -1,4 +1,4 @@
-"""Comparisons as plain data: figures by hand, differences word by word, sweeps, what came of each run."""
+"""Comparisons as plain data: hand-computed values, word diffs, sweeps, and the result of each run."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def test_a_run_in_figures() -> None:
 
 
 def test_words_that_differ() -> None:
-    told = word_diff("A fox ran home.", "A  small fox ran away.")
-    assert told == [
+    reported = word_diff("A fox ran home.", "A  small fox ran away.")
+    assert reported == [
         DiffSpan("same", "A"), DiffSpan("own", "  small"), DiffSpan("same", " fox ran"), DiffSpan("missing", " home."),
         DiffSpan("own", " away."),
     ]  # fmt: skip
@@ -150,8 +150,8 @@ def test_a_sweep_is_every_value_with_every_seed() -> None:
     sweep = Sweep(parameter("temperature"), (0.5, 1.0), (7, 8, 9))
     found = sweeps.sweep_candidates(BASE, sweep)
     assert sweep.count == len(found) == 6
-    told = [(c.index, c.request.settings["temperature"], c.request.seed) for c in found]
-    assert told == [(0, 0.5, 7), (0, 0.5, 8), (0, 0.5, 9), (1, 1.0, 7), (1, 1.0, 8), (1, 1.0, 9)]
+    reported = [(c.index, c.request.settings["temperature"], c.request.seed) for c in found]
+    assert reported == [(0, 0.5, 7), (0, 0.5, 8), (0, 0.5, 9), (1, 1.0, 7), (1, 1.0, 8), (1, 1.0, 9)]
     assert found[4].title == "Temperature 1, seed 8"
     assert "one value" in sweeps.sweep_unsupported_reason(Sweep(parameter("top_p"), (0.5,), (1,)))
     assert "the maximum is" in sweeps.sweep_unsupported_reason(

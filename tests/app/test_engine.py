@@ -1,4 +1,4 @@
-"""The engine over the real core: requests as the core wants them, one model held at a time."""
+"""The engine with the real core: requests, and one loaded model at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every example does what its caption says: each is run as the window runs it, and its claims are looked for."""
+"""Every example does what its caption says: each is run as in the window, and its claims are checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of the program's own: written whole, by one at a time, for this user alone."""
+"""Files of the program: written atomically, by one process at a time, readable by this user only."""
 
 from __future__ import annotations
 

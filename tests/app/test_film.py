@@ -1,5 +1,4 @@
-"""Films: what is read back is what was written, nothing is seen before it is whole, and nothing is left of one that is
-not wanted."""
+"""Films: a round trip, atomic creation, and no leftovers of a cancelled one."""
 
 from __future__ import annotations
 

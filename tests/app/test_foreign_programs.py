@@ -1,4 +1,4 @@
-"""Settings files of other programs: each is recognised, and read whole or named."""
+"""Settings files of other programs: each is recognised, and every setting is read or reported."""
 
 from __future__ import annotations
 
@@ -155,9 +155,9 @@ def test_every_setting_is_read_or_named(name: str, tmp_path: Path) -> None:
     assert found.program == program
     assert found.strategy == ("greedy" if name.startswith("greedy") else "sampling")
     assert {key: found.values.get(key) for key in expected} == expected
-    said = " ".join(found.unsupported)
-    assert all(one in said for one in named), said
-    assert (found.rejected, bool(found.unsupported)) == ((), bool(named) or bool(said))
+    reported = " ".join(found.unsupported)
+    assert all(one in reported for one in named), reported
+    assert (found.rejected, bool(found.unsupported)) == ((), bool(named) or bool(reported))
 
 
 @pytest.mark.parametrize("data", [{"a": 1}, {"theme": "dark", "size": 3}, {"gamestarted": True, "actions": []}])

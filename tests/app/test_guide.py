@@ -1,4 +1,4 @@
-"""The user guide: a page and a picture for everything there is, links that work, and figures that are true."""
+"""The user guide: a page and a picture for everything, valid links, and correct numbers."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ def test_exactly_tells_every_setting_of_its_own_and_the_source(name: str) -> Non
     if entry.name != "sampling":
         shared |= {p.name for p in SAMPLING} - ({"top_k"} if entry.name == "contrastive" else set())
     known = {parameter.name for parameter in entry.parameters}
-    told = set(re.findall(r"\| `(\w+)` \|", text))
-    assert told <= known, "no setting that it has not"
-    assert known - shared <= told
+    reported = set(re.findall(r"\| `(\w+)` \|", text))
+    assert reported <= known, "no setting that it has not"
+    assert known - shared <= reported
     assert all(part.strip() in text for part in entry.paper.split(";"))
 
 
@@ -148,9 +148,9 @@ FIGURES: list[tuple[str, str, str, Callable[[Run], object], dict[str, object]]] 
 def test_figures_are_those_of_the_runs(runs: GuideRuns) -> None:
     wrong = []
     for name, picture, words, figure, how in FIGURES:
-        told = words.format(figure(runs.of(pages.pictures()[picture], **how)))
-        if told not in words_of(name):
-            wrong.append(f"{name} does not say “{told}”")
+        reported = words.format(figure(runs.of(pages.pictures()[picture], **how)))
+        if reported not in words_of(name):
+            wrong.append(f"{name} does not say “{reported}”")
     assert wrong == []
 
 

@@ -1,4 +1,4 @@
-"""The guide in Chinese: a page for each English one, which says the same with the program's own Chinese words."""
+"""The Chinese guide: a page for each English one, in the program's own Chinese terms."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def test_it_is_built_as_the_english_page_and_says_the_same_figures(name: str) ->
     english, chinese = pages.GUIDE / name, pages.CHINESE / name
     one, other = (page.read_text(encoding="utf-8") for page in (english, chinese))
     assert [level for level, _ in _headings(other)] == [level for level, _ in _headings(one)]
-    for (_, said), (_, meant) in zip(_headings(other), _headings(one), strict=True):
-        assert said == SECTIONS.get(meant, tr(meant)) or tr(meant) == meant, "the program's own word"
+    for (_, reported), (_, meant) in zip(_headings(other), _headings(one), strict=True):
+        assert reported == SECTIONS.get(meant, tr(meant)) or tr(meant) == meant, "the program's own word"
     assert _figures(other) == _figures(one)
-    assert sorted(_code(other)) == sorted(tr(said) if said in BUTTONS else said for said in _code(one))
+    assert sorted(_code(other)) == sorted(tr(reported) if reported in BUTTONS else reported for reported in _code(one))
     assert {path.stem for path in pages.shown(chinese)} == {path.stem for path in pages.shown(english)}
 
 

@@ -1,4 +1,4 @@
-"""The history's file: what is kept is found again, by any word; nothing kept is lost; nobody else can read it."""
+"""The history file: runs are found by any word, none is lost, and no other user can read it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.features.history.store.database import MIGRATIONS, HistoryUnavailable
 from app.features.history.store.history_record import HistoryRecord, SavedRunData, preview_line
 from app.features.history.store.history_store import FILE_NAME, HistoryStore
 from app.storage.json_files import StorageError
-from tests.app.history_files import all_ids, keeping, program_that_keeps, recording, run_id
+from tests.app.history_files import all_ids, recording, run_data, run_id, start_saving_process
 from tests.fuzz.outcomes import short
 
 
@@ -36,8 +36,8 @@ def reopened(store: HistoryStore) -> HistoryStore:
 
 
 def test_what_is_kept_is_there_again(store: HistoryStore, tmp_path: Path) -> None:
-    kept = keeping(1, seed=7, tokens=40, seconds=0.4, speed=120.5, parent=run_id(9), place=3, message="EOS")
-    store.save(kept, recording(tmp_path, 500))
+    stored = run_data(1, seed=7, tokens=40, seconds=0.4, speed=120.5, parent=run_id(9), place=3, message="EOS")
+    store.save(stored, recording(tmp_path, 500))
     again = reopened(store)
     found = again.get(run_id(1))
     assert found is not None
@@ -51,7 +51,7 @@ def test_what_is_kept_is_there_again(store: HistoryStore, tmp_path: Path) -> Non
 
 def test_the_latest_comes_first_and_a_pinned_one_before_it(store: HistoryStore) -> None:
     for number in (2, 1, 3):
-        store.save(keeping(number))
+        store.save(run_data(number))
     assert store.ids() == [run_id(3), run_id(2), run_id(1)]
     store.pin(run_id(1), True)
     assert store.ids() == [run_id(1), run_id(3), run_id(2)]
@@ -60,8 +60,8 @@ def test_the_latest_comes_first_and_a_pinned_one_before_it(store: HistoryStore) 
 
 
 def test_keeping_twice_changes_nothing(store: HistoryStore) -> None:
-    store.save(keeping(1, title="First"))
-    store.save(keeping(1, title="Second"))
+    store.save(run_data(1, title="First"))
+    store.save(run_data(1, title="Second"))
     assert [record.title for record in store.records(store.ids())] == ["First"]
 
 
@@ -81,15 +81,15 @@ def test_a_run_is_found_by_parts_of_any_of_its_words(
         monkeypatch.setattr(history_tables.SearchIndex, "_create", lambda _self: False)
         reopened(store)
     text = 'Two dragons breathe fire and say “Grüße”. "b\0c" 猫咪喝茶 🐉'
-    store.save(keeping(1, text=text, title="My Title"))
-    store.save(keeping(2, "Something else", " entirely"))
+    store.save(run_data(1, text=text, title="My Title"))
+    store.save(run_data(2, "Something else", " entirely"))
     for query, is_found in FOUND:
         assert (run_id(1) in store.ids(query)) == is_found, query
     assert store.ids("entirely") == [run_id(2)]
 
 
 def test_a_new_title_is_found_and_the_old_one_is_not(store: HistoryStore) -> None:
-    store.save(keeping(1, title="Dragons"))
+    store.save(run_data(1, title="Dragons"))
     store.rename(run_id(1), "  Foxes \n of the\0hill ")
     assert (store.ids("dragons"), store.ids("foxes hill")) == ([], [run_id(1)])
     found = store.get(run_id(1))
@@ -99,10 +99,10 @@ def test_a_new_title_is_found_and_the_old_one_is_not(store: HistoryStore) -> Non
 
 def test_runs_kept_without_an_index_are_found_with_one(store: HistoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program whose SQLite has no full-text search has kept them."""
-    store.save(keeping(1, text=" dragons"))
+    store.save(run_data(1, text=" dragons"))
     with monkeypatch.context() as patched:
         patched.setattr(history_tables.SearchIndex, "_create", lambda _self: False)
-        reopened(store).save(keeping(2, text=" more dragons"))
+        reopened(store).save(run_data(2, text=" more dragons"))
     assert reopened(store).ids("dragons") == [run_id(2), run_id(1)]
 
 
@@ -121,7 +121,7 @@ def test_any_text_is_kept_and_any_text_can_be_looked_for(store: HistoryStore) ->
 
 
 def test_deleting_can_be_undone_until_it_is_forgotten(store: HistoryStore, tmp_path: Path) -> None:
-    store.save(keeping(1), recording(tmp_path))
+    store.save(run_data(1), recording(tmp_path))
     store.delete(run_id(1))
     assert (store.ids(), store.ids("fox"), store.totals()) == ([], [], (0, 0))
     assert reopened(store).trace_path(run_id(1)).exists()
@@ -137,7 +137,7 @@ def test_deleting_can_be_undone_until_it_is_forgotten(store: HistoryStore, tmp_p
 def test_what_was_deleted_long_ago_is_gone_at_the_next_start(
     store: HistoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store.save(keeping(1), recording(tmp_path))
+    store.save(run_data(1), recording(tmp_path))
     store.delete(run_id(1))
     monkeypatch.setattr("app.features.history.store.history_store.UNDO_SECONDS", -1)
     assert not reopened(store).trace_path(run_id(1)).exists()
@@ -145,7 +145,7 @@ def test_what_was_deleted_long_ago_is_gone_at_the_next_start(
 
 def test_the_oldest_unpinned_run_goes_first(store: HistoryStore, tmp_path: Path) -> None:
     for number in range(6):
-        store.save(keeping(number), recording(tmp_path, 10_000))
+        store.save(run_data(number), recording(tmp_path, 10_000))
     store.pin(run_id(0), True)
     store.delete(run_id(4))
     assert store.trim(35_000) == 3
@@ -158,14 +158,14 @@ def test_the_oldest_unpinned_run_goes_first(store: HistoryStore, tmp_path: Path)
 def test_nothing_of_a_forgotten_run_is_on_the_disk(store: HistoryStore, tmp_path: Path) -> None:
     """Not in the file's free room, not in what SQLite keeps beside it, not in copies."""
     secret = "xylophone-secret-4711"
-    store.save(keeping(1, prompt=secret, text=secret, title=secret), recording(tmp_path))
+    store.save(run_data(1, prompt=secret, text=secret, title=secret), recording(tmp_path))
     store.path.with_name(f"{FILE_NAME}.bad-1").write_text(secret)
     store.forget_all()
     assert (store.ids(), list(store.traces.iterdir())) == ([], [])
     for path in store.path.parent.rglob("*"):
         if path.is_file():
             assert secret.encode() not in path.read_bytes(), path
-    store.save(keeping(2))
+    store.save(run_data(2))
     assert store.ids("fox") == [run_id(2)]
 
 
@@ -173,7 +173,7 @@ def test_nothing_of_a_forgotten_run_is_on_the_disk(store: HistoryStore, tmp_path
 def test_nobody_else_can_read_it(store: HistoryStore, tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        reopened(store).save(keeping(1), recording(tmp_path))
+        reopened(store).save(run_data(1), recording(tmp_path))
         for path in (store.path.parent, *store.path.parent.rglob("*")):
             wanted = 0o700 if path.is_dir() else 0o600
             if path.parent != store.traces:
@@ -208,12 +208,12 @@ def test_a_damaged_file_is_set_aside_and_told(tmp_path: Path, damage: str) -> No
     else:
         store = HistoryStore(tmp_path)
         for number in range(200):
-            store.save(keeping(number))
+            store.save(run_data(number))
         store.close()
         path.write_bytes(path.read_bytes()[:5000])
     as_it_was = path.read_bytes()
     store = HistoryStore(tmp_path)
-    store.save(keeping(1))
+    store.save(run_data(1))
     assert store.ids() == [run_id(1)]
     assert len(store.notices) == 1
     assert f"The old file was saved as {FILE_NAME}.bad-1 in {tmp_path}" in store.notices[0]
@@ -225,7 +225,7 @@ def test_damage_met_by_what_is_searched_is_answered_as_any(tmp_path: Path) -> No
     """The last page of the texts, which nothing reads before the index counts them."""
     store = HistoryStore(tmp_path)
     for number in range(200):
-        store.save(keeping(number, "A fox" * 200))
+        store.save(run_data(number, "A fox" * 200))
     store.close()
     path = tmp_path / FILE_NAME
     with sqlite3.connect(path) as connection:
@@ -239,7 +239,7 @@ def test_damage_met_by_what_is_searched_is_answered_as_any(tmp_path: Path) -> No
     content[size * (last - 1) : size * last] = b"\xff" * size
     path.write_bytes(content)
     store = HistoryStore(tmp_path)
-    store.save(keeping(1000))
+    store.save(run_data(1000))
     assert store.ids() == [run_id(1000)]
     assert ["A new one was started" in notice for notice in store.notices] == [True]
     assert (tmp_path / f"{FILE_NAME}.bad-1").read_bytes() == content
@@ -250,7 +250,7 @@ def with_odd_values(folder: Path, change: str) -> HistoryStore:
     """A history of two runs and a ranking, changed by another program."""
     store = HistoryStore(folder)
     for number in (1, 2):
-        store.save(keeping(number))
+        store.save(run_data(number))
     store.rankings.add([{"prompt": ""}])
     store.close()
     with sqlite3.connect(folder / FILE_NAME) as connection:
@@ -298,7 +298,7 @@ def test_something_of_another_kind_is_damage(tmp_path: Path, odd: str) -> None:
 
 def test_a_recording_that_has_gone_is_told(store: HistoryStore, tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="gone"):
-        store.save(keeping(1), tmp_path / "gone")
+        store.save(run_data(1), tmp_path / "gone")
     assert store.ids() == []
 
 
@@ -325,13 +325,13 @@ def test_damage_found_while_it_is_used_loses_nothing(tmp_path: Path) -> None:
     """Pages in the middle are destroyed: the run that is being kept goes into a new file, the old one stays."""
     store = HistoryStore(tmp_path)
     for number in range(300):
-        store.save(keeping(number))
+        store.save(run_data(number))
     store.close()
     content = bytearray((tmp_path / FILE_NAME).read_bytes())
     content[4096 * 3 :] = b"\xff" * (len(content) - 4096 * 3)
     (tmp_path / FILE_NAME).write_bytes(content)
     store = HistoryStore(tmp_path)
-    store.save(keeping(1000))
+    store.save(run_data(1000))
     assert store.ids("fox") == [run_id(1000)]
     assert any("A new one was started" in notice for notice in store.notices)
     assert (tmp_path / f"{FILE_NAME}.bad-1").stat().st_size == len(content)
@@ -339,7 +339,7 @@ def test_damage_found_while_it_is_used_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_a_later_versions_file_is_left_alone(store: HistoryStore) -> None:
-    store.save(keeping(1))
+    store.save(run_data(1))
     store.close()
     with sqlite3.connect(store.path) as connection:
         connection.execute("PRAGMA user_version = 99")
@@ -360,7 +360,7 @@ def _fail_late(connection: sqlite3.Connection) -> None:
 
 
 def test_before_a_migration_a_copy_is_set_aside(store: HistoryStore) -> None:
-    store.save(keeping(1))
+    store.save(run_data(1))
     store.close()
     newer = HistoryStore(store.path.parent, (*MIGRATIONS, _add_column))
     assert newer.ids() == [run_id(1)]
@@ -371,7 +371,7 @@ def test_before_a_migration_a_copy_is_set_aside(store: HistoryStore) -> None:
 
 
 def test_a_migration_that_fails_leaves_the_file_byte_for_byte(store: HistoryStore) -> None:
-    store.save(keeping(1))
+    store.save(run_data(1))
     store.close()
     as_it_was = store.path.read_bytes()
     with pytest.raises(HistoryUnavailable, match="could not be updated"):
@@ -395,9 +395,9 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 
 def test_two_programs_at_once_lose_nothing(store: HistoryStore) -> None:
     folder = store.path.parent
-    programs = [program_that_keeps(folder, first, 25) for first in (100, 200)]
+    programs = [start_saving_process(folder, first, 25) for first in (100, 200)]
     for number in range(25):
-        store.save(keeping(number))
+        store.save(run_data(number))
     for program in programs:
         assert program.communicate(timeout=60)[0].split()[-1] in ("124", "224")
         assert program.returncode == 0
@@ -408,25 +408,25 @@ def test_two_programs_at_once_lose_nothing(store: HistoryStore) -> None:
 
 def kill_once(folder: Path, first: int, after: int) -> list[str]:
     """A program is killed right after it has said that the `after`-th run is kept; the ids that it had kept."""
-    program = program_that_keeps(folder, first, 10_000)
+    program = start_saving_process(folder, first, 10_000)
     assert program.stdout is not None
-    said = [program.stdout.readline().strip() for _ in range(after + 1)]
+    reported = [program.stdout.readline().strip() for _ in range(after + 1)]
     program.kill()
     rest = program.stdout.read().split()  # `communicate` would lose what `readline` has read ahead
     program.communicate(timeout=60)
-    return [run_id(int(number)) for number in (*said[1:], *rest)]
+    return [run_id(int(number)) for number in (*reported[1:], *rest)]
 
 
 def check_kills(folder: Path, moments: list[int]) -> None:
-    kept: list[str] = []
+    stored: list[str] = []
     for round_, moment in enumerate(moments):
-        kept += kill_once(folder, 100_000 * (round_ + 1), moment)
+        stored += kill_once(folder, 100_000 * (round_ + 1), moment)
         found = all_ids(folder)
-        assert set(kept) <= set(found)
-        assert len(found) <= len(kept) + round_ + 1, "at most one a kill was kept and not told of any more"
+        assert set(stored) <= set(found)
+        assert len(found) <= len(stored) + round_ + 1, "at most one a kill was kept and not told of any more"
     store = HistoryStore(folder)
-    assert set(kept) <= set(store.ids("fox"))
-    assert all(store.trace_path(run).stat().st_size == 1000 for run in kept)
+    assert set(stored) <= set(store.ids("fox"))
+    assert all(store.trace_path(run).stat().st_size == 1000 for run in stored)
     store.close()
 
 

@@ -1,4 +1,4 @@
-"""No control of the application is one of Qt's own classes that the wheel changes."""
+"""No control of the application is a Qt class that the mouse wheel changes."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def uses(path: Path) -> list[str]:
         elif isinstance(node, ast.ClassDef):
             names = node.bases
         for name in names:
-            said = name.attr if isinstance(name, ast.Attribute) else name.id if isinstance(name, ast.Name) else ""
-            if said in FORBIDDEN:
-                found.append(f"{path.relative_to(HERE)}:{name.lineno} {said}")
+            reported = name.attr if isinstance(name, ast.Attribute) else name.id if isinstance(name, ast.Name) else ""
+            if reported in FORBIDDEN:
+                found.append(f"{path.relative_to(HERE)}:{name.lineno} {reported}")
     return found
 
 

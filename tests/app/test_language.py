@@ -1,4 +1,4 @@
-"""The language: the reader's own, the system's, the command line's; numbers, dates and Qt's dialogs with it."""
+"""Language from the settings, the system or the command line; numbers, dates and Qt's dialogs follow it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_first_language_that_is_there_is_spoken(system: list[str], code: str
 
 
 def test_numbers_and_qts_own_words_are_the_languages(qtbot: QtBot) -> None:
-    said = {}
+    reported = {}
     for code in LANGUAGES:
         set_language(code)
         buttons, spin = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel), QDoubleSpinBox()
@@ -53,9 +53,9 @@ def test_numbers_and_qts_own_words_are_the_languages(qtbot: QtBot) -> None:
             qtbot.addWidget(part)
         spin.setValue(0.5)
         cancel = buttons.button(QDialogButtonBox.StandardButton.Cancel)
-        said[code] = (current_language(), QLocale().name(), cancel.text(), spin.text())
-    assert said["en"] == ("en", "en_US", "Cancel", "0.50")
-    assert said["zh_CN"] == ("zh_CN", "zh_CN", "取消", "0.50")
+        reported[code] = (current_language(), QLocale().name(), cancel.text(), spin.text())
+    assert reported["en"] == ("en", "en_US", "Cancel", "0.50")
+    assert reported["zh_CN"] == ("zh_CN", "zh_CN", "取消", "0.50")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The watch that every test stands under: what a test leaves behind is told, what an older window began late is not."""
+"""The leak check of every test: leftovers of a test are reported, late ones of an older window are not."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def test_a_thread_is_told_of_unless_it_serves_an_older_window(qtbot: QtBot, monk
         for name, thread in threads.items():
             thread.setObjectName(name)
             thread.start()
-        told = [line for line in watch.leaks() if "QThread" in line]
+        reported = [line for line in watch.leaks() if "QThread" in line]
         for thread in threads.values():
             thread.quit()
             thread.wait()
-    assert len(told) == 1
-    assert told[0].startswith("- QThread newer, started at ")
+    assert len(reported) == 1
+    assert reported[0].startswith("- QThread newer, started at ")

@@ -1,4 +1,4 @@
-"""Models are described by what they do and how large they are; their build is in the tip."""
+"""Models are described by purpose and size; their architecture is in the tooltip."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import pytest
 
 from app.control.model_list import ModelList
 from app.state.model_description import BUNDLED, describe_model
-from core import ModelEntry, Takes
+from core import Modalities, ModelEntry
 from core.models import catalog
 
-TEXT, HEARS, SEES = Takes(), Takes(text=False, sound=True), Takes(text=False, picture=True)
+TEXT, HEARS, SEES = Modalities(), Modalities(text=False, sound=True), Modalities(text=False, picture=True)
 
 
-def entry(model_type: str, title: str, family: str, writes_back: bool = False, takes: Takes = TEXT) -> ModelEntry:
+def entry(model_type: str, title: str, family: str, writes_back: bool = False, takes: Modalities = TEXT) -> ModelEntry:
     return ModelEntry(
         title, title, "hub", Path(title), f"{family} · 12 layers × 768", model_type, 124_000_000, 500, 1024,
-        writes_back, takes=takes,
+        writes_back, modalities=takes,
     )  # fmt: skip
 
 
@@ -36,8 +36,9 @@ def entry(model_type: str, title: str, family: str, writes_back: bool = False, t
         (entry("m2m_100", "nllb-200-distilled-600M", "M2M100", True), "Translates (M2M100)"),
         (entry("whisper", "whisper-tiny", "Whisper", True, HEARS), "Transcribes speech (Whisper)"),
         (entry("git", "git-base", "Git", False, SEES), "Describes images (Git)"),
-        (entry("idefics3", "SmolVLM", "Idefics3", False, Takes(picture=True)), "Writes text about images (Idefics3)"),
-        (entry("qwen2_audio", "Qwen2-Audio", "Qwen2Audio", False, Takes(sound=True)),
+        (entry("idefics3", "SmolVLM", "Idefics3", False, Modalities(picture=True)),
+         "Writes text about images (Idefics3)"),
+        (entry("qwen2_audio", "Qwen2-Audio", "Qwen2Audio", False, Modalities(sound=True)),
          "Writes text about audio (Qwen2Audio)"),
     ],
 )  # fmt: skip
@@ -56,8 +57,8 @@ def test_the_picker_says_purpose_then_size_and_keeps_the_build_for_the_tip() -> 
     items = {item.data: item for item in models.items()}
     for model in catalog.bundled():
         item = items[model.name]
-        said = [BUNDLED[model.name], " parameters", "B"]
-        places = [item.subtitle.find(part) for part in said]
+        reported = [BUNDLED[model.name], " parameters", "B"]
+        places = [item.subtitle.find(part) for part in reported]
         assert -1 not in places
         assert places == sorted(places)
         assert "layers" not in item.subtitle

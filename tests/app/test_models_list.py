@@ -1,4 +1,4 @@
-"""The list of models: who can draft for whom, and what a run takes."""
+"""The model list: which models can draft for which, and what a run needs."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def test_why_a_folder_is_no_model_is_said(models: ModelList, tmp_path: Path) -> 
 def test_a_model_is_said_to_be_read_from_the_disk_where_it_is() -> None:
     models = ModelList()
     models.refresh(())
-    told = {}
+    reported = {}
     for memory in (10, 100, AS_FITS):  # MiB of storyteller's 22
         models.memory_limits = {"storyteller": memory}
-        told[memory] = next(item.subtitle for item in models.items() if item.data == "storyteller")
-    assert [memory for memory, words in told.items() if "layers read from disk" in words] == [10]
+        reported[memory] = next(item.subtitle for item in models.items() if item.data == "storyteller")
+    assert [memory for memory, words in reported.items() if "layers read from disk" in words] == [10]
     assert models.fits("storyteller", memory=AS_FITS)

@@ -1,4 +1,4 @@
-"""The page of a run has the colours of the window."""
+"""The HTML page of a run has the colours of the window."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import core
 from app.theme.palettes import DARK, LIGHT, RAMPS
 from core import caches, strategies
 from core.events import RunStarted
-from tests.core.test_page import data, events
+from tests.core.test_html_page import data, events
 
 NAMES = {
     "window": "window", "panel": "panel", "field": "field", "line": "line", "ink": "text", "muted": "muted",
@@ -39,10 +39,10 @@ def test_settings_have_their_titles() -> None:
     started = next(event for event in events("sampling") if isinstance(event, RunStarted))
     named = (("max_new_tokens", 60), ("nbits", 4), ("of another version", 1))
     page = core.page_text([replace(started, settings=named), *events("sampling")[1:]])
-    told = dict(data(page)["settings"])
+    reported = dict(data(page)["settings"])
     strategy = strategies.registry["sampling"]
-    assert told[strategy.parameter("max_new_tokens").title] == "60"
-    assert told[next(p.title for p in caches.registry["quantized"].parameters if p.name == "nbits")] == "4"
-    assert told["of another version"] == "1"
-    assert "max_new_tokens" not in told
-    assert told["Cache"] == caches.registry[started.cache].title
+    assert reported[strategy.parameter("max_new_tokens").title] == "60"
+    assert reported[next(p.title for p in caches.registry["quantized"].parameters if p.name == "nbits")] == "4"
+    assert reported["of another version"] == "1"
+    assert "max_new_tokens" not in reported
+    assert reported["Cache"] == caches.registry[started.cache].title

@@ -1,4 +1,4 @@
-"""Text on widgets is shown as it is written; the code has no other way to put it there."""
+"""Text on widgets is shown literally; the code has no other way to set it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generation configs as files, and transformers as the judge of them."""
+"""Generation configs as files, compared with transformers."""
 
 from __future__ import annotations
 

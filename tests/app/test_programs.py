@@ -1,4 +1,4 @@
-"""Settings of llama.cpp and KoboldCpp: read, written, and nothing lost without being named."""
+"""Settings of llama.cpp and KoboldCpp: read and written, and everything unsupported is reported."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def test_a_sampler_that_is_left_out_is_off(tmp_path: Path) -> None:
 
 
 def test_what_a_server_tells_of_itself_is_read(tmp_path: Path) -> None:
-    told = {"default_generation_settings": {"params": {"temperature": 0.3, "top_k": 7, "n_predict": 12}}}
-    read = preset(tmp_path, told)
+    reported = {"default_generation_settings": {"params": {"temperature": 0.3, "top_k": 7, "n_predict": 12}}}
+    read = preset(tmp_path, reported)
     assert (read.values["temperature"], read.values["top_k"], read.values["max_new_tokens"]) == (0.3, 7, 12)
 
 
@@ -83,13 +83,13 @@ def test_everything_without_a_counterpart_is_named(tmp_path: Path) -> None:
     llama = {"n_predict": 5, "presence_penalty": 0.5, "mirostat": 3, "repeat_penalty": 1.1, "repeat_last_n": 64,
              "samplers": ["top_k", "infill"], "cache_prompt": True, "dry_sequence_breakers": ["."],
              "seed": 7}  # fmt: skip
-    said = without(preset(tmp_path, llama))
+    reported = without(preset(tmp_path, llama))
     for name in ("presence_penalty", "mirostat 3", "repeat_last_n", "infill", "cache_prompt", "breakers", "seed"):
-        assert name in said
+        assert name in reported
     kobold = {"rep_pen": 1.0, "tfs": 0.9, "top_a": 0.2, "smoothing_factor": 0.3, "sampler_order": [6, 9], "memory": "x"}
-    said = without(preset(tmp_path, kobold))
+    reported = without(preset(tmp_path, kobold))
     for name in ("tfs", "top_a", "smoothing_factor", "9", "memory"):
-        assert name in said
+        assert name in reported
     read = preset(tmp_path, {"rep_pen": 1.0, "tfs": 1, "top_a": 0})
     assert read.notice == ""
 
@@ -181,9 +181,9 @@ def test_mirostat_leaves_of_koboldcpp_dry_the_penalty_and_a_fixed_temperature(tm
     file = {**BESIDE, "rep_pen": 1.3, "rep_pen_range": 10**6, "typical": 0.5, "nsigma": 1.0, "tfs": 0.5, "mirostat": 2,
             "sampler_order": [5, 0, 6]}  # fmt: skip
     read = preset(tmp_path, file)
-    kept = {"top_k": 0, "top_p": 1.0, "xtc_probability": 0.0, "typical_p": 1.0, "dry_multiplier": 0.8,
+    stored = {"top_k": 0, "top_p": 1.0, "xtc_probability": 0.0, "typical_p": 1.0, "dry_multiplier": 0.8,
             "dry_allowed_length": 3, "repetition_penalty": 1.3, "temperature": 0.7}  # fmt: skip
-    assert {name: read.values[name] for name in kept} == kept
+    assert {name: read.values[name] for name in stored} == stored
     assert not {"min_p", "top_n_sigma", "dynatemp_high"} & read.values.keys()
     order = [name for name in read.values["stages"] if name not in ("top_n_sigma", "xtc_probability")]
     assert order == ["dry_multiplier", "repetition_penalty", "temperature", "mirostat_tau"]
@@ -197,8 +197,8 @@ def test_what_mirostat_leaves_out_is_named_when_it_is_written(name: str) -> None
     _, left = programs.export_settings(programs.WRITABLE_PROGRAMS[name], "sampling", values)
     own = {"stages"} if name == "KoboldCpp" else {"dry_multiplier", "dry_base", "repetition_penalty"}
     assert set(left) == {"mirostat_tau", "top_k", "dynatemp_high"} | own, "KoboldCpp has DRY first"
-    said = " ".join(programs.export_notes(programs.WRITABLE_PROGRAMS[name], values))
-    assert f"{name} always ignores" in said
+    reported = " ".join(programs.export_notes(programs.WRITABLE_PROGRAMS[name], values))
+    assert f"{name} always ignores" in reported
     assert programs.export_notes(programs.WRITABLE_PROGRAMS[name], {"top_k": 40}) == ()
 
 

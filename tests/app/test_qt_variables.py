@@ -1,4 +1,4 @@
-"""Variables that Qt reads: those that it cannot use are left out before it sees them, and that is said."""
+"""Environment variables of Qt: invalid ones are removed before Qt reads them, and reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a file's events to a run: what it was set to, how it ended, and what is too odd to be one."""
+"""Runs from the events of a file: settings, outcome, and rejection of implausible ones."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def trace(*events: Event, request: Any = None, extra: Any = None, **more: Any) -
 
 
 def test_the_cores_request_is_completed_by_what_the_run_found() -> None:
-    asked = {"prompt": [1, 2], "strategy": None, "config": {"top_k": 5}, "drafters": ["d"], "cache": "dynamic"}
-    request = load_run(trace(STARTED, TOKEN, request=asked)).request
+    requested = {"prompt": [1, 2], "strategy": None, "config": {"top_k": 5}, "drafters": ["d"], "cache": "dynamic"}
+    request = load_run(trace(STARTED, TOKEN, request=requested)).request
     assert (request.prompt, request.strategy, request.cache, request.model) == ((1, 2), "sampling", "static", "m")
     assert (request.config, request.draft_names) == ({"top_k": 5}, ("d",))
 

@@ -1,4 +1,4 @@
-"""Recordings under way: each window's own; what a killed program left is found once, what a living one writes never."""
+"""Active recordings: each belongs to one window; those of killed processes are found once, others are left alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests as JSON: what is written is read back; what cannot be read is named; permissions do not travel."""
+"""Requests as JSON: a round trip, errors that name the field, and no permissions in files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ requests = st.builds(
     negative_prompt=st.one_of(st.none(), texts, st.lists(counts, min_size=1, max_size=3).map(tuple)),
     memory_fallback=st.booleans(), steady=st.booleans(), load=loads, draft_names=st.lists(texts, max_size=2).map(tuple),
     prefix_budget=counts, when_full=texts, beginning=st.lists(st.one_of(counts, texts), max_size=3).map(tuple),
-    parent=texts, place=counts, scored=st.booleans(), second=texts,
+    parent=texts, shared_tokens=counts, scored=st.booleans(), second=texts,
 )  # fmt: skip
 
 
@@ -47,7 +47,8 @@ def test_no_field_is_forgotten() -> None:
         {"drafters"},
         {"allow_pickle", "allow_remote_code", "allow_plain"},
     )
-    assert set(plain) == {field.name for field in fields(RunRequest)} - live
+    in_files = {"shared_tokens": "place"}
+    assert set(plain) == {in_files.get(field.name, field.name) for field in fields(RunRequest)} - live
     assert set(plain["load"]) == {field.name for field in fields(LoadRequest)} - permissions
 
 

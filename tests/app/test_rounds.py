@@ -1,4 +1,4 @@
-"""Rounds of speculation: figures by hand, trees for the canvas, words for the inspector."""
+"""Rounds of speculation: hand-computed values, trees for the canvas, texts for the inspector."""
 
 from __future__ import annotations
 
@@ -156,8 +156,8 @@ def test_a_round_says_which_drafter_was_asked_and_names_the_text_too() -> None:
     names = drafter_names(request)
     assert names == ("small", "The text so far")
     choice = DrafterChoice(1, "silent", (2.0, 1.5), (4, 2), (0,))
-    asked = replace(ROUNDS[0], choice=choice)
+    requested = replace(ROUNDS[0], choice=choice)
     assert "Drafter A (small) proposed nothing, so drafter B (The text so far) was used." in describe_round(
-        asked, names
+        requested, names
     )
     assert "drafter A" not in describe_round(ROUNDS[0], names)

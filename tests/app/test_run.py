@@ -1,4 +1,4 @@
-"""The Run: events sorted in, one cursor, one selection."""
+"""The Run: events, one cursor, one selection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of a scored text, and the requests that score one."""
+"""Statistics of a scored text, and the requests that score one."""
 
 from __future__ import annotations
 

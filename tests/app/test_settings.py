@@ -1,4 +1,4 @@
-"""Settings: what is written is read back, and what cannot be read is repaired and told."""
+"""Settings: a round trip, and unreadable parts are repaired and reported."""
 
 from __future__ import annotations
 

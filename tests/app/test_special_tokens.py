@@ -1,4 +1,4 @@
-"""What is shown and copied of special tokens and of ordinary ones that look like them: the tokenizer's marks decide."""
+"""Display and copies of special tokens and of ordinary ones that look like them: the tokenizer decides."""
 
 from __future__ import annotations
 

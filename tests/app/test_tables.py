@@ -1,4 +1,4 @@
-"""Tables for files: a head, and a line for everything there is."""
+"""Tables for files: a header and a row per entry."""
 
 from __future__ import annotations
 

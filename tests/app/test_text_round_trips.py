@@ -1,4 +1,4 @@
-"""Settings that are made of text come back from every form they are kept in as they were."""
+"""Text-based settings survive a round trip through every form in which they are stored."""
 
 from __future__ import annotations
 
@@ -125,5 +125,5 @@ def test_a_recording(tmp_path: Path) -> None:
     path = tmp_path / "run.decodescope"
     for _event in core.record(path, core.stream(model, request), request):
         pass
-    kept = core.trace.read(path).header.request
-    assert (kept["prompt"], kept["config"]["stop_strings"]) == (request.prompt, config["stop_strings"])
+    stored = core.trace.read(path).header.request
+    assert (stored["prompt"], stored["config"]["stop_strings"]) == (request.prompt, config["stop_strings"])

@@ -1,4 +1,4 @@
-"""Tours: every figure that is said is the run's own, and a tour that cannot be read is told and harms no other."""
+"""Tours: every number is the run's own, and an unreadable tour is reported and affects no others."""
 
 from __future__ import annotations
 
@@ -78,15 +78,17 @@ def check_tour(tour: Tour, maker: Maker) -> list[bool]:
     for place, step in enumerate(tour.steps):
         if step.run:
             runs.setdefault(step.run, maker.run(tour.runs[step.run]))
-        told, values = narrate(step, runs), measured(tour, place, runs)
+        reported, values = narrate(step, runs), measured(tour, place, runs)
         for name, value in values.items():
-            figure = told.numbers[name]
+            figure = reported.numbers[name]
             assert same(figure.value, value), (tour.name, place, name, value)
         true = all(value is not None for value in values.values()) and all(holds(c, values) for c in step.when)
-        assert told.effect_appears == true, (tour.name, place)
+        assert reported.effect_appears == true, (tour.name, place)
         template = step.text if true else step.otherwise
-        filled = {name: shown(told.numbers[name].kind, value) for name, value in values.items() if value is not None}
-        assert told.text == template.format(**filled)
+        filled = {
+            name: shown(reported.numbers[name].kind, value) for name, value in values.items() if value is not None
+        }
+        assert reported.text == template.format(**filled)
         appeared.append(true)
     return appeared
 
@@ -107,8 +109,8 @@ def test_a_share_in_a_sentence_stands_in_the_inspector_too(tour: Tour, maker: Ma
     for place, step in enumerate(tour.steps):
         if step.run:
             runs.setdefault(step.run, maker.run(tour.runs[step.run]))
-        told = narrate(step, runs)
-        at = told.index_of(step.token)
+        reported = narrate(step, runs)
+        at = reported.index_of(step.token)
         if at is None:
             continue
         token = runs[tour.run_of(place)].tokens[at]
@@ -117,7 +119,7 @@ def test_a_share_in_a_sentence_stands_in_the_inspector_too(tour: Tour, maker: Ma
         shown_there |= {words.percent(one.probability) for one in token.alternatives}
         for name, wanted in step.figures.items():
             if wanted.measure in SHOWN_AT_A_TOKEN:
-                assert told.numbers[name].text in shown_there, (tour.name, place, name)
+                assert reported.numbers[name].text in shown_there, (tour.name, place, name)
 
 
 def test_passes_are_compared_with_those_of_the_same_prompt() -> None:
@@ -132,9 +134,9 @@ def test_the_passes_add_up_to_the_rounds_beside_them(maker: Maker) -> None:
     for name, of in (("draft", "drafted"), ("tree", "tree")):
         run = maker.run(find_tour(name).runs[of])
         step = next(step for step in find_tour(name).steps if "passes" in step.figures)
-        told = narrate(step, {of: run}).numbers
-        assert told["rounds"].value == len(run.rounds.rounds)
-        assert told["passes"].value == told["rounds"].value + told["others"].value  # type: ignore[operator]
+        reported = narrate(step, {of: run}).numbers
+        assert reported["rounds"].value == len(run.rounds.rounds)
+        assert reported["passes"].value == reported["rounds"].value + reported["others"].value  # type: ignore[operator]
 
 
 def other_seed(setting: TourSetting) -> TourSetting:
@@ -173,8 +175,10 @@ def test_no_sentence_is_untrue_of_other_runs(change: Callable[[TourSetting], Tou
 def test_a_short_text_shows_no_loop(maker: Maker) -> None:
     tour = find_tour("likeliest")
     runs = {name: maker.run(shorter(setting)) for name, setting in tour.runs.items()}
-    told = [narrate(step, runs) for step in tour.steps]
-    assert [one.text for one in told if "end in a loop" in one.text] == ["This time the text does not end in a loop."]
+    reported = [narrate(step, runs) for step in tour.steps]
+    assert [one.text for one in reported if "end in a loop" in one.text] == [
+        "This time the text does not end in a loop."
+    ]
 
 
 def test_the_tours_of_the_program_can_all_be_read() -> None:
@@ -244,8 +248,8 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_a_bad_tour_says_what_is_wrong_and_the_others_still_work(tmp_path: Path, name: str) -> None:
-    told, expected = BAD[name]
-    (tmp_path / "a.toml").write_text(told, encoding="utf-8")
+    reported, expected = BAD[name]
+    (tmp_path / "a.toml").write_text(reported, encoding="utf-8")
     (tmp_path / "b.toml").write_text(GOOD, encoding="utf-8")
     with pytest.raises(TourError, match=r"Cannot play the tour a\.toml") as raised:
         read_tour(tmp_path / "a.toml")

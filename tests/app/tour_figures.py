@@ -1,4 +1,4 @@
-"""The figures of tours, taken once more and otherwise: from a run's bare events, without any of the program's own ways.
+"""The numbers of tours, computed a second time from a run's events without the program's own code.
 
 `CHECKS` has a function for every measure. It takes the events of one run (two, for a pair) and what else is needed.
 Those that go through a text token by token are in `tour_tokens`.
@@ -19,7 +19,7 @@ __all__ = ["CHECKS", "holds", "shown"]
 
 
 def shown(kind: str, value: Any) -> str:
-    """How a sentence has it."""
+    """Format a value as a sentence of a tour does."""
     if isinstance(value, str):
         return words.quote(value)
     if kind == "place":
@@ -46,7 +46,7 @@ def holds(condition: TourCondition, values: Mapping[str, Any]) -> bool:
 
 
 def finished(events: Events) -> Finished:
-    """How it ended."""
+    """Return the final event of the run."""
     (event,) = (event for event in events if isinstance(event, Finished))
     return event
 
@@ -210,14 +210,14 @@ def paths_in(events: Events, number: int) -> int:
 
 @check
 def saved_round(events: Events) -> int | None:
-    """One on whose accepted path a node stands that the draft did not put first."""
+    """Return a round whose accepted path contains a node that was not the draft's first choice."""
     for n, entry in enumerate(rounds(events)):
         first = {
             parent: max(node.draft_probability for node in entry.nodes if node.parent == parent)
             for parent in {node.parent for node in entry.nodes}
         }
-        kept = [node for node in entry.nodes if node.fate == "accepted"]
-        if any(node.draft_probability < first[node.parent] for node in kept):
+        stored = [node for node in entry.nodes if node.fate == "accepted"]
+        if any(node.draft_probability < first[node.parent] for node in stored):
             return n
     return None
 

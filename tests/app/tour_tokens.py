@@ -1,4 +1,4 @@
-"""The figures of tours that are taken of a text token by token, and the table in which all of them stand."""
+"""The token-level numbers of tours, and the table of all numbers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def named(token: TokenChosen) -> bool:
 
 
 def best(token: TokenChosen) -> Alternative | None:
-    """What the model alone would have said first."""
+    """Return the model's own first choice."""
     ranked = {one.rank: one for one in token.alternatives}
     return ranked.get(1)
 
@@ -107,7 +107,7 @@ def vocabulary(events: Events) -> int:
 
 @check
 def setting(events: Events, name: str) -> Any:
-    """As the run itself says that it was set, or its plan of the cache."""
+    """Return a setting reported by the run or by its cache plan."""
     return next(dict(event.settings).get(name) for event in events if isinstance(event, RunStarted))
 
 

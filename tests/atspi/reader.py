@@ -1,4 +1,4 @@
-"""A screen reader in miniature, run by the system's Python: finds the program, presses Run, reads what was written.
+"""A minimal screen reader, run by the system's Python: finds the program, presses Run, reads the text.
 
 Prints a line of JSON: what it found on its way. Needs python3-gi and gir1.2-atspi-2.0, and a session with a screen.
 """
@@ -46,14 +46,14 @@ def find(root, role, name):
 
 
 def text_of(node):
-    """What can be read in it."""
+    """Return the text of a node."""
     return Atspi.Text.get_text(node, 0, Atspi.Text.get_character_count(node))
 
 
 def main():
     """Walk, press, read."""
-    heard = []
-    listener = Atspi.EventListener.new(lambda event: heard.append(str(event.any_data)))
+    received = []
+    listener = Atspi.EventListener.new(lambda event: received.append(str(event.any_data)))
     listener.register("object:announcement")
     desktop = Atspi.get_desktop(0)
     window = wait_for(lambda: find(desktop, ROLES.FRAME, "Decodescope"))
@@ -66,9 +66,9 @@ def main():
     named = {(node.get_role_name(), node.get_name()) for node in below(window)}
     strategy = find(window, ROLES.COMBO_BOX, "Strategy")
     word = Atspi.Text.get_string_at_offset(page, written.find("upon"), Atspi.TextGranularity.WORD).content
-    wait_for(lambda: heard, 3.0)
+    wait_for(lambda: received, 3.0)
     print(json.dumps({
-        "before": before, "written": written, "word": word, "tokens": page.get_child_count(), "heard": heard,
+        "before": before, "written": written, "word": word, "tokens": page.get_child_count(), "heard": received,
         "first": page.get_child_at_index(0).get_name() if page.get_child_count() else "",
         "strategy": strategy is not None, "nodes": len(named),
     }))  # fmt: skip

@@ -1,4 +1,4 @@
-"""The real program over AT-SPI, as Linux's screen readers meet it: found, pressed and read from another process."""
+"""The real program over AT-SPI, as Linux screen readers use it: found, operated and read from another process."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def missing() -> str:
 @contextmanager
 def screen() -> Iterator[str]:
     """The name of a display that nobody sees."""
-    ours, theirs = os.pipe()
-    words = ["Xvfb", "-displayfd", str(theirs), "-screen", "0", "1400x900x24", "-nolisten", "tcp"]
-    server = subprocess.Popen(words, pass_fds=(theirs,), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    os.close(theirs)
+    ours, reference = os.pipe()
+    words = ["Xvfb", "-displayfd", str(reference), "-screen", "0", "1400x900x24", "-nolisten", "tcp"]
+    server = subprocess.Popen(words, pass_fds=(reference,), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    os.close(reference)
     try:
-        with os.fdopen(ours) as told:
-            yield f":{told.readline().strip()}"
+        with os.fdopen(ours) as reported:
+            yield f":{reported.readline().strip()}"
     finally:
         server.terminate()
         server.wait(10)
@@ -50,13 +50,15 @@ def screen() -> Iterator[str]:
 
 def environment(folder: Path, display: str) -> dict[str, str]:
     """Nobody's: neither the settings nor the bus of who runs the tests."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("QT_", "DBUS_", "AT_SPI_", "XDG_"))}
+    stored = {
+        key: value for key, value in os.environ.items() if not key.startswith(("QT_", "DBUS_", "AT_SPI_", "XDG_"))
+    }
     folder.chmod(0o700)
     homes = dict.fromkeys(
         ("HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"), str(folder)
     )
     return {
-        **kept, **homes, "DISPLAY": display, "QT_QPA_PLATFORM": "xcb", "QT_LINUX_ACCESSIBILITY_ALWAYS_ON": "1",
+        **stored, **homes, "DISPLAY": display, "QT_QPA_PLATFORM": "xcb", "QT_LINUX_ACCESSIBILITY_ALWAYS_ON": "1",
         "PYTHON": SYSTEM_PYTHON, "READER": str(READER), "LIBGL_ALWAYS_SOFTWARE": "1", "NO_AT_BRIDGE": "0",
     }  # fmt: skip
 

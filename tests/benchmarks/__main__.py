@@ -121,15 +121,17 @@ def main() -> None:
         baseline.save(options.save, there | baseline.summary(runs))  # of the others it keeps what it knew
 
 
-def one_run(modules: list[str], options: argparse.Namespace, before: Mapping[str, baseline.Kept] | None) -> Figures:
+def one_run(
+    modules: list[str], options: argparse.Namespace, before: Mapping[str, baseline.BaselineValue] | None
+) -> Figures:
     """All figures once, printed as they are found unless JSON is wanted."""
     figures: Figures = {}
     for module in modules:
         for name, value in measured(module, options.quick):
             figures[name] = value
             if not options.json:
-                told = "" if before is None else baseline.changed(name, value, before)
-                print(f"{line(name, value):<{_WIDTH + 20}} {told}".rstrip(), flush=True)
+                reported = "" if before is None else baseline.changed(name, value, before)
+                print(f"{line(name, value):<{_WIDTH + 20}} {reported}".rstrip(), flush=True)
     return figures
 
 
@@ -145,7 +147,7 @@ def line(name: str, value: float) -> str:
 
 
 def target(name: str) -> str:
-    """What the figure of that name should reach; empty where nothing is asked."""
+    """Return the target of a ratio; empty if it has none."""
     return TARGETS.get(name) or TARGETS.get(re.sub(r", \d+ threads?$", "", name), "")
 
 

@@ -1,4 +1,4 @@
-"""Beam search with five beams and its whole tree traced, against transformers' generate; the weight of its events."""
+"""Beam search with five beams and full tracing, against transformers' generate; size of its events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What caches cost and save: compiling, offloading, measuring, starting from a kept prefix, forgetting."""
+"""Cost and savings of caches: compiling, offloading, measuring, prefix reuse, eviction."""
 
 from __future__ import annotations
 
@@ -74,20 +74,20 @@ def ratio_of_returned(ours: Callable[[], float], theirs: Callable[[], float], ro
     ours(), theirs()
     pairs = []
     for index in range(rounds):
-        mine, other = (ours(), theirs()) if index % 2 else reversed((theirs(), ours()))
-        pairs.append(other / mine)
+        result, other = (ours(), theirs()) if index % 2 else reversed((theirs(), ours()))
+        pairs.append(other / result)
     return sorted(pairs)[len(pairs) // 2]
 
 
 def prefix_ratio(model: core.LoadedModel, rounds: int) -> float:
-    """Seconds to read a prompt of 2,000 tokens ÷ with its first 1,900 kept from another run."""
+    """Return the time to read a prompt of 2,000 tokens ÷ the time with its first 1,900 in a cached prefix."""
     config, prompt = GenerationConfig(max_new_tokens=1, min_new_tokens=1), ids(2000)
     store = core.PrefixStore()
     core.run(model, core.Request(prompt[:1900], config), prefixes=store)
-    (kept,) = store.prefixes
+    (stored,) = store.prefixes
 
     def seconds(with_store: bool) -> float:
-        store.prefixes = [kept]
+        store.prefixes = [stored]
         events = core.stream(model, core.Request(prompt, config), prefixes=store if with_store else None)
         event = next(event for event in events if isinstance(event, Prefilled))
         assert event.reused == (1900 if with_store else 0)

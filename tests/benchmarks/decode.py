@@ -18,7 +18,7 @@ _SHAPES = {97: (640, 1728, 12), 400: (1280, 3456, 16)}
 
 
 def random_llama(millions: int = 97) -> core.LoadedModel:
-    """A Llama of about so many millions (of `_SHAPES`) of random weights."""
+    """Create a random Llama of about the given number of millions of parameters (from `_SHAPES`)."""
     torch.manual_seed(0)
     width, wide, layers = _SHAPES[millions]
     config = LlamaConfig(

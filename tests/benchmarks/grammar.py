@@ -1,4 +1,4 @@
-"""What a grammar costs: a story's card by JSON schema, against the same number of tokens without it."""
+"""Cost of a grammar: a story card by JSON schema, against the same number of tokens without it."""
 
 from __future__ import annotations
 

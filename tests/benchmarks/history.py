@@ -1,4 +1,4 @@
-"""Searching kept runs: as somebody types, and the first page of a list."""
+"""Search of saved runs while typing, and the first page of the list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Beside llama.cpp, where its Python package is installed: the same weights, one thread, greedy, in one sitting.
+"""Comparison with llama.cpp, if its Python package is installed: same weights, one thread, greedy, interleaved.
 
 `pip install llama-cpp-python gguf` builds it (some ten minutes of a processor); without it, this says so and measures
 nothing.
@@ -18,11 +18,11 @@ import torch
 from transformers import GenerationConfig
 
 import core
-from tests import gguf_made
+from tests import gguf_files
 from tests.benchmarks.decode import PROMPT, random_llama
 from tests.benchmarks.timing import speed_ratio
 
-_KINDS: tuple[tuple[str, gguf_made.Kind], ...] = (("float32", "f32"), ("int8", "q8_0"))
+_KINDS: tuple[tuple[str, gguf_files.Kind], ...] = (("float32", "f32"), ("int8", "q8_0"))
 
 
 def measure(quick: bool = False) -> Iterator[tuple[str, float]]:
@@ -42,23 +42,23 @@ def measure(quick: bool = False) -> Iterator[tuple[str, float]]:
 
 def _beside(model: str, called: str, ids: list[int], tokens: int, rounds: int) -> Iterator[tuple[str, float]]:
     """A model in each kind; of llama.cpp's files no more than one is there at a time."""
-    for kind, theirs in _KINDS:
+    for kind, reference in _KINDS:
         with tempfile.TemporaryDirectory() as folder:
-            file = gguf_made.write(core.load(model, weights="float32"), Path(folder) / f"{theirs}.gguf", theirs)
+            file = gguf_files.write(core.load(model, weights="float32"), Path(folder) / f"{reference}.gguf", reference)
             ratio = _ratio(core.load(model, weights=kind), file, ids, tokens, rounds)
         yield f"{called} {kind} ÷ llama.cpp, 1 thread", ratio
 
 
 def _ratio(model: core.LoadedModel, file: Path, ids: list[int], tokens: int, rounds: int) -> float:
-    theirs: Any = importlib.import_module("llama_cpp").Llama(
+    reference: Any = importlib.import_module("llama_cpp").Llama(
         str(file), n_threads=1, n_threads_batch=1, n_ctx=512, verbose=False
     )
     config = GenerationConfig(max_new_tokens=tokens, min_new_tokens=tokens, do_sample=False)
 
     def write() -> list[int]:
-        theirs.reset()  # it would keep the prompt of the run before
-        return list(itertools.islice(theirs.generate(ids, temp=0.0, repeat_penalty=1.0), tokens))
+        reference.reset()  # it would keep the prompt of the run before
+        return list(itertools.islice(reference.generate(ids, temp=0.0, repeat_penalty=1.0), tokens))
 
     ratio = speed_ratio(lambda: core.run(model, core.Request(ids, config)), write, rounds)
-    theirs.close()
+    reference.close()
     return ratio

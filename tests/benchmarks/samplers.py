@@ -1,4 +1,4 @@
-"""What each later sampler costs: tokens a second with it ÷ without it, beside temperature and top-p."""
+"""Cost of each newer sampler: tokens per second with it ÷ without it, in addition to temperature and top-p."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SAMPLERS: dict[str, dict[str, Any]] = {
 
 
 def written(model: core.LoadedModel, ids: list[int], tokens: int, options: dict[str, Any]) -> Callable[[], object]:
-    """A traced run of so many tokens with these options."""
+    """Run the given number of tokens with these options and tracing."""
     config = {"max_new_tokens": tokens, "min_new_tokens": tokens, "temperature": 0.8, "top_p": 0.95, "top_k": 0}
     return partial(core.run, model, core.Request(ids, config, "sampling", options, seed=1))
 

@@ -1,10 +1,10 @@
-"""The Scale lab: what was predicted ÷ what was measured, of every scheme that processes of this machine can run."""
+"""The Scale lab: predicted ÷ measured values of every scheme that runs on this machine."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from core.labs.scale import PIPELINES, RUNS, Measured, Options, Residual, remembering
+from core.labs.scale import PIPELINES, RUNS, Measured, Options, Residual, measuring_memory
 from core.labs.scale import measure as measured
 
 PROCESSES, MICRO_BATCHES = 2, 4
@@ -12,7 +12,7 @@ QUICK = ("zero2", "tensor", "pipedream")
 
 
 def of_scheme(scheme: str) -> Iterator[tuple[str, float]]:
-    """Bytes of the fullest, bytes sent; of pipelines the time of a step, a core for each reckoned."""
+    """Yield predicted ÷ measured values of a scheme: bytes on the fullest rank, bytes sent, and step time."""
     found = measured("storyteller", scheme, PROCESSES, options=Options(MICRO_BATCHES))
     fullest = max(range(PROCESSES), key=lambda rank: found.ranks[rank].total)
     yield f"{scheme}: bytes, predicted ÷ measured", found.predicted[fullest].total / found.ranks[fullest].total
@@ -26,12 +26,12 @@ def measure(quick: bool = False) -> Iterator[tuple[str, float]]:
     """All figures, a scheme after the other; then ZeRO-R's."""
     for scheme in QUICK if quick else RUNS:
         yield from of_scheme(scheme)
-    for event in remembering("storyteller", PROCESSES):
+    for event in measuring_memory("storyteller", PROCESSES):
         if isinstance(event, Residual):
-            kept, without = event.kept[0], event.without[0]
-            yield "zeror: checkpoints, predicted ÷ measured", event.expected.checkpoints / kept.checkpoints
+            stored, without = event.kept[0], event.without[0]
+            yield "zeror: checkpoints, predicted ÷ measured", event.expected.checkpoints / stored.checkpoints
             yield "zeror: traffic, predicted ÷ measured", event.expected.sent / event.sent
-            yield "zeror: checkpoints ÷ without", kept.checkpoints / without.checkpoints
+            yield "zeror: checkpoints ÷ without", stored.checkpoints / without.checkpoints
             yield "zeror: memory ÷ without", event.arenas[1].top / event.arenas[0].top
 
 

@@ -34,7 +34,7 @@ Speed = Callable[[int], float]
 
 
 def config(tokens: int, **more: Any) -> GenerationConfig:
-    """To the limit, whatever the model would like."""
+    """Return a config that always generates up to the limit."""
     return GenerationConfig(max_new_tokens=tokens, eos_token_id=NO_END, **{"do_sample": False, **more})
 
 
@@ -66,7 +66,7 @@ def theirs(model: core.LoadedModel, draft: core.LoadedModel, tokens: int) -> Spe
 
 
 def speed_of(fast: Speed, slow: Speed, rounds: int) -> float:
-    """How many times as fast: median over alternating runs on the same prompts."""
+    """Return the speedup: median over alternating runs on the same prompts."""
     for turn in range(len(PROMPTS)):
         fast(turn), slow(turn)
     pairs = []

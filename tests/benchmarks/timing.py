@@ -1,4 +1,4 @@
-"""Ratios that hold on a busy machine: two things timed in turn, pair by pair, the median of the ratios."""
+"""Ratios that hold on a busy machine: two functions timed alternately, the median of the pairs' ratios."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def seconds(run: Callable[[], object]) -> float:
 def speed_ratio(
     ours: Callable[[], object], theirs: Callable[[], object], rounds: int = 7, rest: Callable[[], object] = bool
 ) -> float:
-    """How many times as fast `ours` is as `theirs` (same work): median of theirs ÷ ours over alternating runs.
+    """Return the speedup of `ours` over `theirs` (same work): median of theirs ÷ ours over alternating runs.
 
     `rest` is called before each of them and not timed: what one leaves to be done must not slow down the other."""
     ours(), theirs()
@@ -30,10 +30,10 @@ def speed_ratio(
     for index in range(rounds):
         # Alternate who goes first, so that a drifting clock favours neither.
         if index % 2:
-            other, mine = timed(theirs), timed(ours)
+            other, result = timed(theirs), timed(ours)
         else:
-            mine, other = timed(ours), timed(theirs)
-        pairs.append(other / mine)
+            result, other = timed(ours), timed(theirs)
+        pairs.append(other / result)
     return statistics.median(pairs)
 
 

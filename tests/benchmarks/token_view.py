@@ -1,4 +1,4 @@
-"""How long the token view takes to paint itself with ten thousand tokens in it."""
+"""Paint time of the token view with ten thousand tokens."""
 
 from __future__ import annotations
 

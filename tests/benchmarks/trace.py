@@ -1,4 +1,4 @@
-"""Recording: what it costs a run, alone and through the window; how large a file is, and how soon it is open."""
+"""Recording: overhead for a run and for the window, file size, and time to open a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOKENS = 2000
 
 
 def request(tokens: int, seed: int = 0) -> Any:
-    """A sampled run of exactly so many tokens, ten alternatives each, three stages behind the model's own."""
+    """Return a sampled run of a fixed length, with ten alternatives per token and three stages."""
     import core
 
     config = {**SAMPLED, "max_new_tokens": tokens, "min_new_tokens": tokens}
@@ -28,14 +28,14 @@ def core_ratio(folder: Path, tokens: int, rounds: int) -> float:
     """tokens/s of a recorded run ÷ those of the same run unrecorded."""
     import core
 
-    model, asked = core.load("storyteller"), request(tokens)
+    model, requested = core.load("storyteller"), request(tokens)
 
     def recorded() -> None:
-        for _ in core.record(folder / "run", core.stream(model, asked), asked):
+        for _ in core.record(folder / "run", core.stream(model, requested), requested):
             pass
 
     def alone() -> None:
-        for _ in core.stream(model, asked):
+        for _ in core.stream(model, requested):
             pass
 
     return speed_ratio(recorded, alone, rounds)
@@ -55,14 +55,14 @@ def window_ratio(folder: Path, tokens: int, rounds: int) -> float:
     window.show()
     application.processEvents()
     settings = {**SAMPLED, "max_new_tokens": tokens, "min_new_tokens": tokens}
-    asked = RunRequest(PROMPT, strategy="sampling", config=settings, load=LoadRequest("storyteller"))
+    requested = RunRequest(PROMPT, strategy="sampling", config=settings, load=LoadRequest("storyteller"))
 
     def run(path: Path | None) -> None:
         loop = QEventLoop()
         window.session.set_recording(lambda _run: path)
         over = window.session.finished if path is None else window.session.recorded
         over.connect(loop.quit)
-        window.session.start(asked)
+        window.session.start(requested)
         loop.exec()
         over.disconnect(loop.quit)
 
@@ -72,7 +72,7 @@ def window_ratio(folder: Path, tokens: int, rounds: int) -> float:
 
 
 def long_trace(folder: Path, tokens: int) -> Path:
-    """A file of so many tokens: the context has no room for 2,000 at the speed of a test, so they are ten runs'."""
+    """Write a file of many tokens from ten runs, since the context is too short for one."""
     import core
     from core.events import Event, TokenChosen
 

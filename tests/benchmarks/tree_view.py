@@ -1,4 +1,4 @@
-"""How long the tree canvas takes to repaint after a pan or a zoom: 95th percentiles in milliseconds.
+"""Repaint time of the tree canvas after a pan or a zoom: 95th percentiles in milliseconds.
 
 Painting is the work of one thread, so the time that thread computes is taken: what the clock shows where nothing else
 runs, and the same on a busy machine.
@@ -35,14 +35,14 @@ def beam_tree(count: int, beams: int = 16) -> Iterator[TreeNode]:
     alive, node = [0], 0
     while node < count - 1:
         picks = sorted(rng.choices(range(len(alive)), k=2 * beams))
-        kept = []
+        stored = []
         for place in picks[: count - 1 - node]:
             node += 1
-            state = "kept" if rng.random() < 0.5 or not kept else "pruned"
+            state = "kept" if rng.random() < 0.5 or not stored else "pruned"
             yield _node(node, alive[place], state, rng)
             if state == "kept":
-                kept.append(node)
-        alive = kept
+                stored.append(node)
+        alive = stored
 
 
 def bushy_tree(count: int) -> Iterator[TreeNode]:

@@ -1,4 +1,4 @@
-"""What weights of other kinds are worth: decode on one thread, and the memory that loading takes."""
+"""Weight formats: decoding speed on one thread, and memory for loading."""
 
 from __future__ import annotations
 
@@ -51,32 +51,34 @@ def measure(quick: bool = False) -> Iterator[tuple[str, float]]:
 
 
 def _offloaded(rounds: int) -> Iterator[tuple[str, float]]:
-    """As few weights in memory as it goes: what drafts are worth there, and how true what was foretold is."""
+    """Speedup by drafts, and accuracy of the predicted speed, with as few weights in memory as possible."""
     model, draft = core.load("storyteller", memory_limit=0), core.load("storyteller-draft")
-    told, gains = _told_and_gained(model, draft, rounds)
-    yield "layers on the disk, foretold ÷ measured, storyteller, 1 thread", median(told)
-    yield "layers on the disk, foretold ÷ measured, the lowest of all runs", min(told)
-    yield "layers on the disk, foretold ÷ measured, the highest of all runs", max(told)
+    reported, gains = _prediction_and_gain(model, draft, rounds)
+    yield "layers on the disk, foretold ÷ measured, storyteller, 1 thread", median(reported)
+    yield "layers on the disk, foretold ÷ measured, the lowest of all runs", min(reported)
+    yield "layers on the disk, foretold ÷ measured, the highest of all runs", max(reported)
     yield "layers on the disk, assisted ÷ plain, storyteller, 1 thread", median(gains)
     with tempfile.TemporaryDirectory() as folder:
         deep = deepened(folder)
-        told, gains = _told_and_gained(deep, core.load("storyteller"), max(2, rounds // 2))
-    yield "layers on the disk, foretold ÷ measured, storyteller in 48 layers, 1 thread", median(told)
+        reported, gains = _prediction_and_gain(deep, core.load("storyteller"), max(2, rounds // 2))
+    yield "layers on the disk, foretold ÷ measured, storyteller in 48 layers, 1 thread", median(reported)
     yield "layers on the disk, assisted ÷ plain, storyteller in 48 layers drafted by its first 12", median(gains)
 
 
-def _told_and_gained(model: core.LoadedModel, draft: core.LoadedModel, rounds: int) -> tuple[list[float], list[float]]:
+def _prediction_and_gain(
+    model: core.LoadedModel, draft: core.LoadedModel, rounds: int
+) -> tuple[list[float], list[float]]:
     """Foretold ÷ measured, and drafted ÷ plain, of each round; one before them has the draft length learn."""
     plain = core.Request(PROMPT, {"max_new_tokens": 40, "min_new_tokens": 40, "do_sample": False}, top_n=0)
     longer = {"max_new_tokens": 80, "min_new_tokens": 80, "do_sample": False}
     drafted = replace(plain, config=longer, strategy="assisted", drafters=(draft,))
-    gains, told = [], []
+    gains, reported = [], []
     for _ in range(rounds + 1):
-        foretold = core.estimate_throughput(model).tokens_per_second
+        predicted = core.estimate_throughput(model).tokens_per_second
         speeds = [core.run(model, one).metrics.decode_tokens_per_second for one in (plain, drafted)]
         gains.append(speeds[1] / speeds[0])
-        told.append(foretold / speeds[0])
-    return told[1:], gains[1:]
+        reported.append(predicted / speeds[0])
+    return reported[1:], gains[1:]
 
 
 def deepened(folder: str | Path, times: int = 4, change: float = 0.02) -> core.LoadedModel:
@@ -111,7 +113,7 @@ def _speeds(folder: str, called: str, kinds: Sequence[str], quick: bool) -> Iter
 
 
 def _writer(model: core.LoadedModel, tokens: int) -> Callable[[], object]:
-    """A greedy run of so many tokens behind a prompt of twenty, traced."""
+    """Return a traced greedy run of the given length after a prompt of twenty tokens."""
     config = GenerationConfig(max_new_tokens=tokens, min_new_tokens=tokens, do_sample=False)
     return lambda: core.run(model, core.Request(list(range(5, 25)), config))
 

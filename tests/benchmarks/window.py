@@ -1,4 +1,4 @@
-"""The window against the core alone: tokens/s, how fluid it stays meanwhile, and how soon it is on the screen."""
+"""The window against the core alone: tokens/s, frame times during a run, and start-up time."""
 
 from __future__ import annotations
 

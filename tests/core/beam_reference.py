@@ -1,4 +1,6 @@
-"""Beam searches written down plainly: every hypothesis read from its first token at every step, without a cache."""
+"""Plain reference implementations of beam search: every hypothesis is read from its first token at every step,
+without a cache.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ Scored = tuple[Text, float]
 
 
 def log_probabilities(model: core.LoadedModel, prompt: Sequence[int], texts: Sequence[Text]) -> list[list[float]]:
-    """Of the next token after each of `texts` (all of one length), [n][V]."""
+    """Return log-probabilities of the next token after each of `texts` (all of one length), [n][V]."""
     with torch.inference_mode():
         if model.is_encoder_decoder:
             start = model.generation_config.decoder_start_token_id
@@ -94,7 +96,7 @@ def diverse(
 
 
 def contains(text: Text, phrase: Sequence[int]) -> bool:
-    """Whether the phrase stands in the text."""
+    """Return whether the text contains the phrase."""
     return any(text[i : i + len(phrase)] == tuple(phrase) for i in range(len(text) - len(phrase) + 1))
 
 

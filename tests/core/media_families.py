@@ -1,4 +1,4 @@
-"""Tiny random models of the families that hear and see, a maker each; what is common to them is in `tiny_media`."""
+"""Tiny random models of the audio and image families, one factory each; `tiny_media` has their common parts."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ Made = tuple[Any, Any]
 
 
 def words(*marks: str, **named: str) -> Any:
-    """A tokenizer of one token a word, w10, w11 …; `marks`: what a family has for 4, 5 …; `named`: by which names it is
-    asked for them."""
+    """Create a tokenizer with one token per word, w10, w11 …; `marks`: special tokens 4, 5 …; `named`: their attribute
+    names.
+    """
     special = ["<pad>", "<s>", "</s>", "<unk>", *(marks or ("<image>",))]
     special += [f"<r{number}>" for number in range(len(special), FIRST)]
     known = [*special, *(f"w{number}" for number in range(FIRST, VOCABULARY))]

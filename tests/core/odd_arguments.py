@@ -1,4 +1,4 @@
-"""Values of every kind, handed to every argument of a public function."""
+"""Values of every type, passed to every argument of a public function."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ Calls = dict[str, tuple[Callable[..., Any], dict[str, Any]]]
 """Functions with arguments of the right kind."""
 
 
-def used_up(found: object) -> object:
+def consumed(found: object) -> object:
     """An iterator does nothing before it is gone through."""
     return list(found) if isinstance(found, Iterator) else found
 
 
-def hand_odd_values(function: Callable[..., Any], right: Mapping[str, Any], values: Sequence[Any] = ODD) -> None:
+def pass_odd_values(function: Callable[..., Any], right: Mapping[str, Any], values: Sequence[Any] = ODD) -> None:
     """Each of them is taken, or refused in words; nothing unforeseen, nothing of Python's own."""
-    said = [
+    reported = [
         f"{argument}={short_repr(odd)}: {raw}"
         for argument in right
         for odd in values
         if (raw := _raw(function, {**right, argument: odd}))
     ]
-    if said:
-        pytest.fail("\n".join(said))
+    if reported:
+        pytest.fail("\n".join(reported))
 
 
 def _raw(function: Callable[..., Any], given: Mapping[str, Any]) -> str:
-    """What fails otherwise than in an error of core.errors with a cause; empty where nothing does."""
+    """Return errors other than those of core.errors with a cause; empty if there are none."""
     try:
-        used_up(function(**given))
+        consumed(function(**given))
     except UnforeseenError as error:
         return str(error)
     except DecodescopeError as error:

@@ -1,4 +1,4 @@
-"""Drafters for the tiny models, and what speculation must equal."""
+"""Drafters for the tiny models, and the reference results of speculation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NO_END = [tiny.VOCABULARY + 5]
 
 
 @cache
-def near(kind: str, seed: int = 3, noise: float = 0.15) -> core.LoadedModel:
+def similar_model(kind: str, seed: int = 3, noise: float = 0.15) -> core.LoadedModel:
     """The shared tiny model with its weights shaken: agrees with it often, but not always."""
     network = copy.deepcopy(tiny.shared(kind).model)
     generator = torch.Generator().manual_seed(seed)
@@ -37,7 +37,7 @@ def near(kind: str, seed: int = 3, noise: float = 0.15) -> core.LoadedModel:
 @cache
 @torch.random.fork_rng()  # whoever has seeded the dice beforehand finds them as they were
 def six_token_model(seed: int) -> core.LoadedModel:
-    """A decided model that knows six tokens, so that a few hundred runs fill every cell of a table."""
+    """Create a model over six tokens, so that a few hundred runs fill every cell of a table."""
     torch.manual_seed(seed)
     config = LlamaConfig(
         vocab_size=SIZE, hidden_size=16, intermediate_size=32, num_hidden_layers=3, num_attention_heads=2,
@@ -57,7 +57,7 @@ def config(**more: Any) -> GenerationConfig:
 
 
 def greedy(model: core.LoadedModel, ids: list[int] | None = None, **more: Any) -> list[int]:
-    """What plain greedy decoding writes."""
+    """Return the tokens of plain greedy decoding."""
     result = core.run(model, core.Request(ids or tiny.prompt(), config(**more), strategy="greedy", top_n=0))
     return result.sequences[0]
 
@@ -67,7 +67,7 @@ def rounds(result: Any) -> list[DraftRound]:
     return [event for event in result.events if isinstance(event, DraftRound)]
 
 
-def chosen(result: Any) -> list[TokenChosen]:
+def chosen_tokens(result: Any) -> list[TokenChosen]:
     """The tokens of a run."""
     return [event for event in result.events if isinstance(event, TokenChosen)]
 

@@ -1,4 +1,4 @@
-"""Distributions given by tables instead of models, so that many thousand rounds take seconds."""
+"""Models replaced by tables of distributions, so that thousands of rounds take seconds."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Table:
 
 
 class TableReader:
-    """Stands where a model's passes stand: reads tokens, answers with the table's log-probabilities."""
+    """Replaces a model's passes: reads tokens and returns the table's log-probabilities."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -48,15 +48,15 @@ class TableReader:
         self.length += ids.shape[1]
         return self._table(()).log()[None]
 
-    def read_nodes(self, ids: torch.Tensor, depths: Sequence[int], sees: np.ndarray) -> torch.Tensor:
+    def read_nodes(self, ids: torch.Tensor, depths: Sequence[int], visibility: np.ndarray) -> torch.Tensor:
         """Every node's distribution; its path is what it may look at."""
         self._fed += ids[0].tolist()
-        rows = [self._table(tuple(self._fed[row] for row in np.flatnonzero(seen))).log() for seen in sees]
+        rows = [self._table(tuple(self._fed[row] for row in np.flatnonzero(seen))).log() for seen in visibility]
         self.extra = len(self._fed)
         return torch.stack(rows)
 
     def commit(self, rows: Sequence[int]) -> None:
-        """Starts anew: every round of the tests begins at the same place."""
+        """Reset: every round of the tests begins at the same position."""
         self._fed, self.extra, self.length = [], 0, 0
 
     def crop(self, length: int) -> None:
@@ -76,7 +76,7 @@ def root_text() -> SpeculationText:
 
 
 def scores_of(table: Table, tree: DraftTree) -> torch.Tensor:
-    """The target's probabilities behind every node, [N, 6]."""
+    """Return the target's probabilities after every node, [N, 6]."""
     return torch.stack([table(tuple(tree.path(node))) for node in range(len(tree))])
 
 

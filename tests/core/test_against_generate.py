@@ -84,9 +84,9 @@ def test_sampling_draws_as_generate_does(kind: str, name: str) -> None:
     settings = config(do_sample=True, num_return_sequences=2, **FILTERS[name])
     torch.manual_seed(5)
     expected = tiny.reference(model, ids, settings)
-    for mine, theirs in zip(ours(model, ids, settings, seed=5), expected, strict=True):
-        assert mine == theirs[: len(mine)]
-        assert set(theirs[len(mine) :]) <= {0}  # padding
+    for result, reference in zip(ours(model, ids, settings, seed=5), expected, strict=True):
+        assert result == reference[: len(result)]
+        assert set(reference[len(result) :]) <= {0}  # padding
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2"])

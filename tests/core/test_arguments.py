@@ -9,7 +9,7 @@ import pytest
 from transformers import GenerationConfig
 
 import core
-from tests.core.odd_arguments import ODD, ODDER, Calls, hand_odd_values, used_up
+from tests.core.odd_arguments import ODD, ODDER, Calls, consumed, pass_odd_values
 
 IDS = [5, 6, 7, 8, 9]
 
@@ -24,8 +24,8 @@ def calls(storyteller: core.LoadedModel, tmp_path_factory: pytest.TempPathFactor
     """Every function with arguments of the right kind."""
     model, folder = storyteller, tmp_path_factory.mktemp("files")
     request = core.Request("Once upon a time", GenerationConfig(max_new_tokens=2))
-    kept = core.KeptScores()
-    result = core.run(model, request, scores=kept)
+    stored = core.ScoreCache()
+    result = core.run(model, request, scores=stored)
     beside = {"cancel": None, "streamer": None, "prefixes": None, "drafters": None, "scores": None}
     inside = {"model": model, "ids": IDS, "source": None, "media": ()}
     parts = {**inside, "step": 4, "other": None, "unit": "token", "instead": None, "cancel": None}
@@ -42,7 +42,7 @@ def calls(storyteller: core.LoadedModel, tmp_path_factory: pytest.TempPathFactor
         "occlusion": (core.occlusion, parts),
         "attention": (core.attention, {**inside, "step": 4}),
         "replay_step": (core.replay_step, {"model": model, "request": request, "ids": result.sequences[0], "step": 1,
-                                   "changes": {"repetition_penalty": 1.2}, "sequence": 0, "scores": kept}),
+                                   "changes": {"repetition_penalty": 1.2}, "sequence": 0, "scores": stored}),
         "encode": (core.encode, {"model": model, "prompt": "Hi"}),
         "weights_cost": (core.weights_cost, {"model": model, "plain": model, "text": "Hello there", "cancel": None}),
         "estimate": (core.estimate, {"model": model, "request": request, "held": 0, "drafters": None}),
@@ -50,7 +50,7 @@ def calls(storyteller: core.LoadedModel, tmp_path_factory: pytest.TempPathFactor
         "blueprint": (core.blueprint, {"name": "storyteller", "device": "auto", "dtype": "auto", "weights": "auto",
                                        "memory_limit": None}),
         "estimate_throughput": (core.estimate_throughput, {"model": model}),
-        "has_quick_step": (core.has_quick_step, {"model": model}),
+        "has_native_step": (core.has_native_step, {"model": model}),
         "why_not_draft": (core.why_not_draft, {"target": model, "draft": model}),
         "as_code": (core.as_code, {**form, "flavour": "core"}),
         "why_not_generate": (core.why_not_generate, form),
@@ -61,7 +61,7 @@ def calls(storyteller: core.LoadedModel, tmp_path_factory: pytest.TempPathFactor
         "record": (core.record, {"path": folder / "run", "events": result.events, "request": request, "extra": None}),
         "page": (core.page, {"events": result.events, "path": folder / "page.html", "title": ""}),
         "page_text": (core.page_text, {"events": result.events, "title": ""}),
-        "KeptScores": (core.KeptScores, {"budget": 1}),
+        "ScoreCache": (core.ScoreCache, {"budget": 1}),
         "PrefixStore": (core.PrefixStore, {"budget": 1}),
         "build_kernels": (lambda cancel: None if cancel is None else core.build_kernels(cancel), {"cancel": None}),
     }  # fmt: skip
@@ -69,9 +69,9 @@ def calls(storyteller: core.LoadedModel, tmp_path_factory: pytest.TempPathFactor
 
 NAMES = (
     "stream", "run", "score", "score_stream", "lens", "lens_text", "occlude", "occlusion", "attention", "replay_step",
-    "encode", "weights_cost", "estimate", "effective_settings", "blueprint", "estimate_throughput", "has_quick_step",
+    "encode", "weights_cost", "estimate", "effective_settings", "blueprint", "estimate_throughput", "has_native_step",
     "why_not_draft", "as_code", "why_not_generate", "make_config", "stage_order", "watermark_settings", "why_missing",
-    "record", "page", "page_text", "KeptScores", "PrefixStore", "build_kernels",
+    "record", "page", "page_text", "ScoreCache", "PrefixStore", "build_kernels",
 )  # fmt: skip
 
 
@@ -83,14 +83,14 @@ def test_an_argument_of_another_kind_is_named(
     """It is taken, or refused in words; nothing unforeseen, nothing of Python's own."""
     monkeypatch.chdir(tmp_path)  # some of them are paths
     function, right = calls[name]
-    used_up(function(**right))
-    hand_odd_values(function, right, [*ODD, *ODDER])
+    consumed(function(**right))
+    pass_odd_values(function, right, [*ODD, *ODDER])
 
 
 def test_a_cancel_that_is_none_is_named(storyteller: core.LoadedModel) -> None:
     with pytest.raises(core.errors.ParameterError, match=r"cancel is True\. Pass a threading\.Event, or None\."):
         core.run(storyteller, core.Request("Hi"), cancel=True)  # type: ignore[arg-type]
-    with pytest.raises(core.errors.ParameterError, match=r"scores is 64\. Pass a core\.KeptScores, or None\."):
+    with pytest.raises(core.errors.ParameterError, match=r"scores is 64\. Pass a core\.ScoreCache, or None\."):
         core.run(storyteller, core.Request("Hi"), scores=64)  # type: ignore[arg-type]
 
 
@@ -113,6 +113,6 @@ def test_an_event_of_other_processes_cancels(storyteller: core.LoadedModel) -> N
      {"watermark_bias": 2.0, "watermark_scheme": "odd"}, {"synthid_length": 5, "synthid_keys": "a"}],
 )  # fmt: skip
 def test_a_watermark_that_cannot_be_is_named(storyteller: core.LoadedModel, watermark: dict[str, object]) -> None:
-    with pytest.raises(core.errors.ParameterError) as told:
+    with pytest.raises(core.errors.ParameterError) as reported:
         list(core.score_stream(storyteller, "Hello there", watermark=watermark))
-    assert told.value.parameter in watermark
+    assert reported.value.parameter in watermark

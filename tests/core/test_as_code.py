@@ -1,4 +1,4 @@
-"""Copy as code: the scripts run, and write what the run wrote."""
+"""Copy as code: the scripts run and generate the text of the run."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def _kept(load: Any, place: str, **how: Any) -> Any:
 def execute(script: str) -> tuple[dict[str, Any], str]:
     """The names that a script leaves, and what it prints."""
     names: dict[str, Any] = {}
-    heard = io.StringIO()
-    with contextlib.redirect_stdout(heard):
+    received = io.StringIO()
+    with contextlib.redirect_stdout(received):
         exec(compile(script, "script.py", "exec"), names)
-    return names, heard.getvalue()
+    return names, received.getvalue()
 
 
 def written(names: dict[str, Any]) -> list[list[int]]:

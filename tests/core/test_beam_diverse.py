@@ -49,13 +49,13 @@ def test_penalties_are_told() -> None:
         tiny.shared("llama"), tiny.prompt(), num_beams=4, num_beam_groups=4, diversity_penalty=0.5, max_new_tokens=4
     )
     for step in (event for event in found.events if isinstance(event, BeamStep)):
-        kept: list[int] = []
+        stored: list[int] = []
         for group in range(4):
             members = [item for item in step.candidates if item.group == group]
             assert [item.rank for item in members] == list(range(1, len(members) + 1))
             for item in members:
-                assert item.diversity_penalty == pytest.approx(0.5 * kept.count(item.id))
-            kept += [item.id for item in members if item.fate in ("kept", "early_stopped", "finished")][:1]
+                assert item.diversity_penalty == pytest.approx(0.5 * stored.count(item.id))
+            stored += [item.id for item in members if item.fate in ("kept", "early_stopped", "finished")][:1]
 
 
 def test_penalised_tokens_give_way() -> None:

@@ -31,11 +31,11 @@ def ended(score: float, length: int, penalty: float = 1.0) -> BeamNode:
 
 
 def test_only_the_best_hypotheses_stay() -> None:
-    kept = Hypotheses(2, False, 1.0, 10)
+    stored = Hypotheses(2, False, 1.0, 10)
     first, second, third = ended(-4.0, 2), ended(-2.0, 2), ended(-3.0, 3)
-    kept.add_finished([first])
-    kept.add_finished([second, third])
-    assert kept.items == [second, third]
+    stored.add_finished([first])
+    stored.add_finished([second, third])
+    assert stored.items == [second, third]
     assert [node.fate for node in (first, second, third)] == ["finished"] * 3
 
 
@@ -52,19 +52,19 @@ def test_only_the_best_hypotheses_stay() -> None:
     ],
 )
 def test_when_a_search_may_stop(early: bool | str, penalty: float, open_score: float, done: bool) -> None:
-    kept = Hypotheses(2, early, penalty, 10)
+    stored = Hypotheses(2, early, penalty, 10)
     for _ in range(2):
         worst = ended(-1.0, 1, penalty)
-        kept.add_finished([worst])
-    kept.update_bound(open_score, open_score / 4**penalty)
-    assert kept.is_done is done
+        stored.add_finished([worst])
+    stored.update_bound(open_score, open_score / 4**penalty)
+    assert stored.is_done is done
 
 
 def test_an_unfilled_list_never_stops() -> None:
-    kept = Hypotheses(2, True, 1.0, 10)
-    kept.add_finished([ended(-0.1, 1)])
-    kept.update_bound(-100.0, -50.0)
-    assert not kept.is_done
+    stored = Hypotheses(2, True, 1.0, 10)
+    stored.add_finished([ended(-0.1, 1)])
+    stored.update_bound(-100.0, -50.0)
+    assert not stored.is_done
 
 
 @pytest.mark.parametrize("rows", [[0, 0, 2], [1, 2, 0], [2, 2, 2], [0, 1], [0, 1, 2, 2, 1]])
@@ -130,19 +130,19 @@ def explained(**settings: Any) -> list[str]:
 
 
 def test_fates_in_words() -> None:
-    told = explained(num_beams=3, max_new_tokens=10, early_stopping=True)
-    assert "kept: First of 18 continuations: among the best 3, so it stays." in told
+    reported = explained(num_beams=3, max_new_tokens=10, early_stopping=True)
+    assert "kept: First of 18 continuations: among the best 3, so it stays." in reported
     assert any(line.startswith("pruned: Fourth of 18 continuations: only the best 3 stay. Its score is")
-               for line in told)  # fmt: skip
-    assert any("finished. The text ends here with an end token, with a final score of" in line for line in told)
-    assert any("only one among the best 3 of a step may end" in line for line in told)
-    told = explained(num_beams=3, max_new_tokens=10, early_stopping=True, eos_token_id=list(range(20, 60)))
-    assert any(line.startswith("early_stopped") and "the search ended" in line for line in told)
+               for line in reported)  # fmt: skip
+    assert any("finished. The text ends here with an end token, with a final score of" in line for line in reported)
+    assert any("only one among the best 3 of a step may end" in line for line in reported)
+    reported = explained(num_beams=3, max_new_tokens=10, early_stopping=True, eos_token_id=list(range(20, 60)))
+    assert any(line.startswith("early_stopped") and "the search ended" in line for line in reported)
 
 
 def test_penalties_in_words() -> None:
-    told = explained(num_beams=4, num_beam_groups=4, diversity_penalty=0.5, max_new_tokens=5)
-    assert any("Earlier groups chose the same token, which lowered its score by 0.5." in line for line in told)
+    reported = explained(num_beams=4, num_beam_groups=4, diversity_penalty=0.5, max_new_tokens=5)
+    assert any("Earlier groups chose the same token, which lowered its score by 0.5." in line for line in reported)
 
 
 def test_words_need_no_torch() -> None:

@@ -39,7 +39,9 @@ def test_draws_as_generate_does(kind: str, name: str) -> None:
     texts, scores = generate(model, ids, **settings)
     found = run(model, ids, seed=11, **settings)
     assert found.scores == pytest.approx(scores, rel=1e-4, abs=1e-4)
-    assert [text == theirs[: len(text)] for text, theirs in zip(found.sequences, texts, strict=True)] == [True] * 3
+    assert [text == reference[: len(text)] for text, reference in zip(found.sequences, texts, strict=True)] == [
+        True
+    ] * 3
 
 
 def test_the_race_is_torchs_multinomial() -> None:

@@ -46,9 +46,9 @@ def assert_same(model: core.LoadedModel, ids: list[int], **settings: Any) -> Non
     texts, scores = generate(model, ids, **settings)
     found = run(model, ids, **settings)
     assert found.scores == pytest.approx(scores, rel=1e-4, abs=1e-4)
-    for mine, theirs in zip(found.sequences, texts, strict=True):
-        assert mine == theirs[: len(mine)]
-        assert len(set(theirs[len(mine) :])) <= 1  # padding
+    for result, reference in zip(found.sequences, texts, strict=True):
+        assert result == reference[: len(result)]
+        assert len(set(reference[len(result) :])) <= 1  # padding
 
 
 @pytest.mark.parametrize("name", SETTINGS)

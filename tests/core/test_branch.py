@@ -1,4 +1,4 @@
-"""A run whose answer begins with given tokens goes on as the run that wrote them would have."""
+"""A run whose answer begins with given tokens continues like the run that generated them."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def test_a_model_takes_and_gives_back_its_cache_by_that_name(kind: str) -> None:
     more = {"input_ids": torch.tensor([tiny.prompt()])} if model.is_encoder_decoder else {}
     with torch.inference_mode():
         first = model.model(**source, **more, use_cache=True)
-        kept = getattr(first, model.cache_name)
-        second = model.model(**source, **more, use_cache=True, **{model.cache_name: kept})
-    assert getattr(second, model.cache_name) is kept
+        stored = getattr(first, model.cache_name)
+        second = model.model(**source, **more, use_cache=True, **{model.cache_name: stored})
+    assert getattr(second, model.cache_name) is stored
     assert has_state_only(model) == (kind == "mamba")

@@ -74,10 +74,10 @@ def test_numbers_come_back_nearly(engine: str, bits: int, axis: str) -> None:
 def test_quanto_and_the_built_in_quantizer_agree() -> None:
     pytest.importorskip("optimum.quanto")
     groups = torch.randn(50, 32)
-    for ours, theirs in zip(
+    for ours, reference in zip(
         quantizer_for("built-in", 4)(groups, 4), quantizer_for("quanto", 4)(groups, 4), strict=True
     ):
-        torch.testing.assert_close(ours.float(), theirs.float(), atol=1e-4, rtol=1e-3)
+        torch.testing.assert_close(ours.float(), reference.float(), atol=1e-4, rtol=1e-3)
 
 
 def test_outlying_channels_want_scales_of_their_own() -> None:
@@ -160,8 +160,8 @@ def test_more_bits_lose_less() -> None:
 
     def lost(bits: int) -> float:
         recipe = replace(QuantizationSettings(), bits=bits)
-        kept = QuantizedStorage(recipe, recipe.axis_key, recipe.create_quantizer()).append(keys)
-        return float((kept - keys).norm() / keys.norm())
+        stored = QuantizedStorage(recipe, recipe.axis_key, recipe.create_quantizer()).append(keys)
+        return float((stored - keys).norm() / keys.norm())
 
     losses = [lost(bits) for bits in (1, 2, 4, 8)]
     assert losses == sorted(losses, reverse=True)

@@ -37,16 +37,16 @@ class Streaming:
     def read(self, token: int) -> torch.Tensor:
         net = self.net.model
         state = net.embed_tokens.weight[token]
-        for layer, kept in zip(net.layers, self.kept, strict=True):
+        for layer, stored in zip(net.layers, self.kept, strict=True):
             attention = layer.self_attn
             x = layer.input_layernorm(state)
             query = attention.q_proj(x).view(4, 1, 8)
-            kept.append((attention.k_proj(x).view(2, 8), attention.v_proj(x).view(2, 8)))
-            if len(kept) > WINDOW:
-                del kept[SINKS]
-            place = len(kept) - 1
-            keys = turned(torch.stack([key for key, _ in kept], 1), 8).repeat_interleave(2, 0)
-            values = torch.stack([value for _, value in kept], 1).repeat_interleave(2, 0)
+            stored.append((attention.k_proj(x).view(2, 8), attention.v_proj(x).view(2, 8)))
+            if len(stored) > WINDOW:
+                del stored[SINKS]
+            place = len(stored) - 1
+            keys = turned(torch.stack([key for key, _ in stored], 1), 8).repeat_interleave(2, 0)
+            values = torch.stack([value for _, value in stored], 1).repeat_interleave(2, 0)
             query = turned(query.expand(4, place + 1, 8), 8)[:, -1:]
             heads = scaled_dot_product_attention(query[None], keys[None], values[None])[0]
             state = state + attention.o_proj(heads.reshape(-1))
@@ -71,8 +71,8 @@ def test_the_lean_pass_reads_it_as_the_module_does() -> None:
     hooked = tiny.make("llama")
     hooked.model.register_forward_pre_hook(lambda module, args: None)  # the lean pass leaves such modules alone
     lean, module = core.run(tiny.shared("llama"), request), core.run(hooked, request)
-    assert "lean" in tiny.shared("llama").remembered
-    assert hooked.remembered["lean"] is None
+    assert "lean" in tiny.shared("llama").strategy_data
+    assert hooked.strategy_data["lean"] is None
     assert lean.sequences == module.sequences
 
 

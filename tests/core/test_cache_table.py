@@ -10,7 +10,7 @@ import pytest
 from transformers import GenerationConfig
 
 import core
-from tests.core import heads_made, tiny
+from tests.core import head_checkpoints, tiny
 from tests.long import every
 
 SCRIPT = Path(__file__).parents[2] / "packaging" / "cache_table.py"
@@ -36,7 +36,7 @@ def test_the_page_is_up_to_date() -> None:
 @pytest.mark.parametrize("kind", every(3, ["gemma3", "llama", "t5", "mamba"]))
 def test_every_allowed_cell_runs_and_exact_ones_agree(kind: str, strategy: str, tmp_path: Path) -> None:
     model, written = tiny.shared(kind), {}
-    options = {"draft_head": str(heads_made.eagle(tmp_path))} if strategy == "prediction_heads" else {}
+    options = {"draft_head": str(head_checkpoints.eagle(tmp_path))} if strategy == "prediction_heads" else {}
     settings = {"num_beams": 2} if "beam" in strategy else {"num_assistant_tokens": 3, "prompt_lookup_num_tokens": 3}
     if strategy == "diverse_beam_search":
         settings |= {"num_beam_groups": 2, "diversity_penalty": 0.5}

@@ -183,12 +183,12 @@ def test_selected_tokens_are_what_stays(kind: str) -> None:
         cache = backend.build(model, 40, {})
         feed(model, cache, ids)
         before = [(layer.keys.clone(), layer.values.clone()) for layer in cache.layers]
-        kept = [0, 1, 2, 3, 5, 8, 11]
-        backend.select(cache, torch.tensor(kept))
+        stored = [0, 1, 2, 3, 5, 8, 11]
+        backend.select(cache, torch.tensor(stored))
         for layer, (keys, values) in zip(cache.layers, before, strict=True):
-            assert torch.equal(layer.keys[:, :, : len(kept)], keys[:, :, kept])
-            assert torch.equal(layer.values[:, :, : len(kept)], values[:, :, kept])
-        assert backend.measure(cache).tokens == len(kept)
+            assert torch.equal(layer.keys[:, :, : len(stored)], keys[:, :, stored])
+            assert torch.equal(layer.values[:, :, : len(stored)], values[:, :, stored])
+        assert backend.measure(cache).tokens == len(stored)
 
 
 @pytest.mark.parametrize("kind", [*tiny.DECODERS, "mamba"])
@@ -240,7 +240,7 @@ def test_compiled_steps_write_the_same(kind: str) -> None:
     model = tiny.make(kind)
     compiled = core.run(model, request("static", {"compile": True}))
     assert compiled.sequences == core.run(model, request("dynamic")).sequences
-    assert ("compiled_step" if kind == "llama" else "compiled") in model.remembered
+    assert ("compiled_step" if kind == "llama" else "compiled") in model.strategy_data
 
 
 def test_windows_are_not_compiled() -> None:
@@ -271,8 +271,8 @@ def test_wrong_cache_settings_are_named(options: dict[str, Any]) -> None:
 
 def test_listing_the_back_ends_loads_no_torch() -> None:
     code = "import sys, core.caches; print(*core.caches.registry, 'torch' in sys.modules)"
-    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
-    assert said == [*core.caches.registry, "False"]
+    reported = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert reported == [*core.caches.registry, "False"]
 
 
 def test_every_back_end_answers_for_every_model_and_strategy() -> None:

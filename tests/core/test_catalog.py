@@ -1,4 +1,4 @@
-"""The hub's models found, judged and fetched, from a hub on this machine that can do everything wrong."""
+"""Search and download from a local fake hub with every possible fault."""
 
 from __future__ import annotations
 
@@ -99,10 +99,10 @@ def test_what_cannot_be_loaded_is_told_beforehand(here: Hub, folder: Path) -> No
     here.put("a/code", {"config.json": json.dumps(own_code).encode(), WEIGHTS: b"x", "mine.py": b"x"})
     here.put("b/pickle", {"config.json": json.dumps(config).encode(), "pytorch_model.bin": b"x"})
     here.put("c/none", {"config.json": json.dumps(config).encode()})
-    told = {model.name: model.why_not for model in core.catalog.search("/")}
-    assert "its own program code" in told["a/code"]
-    assert "pickled weights" in told["b/pickle"]
-    assert "no safetensors weights" in told["c/none"]
+    reported = {model.name: model.why_not for model in core.catalog.search("/")}
+    assert "its own program code" in reported["a/code"]
+    assert "pickled weights" in reported["b/pickle"]
+    assert "no safetensors weights" in reported["c/none"]
     with pytest.raises(errors.PickledWeightsError):
         core.catalog.download("b/pickle")
     allowed = core.catalog.look("b/pickle", allow_pickle=True)
@@ -110,12 +110,12 @@ def test_what_cannot_be_loaded_is_told_beforehand(here: Hub, folder: Path) -> No
 
 
 def test_a_download_is_loaded_by_its_name_and_says_how_far_it_is(here: Hub) -> None:
-    told: list[Progress] = []
-    place = core.catalog.download(NAME, told.append)
-    assert told[-1].state == "finished"
-    assert told[-1].done == told[-1].total == whole(here.models[NAME])
-    assert [one.done for one in told] == sorted(one.done for one in told)
-    assert {one.state for one in told} >= {"downloading", "verifying"}
+    reported: list[Progress] = []
+    place = core.catalog.download(NAME, reported.append)
+    assert reported[-1].state == "finished"
+    assert reported[-1].done == reported[-1].total == whole(here.models[NAME])
+    assert [one.done for one in reported] == sorted(one.done for one in reported)
+    assert {one.state for one in reported} >= {"downloading", "verifying"}
     assert core.load(NAME).path == place
     assert [entry.name for entry in core.catalog.hub_cached()] == [NAME]
     assert huggingface_hub.try_to_load_from_cache(NAME, "config.json", place.parents[2]) == str(place / "config.json")
@@ -199,11 +199,11 @@ def test_a_connection_that_stays_cut_is_told_and_what_came_is_kept(here: Hub) ->
 
 
 def test_a_hub_that_does_not_go_on_from_the_middle_is_begun_anew(here: Hub) -> None:
-    told: list[Progress] = []
+    reported: list[Progress] = []
     here.models[NAME].cuts[WEIGHTS] = [20_000]
     here.ignores_ranges = True
-    core.catalog.download(NAME, told.append)
-    assert told[-1].done == told[-1].total
+    core.catalog.download(NAME, reported.append)
+    assert reported[-1].done == reported[-1].total
     assert core.catalog.verify(NAME) == ()
 
 
@@ -212,10 +212,10 @@ def test_what_is_not_as_listed_is_not_kept(here: Hub, lie: bytes) -> None:
     content = here.models[NAME].files[WEIGHTS]
     sent = {b"more": content + b"more", b"less": content[:-40]}.get(lie, (lie * 9)[: len(content)])
     here.models[NAME].lies[WEIGHTS] = sent
-    with pytest.raises(errors.TransferError) as told:
+    with pytest.raises(errors.TransferError) as reported:
         core.catalog.download(NAME)
-    assert WEIGHTS in told.value.cause
-    assert told.value.remedy
+    assert WEIGHTS in reported.value.cause
+    assert reported.value.remedy
     with pytest.raises(errors.ModelNotFoundError):
         core.load(NAME)
     here.models[NAME].lies.clear()
@@ -257,21 +257,21 @@ def test_the_token_goes_to_the_hub_alone(
     assert {token for path, _, token in here.asked if "/store/" not in path} == {fake_hub.LOGGED_IN}
     assert {token for path, _, token in here.asked if "/store/" in path} == {""}
     assert fake_hub.LOGGED_IN not in caplog.text
-    kept = [file for file in tmp_path.rglob("*") if file.is_file() and file.suffix != ".safetensors"]
-    assert kept
-    assert not any(fake_hub.LOGGED_IN.encode() in file.read_bytes() for file in kept)
+    stored = [file for file in tmp_path.rglob("*") if file.is_file() and file.suffix != ".safetensors"]
+    assert stored
+    assert not any(fake_hub.LOGGED_IN.encode() in file.read_bytes() for file in stored)
 
 
 def test_a_hub_that_wants_to_be_asked_later_is(here: Hub) -> None:
-    told: list[Progress] = []
+    reported: list[Progress] = []
     busy = (429, {"Retry-After": "0"})
     here.refusals[:] = [busy, busy]
     assert core.catalog.find("stories")
     here.models[NAME].cuts[WEIGHTS] = [20_000]
 
     def once(now: Progress) -> None:
-        told.append(now)
-        if now.done > 20_000 and not any(one.state == "waiting" for one in told):
+        reported.append(now)
+        if now.done > 20_000 and not any(one.state == "waiting" for one in reported):
             here.refusals[:] = [(429, {"RateLimit": '"resolvers";r=0;t=0'})]
 
     core.catalog.download(NAME, once)
@@ -300,9 +300,9 @@ def test_seconds_that_the_hub_names_are_waited_and_can_be_broken_off() -> None:
 @pytest.mark.parametrize(("status", "error"), [(500, errors.HubError), (404, errors.NotOnHubError)])
 def test_other_answers_are_told(here: Hub, status: int, error: type[errors.HubError]) -> None:
     here.refusals[:] = [(status, {})]
-    with pytest.raises(error) as told:
+    with pytest.raises(error) as reported:
         core.catalog.search("stories")
-    assert told.value.remedy
+    assert reported.value.remedy
 
 
 def test_a_file_that_the_hub_fails_to_give_for_a_moment_is_asked_for_again(here: Hub) -> None:
@@ -404,19 +404,19 @@ def test_one_model_is_downloaded_once_at_a_time(here: Hub) -> None:
 
 
 def test_speed_is_that_of_late_and_tells_the_time_left() -> None:
-    now, told = [0.0], []
-    meter = DownloadMeter("m", 1000, told.append, clock=lambda: now[0])
+    now, reported = [0.0], []
+    meter = DownloadMeter("m", 1000, reported.append, clock=lambda: now[0])
     meter.begin_file("f", 100)
     for _ in range(10):
         now[0] += 1.0
         meter.add(20)
-    assert told[-1].speed == pytest.approx(120 / 5)
-    assert told[-1].left == pytest.approx((1000 - 300) / 24)
+    assert reported[-1].speed == pytest.approx(120 / 5)
+    assert reported[-1].left == pytest.approx((1000 - 300) / 24)
 
 
 def test_files_of_a_repository_are_chosen_by_name() -> None:
     def chosen(*paths: str, **more: bool) -> list[str]:
-        return [file.path for file in select_files([HubFile(path, 1, "0" * 40) for path in paths], **more).taken]
+        return [file.path for file in select_files([HubFile(path, 1, "0" * 40) for path in paths], **more).selected]
 
     assert chosen(WEIGHTS, "model-00001-of-00002.safetensors", "consolidated.safetensors") == [WEIGHTS]
     assert chosen("pytorch_model.bin", "config.json") == ["config.json"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import subprocess
 import sys
 import warnings
@@ -12,7 +13,7 @@ import pytest
 
 import core
 import decodescope
-from core.deprecated_names import DEPRECATED_NAMES, current_name
+from core.deprecated_names import DEPRECATED_NAMES, SUBPACKAGE_NAMES, current_name
 
 ROOT = Path(__file__).resolve().parents[2]
 FORMER = sorted(DEPRECATED_NAMES.items())
@@ -70,3 +71,17 @@ def test_the_program_uses_current_names_only(folder: str) -> None:
             elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("core", "decodescope"):
                 used += [f"{path}:{node.lineno}: {name.name}" for name in node.names if name.name in DEPRECATED_NAMES]
     assert not used
+
+
+@pytest.mark.parametrize(
+    ("module", "former", "current"),
+    [(module, *pair) for module, names in SUBPACKAGE_NAMES.items() for pair in sorted(names.items())],
+)
+def test_former_names_of_other_modules_warn_too(module: str, former: str, current: str) -> None:
+    package = importlib.import_module(module)
+    with pytest.warns(DeprecationWarning, match=rf"{module}\.{former} is deprecated\. Use {module}\.{current}\."):
+        assert getattr(package, former) is getattr(package, current)
+    assert current in package.__all__
+    assert former not in package.__all__
+    with pytest.raises(AttributeError, match="nothing_of_the_kind"):
+        package.nothing_of_the_kind  # noqa: B018

@@ -14,7 +14,7 @@ import core
 from core.errors import EngineRefusedError, ParameterError
 from core.remote import engines
 from tests import fake_machine
-from tests.core.remote_asking import asked, model_of, tokens
+from tests.core.remote_requests import chosen_tokens, make_request, model_of
 
 NEW_ENGINE = '''
 """Toy engine."""
@@ -80,7 +80,7 @@ def test_a_new_file_is_an_engine_that_is_recognized_and_used() -> None:
         assert machine.sent["k_likeliest"] == 50
         assert (machine.sent["seed"], machine.sent["logprobs"]) == (2, 2)
         assert result.texts == [" there was a fox."]
-        assert all(len(token.alternatives) >= 2 for token in tokens(result.events))
+        assert all(len(token.alternatives) >= 2 for token in chosen_tokens(result.events))
         assert result.metrics.target_passes == 2
         assert result.events[0].engine == "Toy engine"
 
@@ -89,12 +89,12 @@ def test_a_new_file_is_an_engine_that_is_recognized_and_used() -> None:
 def test_its_grammars_and_refusals_are_its_own() -> None:
     with fake_machine.running("other", bend=as_toy) as machine:
         model = model_of(machine)
-        core.run(model, asked(grammar={"choice": ["yes", "no"]}))
+        core.run(model, make_request(grammar={"choice": ["yes", "no"]}))
         assert machine.sent["one_of"] == ["yes", "no"]
         with pytest.raises(ParameterError, match="Toy engine"):
-            core.run(model, asked(grammar={"regex": "a+"}))
+            core.run(model, make_request(grammar={"regex": "a+"}))
         with pytest.raises(ParameterError, match="Toy engine"):
-            core.run(model, asked(repetition_penalty=1.5))
+            core.run(model, make_request(repetition_penalty=1.5))
         assert "min_p" in model.refused_settings()
 
 

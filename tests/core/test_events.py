@@ -219,8 +219,8 @@ def test_what_is_likeliest_after_processing_is_an_alternative_with_its_own_figur
     (reading,) = compute_step_stats(
         [logits, struck], torch.tensor([3]), 2, [StageHeading("bias", "bias", 1, "shift")], TokenSpellings(None)
     )
-    told = [(item.id, item.rank, item.raw_probability, item.probability) for item in reading.details.alternatives()]
-    assert told == [
+    reported = [(item.id, item.rank, item.raw_probability, item.probability) for item in reading.details.alternatives()]
+    assert reported == [
         (0, 1, pytest.approx(0.5), 0.0),
         (1, 2, pytest.approx(0.25), 0.0),
         (2, 3, pytest.approx(0.125), pytest.approx(2 / 7)),

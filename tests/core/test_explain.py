@@ -50,14 +50,14 @@ FUNNEL = (model(), shift("temperature 0.8"), cut("top-p 0.92", 14))
 
 
 def test_sampled() -> None:
-    said = explain_token(token(method="sampled", funnel=FUNNEL))
-    assert said == "Top-p 0.92 kept 14 of 2,048 tokens. “fox” was the third most likely, with 31 %, and was drawn."
-    assert [said[start:stop] for start, stop in said.figures] == ["14 of 2,048", "31 %"]
+    reported = explain_token(token(method="sampled", funnel=FUNNEL))
+    assert reported == "Top-p 0.92 kept 14 of 2,048 tokens. “fox” was the third most likely, with 31 %, and was drawn."
+    assert [reported[start:stop] for start, stop in reported.figures] == ["14 of 2,048", "31 %"]
 
 
 def test_the_place_is_that_among_what_is_left() -> None:
-    said = explain_token(token(method="sampled", funnel=FUNNEL, final_rank=1))
-    assert said.endswith("“fox” was the most likely, with 31 %, and was drawn.")
+    reported = explain_token(token(method="sampled", funnel=FUNNEL, final_rank=1))
+    assert reported.endswith("“fox” was the most likely, with 31 %, and was drawn.")
 
 
 def test_sampled_without_a_doubt() -> None:
@@ -70,14 +70,14 @@ def test_sampled_without_a_doubt() -> None:
 
 
 def test_two_filters_name_both_ends() -> None:
-    said = explain_token(token(method="sampled", funnel=(*FUNNEL, cut("min-p 0.1", 5))))
-    assert said.startswith("Top-p 0.92 kept 14 of 2,048 tokens; in the end, 5 were left.")
+    reported = explain_token(token(method="sampled", funnel=(*FUNNEL, cut("min-p 0.1", 5))))
+    assert reported.startswith("Top-p 0.92 kept 14 of 2,048 tokens; in the end, 5 were left.")
 
 
 def test_temperature_is_named_where_it_matters() -> None:
     funnel = (model((4, 0.25)), shift("temperature 1.8", (4, 0.11)), cut("top-k 50", 50, (4, 0.12)))
-    told = explain_token(token(method="sampled", probability=0.12, funnel=funnel, rank=1))
-    assert told.startswith("Temperature 1.8 lowered “fox” from 25 % to 11 %. Top-k 50 kept 50 of 2,048 tokens.")
+    reported = explain_token(token(method="sampled", probability=0.12, funnel=funnel, rank=1))
+    assert reported.startswith("Temperature 1.8 lowered “fox” from 25 % to 11 %. Top-k 50 kept 50 of 2,048 tokens.")
     mild = (model((4, 0.25)), shift("temperature 0.9", (4, 0.28)))
     assert "emperature" not in explain_token(token(method="sampled", funnel=mild, rank=1))
 
@@ -101,24 +101,24 @@ def test_two_tokens_that_differ_in_their_space_alone_are_told_apart() -> None:
 def test_a_ban_is_named() -> None:
     wolf, bear = Alternative(8, " wolf", 0.5, 0.0, -1, -9, 1), Alternative(9, " bear", 0.3, 0.0, -1, -9, 2)
     funnel = (model((8, 0.5), (9, 0.3), (4, 0.25)), ban((9, 0.6), (4, 0.5)))
-    said = explain_token(token(rank=2, alternatives=(wolf, FOX), funnel=funnel))
-    assert said.startswith("“wolf” was the model's first choice, but the list of banned words forbids it here.")
+    reported = explain_token(token(rank=2, alternatives=(wolf, FOX), funnel=funnel))
+    assert reported.startswith("“wolf” was the model's first choice, but the list of banned words forbids it here.")
     funnel = (funnel[0], ban((4, 0.31)))
     for method in ("greedy", "sampled", "dola", "contrastive"):
-        said = explain_token(token(method=method, alternatives=(wolf, bear, FOX), funnel=funnel))
-        assert said.startswith("The list of banned words forbade the model's two likeliest tokens here.")
+        reported = explain_token(token(method=method, alternatives=(wolf, bear, FOX), funnel=funnel))
+        assert reported.startswith("The list of banned words forbade the model's two likeliest tokens here.")
     alive = replace(wolf, probability=0.4)
     funnel = (funnel[0], ban((8, 0.5), (4, 0.31)))
-    said = explain_token(token(method="sampled", alternatives=(alive, bear, FOX), funnel=funnel))
-    assert said.startswith("The list of banned words forbade “bear”, which had a higher raw probability.")
+    reported = explain_token(token(method="sampled", alternatives=(alive, bear, FOX), funnel=funnel))
+    assert reported.startswith("The list of banned words forbade “bear”, which had a higher raw probability.")
 
 
 def test_what_put_another_ahead_is_named() -> None:
     wolf = Alternative(8, " wolf", 0.5, 0.1, -1, -2, 1)
     funnel = (model((8, 0.5), (4, 0.25)), shift("guidance 2", (8, 0.3), (4, 0.2)),
               shift("the exponential length penalty", (4, 0.31), (8, 0.1)))  # fmt: skip
-    said = explain_token(token(rank=2, alternatives=(wolf, FOX), funnel=funnel))
-    assert said.startswith(
+    reported = explain_token(token(rank=2, alternatives=(wolf, FOX), funnel=funnel))
+    assert reported.startswith(
         "“wolf” was the model's first choice, but the exponential length penalty moved “fox” ahead of it."
     )
 
@@ -175,11 +175,13 @@ def test_a_sentence_begins_with_a_capital_and_names_tokens_as_the_title_does(pie
 
 def test_sentences_know_their_figures() -> None:
     inner = fill("{} of it", SentenceNumber("3 %"))
-    told = together(format_sentence("the {}.", inner), "", format_sentence("and {}{}", "more ", SentenceNumber("4")))
-    assert told == "The 3 % of it. And more 4"
-    assert [told[start:stop] for start, stop in told.figures] == ["3 %", "4"]
-    again = pickle.loads(pickle.dumps(told))
-    assert (again, again.figures) == (told, told.figures)
+    reported = together(
+        format_sentence("the {}.", inner), "", format_sentence("and {}{}", "more ", SentenceNumber("4"))
+    )
+    assert reported == "The 3 % of it. And more 4"
+    assert [reported[start:stop] for start, stop in reported.figures] == ["3 %", "4"]
+    again = pickle.loads(pickle.dumps(reported))
+    assert (again, again.figures) == (reported, reported.figures)
     assert Sentence("x").figures == ()
 
 
@@ -190,9 +192,9 @@ def test_every_step_can_be_explained(settings: dict[str, Any]) -> None:
     config = GenerationConfig(max_new_tokens=20, **settings)
     for event in core.run(tiny.shared("llama"), core.Request(tiny.prompt(), config)).events:
         if isinstance(event, TokenChosen):
-            said = explain_token(event)
-            assert said.endswith(".")
-            assert 1 <= said.count(". ") + 1 <= 3
+            reported = explain_token(event)
+            assert reported.endswith(".")
+            assert 1 <= reported.count(". ") + 1 <= 3
 
 
 def test_every_stage_says_what_it_is() -> None:
@@ -216,12 +218,12 @@ def test_every_stage_says_what_it_is() -> None:
 
 def test_a_scored_token_was_given_and_not_chosen() -> None:
     first = other(" dog", 0.4, 1)
-    said = explain_token(token(method="scored", probability=0.25, alternatives=(first,), funnel=(model(),)))
-    assert said == (
+    reported = explain_token(token(method="scored", probability=0.25, alternatives=(first,), funnel=(model(),)))
+    assert reported == (
         "“fox” is part of the given text; for the model it was the third most likely, with 25 %, "
         "and “dog” the first choice, with 40 %."
     )
-    assert [said[start:stop] for start, stop in said.figures] == ["25 %", "40 %"]
+    assert [reported[start:stop] for start, stop in reported.figures] == ["25 %", "40 %"]
     assert explain_token(token(method="scored")) == (
         "“fox” is part of the given text; for the model it was the third most likely, with 25 %."
     )

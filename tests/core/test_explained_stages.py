@@ -1,4 +1,4 @@
-"""What is said of a stage at one step: every figure is the event's own, and each claim fits it, at every depth."""
+"""Explanations of one stage: every number is the event's own and every claim holds, at every level of detail."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from core.events import (
     TopCut,
 )  # fmt: skip
 from core.explain import settings
-from core.explain.sentence import Saying
+from core.explain.sentence import SentenceTemplate
 from core.trace.page.page_data import collect_page_data
 from resources import depth
-from tests.core.sayings import WAYS, speaking
+from tests.core.recorded_claims import LEVELS_AND_LANGUAGES, explanations_at
 
 LIKELY = (Likely(5, " red", 0.5), Likely(6, " blue", 0.25), Likely(7, " green", 0.125))
 DOG = Repeat(9, " dog", 5, 7, 13.13)
@@ -46,17 +46,17 @@ CASES: dict[str, tuple[StageDetail, str, tuple[str, ...]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_it_says_what_the_event_holds(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     detail, wanted, figures = CASES[case]
-    said_by: list[Saying] = []
-    usual = Saying.words
-    monkeypatch.setattr(Saying, "words", lambda saying, **v: (said_by.append(saying), usual(saying, **v))[1])
-    for each, code in WAYS:
-        with speaking(each, code):
-            told = core.explain_stage(Stage("x", "x", 5, 1.0, 1.0, detail=detail))
+    said_by: list[SentenceTemplate] = []
+    usual = SentenceTemplate.words
+    monkeypatch.setattr(SentenceTemplate, "words", lambda saying, **v: (said_by.append(saying), usual(saying, **v))[1])
+    for each, code in LEVELS_AND_LANGUAGES:
+        with explanations_at(each, code):
+            reported = core.explain_stage(Stage("x", "x", 5, 1.0, 1.0, detail=detail))
         assert said_by.pop() is vars(settings)[wanted]
-        assert "{" not in told
+        assert "{" not in reported
         if each != depth.PLAIN:
-            known = {float(number) for number in re.findall(r"\d+(?:\.\d+)?", told.replace("−log₂", ""))}
-            assert {float(figure) for figure in figures} <= known, told
+            known = {float(number) for number in re.findall(r"\d+(?:\.\d+)?", reported.replace("−log₂", ""))}
+            assert {float(figure) for figure in figures} <= known, reported
 
 
 def test_a_stage_that_tells_nothing_more_gets_no_words() -> None:
@@ -67,8 +67,8 @@ def test_the_page_has_the_words_of_it() -> None:
     request = core.Request("Once upon", {"max_new_tokens": 2}, "sampling", {"top_n_sigma": 1.0})
     events = list(core.stream(core.load("storyteller"), request))
     chosen = [event for event in events if isinstance(event, core.events.TokenChosen)]
-    told = [token["did"] for token in collect_page_data(events)["texts"][0]["tokens"]]  # type: ignore[index]
-    assert ["".join(said) for (said,) in told] == [core.explain_stage(event.funnel[1]) for event in chosen]
+    reported = [token["did"] for token in collect_page_data(events)["texts"][0]["tokens"]]  # type: ignore[index]
+    assert ["".join(said) for (said,) in reported] == [core.explain_stage(event.funnel[1]) for event in chosen]
 
 
 def test_one_of_a_kind_is_told_as_one() -> None:

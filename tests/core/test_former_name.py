@@ -1,4 +1,4 @@
-"""What was written under the name Tokenscope still works under the name Decodescope."""
+"""Files written under the name Tokenscope still work under the name Decodescope."""
 
 import os
 import warnings

@@ -58,8 +58,8 @@ def test_fields_of_strategies_are_parameters_of_one() -> None:
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_a_field_without_effect_is_named(name: str) -> None:
     value = VALUES.get(name, True) if name != "use_cache" else False
-    told = notices(core.Request([5, 6], {"max_new_tokens": 2, name: value}))
-    assert any(name in message for message in told), told
+    reported = notices(core.Request([5, 6], {"max_new_tokens": 2, name: value}))
+    assert any(name in message for message in reported), reported
     plain = core.run(tiny.shared("llama"), core.Request([5, 6], {"max_new_tokens": 2})).sequences
     assert core.run(tiny.shared("llama"), core.Request([5, 6], {"max_new_tokens": 2, name: value})).sequences == plain
 
@@ -92,8 +92,8 @@ def test_a_field_without_effect_is_named(name: str) -> None:
 def test_a_field_that_this_run_does_not_read_is_named(
     settings: dict[str, Any], strategy: str | None, named: str
 ) -> None:
-    told = notices(core.Request([5, 6], {"max_new_tokens": 2, **settings}, strategy=strategy))
-    assert any(named in message for message in told), told
+    reported = notices(core.Request([5, 6], {"max_new_tokens": 2, **settings}, strategy=strategy))
+    assert any(named in message for message in reported), reported
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def test_a_field_that_a_later_release_adds_is_named(monkeypatch: pytest.MonkeyPa
         self.sparkle = added
 
     monkeypatch.setattr(t.GenerationConfig, "__init__", later)
-    told = notices(core.Request([5, 6], t.GenerationConfig(max_new_tokens=2, sparkle=3)))
-    assert any("sparkle" in message for message in told), told
+    reported = notices(core.Request([5, 6], t.GenerationConfig(max_new_tokens=2, sparkle=3)))
+    assert any("sparkle" in message for message in reported), reported
 
 
 # -- what is not a field at all
@@ -165,8 +165,8 @@ def test_a_changed_setting_of_what_if_is_suggested_too() -> None:
 def test_settings_of_other_programs_in_a_file_are_named_and_not_refused(tmp_path: Any) -> None:
     (tmp_path / "generation_config.json").write_text('{"chat_format": "raw", "max_new_tokens": 2}')
     config = t.GenerationConfig.from_pretrained(tmp_path)
-    told = notices(core.Request([5, 6], config))
-    assert any("chat_format" in message for message in told)
+    reported = notices(core.Request([5, 6], config))
+    assert any("chat_format" in message for message in reported)
 
 
 def test_a_model_may_have_settings_of_other_programs() -> None:

@@ -36,12 +36,12 @@ def test_every_term_has_three_sentences(code: str) -> None:
     language.set_language(code)
     try:
         for term in glossary.terms().values():
-            said = []
+            reported = []
             for each in depth.DEPTHS:
                 with depth.depth_context(each):
-                    said.append(term.sentence)
-            assert len(set(said)) == 3, term.id
-            assert all(sentence.endswith((".", "。")) for sentence in said), term.id
+                    reported.append(term.sentence)
+            assert len(set(reported)) == 3, term.id
+            assert all(sentence.endswith((".", "。")) for sentence in reported), term.id
             if code != language.ENGLISH:
                 assert term.title == term.term or term.title.endswith(f"（{term.term}）")
     finally:

@@ -21,7 +21,7 @@ from core.explain.words import quote, share
 from core.grammar.length_bounds import min_match_length
 from core.grammar.shortest_text import min_tokens
 from core.models.token_bytes import token_bytes
-from tests.core import spelled, tiny
+from tests.core import spelling_models, tiny
 
 ENDS = 2
 CARD = {
@@ -86,11 +86,11 @@ class BruteForce(LogitsProcessor):
         return masked
 
 
-@pytest.mark.parametrize("kind", spelled.KINDS)
+@pytest.mark.parametrize("kind", spelling_models.KINDS)
 @pytest.mark.parametrize("grammar", [{"regex": REGEX}, {"choice": WORDS}], ids=["regex", "choice"])
 def test_the_mask_is_that_of_trying_every_token(kind: str, grammar: dict[str, Any]) -> None:
     """Greedily and in beams, as transformers with a mask found without llguidance."""
-    model, texts = spelled.model(kind), language(grammar)
+    model, texts = spelling_models.model(kind), language(grammar)
     if kind == "words":  # words stand apart there, whatever is asked for
         texts = {" " + text for text in texts}
         grammar = {"choice": sorted(texts)}
@@ -105,22 +105,22 @@ def test_the_mask_is_that_of_trying_every_token(kind: str, grammar: dict[str, An
 
 @pytest.mark.parametrize("strategy", ["beam_search", "diverse_beam_search"])
 def test_beams_tell_what_the_grammar_forbade_each_of_them(strategy: str) -> None:
-    model, more = spelled.model(), {"num_beam_groups": 2} if strategy == "diverse_beam_search" else {}
+    model, more = spelling_models.model(), {"num_beam_groups": 2} if strategy == "diverse_beam_search" else {}
     brute, paths, seen = BruteForce(model, set(WORDS), 4), {0: list[int]()}, 0
     for step in write(model, {"choice": WORDS}, strategy, num_beams=4, max_new_tokens=12, **more).events:
         if not isinstance(step, BeamStep):
             continue
-        told = {wish.parent: wish for wish in step.overruled}
+        reported = {wish.parent: wish for wish in step.overruled}
         for one in step.candidates:
             before = paths[one.parent]
             paths[one.node] = [*before, one.id]
             with torch.inference_mode():
                 shares = model.model(torch.tensor([[5, 9, 30, 12, *before]])).logits[0, -1].softmax(-1)
             first = int(shares.argmax())
-            assert (one.parent in told) == (first not in brute.allowed(before))
+            assert (one.parent in reported) == (first not in brute.allowed(before))
             left = float(shares[brute.allowed(before)].sum())
             assert dict(step.forbidden)[one.parent] == pytest.approx(1 - left, abs=1e-5)
-            if wish := told.get(one.parent):
+            if wish := reported.get(one.parent):
                 assert (wish.id, wish.piece) == (first, model.pieces[first])
                 assert wish.raw_probability == pytest.approx(float(shares[first]), abs=1e-5)
                 assert (
@@ -133,7 +133,7 @@ def test_beams_tell_what_the_grammar_forbade_each_of_them(strategy: str) -> None
 
 def test_what_a_grammar_did_to_the_best_of_the_beams() -> None:
     """A search of one beam writes the greedy text, and its figures are those of that text."""
-    model, grammar = spelled.model(), {"choice": WORDS}
+    model, grammar = spelling_models.model(), {"choice": WORDS}
     greedy = write(model, grammar)
     tokens = [event for event in greedy.events if isinstance(event, TokenChosen)]
     one, four = (write(model, grammar, "beam_search", num_beams=beams) for beams in (1, 4))
@@ -156,7 +156,7 @@ def test_what_a_grammar_did_to_the_best_of_the_beams() -> None:
 
 def test_what_is_sampled_is_the_masked_distribution_shared_out_anew() -> None:
     """Chi-square over whole texts, whose probabilities are multiplied up from masked softmaxes."""
-    model, texts = spelled.model(), set(WORDS)
+    model, texts = spelling_models.model(), set(WORDS)
     brute = BruteForce(model, texts, 4)
     expected: Counter[str] = Counter()
     open_paths: list[tuple[list[int], float]] = [([], 1.0)]
@@ -184,27 +184,29 @@ def test_what_is_sampled_is_the_masked_distribution_shared_out_anew() -> None:
 def test_a_hundred_seeds_all_meet_the_schema() -> None:
     options = {"grammar": {"json_schema": CARD}, "seed_each": True}
     config = {"max_new_tokens": 80, "num_return_sequences": 100}
-    result = core.run(spelled.model(), core.Request([5, 9], config, strategy="sampling", options=options, top_n=0))
+    result = core.run(
+        spelling_models.model(), core.Request([5, 9], config, strategy="sampling", options=options, top_n=0)
+    )
     assert len(set(result.texts)) > 50
     for text in result.texts:
         jsonschema.validate(json.loads(text), CARD)
-    alone = write(spelled.model(), {"json_schema": CARD}, "sampling", seed=3)
-    assert alone.texts == write(spelled.model(), {"json_schema": CARD}, "sampling", seed=3).texts
+    alone = write(spelling_models.model(), {"json_schema": CARD}, "sampling", seed=3)
+    assert alone.texts == write(spelling_models.model(), {"json_schema": CARD}, "sampling", seed=3).texts
 
 
 @pytest.mark.parametrize(
     "strategy", ["diverse_beam_search", "beam_sampling", "contrastive", "dola", "sampling", "early_exit"]
 )
 def test_every_way_of_deciding_keeps_to_the_grammar(strategy: str) -> None:
-    result = write(spelled.model(), {"json_schema": CARD}, strategy)
+    result = write(spelling_models.model(), {"json_schema": CARD}, strategy)
     jsonschema.validate(json.loads(result.texts[0]), CARD)
     assert result.sequences[0][-1] == ENDS
 
 
 @pytest.mark.parametrize("strategy", ["assisted", "token_tree", "prompt_lookup", "early_exit"])
 def test_drafts_change_nothing(strategy: str) -> None:
-    model, grammar = spelled.model(), {"json_schema": CARD}
-    drafters = (spelled.near(),) if strategy in ("assisted", "token_tree") else ()
+    model, grammar = spelling_models.model(), {"json_schema": CARD}
+    drafters = (spelling_models.similar_model(),) if strategy in ("assisted", "token_tree") else ()
     request = core.Request(
         [5, 9, 30, 12], {"max_new_tokens": 40}, strategy=strategy, options={"grammar": grammar}, drafters=drafters
     )
@@ -213,12 +215,12 @@ def test_drafts_change_nothing(strategy: str) -> None:
 
 def test_an_encoder_decoder_writes_the_grammars_text_from_its_first_letter_on() -> None:
     """Its decoder begins with nothing, where SentencePiece leaves out the first space."""
-    result = write(spelled.model("pieces", "t5"), {"choice": ["cat dog", "dog"]})
+    result = write(spelling_models.model("pieces", "t5"), {"choice": ["cat dog", "dog"]})
     assert result.texts[0] in ("cat dog", "dog")
 
 
 def test_events_tell_what_was_wanted_and_what_was_left() -> None:
-    result = write(spelled.model(), {"choice": WORDS})
+    result = write(spelling_models.model(), {"choice": WORDS})
     first = next(event for event in result.events if isinstance(event, TokenChosen))
     stage = first.funnel[-1]
     assert (stage.name, stage.kind) == ("grammar", "ban")
@@ -257,7 +259,7 @@ def test_events_tell_what_was_wanted_and_what_was_left() -> None:
 )
 def test_a_grammar_that_is_none_is_refused_in_plain_words(grammar: Any, cause: str) -> None:
     with pytest.raises(ParameterError) as caught:
-        write(spelled.model(), grammar)
+        write(spelling_models.model(), grammar)
     assert cause in caught.value.cause
     assert "turn the grammar off" in caught.value.remedy
     assert "Unsatisfiable" not in caught.value.cause
@@ -272,11 +274,11 @@ def test_a_model_without_words_says_so() -> None:
 def test_without_the_package_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.system.optional_deps.find_spec", lambda name: None)
     with pytest.raises(ParameterError, match=r"llguidance is not installed; install it with pip install llguidance"):
-        write(spelled.model(), {"choice": ["a"]})
+        write(spelling_models.model(), {"choice": ["a"]})
 
 
 def test_a_beginning_must_be_one_of_the_grammars() -> None:
-    model = spelled.model()
+    model = spelling_models.model()
     request = core.Request([5, 9], {"max_new_tokens": 9}, options={"grammar": {"choice": WORDS}}, beginning=["ab"])
     assert core.run(model, request).texts[0] in ("c", " cat", "ba")
     with pytest.raises(ParameterError, match="no text of it begins like the required beginning"):
@@ -295,7 +297,7 @@ def test_a_beginning_must_be_one_of_the_grammars() -> None:
 def test_the_end_says_whether_the_text_is_whole(
     strategy: str, grammar: dict[str, Any], limit: int, reason: str, whole: bool
 ) -> None:
-    result = write(spelled.model(), grammar, strategy, max_new_tokens=limit, suppress_tokens=[])
+    result = write(spelling_models.model(), grammar, strategy, max_new_tokens=limit, suppress_tokens=[])
     (end,) = [event for event in result.events if isinstance(event, SequenceFinished)]
     if end.reason == "eos":  # after any number of letters it may
         assert "regex" in grammar
@@ -305,7 +307,7 @@ def test_the_end_says_whether_the_text_is_whole(
 
 
 def test_a_model_without_an_end_token_ends_where_the_grammar_does() -> None:
-    result = write(spelled.model(), {"choice": ["abc", "ba"]}, eos_token_id=[10_000])
+    result = write(spelling_models.model(), {"choice": ["abc", "ba"]}, eos_token_id=[10_000])
     (end,) = [event for event in result.events if isinstance(event, SequenceFinished)]
     assert (end.reason, end.whole) == ("grammar", True)
     assert result.texts[0] in ("abc", "ba")
@@ -325,12 +327,12 @@ def test_a_model_without_an_end_token_ends_where_the_grammar_does() -> None:
 )
 def test_a_limit_that_no_text_can_keep_is_refused_before_the_run(grammar: dict[str, Any], fits: int) -> None:
     """The bound is one: where a text of so many tokens is found by trying, the run is not refused."""
-    own = token_bytes(spelled.model())
+    own = token_bytes(spelling_models.model())
     assert 0 < min_tokens(grammar, own, 0) <= fits
-    assert write(spelled.model(), grammar, max_new_tokens=fits).events
+    assert write(spelling_models.model(), grammar, max_new_tokens=fits).events
     if "json_schema" not in grammar:
         with pytest.raises(ParameterError, match="No text of the grammar fits into 1 new tokens"):
-            write(spelled.model(), grammar, max_new_tokens=1)
+            write(spelling_models.model(), grammar, max_new_tokens=1)
 
 
 NODE = {"type": "object", "required": ["v", "next"], "properties": {"v": {"const": "x" * 30}, "next": {"$ref": "#"}}}
@@ -371,7 +373,7 @@ def test_a_schema_whose_texts_never_end_is_refused() -> None:
         {"$ref": "#/$defs/a", "$defs": {"a": {"type": "array", "minItems": 1, "items": {"$ref": "#"}}}},
     ):
         with pytest.raises(ParameterError, match="this schema never allows a text to end"):
-            write(spelled.model(), {"json_schema": schema}, max_new_tokens=100)
+            write(spelling_models.model(), {"json_schema": schema}, max_new_tokens=100)
 
 
 @pytest.mark.parametrize(
@@ -385,7 +387,7 @@ def test_what_nobody_can_write_is_told_before_the_library_is_asked(grammar: dict
         ("The grammar contains half", "The schema contains values that JSON", "The regular expression ends")
     )
     with pytest.raises(ParameterError, match="Correct it"):
-        write(spelled.model(), grammar)
+        write(spelling_models.model(), grammar)
     assert core.grammar_problem({"regex": r"abc\\\\"}) == ""
 
 
@@ -400,7 +402,7 @@ def test_the_shortest_match(pattern: str, width: int) -> None:
 
 def test_a_draft_that_the_grammar_forbids_is_refused_for_that() -> None:
     """A text of n-grams proposes what stands in the prompt; the grammar wants something else behind it."""
-    model = spelled.model()
+    model = spelling_models.model()
     a, b, c, d = (model.tokenizer.convert_tokens_to_ids(letter) for letter in "abcd")  # type: ignore[union-attr]
     request = core.Request(
         [c, a, b, a, d, a], {"max_new_tokens": 12}, strategy="prompt_lookup",
@@ -415,14 +417,14 @@ def test_a_draft_that_the_grammar_forbids_is_refused_for_that() -> None:
 
 
 def test_the_sentence_says_what_the_model_wanted() -> None:
-    result = write(spelled.model(), {"choice": WORDS})
+    result = write(spelling_models.model(), {"choice": WORDS})
     first = next(event for event in result.events if isinstance(event, TokenChosen))
     assert f"The model preferred {core.words.quote(first.alternatives[0].text)}" in str(core.explain_token(first))
 
 
 @pytest.mark.parametrize("strategy", ["greedy", "sampling", "beam_search", "lookahead"])
 def test_what_bans_all_that_the_grammar_allows_is_told_with_it(strategy: str) -> None:
-    with pytest.raises(ParameterError, match="other settings ban all that the grammar allows") as told:
-        write(spelled.model(), {"choice": ["abc", "ba"]}, strategy, min_new_tokens=30)
-    assert "minimum length" in told.value.remedy
-    assert told.value.parameter == "grammar"
+    with pytest.raises(ParameterError, match="other settings ban all that the grammar allows") as reported:
+        write(spelling_models.model(), {"choice": ["abc", "ba"]}, strategy, min_new_tokens=30)
+    assert "minimum length" in reported.value.remedy
+    assert reported.value.parameter == "grammar"

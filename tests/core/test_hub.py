@@ -1,4 +1,4 @@
-"""The hub's cache: what is whole is listed, what is damaged is told, and costs no other."""
+"""The hub cache: complete models are listed, damaged ones are reported and affect no others."""
 
 from __future__ import annotations
 

@@ -22,10 +22,10 @@ from core.labs.preference import training_loop
 from core.labs.preference.model_saving import save_model
 from core.labs.preference.reward_model import new_reward_model
 from core.labs.processes import lab_processes
-from core.labs.scale.ranks.rank_messages import MemoryRecorded
+from core.labs.scale.ranks.rank_messages import StepMemory
 from core.labs.scale.ranks.residual_memory import ResidualEstimate
 from core.models.loaded_model import LoadedModel
-from tests.core.odd_arguments import ODD, ODDER, Calls, hand_odd_values, used_up
+from tests.core.odd_arguments import ODD, ODDER, Calls, consumed, pass_odd_values
 
 STOP = threading.Event()
 STOP.set()
@@ -35,7 +35,7 @@ PROMPTS = ["A fox. ", "A cat. "]
 SMALL = s.Shape("tiny", 4, 8, 2, 2, 4, 32, 16)
 CLUSTER, LAYOUT, TRAINING = s.Cluster(), s.Layout(), s.Training()
 PARTS = (s.Parts(1, 1, 1), s.Parts(1, 1, 1))
-STEP = MemoryRecorded(1, 2, 3, 4.0, [])
+STEP = StepMemory(1, 2, 3, 4.0, [])
 RESIDUAL = s.Residual(
     (STEP,),
     (STEP,),
@@ -97,9 +97,9 @@ CALLS: Calls = {
     "plan": (s.plan, {"parameters": 8, "devices": 2, "scheme": "zero1", "precision": "mixed"}),
     "traffic": (s.traffic, {"parameters": 8, "devices": 2, "scheme": "zero1"}),
     "shape_of": (s.shape_of, {"config": {"n_layer": 2, "n_embd": 8, "n_head": 2, "vocab_size": 16}, "name": ""}),
-    "reckon": (s.reckon, {"shape": SMALL, "cluster": CLUSTER, "layout": LAYOUT, "training": TRAINING}),
+    "estimate_setup": (s.estimate_setup, {"shape": SMALL, "cluster": CLUSTER, "layout": LAYOUT, "training": TRAINING}),
     "remedies": (s.remedies, {"shape": SMALL, "cluster": CLUSTER, "layout": LAYOUT, "training": TRAINING}),
-    "Shape": (lambda **given: s.reckon(s.Shape(**given), CLUSTER, LAYOUT, TRAINING), asdict(SMALL)),
+    "Shape": (lambda **given: s.estimate_setup(s.Shape(**given), CLUSTER, LAYOUT, TRAINING), asdict(SMALL)),
     "Cluster": (lambda **given: s.remedies(SMALL, s.Cluster(**given), LAYOUT, TRAINING), asdict(CLUSTER)),
     "Layout": (lambda **given: s.remedies(SMALL, CLUSTER, s.Layout(**given), TRAINING), asdict(LAYOUT)),
     "Training": (lambda **given: s.remedies(SMALL, CLUSTER, LAYOUT, s.Training(**given)), asdict(TRAINING)),
@@ -114,7 +114,7 @@ CALLS: Calls = {
     "explain_residual": (s.explain_residual, {"found": RESIDUAL}),
     "explain_progress": (s.explain_progress, {"progress": s.Progress(0, "step", 1, 3, 77)}),
     "Progress": (lambda **given: s.explain_progress(s.Progress(**given)), asdict(s.Progress(0, "step", 1, 3, 77))),
-    "explain_reckoning": (s.words.explain_reckoning, {"found": s.reckon(SMALL, CLUSTER, LAYOUT, TRAINING),
+    "explain_estimate": (s.words.explain_estimate, {"estimate": s.estimate_setup(SMALL, CLUSTER, LAYOUT, TRAINING),
                                                       "layout": LAYOUT, "training": TRAINING}),
     "explain_remedy": (s.words.explain_remedy,
                        {"remedy": s.Remedy("recompute", "", CLUSTER, LAYOUT, TRAINING, 8)}),
@@ -136,14 +136,14 @@ STARTING: Calls = {
                                 "options": s.Options(), "cancel": None}),
     "Options": (lambda **given: s.measuring("storyteller", "pipedream", options=s.Options(**given)),
                 asdict(s.Options())),
-    "remembering": (s.remembering, {"model_name": "storyteller", "processes": 2, "port": 0, "cancel": None}),
+    "measuring_memory": (s.measuring_memory, {"model_name": "storyteller", "processes": 2, "port": 0, "cancel": None}),
     "the speed lab's measuring": (v.measuring, {"asked": v.Asked("storyteller"), "cancel": None}),
     "Asked": (lambda **given: v.measuring(v.Asked(**given)), asdict(v.Asked("storyteller"))),
 }  # fmt: skip
 TOLD = {
     "Begun", "BestOf", "Compared", "Kept", "Pair", "PpoChecked", "PpoStep", "RewardChecked", "RewardModel",
     "RewardStep", "SftChecked", "SftStep", "Stopped", "TokenReward", "Verdict", "Arena", "Chunk", "Hand", "Measured",
-    "Parts", "Reckoning", "Remedy", "Residual", "RingStep", "Traffic", "Done", "Ground", "LeftOut", "Planned",
+    "Parts", "SetupEstimate", "Remedy", "Residual", "RingStep", "Traffic", "Done", "Ground", "LeftOut", "Planned",
 }  # fmt: skip
 """Classes of what a lab tells; nobody makes them to hand them in."""
 
@@ -166,16 +166,16 @@ def _files(folder: Path) -> set[Path]:
 def test_an_argument_of_another_kind_is_named(name: str) -> None:
     function, right = CALLS[name]
     if MISSING not in right.values():
-        used_up(function(**right))
-    hand_odd_values(function, right, (*ODD, *ODDER))
+        consumed(function(**right))
+    pass_odd_values(function, right, (*ODD, *ODDER))
 
 
 @pytest.mark.parametrize("name", TRAINING_NAMES)
 def test_of_what_trains_draws_or_scores_it_is_named_too(training: Calls, name: str) -> None:
     function, right = training[name]
     if MISSING not in right.values():
-        used_up(function(**right))
-    hand_odd_values(function, right, (*ODD, *ODDER))
+        consumed(function(**right))
+    pass_odd_values(function, right, (*ODD, *ODDER))
 
 
 @pytest.mark.parametrize("name", STARTING)
@@ -190,12 +190,12 @@ def test_no_process_is_started_before_all_is_found_to_be_right(name: str, monkey
     monkeypatch.setattr(lab_processes.subprocess, "Popen", start)
     function, right = STARTING[name]
     with pytest.raises(core.errors.ScaleError, match="none is started here"):
-        used_up(function(**right))
-    hand_odd_values(function, right, (*ODD, *ODDER))
+        consumed(function(**right))
+    pass_odd_values(function, right, (*ODD, *ODDER))
     begun.clear()
     for argument in right:
         with pytest.raises(core.errors.DecodescopeError):
-            used_up(function(**{**right, argument: object()}))
+            consumed(function(**{**right, argument: object()}))
     assert not begun
 
 
@@ -211,17 +211,17 @@ def test_every_function_of_a_lab_is_among_them(lab: Any) -> None:
         (lambda: s.ring("all_reduce", [[1.0]] * 65), "65 devices are too many to show"),
         (lambda: s.ring("all_reduce", ["ab", "cd"]), "tensors is 'ab'"),
         (
-            lambda: s.reckon(SMALL, s.Cluster(10**30), LAYOUT, TRAINING),
+            lambda: s.estimate_setup(SMALL, s.Cluster(10**30), LAYOUT, TRAINING),
             "devices is 10+. It must be an integer",
         ),
-        (lambda: s.reckon(SMALL, CLUSTER, "zero1", TRAINING), r"Pass a core\.labs\.scale\.Layout"),
+        (lambda: s.estimate_setup(SMALL, CLUSTER, "zero1", TRAINING), r"Pass a core\.labs\.scale\.Layout"),
         (lambda: p.kl_bound(0), "n is 0. It must be an integer from 1 to 1,000,000"),
         (lambda: v.measuring(v.Asked("storyteller", ways=("x",))), "ways is 'x'. Choose one of: batch, weights"),
     ],
 )
 def test_it_says_what_is_wrong_and_what_to_give(call: Callable[[], object], said: str) -> None:
     with pytest.raises(ParameterError, match=said):
-        used_up(call())
+        consumed(call())
 
 
 def test_a_list_that_cannot_be_written_is_told(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_a_list_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 def test_a_file_is_no_folder_to_train_into(tiny: LoadedModel, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(core.errors.PreferenceError, match="is a file"):
-        used_up(p.sft(EXAMPLES, model=tiny, folder=tmp_path / "file", steps=1))
+        consumed(p.sft(EXAMPLES, model=tiny, folder=tmp_path / "file", steps=1))
 
 
 @pytest.mark.parametrize("name", ["train_reward", "sft", "ppo"])
@@ -255,7 +255,7 @@ def test_a_training_that_finds_no_room_any_more_says_so(
     monkeypatch.setattr(training_loop, "save_file", full)
     function, right = training["sft"]
     with pytest.raises(core.errors.FileNotWrittenError, match="No space left"):
-        used_up(function(**{**right, "folder": tmp_path / "kept"}))
+        consumed(function(**{**right, "folder": tmp_path / "kept"}))
 
 
 def test_weights_that_are_no_weights_are_told(tiny: LoadedModel, tmp_path: Path) -> None:
@@ -268,4 +268,4 @@ def test_weights_that_are_no_weights_are_told(tiny: LoadedModel, tmp_path: Path)
 @pytest.mark.parametrize("folder", ["a\0b", "~nobody-of-that-name/kept"])
 def test_what_is_no_path_of_a_folder_is_named(tiny: LoadedModel, folder: str) -> None:
     with pytest.raises(ParameterError, match="Give a folder path"):
-        used_up(p.sft(EXAMPLES, model=tiny, folder=folder, steps=1))
+        consumed(p.sft(EXAMPLES, model=tiny, folder=folder, steps=1))

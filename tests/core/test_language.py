@@ -147,7 +147,7 @@ def test_damaged_files_are_told_in_chinese(
 def test_every_reason_of_a_refusal_is_chinese() -> None:
     for kind in ("gpt2", "t5", "mamba", "mistral"):
         model = tiny.make(kind)
-        found = [strategy.why_not(model) for strategy in strategies.values()]
+        found = [strategy.unsupported_reason(model) for strategy in strategies.values()]
         found += [backend.unsupported_reason(model) for backend in caches.values()]
         assert [reason for reason in found if reason is not None and not CHINESE.search(reason)] == []
 
@@ -168,10 +168,10 @@ def test_titles_and_settings_are_chinese() -> None:
 def test_events_are_the_same_in_every_language() -> None:
     """A run recorded in Chinese reads well in English."""
     request = core.Request([5, 6, 7], {"max_new_tokens": 4, "do_sample": True, "temperature": 0.7, "top_k": 5}, seed=3)
-    told = [event for event in core.stream(tiny.make("gpt2"), request) if isinstance(event, TokenChosen)]
+    reported = [event for event in core.stream(tiny.make("gpt2"), request) if isinstance(event, TokenChosen)]
     set_language(ENGLISH)
     again = [event for event in core.stream(tiny.make("gpt2"), request) if isinstance(event, TokenChosen)]
-    assert [replace(event, seconds=0.0) for event in told] == [replace(event, seconds=0.0) for event in again]
+    assert [replace(event, seconds=0.0) for event in reported] == [replace(event, seconds=0.0) for event in again]
 
 
 def test_a_stage_is_called_in_the_language_of_now() -> None:
@@ -179,13 +179,13 @@ def test_a_stage_is_called_in_the_language_of_now() -> None:
     banned = Stage("suppress_tokens", "suppressed 3", 58, 1.0, 1.0, value=3, kind="ban", phrase="the list of …")
     unknown = Stage("later", "later 2", 61, 1.0, 1.0, phrase="a later stage")
     raw = Stage("raw", "raw", 61, 1.0, 1.0, kind="model", phrase="the model")
-    said = [(core.stage_label(stage), core.stage_phrase(stage)) for stage in (raw, heat, banned, unknown)]
-    assert said == [
+    reported = [(core.stage_label(stage), core.stage_phrase(stage)) for stage in (raw, heat, banned, unknown)]
+    assert reported == [
         ("模型", "模型"), ("T 0.8", "温度 0.8"), ("禁用 3", "禁用词元的列表"), ("later 2", "a later stage"),
     ]  # fmt: skip
     set_language(ENGLISH)
-    said = [(core.stage_label(stage), core.stage_phrase(stage)) for stage in (raw, heat, banned, unknown)]
-    assert said == [("model", "the model"), *((stage.label, stage.phrase) for stage in (heat, banned, unknown))]
+    reported = [(core.stage_label(stage), core.stage_phrase(stage)) for stage in (raw, heat, banned, unknown)]
+    assert reported == [("model", "the model"), *((stage.label, stage.phrase) for stage in (heat, banned, unknown))]
 
 
 def test_every_stage_has_chinese_words_or_a_name_of_the_field() -> None:
@@ -204,9 +204,9 @@ def test_a_notice_is_chinese_and_names_the_cache() -> None:
 
 
 def test_what_fits_is_said_in_chinese() -> None:
-    told = core.estimate(tiny.make("gpt2"), core.Request([5, 6, 7], {"max_new_tokens": 20}))
-    assert re.fullmatch(r"需要 .*，可用 .*：权重 .*，缓存 .*（动态，23 个词元）。", told.figures)
-    short = replace(told, free=1000, remedies=("最多写 3 个新词元", "改用 float16"))
+    reported = core.estimate(tiny.make("gpt2"), core.Request([5, 6, 7], {"max_new_tokens": 20}))
+    assert re.fullmatch(r"需要 .*，可用 .*：权重 .*，缓存 .*（动态，23 个词元）。", reported.figures)
+    short = replace(reported, free=1000, remedies=("最多写 3 个新词元", "改用 float16"))
     assert short.advice == "内存不足。可行的办法：最多写 3 个新词元，或改用 float16。"
 
 

@@ -12,7 +12,7 @@ from core.errors import ParameterError
 from core.grammar.compilation import GrammarVocabulary, matcher_for
 from core.grammar.shortest_text import TokenCoverage, min_tokens
 from core.models.token_bytes import token_bytes
-from tests.core import spelled
+from tests.core import spelling_models
 
 LETTERS = [bytes([code]) for code in range(256)]
 """Tokens of one letter each, so that every letter counts."""
@@ -68,7 +68,7 @@ def test_long_chains_of_rules_are_followed_to_their_ends() -> None:
 
 
 def test_it_is_told_before_the_run() -> None:
-    model = spelled.model()
+    model = spelling_models.model()
     request = core.Request([5, 9], {"max_new_tokens": 4}, options={"grammar": {"lark": 'start: "xyz" ~ 4'}})
     with pytest.raises(ParameterError, match="No text of the grammar fits into 4 new tokens"):
         core.run(model, request)
@@ -133,7 +133,7 @@ def test_no_text_that_a_grammar_accepts_is_shorter(seed: int) -> None:
     made = Made(seed)
     texts = [text for text in {made.rule("start")(0) for _ in range(60)} if len(text) < 60]
     assert texts
-    own = token_bytes(spelled.model())
+    own = token_bytes(spelling_models.model())
     for vocabulary in (LETTERS, own):
         least = min_tokens({"lark": made.text}, vocabulary, 0)
         covering = TokenCoverage(vocabulary)

@@ -65,10 +65,10 @@ def greedily(kind: str, path: str, **more: Any) -> list[list[int]]:
 
 @pytest.mark.parametrize(("kind", "way"), every(13, [(kind, way) for kind in KINDS for way in WAYS]))
 def test_every_way_to_the_greedy_text_or_the_reason_why_not(kind: str, way: str, folder: Path) -> None:
-    asked, path = dict(WAYS[way]), given(kind, folder)
+    requested, path = dict(WAYS[way]), given(kind, folder)
     drafters = [tiny_media.make(kind, seed=1)] if way in ("assisted", "token tree") else []
     try:
-        found = greedily(kind, path, drafters=drafters, **asked)
+        found = greedily(kind, path, drafters=drafters, **requested)
     except (errors.StrategyError, errors.CacheError):
         assert way not in ("beam of one", "contrastive without contrast")
         return

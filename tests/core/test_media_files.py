@@ -38,8 +38,8 @@ def test_it_costs_nothing_to_ask_of_files() -> None:
         "import sys, core; core.media.MOST_SECONDS\n"
         "print([m for m in ('torch', 'numpy', 'PIL', 'soundfile', 'soxr') if m in sys.modules])"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path.cwd())
-    assert told.stdout.strip() == "[]", told.stderr
+    reported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path.cwd())
+    assert reported.stdout.strip() == "[]", reported.stderr
 
 
 def test_a_sound_is_described_and_heard_at_the_rate_asked_for(folder: Path) -> None:
@@ -48,11 +48,11 @@ def test_a_sound_is_described_and_heard_at_the_rate_asked_for(folder: Path) -> N
     assert (found.kind, found.format, found.rate, found.channels) == ("sound", "FLAC", 44_100, 2)
     assert found.seconds == pytest.approx(0.5)
     assert found.bytes == path.stat().st_size
-    heard = media.samples(path, 16_000)
-    assert heard.dtype == np.float32
-    assert heard.shape == (8_000,)
+    received = media.samples(path, 16_000)
+    assert received.dtype == np.float32
+    assert received.shape == (8_000,)
     same = 0.75 * np.sin(2 * np.pi * 440 * np.arange(8_000) / 16_000)
-    assert np.abs(heard - same)[200:-200].max() < 0.01  # resampled, and the mean of both channels
+    assert np.abs(received - same)[200:-200].max() < 0.01  # resampled, and the mean of both channels
     assert media.samples(str(path), 44_100).shape == (22_050,)
 
 
@@ -160,7 +160,7 @@ def test_positions_are_named_by_what_they_stand_for() -> None:
 
 def test_a_model_of_text_refuses_them(folder: Path) -> None:
     model = core.load("storyteller")
-    assert model.takes == core.Takes()
+    assert model.modalities == core.Modalities()
     with pytest.raises(errors.MediaRefusedError, match="accepts text only"):
         core.run(model, core.Request("Once", media=[folder / "whole.wav"]))
     with pytest.raises(errors.ParameterError, match="paths"):

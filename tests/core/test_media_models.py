@@ -96,10 +96,10 @@ WAYS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("kind", ONE_OF_EACH)
 def test_every_way_to_the_greedy_text(kind: str, way: str, folder: Path) -> None:
     """Drafts and candidates change nothing; what cannot be done is refused before anything runs."""
-    model, asked, path = shared(kind), dict(WAYS[way]), given(kind, folder)
-    settings = {"max_new_tokens": 24, "min_new_tokens": 24, **asked.pop("config", {})}
+    model, requested, path = shared(kind), dict(WAYS[way]), given(kind, folder)
+    settings = {"max_new_tokens": 24, "min_new_tokens": 24, **requested.pop("config", {})}
     drafters = [tiny_media.make(kind, seed=1)] if way in ("assisted", "token tree") else []
-    request = core.Request(PROMPTS.get(kind, ""), settings, media=(path,), drafters=drafters, **asked)
+    request = core.Request(PROMPTS.get(kind, ""), settings, media=(path,), drafters=drafters, **requested)
     if model.is_encoder_decoder and way in ("early exit", "token tree", "lookahead"):
         with pytest.raises(errors.StrategyError):
             core.run(model, request)
@@ -174,9 +174,9 @@ def test_language_and_task_are_told_by_marks(asked: dict[str, str], begins: list
 
 
 def test_a_language_that_is_none_and_times_are_refused(folder: Path) -> None:
-    for asked in ({"language": "klingon"}, {"return_timestamps": True}):
+    for requested in ({"language": "klingon"}, {"return_timestamps": True}):
         with pytest.raises(errors.ParameterError):
-            ours("languages", given("languages", folder), **asked)
+            ours("languages", given("languages", folder), **requested)
 
 
 def test_a_text_before_the_sound_is_read_as_whisper_reads_it(folder: Path) -> None:
@@ -346,5 +346,5 @@ def test_what_is_heard_and_seen_is_reckoned_with(kind: str, positions: int, fold
 def test_a_small_whisper_reads_no_text() -> None:
     from core.models.modalities import modalities_of
 
-    assert not shared("whisper").takes.text
+    assert not shared("whisper").modalities.text
     assert modalities_of({"model_type": "whisper", "vocab_size": 51_865}).text

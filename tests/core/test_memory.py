@@ -1,4 +1,4 @@
-"""Peak memory of a run, and telling failures of memory from others."""
+"""Peak memory of a run, and recognition of out-of-memory errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which strategy flags mean: transformers' rule; and what each strategy says of itself, in its own file."""
+"""Flags select the same strategy as in transformers; each strategy's file declares its own properties."""
 
 from __future__ import annotations
 
@@ -31,9 +31,13 @@ def test_it_is_the_rule_of_transformers(beams, groups, samples, alpha, extra) ->
     config = GenerationConfig()
     for name, value in {"top_k": 50, **settings}.items():
         setattr(config, name, value)
-    theirs = config.get_generation_mode().value
-    mine = selected_by(flags_of(settings))
-    assert theirs in mine.aliases or (theirs == "assisted_generation" and mine.speculates) or theirs == mine.name
+    reference = config.get_generation_mode().value
+    result = selected_by(flags_of(settings))
+    assert (
+        reference in result.aliases
+        or (reference == "assisted_generation" and result.speculates)
+        or reference == result.name
+    )
 
 
 @pytest.mark.parametrize(

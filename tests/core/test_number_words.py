@@ -1,4 +1,4 @@
-"""Numbers and tokens in words."""
+"""Formatting of numbers and tokens."""
 
 from __future__ import annotations
 
@@ -57,8 +57,10 @@ def test_the_ends_in_words() -> None:
 @pytest.mark.parametrize("say", [words.percent, words.brief_percent])
 def test_a_greater_share_is_never_said_to_be_less(say: object) -> None:
     def number(share: float) -> float:
-        said = say(share)  # type: ignore[operator]
-        return float(said.strip("<>% ")) + (1e-9 if said.startswith(">") else -1e-9 if said.startswith("<") else 0)
+        reported = say(share)  # type: ignore[operator]
+        return float(reported.strip("<>% ")) + (
+            1e-9 if reported.startswith(">") else -1e-9 if reported.startswith("<") else 0
+        )
 
     shares = sorted({n / 7919 for n in range(7920)} | {10**-n for n in range(9)} | {1 - 10**-n for n in range(9)})
     assert all(number(one) <= number(other) for one, other in pairwise(shares))

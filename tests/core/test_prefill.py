@@ -85,10 +85,10 @@ def test_a_cache_serves_these_families_and_no_others(cache: str) -> None:
 @pytest.mark.parametrize(("cache", "family"), [(cache, family) for cache in SERVED for family in SERVED[cache]])
 def test_every_family_and_cache(family: str, cache: str, small_chunks: None, monkeypatch: pytest.MonkeyPatch) -> None:
     model = tiny.shared(family)
-    asked = core.Request(PROMPT, {"max_new_tokens": 5}, cache=cache)
-    chunked = core.run(model, asked)
+    requested = core.Request(PROMPT, {"max_new_tokens": 5}, cache=cache)
+    chunked = core.run(model, requested)
     monkeypatch.setattr("core.decoding.run.can_read_in_chunks", lambda *given: False)
-    whole = core.run(model, asked)
+    whole = core.run(model, requested)
     assert whole.sequences == chunked.sequences
     first, other = (next(e for e in run.events if isinstance(e, core.events.TokenChosen)) for run in (whole, chunked))
     assert first.probability == pytest.approx(other.probability, rel=1e-4)
@@ -159,10 +159,10 @@ def test_a_draft_model_stops_while_it_reads(lengths: list[int], monkeypatch: pyt
     monkeypatch.setattr("core.decoding.speculation.drafters.model_drafter.CHUNK_SECONDS", 0.0)
     cancel = AfterPasses(lengths, 5)
     draft = tiny.make("gpt2")
-    asked = core.Request(
+    requested = core.Request(
         PROMPT, {"max_new_tokens": 9}, strategy="assisted", options={"schedule": "constant"}, steady=True
     )
-    result = core.run(tiny.shared("llama"), asked, cancel, drafters=[draft])
+    result = core.run(tiny.shared("llama"), requested, cancel, drafters=[draft])
     assert result.reason == "stopped"
     assert lengths[0] == 150
     assert max(lengths[1:]) <= 32, "the draft model reads in chunks"

@@ -102,9 +102,9 @@ def test_every_strategy_leaves_a_prefix_and_writes_the_same_from_one(more: dict[
 def test_a_finished_run_s_cache_is_not_changed_by_those_that_start_from_it() -> None:
     model, store = tiny.shared("llama"), core.PrefixStore()
     run(model, tiny.prompt(), store)
-    kept = [layer.keys.clone() for layer in store.prefixes[0].cache.layers]
+    stored = [layer.keys.clone() for layer in store.prefixes[0].cache.layers]
     run(model, [*tiny.prompt(), 7], store)
-    assert all(torch.equal(a, b.keys) for a, b in zip(kept, store.prefixes[0].cache.layers, strict=True))
+    assert all(torch.equal(a, b.keys) for a, b in zip(stored, store.prefixes[0].cache.layers, strict=True))
 
 
 def test_other_models_and_caches_share_nothing() -> None:

@@ -47,14 +47,14 @@ def context(**settings: Any) -> Context:
 def test_the_order_is_that_of_transformers() -> None:
     """Both lists are made with everything switched on."""
     made = context(**ON)
-    mine = [type(stage.process) for stage in build_pipeline(made).stages]
+    result = [type(stage.process) for stage in build_pipeline(made).stages]
     config = GenerationConfig(do_sample=True, eos_token_id=3, **ON)
     config._eos_token_tensor = made.eos  # type: ignore[attr-defined]
     model = made.model.model
-    theirs = GenerationMixin._get_logits_processor(
+    reference = GenerationMixin._get_logits_processor(
         model, config, 2, made.encoder_ids, None, [], device="cpu", model_kwargs={}
     )
-    assert mine == [OWN.get(type(processor), type(processor)) for processor in theirs]
+    assert result == [OWN.get(type(processor), type(processor)) for processor in reference]
 
 
 @pytest.mark.parametrize("name", registry)
@@ -69,7 +69,7 @@ def test_every_file_says_what_a_reader_needs(name: str) -> None:
     assert processor.parameter is None or processor.shown not in [other.shown for other in beside]
 
 
-@pytest.mark.parametrize("name", [name for name in registry if registry[name].blind])
+@pytest.mark.parametrize("name", [name for name in registry if registry[name].uses_scores_only])
 def test_a_blind_one_looks_at_scores_alone(name: str) -> None:
     plain = context(**({"top_k": 0, name: ON[name]} if name in ON else {"top_k": 0}))
     options = {} if name in ON else {name: 1.0}
@@ -81,8 +81,8 @@ def test_a_blind_one_looks_at_scores_alone(name: str) -> None:
 
 def test_listing_them_loads_no_torch() -> None:
     code = "import sys, core.processors; print(len(core.processors.registry), 'torch' in sys.modules)"
-    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
-    assert said == [str(len(registry)), "False"]
+    reported = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert reported == [str(len(registry)), "False"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from core.remote.client import Utf8Joiner
 from core.remote.remote_model import RemoteModel
 from resources import depth
 from tests import fake_machine
-from tests.core.remote_asking import GREEDY, asked, model_of, tokens
+from tests.core.remote_requests import GREEDY, chosen_tokens, make_request, model_of
 from tests.fake_machine import Machine
 
 SAMPLED = " there was a fox."
@@ -32,10 +32,12 @@ def test_each_engine_is_known_and_writes(kind: str) -> None:
         model = core.load(machine.name())
         assert isinstance(model, RemoteModel)
         assert model.kind.name == kind
-        greedy = core.run(model, asked())
+        greedy = core.run(model, make_request())
         assert greedy.texts == [GREEDY]
-        assert [event.id for event in tokens(greedy.events)] == greedy.sequences[0]
-        assert core.run(model, asked(do_sample=True, top_p=1.0 if kind == "transformers" else 0.9)).texts == [SAMPLED]
+        assert [event.id for event in chosen_tokens(greedy.events)] == greedy.sequences[0]
+        assert core.run(model, make_request(do_sample=True, top_p=1.0 if kind == "transformers" else 0.9)).texts == [
+            SAMPLED
+        ]
         chat = core.Request([{"role": "user", "content": "Hello"}], {"max_new_tokens": 5})
         assert core.run(model, chat).texts == [GREEDY]
         assert machine.sent["messages"] == [{"role": "user", "content": "Hello"}]
@@ -48,7 +50,7 @@ def test_each_engine_is_known_and_writes(kind: str) -> None:
 
 def test_what_is_told_is_told_and_nothing_else(machine: Machine) -> None:
     model = model_of(machine)
-    written = tokens(core.run(model, asked(do_sample=True, top_k=0)).events)
+    written = chosen_tokens(core.run(model, make_request(do_sample=True, top_k=0)).events)
     third, fourth = written[2:4]
     assert (third.id, third.rank) == (102, 2)
     assert third.raw_probability == third.probability == pytest.approx(0.3)  # nothing acts: the two ends are one
@@ -56,7 +58,7 @@ def test_what_is_told_is_told_and_nothing_else(machine: Machine) -> None:
     assert math.isnan(third.entropy)
     assert fourth.rank == 0  # told beside the three likeliest, so from anywhere behind them
     assert fourth.raw_probability == pytest.approx(0.02)
-    cut = tokens(core.run(model, asked(do_sample=True, temperature=0.5)).events)[2]
+    cut = chosen_tokens(core.run(model, make_request(do_sample=True, temperature=0.5)).events)[2]
     assert cut.raw_probability == pytest.approx(0.3)
     assert math.isnan(cut.probability)
     assert all(math.isnan(one.probability) for one in cut.alternatives)
@@ -65,32 +67,32 @@ def test_what_is_told_is_told_and_nothing_else(machine: Machine) -> None:
 def test_the_temperature_that_sglang_puts_in_first_is_no_model_of_its_own() -> None:
     with fake_machine.running("sglang") as machine:
         model = model_of(machine)
-        only = tokens(core.run(model, asked(do_sample=True, top_k=0, temperature=0.5)).events)[0]
+        only = chosen_tokens(core.run(model, make_request(do_sample=True, top_k=0, temperature=0.5)).events)[0]
         assert math.isnan(only.raw_probability)
         assert only.probability == pytest.approx(0.7)
-        both = tokens(core.run(model, asked(do_sample=True, top_k=9, temperature=0.5)).events)[0]
+        both = chosen_tokens(core.run(model, make_request(do_sample=True, top_k=9, temperature=0.5)).events)[0]
         assert math.isnan(both.raw_probability)
         assert math.isnan(both.probability)
 
 
 def test_text_only_says_so() -> None:
     with fake_machine.running("transformers") as machine:
-        events = core.run(model_of(machine), asked(no_repeat_ngram_size=2)).events
+        events = core.run(model_of(machine), make_request(no_repeat_ngram_size=2)).events
         assert [event.kind for event in events if isinstance(event, Notice)] == ["not_told"]
-        first = tokens(events)[0]
+        first = chosen_tokens(events)[0]
         assert (first.id < 0, first.rank, first.alternatives) == (True, 0, ())
         assert math.isnan(first.raw_probability)
-        told = json.loads(machine.sent["generation_config"])
-        assert told == {"max_new_tokens": 5, "no_repeat_ngram_size": 2, "do_sample": False}
+        reported = json.loads(machine.sent["generation_config"])
+        assert reported == {"max_new_tokens": 5, "no_repeat_ngram_size": 2, "do_sample": False}
 
 
 def test_an_engine_that_refuses_probabilities_is_asked_without(machine: Machine) -> None:
     machine.refusals = [(400, {}, '{"error": {"message": "logprobs are not enabled here"}}')]
     model = model_of(machine)
-    first = core.run(model, asked())
+    first = core.run(model, make_request())
     assert first.texts == [GREEDY]
     assert "logprobs" not in machine.sent
-    core.run(model, asked())
+    core.run(model, make_request())
     assert len(machine.asked) == 3  # it is not asked for them again
 
 
@@ -113,11 +115,11 @@ OPENAI = {"type": "json_schema", "json_schema": {"name": "text", "schema": SCHEM
 )
 def test_a_grammar_in_each_engines_words(kind: str, grammar: dict[str, object], sent: dict[str, object]) -> None:
     with fake_machine.running(kind) as machine:
-        events = core.run(model_of(machine), asked(grammar=grammar)).events
+        events = core.run(model_of(machine), make_request(grammar=grammar)).events
         assert machine.sent.get("sampling_params", machine.sent).items() >= sent.items()
         notices = [event.message for event in events if isinstance(event, Notice)]
-        assert any("applies the grammar itself" in told for told in notices)
-        first = tokens(events)[0]
+        assert any("applies the grammar itself" in reported for reported in notices)
+        first = chosen_tokens(events)[0]
         assert math.isnan(first.probability)  # what is left of it behind the grammar nobody tells
 
 
@@ -130,14 +132,14 @@ def test_any_other_engine_keeps_to_a_schema_in_chats() -> None:
         core.run(model, chat)
         assert machine.sent["response_format"] == OPENAI
         with pytest.raises(ParameterError, match="does not support this kind of grammar: JSON schema"):
-            core.run(model, asked(grammar={"json_schema": SCHEMA}))
+            core.run(model, make_request(grammar={"json_schema": SCHEMA}))
 
 
 @pytest.mark.parametrize(("kind", "grammar"), [("vllm", {"lark": 'start: "a"'}), ("llama.cpp", {"regex": "a"})])
 def test_a_grammar_that_an_engine_has_not_is_refused(kind: str, grammar: dict[str, object]) -> None:
     with fake_machine.running(kind) as machine:
         with pytest.raises(ParameterError, match="does not support this kind of grammar"):
-            core.run(model_of(machine), asked(grammar=grammar))
+            core.run(model_of(machine), make_request(grammar=grammar))
         assert not machine.asked
 
 
@@ -149,16 +151,16 @@ def test_a_grammar_begins_with_the_answer(machine: Machine) -> None:
 
 def test_settings_in_each_engines_words() -> None:
     with fake_machine.running("llama.cpp") as machine:
-        core.run(model_of(machine), asked(do_sample=True, temperature=0.7, min_p=0.1, repetition_penalty=1.2))
+        core.run(model_of(machine), make_request(do_sample=True, temperature=0.7, min_p=0.1, repetition_penalty=1.2))
         sent = machine.sent
         assert (sent["temperature"], sent["min_p"], sent["repeat_penalty"], sent["top_k"]) == (0.7, 0.1, 1.2, 50)
         assert (sent["typical_p"], sent["n_probs"]) == (1.0, 3)
         length = core.load(machine.name()).context or 2**17
         assert (sent["repeat_last_n"], sent["dry_penalty_last_n"]) == (length, length)  # it refuses -1
     with fake_machine.running("llama-cpp-python") as machine:
-        core.run(model_of(machine), asked())  # what is off is said to be: it would repeat less by itself
+        core.run(model_of(machine), make_request())  # what is off is said to be: it would repeat less by itself
         assert (machine.sent["repeat_penalty"], machine.sent["temperature"], machine.sent["logprobs"]) == (1.0, 0.0, 3)
-        core.run(model_of(machine), asked(do_sample=True))
+        core.run(model_of(machine), make_request(do_sample=True))
         sent = machine.sent
         assert (sent["top_k"], sent["top_p"], sent["min_p"], sent["temperature"]) == (50, 1.0, 0.0, 1.0)
     with fake_machine.running("vllm") as machine:
@@ -181,10 +183,10 @@ def test_what_an_engine_has_not_is_refused_by_name() -> None:
             (core.Request("Once", strategy="prompt_lookup"), StrategyError, "cannot verify our drafts"),
             (core.Request("Once", strategy="contrastive"), StrategyError, "reports only tokens"),
             (core.Request("Once", cache="static"), CacheError, "its own cache"),
-            (asked(no_repeat_ngram_size=2), ParameterError, "no_repeat_ngram_size"),
-            (asked(wonder=2), ParameterError, "wonder"),
-            (asked(do_sample=True, top_k=50), ParameterError, "top_k"),
-            (asked(temperature=-1.0), ParameterError, "temperature"),
+            (make_request(no_repeat_ngram_size=2), ParameterError, "no_repeat_ngram_size"),
+            (make_request(wonder=2), ParameterError, "wonder"),
+            (make_request(do_sample=True, top_k=50), ParameterError, "top_k"),
+            (make_request(temperature=-1.0), ParameterError, "temperature"),
         ):
             with pytest.raises(error, match=words):
                 core.run(model, request)
@@ -196,14 +198,14 @@ def test_what_an_engine_has_not_is_refused_by_name() -> None:
 
 
 def test_several_texts(machine: Machine) -> None:
-    result = core.run(model_of(machine), asked(do_sample=True, num_return_sequences=2))
+    result = core.run(model_of(machine), make_request(do_sample=True, num_return_sequences=2))
     assert result.texts == [SAMPLED, SAMPLED]
     assert machine.sent["n"] == 2
 
 
 def test_a_run_goes_on_from_its_own_tokens(machine: Machine) -> None:
     model = model_of(machine)
-    first = core.run(model, asked())
+    first = core.run(model, make_request())
     again = core.Request("Once upon a time", {"max_new_tokens": 5}, beginning=[*first.sequences[0][:2], " very"])
     core.run(model, again)
     assert machine.sent["prompt"] == "Once upon a time there was very"
@@ -218,12 +220,12 @@ def test_characters_in_halves() -> None:
     story = tuple((piece, 0.5, {piece: 0.5}) for piece in ("Der", *halves, "ü"))
     for kind in ("llama.cpp", "vllm"):
         with fake_machine.running(kind, story=story, cut_bytes=True) as machine:
-            result = core.run(model_of(machine), asked())
+            result = core.run(model_of(machine), make_request())
             assert result.texts == ["Der🐺ü"]
-            told = tokens(result.events)
-            assert [event.text for event in told] == ["Der", "", "🐺", "ü"]
+            reported = chosen_tokens(result.events)
+            assert [event.text for event in reported] == ["Der", "", "🐺", "ü"]
             if kind == "llama.cpp":
-                assert [event.piece for event in told] == ["Der", "⟨F0⟩⟨9F⟩", "⟨90⟩⟨BA⟩", "ü"]
+                assert [event.piece for event in reported] == ["Der", "⟨F0⟩⟨9F⟩", "⟨90⟩⟨BA⟩", "ü"]
     joiner = Utf8Joiner()
     assert [joiner.push(half) for half in ("a\ud83d", "\udc3a", "\ud83d")] == ["a", "🐺", ""]
     assert joiner.flush() == "\ufffd"
@@ -232,25 +234,27 @@ def test_characters_in_halves() -> None:
 def test_a_recorded_run_is_the_same(machine: Machine, tmp_path: Path) -> None:
     model = model_of(machine)
     seen = list(
-        core.record(tmp_path / "run.trace", core.stream(model, asked(do_sample=True, temperature=0.5)), asked())
+        core.record(
+            tmp_path / "run.trace", core.stream(model, make_request(do_sample=True, temperature=0.5)), make_request()
+        )
     )
-    kept = list(core.replay(tmp_path / "run.trace"))
-    assert repr(kept) == repr(seen)  # NaN is not equal to itself
-    page = core.page_text(kept)
+    stored = list(core.replay(tmp_path / "run.trace"))
+    assert repr(stored) == repr(seen)  # NaN is not equal to itself
+    page = core.page_text(stored)
     assert "NaN" not in page.split("</script>")[0]
 
 
 def test_a_given_text_is_scored_where_the_engine_can(machine: Machine) -> None:
     model = model_of(machine)
     events = list(core.score_stream(model, "Once upon a time", 3))
-    scored = tokens(events)
+    scored = chosen_tokens(events)
     assert [(event.piece, event.method) for event in scored] == [(p, "scored") for p in (" upon", " a", " time")]
     assert scored[0].raw_probability == pytest.approx(0.5)
     assert [one.text for one in scored[0].alternatives] == [" upon", " other"]
     assert isinstance(events[-1], Finished)
     assert events[-1].texts == (" upon a time",)
-    behind = core.score(model, " a time", 3, given="Once upon")
-    assert [event.piece for event in behind] == [" a", " time"]
+    after_it = core.score(model, " a time", 3, given="Once upon")
+    assert [event.piece for event in after_it] == [" a", " time"]
     with (
         fake_machine.running("llama.cpp") as other,
         pytest.raises(EngineRefusedError, match="does not report probabilities"),
@@ -260,20 +264,20 @@ def test_a_given_text_is_scored_where_the_engine_can(machine: Machine) -> None:
 
 def test_words_claim_only_what_was_told(machine: Machine) -> None:
     model = model_of(machine)
-    plain = tokens(core.run(model, asked(do_sample=True, top_k=0)).events)
+    plain = chosen_tokens(core.run(model, make_request(do_sample=True, top_k=0)).events)
     assert core.explain_token(plain[0]) == "“there” had 70 % in the raw distribution, the highest of all."
     assert "the second most likely" in core.explain_token(plain[2])
     assert "is not among the 3 most likely that the engine reported" in core.explain_token(plain[3])
-    warm = tokens(core.run(model, asked(do_sample=True, temperature=0.5)).events)[0]
+    warm = chosen_tokens(core.run(model, make_request(do_sample=True, temperature=0.5)).events)[0]
     assert core.explain_token(warm).endswith("The engine does not report its probability after the settings.")
     given = core.score(model, "Once upon", 3)[0]
     assert core.explain_token(given).endswith("It is part of the given text.")
     with fake_machine.running("transformers") as silent:
-        untold = core.run(model_of(silent), asked()).events
-    assert "without reporting its probability" in core.explain_token(tokens(untold)[0])
+        untold = core.run(model_of(silent), make_request()).events
+    assert "without reporting its probability" in core.explain_token(chosen_tokens(untold)[0])
     for name in depth.DEPTHS:
         with depth.depth_context(name):
-            assert "nan" not in "".join(map(core.explain_token, [*plain, warm, given, *tokens(untold)]))
+            assert "nan" not in "".join(map(core.explain_token, [*plain, warm, given, *chosen_tokens(untold)]))
     page = core.page_text(untold)
     assert "NaN" not in page
     assert "transformers serve" in page

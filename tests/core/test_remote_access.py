@@ -13,7 +13,7 @@ from core.errors import AddressError, EngineAccessError
 from core.remote import Address, address, find_key, forget_key, parse
 from core.remote.remote_model import connect
 from tests import fake_machine
-from tests.core.remote_asking import asked
+from tests.core.remote_requests import make_request
 from tests.fake_machine import Machine
 
 
@@ -36,9 +36,9 @@ def test_keys_are_told_to_the_machine_they_are_for_and_nobody_else(
         connect(machine.name())
     assert "sk-wrong-one" not in str(wrong.value) + wrong.value.details
     model = core.load(machine.name(), key=secret)
-    core.run(model, asked())
+    core.run(model, make_request())
     assert machine.keys[-1] == f"Bearer {secret}"
-    list(core.record(tmp_path / "run.trace", core.stream(model, asked()), asked()))
+    list(core.record(tmp_path / "run.trace", core.stream(model, make_request()), make_request()))
     assert secret.encode() not in (tmp_path / "run.trace").read_bytes()
     assert secret not in repr(model)
     assert find_key(model.address) == secret

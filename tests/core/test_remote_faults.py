@@ -20,7 +20,7 @@ from core.remote.http_stream import Timeouts
 from core.remote.remote_model import connect
 from core.remote.remote_run import read_deltas
 from tests import fake_machine
-from tests.core.remote_asking import GREEDY, asked, model_of, tokens
+from tests.core.remote_requests import GREEDY, chosen_tokens, make_request, model_of
 from tests.fake_machine import Machine
 
 
@@ -34,7 +34,7 @@ def test_stop_closes_the_connection(machine: Machine) -> None:
     machine.held.clear()
     machine.story = fake_machine.STORY * 2000
     cancel, seen = threading.Event(), []
-    for event in core.stream(model_of(machine), asked(max_new_tokens=10_000), cancel):
+    for event in core.stream(model_of(machine), make_request(max_new_tokens=10_000), cancel):
         seen.append(event)
         if isinstance(event, TokenChosen):
             cancel.set()
@@ -47,7 +47,7 @@ def test_stop_closes_the_connection(machine: Machine) -> None:
 
 def test_a_run_that_is_let_go_closes_the_connection(machine: Machine) -> None:
     machine.story = fake_machine.STORY * 2000
-    events = core.stream(model_of(machine), asked(max_new_tokens=10_000))
+    events = core.stream(model_of(machine), make_request(max_new_tokens=10_000))
     next(event for event in events if isinstance(event, TokenChosen))
     events.close()
     assert machine.left.wait(10)
@@ -64,27 +64,29 @@ def test_a_run_that_is_let_go_closes_the_connection(machine: Machine) -> None:
 )
 def test_a_machine_that_fails_in_the_middle(fault: dict[str, float], error: type[EngineError], words: str) -> None:
     with fake_machine.running(**fault) as machine:
-        heard: list[core.events.Event] = []
-        model = connect(machine.name(), timeouts=Timeouts(first_byte=20, between=0.3 if "pause" in fault else 20))
+        received: list[core.events.Event] = []
+        model = connect(
+            machine.name(), timeouts=Timeouts(first_byte=20, between_chunks=0.3 if "pause" in fault else 20)
+        )
         with pytest.raises(error, match=words):
-            all(heard.append(event) is None for event in core.stream(model, asked()))
-        kept = "".join(event.text for event in tokens(heard))
-        assert kept == ("" if "pause" in fault else " there was the")
+            all(received.append(event) is None for event in core.stream(model, make_request()))
+        stored = "".join(event.text for event in chosen_tokens(received))
+        assert stored == ("" if "pause" in fault else " there was the")
 
 
 def test_a_busy_machine_is_asked_again(machine: Machine) -> None:
     model = model_of(machine)
     machine.refusals = [(429, {"Retry-After": "0.01"}, "busy"), (503, {}, "loading")]
-    assert core.run(model, asked()).texts == [GREEDY]
+    assert core.run(model, make_request()).texts == [GREEDY]
     machine.refusals = [(500, {}, '{"error": {"message": "no card"}}')] * 3
     with pytest.raises(EngineBusyError, match="500: no card"):
-        core.run(model, asked())
+        core.run(model, make_request())
     assert machine.refusals == []
     machine.refusals = [(429, {"Retry-After": "60"}, "busy")]
     cancel = threading.Event()
     threading.Timer(0.1, cancel.set).start()
     patient = connect(machine.name(), timeouts=Timeouts())
-    assert core.run(patient, asked(), cancel).reason == "stopped"
+    assert core.run(patient, make_request(), cancel).reason == "stopped"
 
 
 def test_models_by_name() -> None:

@@ -20,8 +20,8 @@ from core.remote.client import EngineClient
 from core.remote.http_stream import CancelledError, Timeouts
 from tests.local_server import serving
 
-QUICK = Timeouts(connect=2, first_byte=20, between=20, max_attempts=1, pause=0.01)
-IMPATIENT = Timeouts(connect=2, first_byte=0.2, between=0.2, max_attempts=1, pause=0.01)
+QUICK = Timeouts(connect=2, first_byte=20, between_chunks=20, max_attempts=1, pause=0.01)
+IMPATIENT = Timeouts(connect=2, first_byte=0.2, between_chunks=0.2, max_attempts=1, pause=0.01)
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 MAX_LOOPBACK_BYTES = 32 * 2**20

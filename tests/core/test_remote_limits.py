@@ -190,7 +190,7 @@ def test_the_end_of_a_prompt_is_found_at_a_boundary() -> None:
 def test_figures_of_a_model_that_cannot_be_are_left_out(value: object) -> None:
     served = _served_model({"id": "m", "max_model_len": value, "meta": {"n_vocab": value}})
     assert served.context is None
-    assert served.vocabulary == 0
+    assert served.vocabulary_size == 0
 
 
 @pytest.mark.parametrize("number", [-1, 2**31, 10**4000, True, "7", 1.5])

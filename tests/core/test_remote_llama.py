@@ -14,7 +14,7 @@ import pytest
 import core
 from core.events import Notice, TokenChosen
 from core.remote.remote_model import RemoteModel
-from tests import gguf_made
+from tests import gguf_files
 from tests.core.test_remote_real import free_port, reached
 
 NEEDED = ("llama_cpp", "gguf", "uvicorn", "fastapi", "sse_starlette", "starlette_context", "pydantic_settings")
@@ -32,7 +32,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RemoteModel]:
-    file = gguf_made.write(core.load(NAME), tmp_path_factory.mktemp("gguf") / "storyteller.gguf", "f32")
+    file = gguf_files.write(core.load(NAME), tmp_path_factory.mktemp("gguf") / "storyteller.gguf", "f32")
     port = free_port()
     server = subprocess.Popen(
         [sys.executable, "-m", "llama_cpp.server", "--model", str(file), "--model_alias", NAME, "--n_ctx", "512",
@@ -53,12 +53,12 @@ def tokens(result: core.Result) -> list[TokenChosen]:
 @pytest.mark.parametrize("beginning", BEGINNINGS)
 def test_its_greedy_text_is_ours_token_for_token(served: RemoteModel, beginning: str) -> None:
     request = core.Request(beginning, {"max_new_tokens": 60}, "greedy", top_n=5)
-    ours, theirs = core.run(core.load(NAME), request), core.run(served, request)
-    assert theirs.texts == ours.texts
-    assert not [event for event in theirs.events if isinstance(event, Notice)]
-    mine, told = tokens(ours), tokens(theirs)
-    assert [one.text for one in told] == [one.text for one in mine]
-    for own, other in zip(mine, told, strict=True):
+    ours, reference = core.run(core.load(NAME), request), core.run(served, request)
+    assert reference.texts == ours.texts
+    assert not [event for event in reference.events if isinstance(event, Notice)]
+    result, reported = tokens(ours), tokens(reference)
+    assert [one.text for one in reported] == [one.text for one in result]
+    for own, other in zip(result, reported, strict=True):
         assert other.raw_log_probability == pytest.approx(own.raw_log_probability, abs=2e-3)
         assert [one.text for one in other.alternatives[:1]] == [one.text for one in own.alternatives[:1]]
 

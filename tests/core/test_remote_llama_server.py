@@ -15,7 +15,7 @@ import core
 from core.errors import EngineRefusedError, ParameterError
 from core.events import Notice, TokenChosen
 from core.remote.remote_model import RemoteModel
-from tests import gguf_made
+from tests import gguf_files
 from tests.core.test_remote_real import free_port, reached
 
 NAME = "storyteller"
@@ -40,7 +40,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RemoteModel]:
-    file = gguf_made.write(core.load(NAME), tmp_path_factory.mktemp("gguf") / "storyteller.gguf", "f32")
+    file = gguf_files.write(core.load(NAME), tmp_path_factory.mktemp("gguf") / "storyteller.gguf", "f32")
     port = free_port()
     paths = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), _folder_of("xllamacpp"))))
     server = subprocess.Popen(
@@ -90,13 +90,13 @@ def test_its_greedy_text_and_figures_are_those_of_the_same_weights_here(
     config = {name: value for name, value in settings.items() if name not in options}
     strategy = "greedy" if options else None
     request = core.Request(BEGINNING, {"max_new_tokens": 24, **config}, strategy, options, top_n=5)
-    ours, theirs = core.run(core.load(NAME), request), core.run(served, request)
-    assert (theirs.texts, theirs.sequences) == (ours.texts, ours.sequences)
-    for mine, told in zip(tokens(ours), tokens(theirs), strict=True):
-        assert (told.id, told.piece) == (mine.id, mine.piece)
-        assert told.raw_log_probability == pytest.approx(mine.raw_log_probability, abs=2e-3)
-        assert [one.id for one in told.alternatives[:1]] == [
-            one.id for one in sorted(mine.alternatives, key=lambda one: -one.raw_log_probability)[:1]
+    ours, reference = core.run(core.load(NAME), request), core.run(served, request)
+    assert (reference.texts, reference.sequences) == (ours.texts, ours.sequences)
+    for result, reported in zip(tokens(ours), tokens(reference), strict=True):
+        assert (reported.id, reported.piece) == (result.id, result.piece)
+        assert reported.raw_log_probability == pytest.approx(result.raw_log_probability, abs=2e-3)
+        assert [one.id for one in reported.alternatives[:1]] == [
+            one.id for one in sorted(result.alternatives, key=lambda one: -one.raw_log_probability)[:1]
         ]
 
 

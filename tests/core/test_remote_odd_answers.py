@@ -19,7 +19,7 @@ from core.remote.remote_model import RemoteModel, connect
 from core.remote.responses import ResponseUsage, as_count, parse_log_probability
 from tests import fake_machine
 
-HASTY = Timeouts(connect=1, first_byte=5, between=5, max_attempts=1, pause=0.01)
+HASTY = Timeouts(connect=1, first_byte=5, between_chunks=5, max_attempts=1, pause=0.01)
 DEEP = b'{"choices": ' * 50_000
 
 
@@ -85,7 +85,7 @@ def test_counts_and_places() -> None:
 
 
 def test_log_probabilities() -> None:
-    told = [-0.5, 0, 0.25, 10**400, -(10**400), -3.4e38, True, "x", None, math.nan]
-    found = [parse_log_probability(value) for value in json.loads(json.dumps(told))]
+    reported = [-0.5, 0, 0.25, 10**400, -(10**400), -3.4e38, True, "x", None, math.nan]
+    found = [parse_log_probability(value) for value in json.loads(json.dumps(reported))]
     assert found[:6] == [-0.5, 0.0, 0.0, 0.0, -math.inf, -math.inf]
     assert all(map(math.isnan, found[6:]))

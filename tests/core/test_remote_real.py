@@ -70,9 +70,9 @@ def reached(address: str, server: subprocess.Popen[bytes]) -> RemoteModel:
 @pytest.mark.parametrize("settings", [{}, {"no_repeat_ngram_size": 3}, {"repetition_penalty": 1.3}], ids=str)
 def test_its_greedy_text_is_ours(served: RemoteModel, settings: dict[str, object]) -> None:
     request = core.Request("Once upon a time, there was a little", {"max_new_tokens": 60, **settings}, "greedy")
-    ours, theirs = core.run(core.load("storyteller"), request), core.run(served, request)
+    ours, reference = core.run(core.load("storyteller"), request), core.run(served, request)
     assert served.kind.name == "transformers"
-    assert theirs.texts == ours.texts
-    assert theirs.metrics.new_tokens == ours.metrics.new_tokens
-    assert theirs.metrics.prompt_tokens == ours.metrics.prompt_tokens
-    assert all(not event.alternatives for event in theirs.events if isinstance(event, TokenChosen))
+    assert reference.texts == ours.texts
+    assert reference.metrics.new_tokens == ours.metrics.new_tokens
+    assert reference.metrics.prompt_tokens == ours.metrics.prompt_tokens
+    assert all(not event.alternatives for event in reference.events if isinstance(event, TokenChosen))

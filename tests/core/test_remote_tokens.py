@@ -14,7 +14,7 @@ from tests import fake_machine
 from tests.fake_machine import Machine
 from tests.fake_tokenizer import START, cut, number, templated
 
-HASTY = Timeouts(connect=1, first_byte=20, between=20, max_attempts=3, pause=0.01)
+HASTY = Timeouts(connect=1, first_byte=20, between_chunks=20, max_attempts=3, pause=0.01)
 GREEDY = " there was the dog."
 PROMPT = "Once upon a wölf 🐺"
 PIECES = ["Once", " upon", " a", " w", "⟨C3⟩", "⟨B6⟩", "lf", " ", "⟨F0⟩", "⟨9F⟩", "⟨90⟩", "⟨BA⟩"]
@@ -136,8 +136,8 @@ def test_a_server_without_logits_is_asked_once_more_without_probabilities() -> N
         first = core.run(model, asked())
         assert first.texts == [GREEDY]
         assert ["logprobs" in body for body in machine.asked] == [True, False]
-        told = [event.message for event in first.events if isinstance(event, Notice)]
-        assert [("reports only text" in one, "--logits_all true" in one) for one in told] == [
+        reported = [event.message for event in first.events if isinstance(event, Notice)]
+        assert [("reports only text" in one, "--logits_all true" in one) for one in reported] == [
             (True, False),
             (False, True),
         ]

@@ -12,7 +12,7 @@ import pytest
 
 import core
 from core.errors import OutOfMemoryError, ParameterError, ScaleError
-from core.labs.scale import Measured, Progress, measure, measuring, remembering
+from core.labs.scale import Measured, Progress, measure, measuring, measuring_memory
 from core.labs.scale.ranks import expected_load
 from core.labs.scale.ranks import run_measurement as inside
 from core.labs.scale.ranks.expected_load import predicted_parts, predicted_traffic
@@ -52,7 +52,7 @@ def test_every_scheme(scheme: str, processes: int) -> None:
 def test_a_process_that_is_killed_ends_the_lab(scheme: str, stage: str) -> None:
     """Nothing is left running, and it is said which one ended, and when."""
     ids = set()
-    events = remembering("storyteller", 2) if scheme == "zeror" else measuring("storyteller", scheme, 2)
+    events = measuring_memory("storyteller", 2) if scheme == "zeror" else measuring("storyteller", scheme, 2)
 
     def kill_one() -> None:
         for event in events:

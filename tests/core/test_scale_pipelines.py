@@ -42,22 +42,22 @@ def order(found: Measured) -> list[list[tuple[str, int]]]:
 
 
 def _order(found: Measured, device: int) -> list[tuple[str, int]]:
-    mine = (box for box in found.boxes if box.device == device and box.kind != "wait")
-    return [(box.kind, box.micro_batch) for box in mine]
+    result = (box for box in found.boxes if box.device == device and box.kind != "wait")
+    return [(box.kind, box.micro_batch) for box in result]
 
 
 def uses(boxes: Sequence[Box], device: int) -> list[tuple[str, int, int]]:
     """The same, with the weights' versions."""
-    mine = (box for box in boxes if box.device == device and box.kind != "wait")
-    return [(box.kind, box.micro_batch, box.version) for box in mine]
+    result = (box for box in boxes if box.device == device and box.kind != "wait")
+    return [(box.kind, box.micro_batch, box.version) for box in result]
 
 
 def planned(stages: int, options: Options, kind: str) -> Iterator[list[tuple[str, int]]]:
     """What the schedule says, in the same form."""
     boxes = schedule(stages, options.micro_batches, kind, weights=options.weights)
     for device in range(stages):
-        mine = (box for box in boxes if box.device == device)
-        yield [(box.kind, box.micro_batch) for box in mine]
+        result = (box for box in boxes if box.device == device)
+        yield [(box.kind, box.micro_batch) for box in result]
 
 
 def test_a_pipeline_is_one_process(tiny: Path) -> None:

@@ -20,10 +20,10 @@ from core.labs.scale import (
     Parts,
     Shape,
     Training,
+    estimate_setup,
     explain_measured,
     idle_share,
     plan,
-    reckon,
     remedies,
     schedule,
     shape_of,
@@ -143,7 +143,7 @@ def test_a_cluster_by_hand() -> None:
     """4 layers of 1,040 parameters, a table of 128 at either end, on 2 × 2 × 2 devices."""
     assert TINY.layer_parameters == 4 * 64 + 3 * 256 + 16 == 1040
     step = Training(batch=2, length=4, micro_batches=3)
-    found = reckon(TINY, Cluster(8, within=100, between=10, per_machine=4), Layout("zero1", 2, 2), step)
+    found = estimate_setup(TINY, Cluster(8, within=100, between=10, per_machine=4), Layout("zero1", 2, 2), step)
     first = -(-(2 * 1040 + 128) // 2)
     assert (found.data, found.stages[0].parameters, found.stages[0].optimizer) == (2, 2 * first, 12 * first // 2)
     one = 2 * 4 * 8  # elements of one layer's input
@@ -158,7 +158,7 @@ def test_a_cluster_by_hand() -> None:
 
 
 def test_writing_needs_weights_and_cache_alone() -> None:
-    found = reckon(TINY, Cluster(1), Layout(), Training(length=10, precision="float32", purpose="write"))
+    found = estimate_setup(TINY, Cluster(1), Layout(), Training(length=10, precision="float32", purpose="write"))
     assert found.fullest.total == TINY.parameters * 4 + 2 * 4 * 8 * 10 * 4
     assert found.traffic.total == 0
 
@@ -168,7 +168,7 @@ def test_what_would_make_it_fit() -> None:
     found = {remedy.lever: remedy for remedy in remedies(shape, cluster, Layout(), Training())}
     assert found["scheme"].value == "zero1"
     for remedy in found.values():
-        after = reckon(shape, remedy.cluster, remedy.layout, remedy.training)
+        after = estimate_setup(shape, remedy.cluster, remedy.layout, remedy.training)
         assert after.fits
         assert after.fullest.total == remedy.bytes
     assert remedies(shape, cluster, Layout("zero3"), Training()) == ()
@@ -180,19 +180,19 @@ def test_what_would_make_it_fit() -> None:
 def test_what_was_measured_is_told_as_it_is() -> None:
     parts, less = Parts(parameters=400, gradients=400), Parts(parameters=400)
     found = Measured("zero1", (parts, parts), (parts, parts), (9, 9), 9, 6, (9.0, 8.0), (9.0, 8.0), 0.1)
-    said = explain_measured(found)
-    assert "exactly the predicted bytes: 800 B" in said
-    assert "paper needs 6 B" in said
-    assert "a single process reaches 8.000000" in said
-    said = explain_measured(replace(found, ranks=(parts, less), predicted=(less, less), losses=(9.0, 7.0)))
-    assert "held 800 B; 400 B was predicted" in said
-    assert "a single process differs" in said
+    reported = explain_measured(found)
+    assert "exactly the predicted bytes: 800 B" in reported
+    assert "paper needs 6 B" in reported
+    assert "a single process reaches 8.000000" in reported
+    reported = explain_measured(replace(found, ranks=(parts, less), predicted=(less, less), losses=(9.0, 7.0)))
+    assert "held 800 B; 400 B was predicted" in reported
+    assert "a single process differs" in reported
     boxes = schedule(2, 2, "pipedream")
     dreamed = replace(found, scheme="pipedream", boxes=boxes, expected_boxes=boxes, weights="latest", stray=0.42)
-    said = explain_measured(replace(dreamed, difference=1e-7))
-    assert "match PipeDream's definition, to within 1.0e-07" in said
-    assert "differ from those of the forward pass's weights by 42 % of the largest" in said
-    assert "become untied" not in said
+    reported = explain_measured(replace(dreamed, difference=1e-7))
+    assert "match PipeDream's definition, to within 1.0e-07" in reported
+    assert "differ from those of the forward pass's weights by 42 % of the largest" in reported
+    assert "become untied" not in reported
     assert "become untied" in explain_measured(replace(dreamed, parted=True))
     assert "The gradients differ from those of a single process" in explain_measured(replace(dreamed, difference=1e-3))
 
@@ -205,8 +205,8 @@ def test_what_was_measured_is_told_as_it_is() -> None:
         lambda: plan(8, 2, precision="int8"),
         lambda: schedule(0, 1),
         lambda: schedule(1, 1, "zigzag"),
-        lambda: reckon(TINY, Cluster(6), Layout(tensor=4), Training()),
-        lambda: reckon(TINY, Cluster(8), Layout(pipeline=8), Training()),
+        lambda: estimate_setup(TINY, Cluster(6), Layout(tensor=4), Training()),
+        lambda: estimate_setup(TINY, Cluster(8), Layout(pipeline=8), Training()),
     ],
 )
 def test_what_cannot_be_is_refused(wrong: object) -> None:

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from core.errors import OutOfMemoryError, ParameterError, ScaleError
-from core.labs.scale import Block, Residual, arena, explain_residual, remembering
+from core.labs.scale import Block, Residual, arena, explain_residual, measuring_memory
 from core.labs.scale.ranks.residual import blocks_from_events
 
 
@@ -37,9 +37,9 @@ def test_blocks_by_the_profilers_events() -> None:
 
 def test_what_cannot_be_shared_is_refused() -> None:
     with pytest.raises(ParameterError, match="6 attention heads cannot be divided evenly among 4"):
-        next(remembering("storyteller", 4))
+        next(measuring_memory("storyteller", 4))
     with pytest.raises(ParameterError, match="At most 4"):
-        next(remembering("storyteller", 5))
+        next(measuring_memory("storyteller", 5))
 
 
 def test_no_room_and_no_port_are_said_before_anything_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,21 +47,21 @@ def test_no_room_and_no_port_are_said_before_anything_is_started(monkeypatch: py
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         with pytest.raises(ScaleError, match="is in use"):
-            next(remembering("storyteller", 2, port=taken.getsockname()[1]))
+            next(measuring_memory("storyteller", 2, port=taken.getsockname()[1]))
     monkeypatch.setattr("core.models.model_entry.free_memory", lambda: 10**6)
     with pytest.raises(OutOfMemoryError, match=r"2 processes need about 991 MB, but 1\.0 MB are free"):
-        next(remembering("storyteller", 2))
+        next(measuring_memory("storyteller", 2))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("processes", [2, pytest.param(3, marks=pytest.mark.fuzz)])
 def test_checkpoints_are_divided_and_the_gradients_stay(processes: int) -> None:
-    (found,) = [event for event in remembering("storyteller", processes) if isinstance(event, Residual)]
+    (found,) = [event for event in measuring_memory("storyteller", processes) if isinstance(event, Residual)]
     whole = 12 * 64 * 192 * 4
-    for without, kept in zip(found.without, found.kept, strict=True):
-        assert (without.checkpoints, kept.checkpoints) == (whole, whole // processes)
-        assert kept.buffer == found.expected.buffer == 1 << 20
-        assert kept.squares == pytest.approx(without.squares, rel=1e-5)
+    for without, stored in zip(found.without, found.kept, strict=True):
+        assert (without.checkpoints, stored.checkpoints) == (whole, whole // processes)
+        assert stored.buffer == found.expected.buffer == 1 << 20
+        assert stored.squares == pytest.approx(without.squares, rel=1e-5)
     assert found.without[0].buffer == found.expected_without.buffer
     assert found.kept[0].checkpoints == found.expected.checkpoints
     assert found.sent == found.expected.sent == whole

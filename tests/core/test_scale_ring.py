@@ -38,21 +38,21 @@ def test_it_comes_to_what_torch_comes_to(count: int) -> None:
 
     def rank(number: int) -> tuple[list[float], list[float], list[float]]:
         group = dist.ProcessGroupGloo(store, number, count, timedelta(seconds=30))
-        summed, mine, all_of_them = tensors[number].clone(), torch.zeros(2), torch.zeros(2 * count)
+        summed, result, all_of_them = tensors[number].clone(), torch.zeros(2), torch.zeros(2 * count)
         group.allreduce([summed]).wait()
-        group._reduce_scatter_base(mine, tensors[number].clone()).wait()
+        group._reduce_scatter_base(result, tensors[number].clone()).wait()
         group._allgather_base(all_of_them, tensors[number][2 * number : 2 * number + 2].clone()).wait()
-        return summed.tolist(), mine.tolist(), all_of_them.tolist()
+        return summed.tolist(), result.tolist(), all_of_them.tolist()
 
     with ThreadPoolExecutor(count) as pool:
         found = list(pool.map(rank, range(count)))
     ends = {kind: ring(kind, tensors.tolist())[-1].holds for kind in ("all_reduce", "reduce_scatter", "all_gather")}
-    for number, (summed, mine, all_of_them) in enumerate(found):
+    for number, (summed, result, all_of_them) in enumerate(found):
         assert [v for chunk in ends["all_reduce"][number] if chunk for v in chunk.values] == summed
         assert [v for chunk in ends["all_gather"][number] if chunk for v in chunk.values] == all_of_them
         own = ends["reduce_scatter"][number][number]
         assert own is not None
-        assert list(own.values) == mine
+        assert list(own.values) == result
 
 
 def test_what_cannot_be_is_refused() -> None:

@@ -46,11 +46,11 @@ def of_kind(kind: type[T], events: Iterable[Event]) -> list[T]:
 def test_every_figure_is_that_of_one_plain_pass(kind: str) -> None:
     model, source, text = model_of(kind), tiny.prompt(9), tiny.prompt(25, seed=1)
     ids = [3, *text] if model.is_encoder_decoder else text
-    told = core.score(model, text, 3, given=source if model.is_encoder_decoder else None)
+    reported = core.score(model, text, 3, given=source if model.is_encoder_decoder else None)
     logs = plain_logits(model, ids, source).log_softmax(-1)
-    assert [event.id for event in told] == ids[1:]
-    assert [event.step for event in told] == list(range(len(ids) - 1))
-    for event, row in zip(told, logs, strict=False):
+    assert [event.id for event in reported] == ids[1:]
+    assert [event.step for event in reported] == list(range(len(ids) - 1))
+    for event, row in zip(reported, logs, strict=False):
         own = float(row[event.id])
         assert event.raw_log_probability == pytest.approx(own, abs=1e-5)
         assert event.log_probability == event.raw_log_probability
@@ -66,10 +66,10 @@ def test_a_greedy_text_scored_again_is_the_first_choice_throughout(kind: str) ->
     model, prompt = model_of(kind), tiny.prompt()
     result = core.run(model, core.Request(prompt, GenerationConfig(max_new_tokens=30, eos_token_id=None)))
     written, new = of_kind(TokenChosen, result.events), result.sequences[0]
-    told = core.score(model, new, given=prompt)
-    assert [event.id for event in told] == new
-    assert {event.rank for event in told} == {1}
-    for once, again in zip(written, told, strict=True):
+    reported = core.score(model, new, given=prompt)
+    assert [event.id for event in reported] == new
+    assert {event.rank for event in reported} == {1}
+    for once, again in zip(written, reported, strict=True):
         assert again.raw_log_probability == pytest.approx(once.raw_log_probability, abs=1e-5)
         assert again.text == once.text
     if not model.is_encoder_decoder:
@@ -85,8 +85,8 @@ def test_odd_architectures_score_what_they_write(kind: str) -> None:
     model, prompt = zoo.make(kind), zoo.prompt(12)
     config = GenerationConfig(max_new_tokens=8, min_new_tokens=8, num_beams=1, do_sample=False)
     written = of_kind(TokenChosen, core.run(model, core.Request(prompt, config, "greedy")).events)
-    told = core.score(model, [event.id for event in written], given=prompt)
-    for once, again in zip(written, told, strict=True):
+    reported = core.score(model, [event.id for event in written], given=prompt)
+    for once, again in zip(written, reported, strict=True):
         assert again.raw_log_probability == pytest.approx(once.raw_log_probability, abs=1e-3)
         assert again.rank == once.rank
 
@@ -145,9 +145,9 @@ def test_the_stream_is_that_of_a_run() -> None:
 def test_what_stands_before_a_text_is_not_scored() -> None:
     model = core.load("storyteller")
     whole = core.score(model, "Once upon a time, there was a fox.")
-    told = core.score(model, ", there was a fox.", given="Once upon a time")
-    assert [event.piece for event in told] == [event.piece for event in whole[-len(told) :]]
-    for one, other in zip(told, whole[-len(told) :], strict=True):
+    reported = core.score(model, ", there was a fox.", given="Once upon a time")
+    assert [event.piece for event in reported] == [event.piece for event in whole[-len(reported) :]]
+    for one, other in zip(reported, whole[-len(reported) :], strict=True):
         assert one.log_probability == pytest.approx(other.log_probability, abs=1e-5)
 
 
@@ -200,15 +200,15 @@ def test_two_models_on_one_text(kind: str) -> None:
     events = list(core.score_stream(first, text, 3, given=given, second=second))
     assert isinstance(events[0], RunStarted)
     assert events[0].second == second.name
-    told = of_kind(TokenCompared, events)
+    reported = of_kind(TokenCompared, events)
     alone = core.score(second, text, 3, given=given)
-    mine, theirs = (plain_logits(one, ids, source).log_softmax(-1) for one in (first, second))
-    assert [(event.step, event.id) for event in told] == [(event.step, event.id) for event in alone]
-    for event, own, p, q in zip(told, alone, mine, theirs, strict=False):
+    result, reference = (plain_logits(one, ids, source).log_softmax(-1) for one in (first, second))
+    assert [(event.step, event.id) for event in reported] == [(event.step, event.id) for event in alone]
+    for event, own, p, q in zip(reported, alone, result, reference, strict=False):
         assert event.log_probability == pytest.approx(own.log_probability, abs=1e-5)
         assert (event.rank, event.alternatives[0].id) == (own.rank, own.alternatives[0].id)
         assert event.divergence == pytest.approx(float((p.exp() * (p - q)).sum()) / math.log(2), rel=1e-3, abs=1e-5)
-    places = [events.index(event) for event in told]
+    places = [events.index(event) for event in reported]
     assert all(isinstance(events[place - 1], TokenChosen) for place in places)
 
 

@@ -1,4 +1,4 @@
-"""Sentences at every depth, in both languages, held against their events: random steps of every strategy.
+"""Sentences at every level and in both languages, compared with their events: random steps of every strategy.
 
 What is said at one depth is said at all: the same claims, each true of the step by figures that are read here from the
 event alone, each figure one of the event's, rounded as it stands. `test_explained_truth` holds the usual English ones
@@ -18,10 +18,10 @@ from transformers import GenerationConfig
 import core
 from core import explain_candidate, explain_draft, explain_extra, explain_round, explain_token, strategies, words
 from core.events import Alternative, BeamCandidate, BeamStep, DraftNode, DraftRound, Event, Stage, TokenChosen
-from tests.core import heads_made, tiny
-from tests.core.sayings import WAYS, Claim, Recorder, near, speaking
+from tests.core import head_checkpoints, tiny
+from tests.core.recorded_claims import LEVELS_AND_LANGUAGES, Claim, Recorder, explanations_at, is_close_to
 from tests.core.spec_models import NO_END
-from tests.core.spec_models import near as drafter
+from tests.core.spec_models import similar_model as drafter
 
 SHORT, LONG = 12, 200
 DRAWS = ("sampling", "beam_sampling")
@@ -74,7 +74,7 @@ def request(strategy: str, number: int, length: int) -> core.Request:
         prompt,
         GenerationConfig(**settings),
         strategy,
-        heads_made.own_options(strategy),
+        head_checkpoints.own_options(strategy),
         seed=number,
         drafters=[drafter("llama")] if needs_draft else [],
     )
@@ -237,10 +237,10 @@ def _of_balance(event: TokenChosen, claim: Claim) -> bool:
     ranked = _scores(event)
     best, values = ranked[0], claim.values
     others = [item for item in _called(event, values.get("other", "")) if item.id != event.id]
-    told = {"likeness": best.degeneration_penalty, "score": best.score, "share": best.probability}
-    assert all(near(values[name], value or 0.0) for name, value in told.items() if name in values)
+    reported = {"likeness": best.degeneration_penalty, "score": best.score, "share": best.probability}
+    assert all(is_close_to(values[name], value or 0.0) for name, value in reported.items() if name in values)
     for name, figure in (("rival", "probability"), ("likeness2", "degeneration_penalty"), ("score2", "score")):
-        assert name not in values or any(near(values[name], getattr(item, figure)) for item in others)
+        assert name not in values or any(is_close_to(values[name], getattr(item, figure)) for item in others)
     return best.id == event.id or (best.score or 0) - max(i.score or 0 for i in ranked if i.id == event.id) < 1e-5
 
 
@@ -251,12 +251,12 @@ TRUE: dict[str, Says] = {
     "tokens._CERTAIN_OF": lambda e, c: min(e.raw_probability, e.probability) > 0.95 and _first(e),
     "tokens._MOST_LIKELY": lambda e, c: _first(e),
     "tokens._TIE": lambda e, c: any(i.probability == e.probability for i in _called(e, c.values["other"])),
-    "tokens._AHEAD": lambda e, c: _first(e) and near(c.values["rival"], max(
+    "tokens._AHEAD": lambda e, c: _first(e) and is_close_to(c.values["rival"], max(
         i.probability for i in e.alternatives if i.id != e.id)),
     "tokens._HARDLY_ANOTHER": lambda e, c: e.probability > 0.9995,
     "tokens._BEAM_FIRST": lambda e, c: e.rank == 1,
     "tokens._BEAM_BEHIND": lambda e, c: any(
-        i.raw_probability >= e.raw_probability and near(c.values["rival"], i.raw_probability)
+        i.raw_probability >= e.raw_probability and is_close_to(c.values["rival"], i.raw_probability)
         for i in _called(e, c.values["other"])),
     "tokens._BEAM_NTH": lambda e, c: e.rank > 1,
     "tokens._SCORED_FIRST": lambda e, c: e.rank == 1,
@@ -300,9 +300,9 @@ APART = {"against", "count", "rival", "likeness", "likeness2", "score", "score2"
 
 def check_token(event: TokenChosen, recorder: Recorder) -> set[str]:
     """At every depth and in every language: the same claims, all true, all figures the step's."""
-    told: list[list[str]] = []
-    for each, code in WAYS:
-        with speaking(each, code):
+    reported: list[list[str]] = []
+    for each, code in LEVELS_AND_LANGUAGES:
+        with explanations_at(each, code):
             said, claims = recorder.claims(lambda: explain_token(event))
             for claim in claims:
                 assert TRUE[claim.name](event, claim), (said, claim.name)
@@ -310,57 +310,60 @@ def check_token(event: TokenChosen, recorder: Recorder) -> set[str]:
                 for name, value in claim.values.items():
                     if name not in APART or claim.name.startswith("settings"):
                         expected = figures[name]
-                        fits = value == expected if isinstance(expected, str) else near(value, expected)
+                        fits = value == expected if isinstance(expected, str) else is_close_to(value, expected)
                         assert fits, (said, name, value, expected)
-            told.append([claim.name for claim in claims])
-    assert all(names == told[0] for names in told), told
-    return set(told[0])
+            reported.append([claim.name for claim in claims])
+    assert all(names == reported[0] for names in reported), reported
+    return set(reported[0])
 
 
 def check_candidate(candidate: BeamCandidate, step: BeamStep, beams: int, recorder: Recorder) -> set[str]:
     group = [item for item in step.candidates if item.group == candidate.group]
-    kept = [item.score for item in group if item.fate in ("kept", "early_stopped")]
+    stored = [item.score for item in group if item.fate in ("kept", "early_stopped")]
     figures = {
         "rank": candidate.rank, "beams": beams, "score": candidate.score, "final": candidate.normalized,
         "length": step.step + 1, "penalty": step.length_penalty, "count": len(group), "progress": candidate.progress,
-        "worst": min(kept, default=0.0), "gap": min(kept, default=0.0) - candidate.score,
+        "worst": min(stored, default=0.0), "gap": min(stored, default=0.0) - candidate.score,
     }  # fmt: skip
     true = {
         "_FOR_OTHERS": candidate.rank > beams, "_AMONG_BEST": candidate.rank <= beams > 1, "_BEST": candidate.rank == 1,
         "_FINISHED": candidate.fate == "finished", "_STOPPED": candidate.fate == "early_stopped",
         "_ONLY_BEST": beams == 1 and candidate.fate == "pruned", "_ONLY_BEST_FEW": candidate.fate == "pruned",
-        "_OTHERS_MET_MORE": candidate.score > min(kept, default=0.0), "_BELOW": candidate.score <= min(kept, default=0),
+        "_OTHERS_MET_MORE": candidate.score > min(stored, default=0.0), 
+        "_BELOW": candidate.score <= min(stored, default=0),
         "_LATE_END": candidate.rank > beams and candidate.ended is not None,
         "_LATE_END_OF_ONE": candidate.rank > beams == 1, "_WORSE_END": candidate.ended is not None,
         "_DIVERSITY": candidate.diversity_penalty > 0, "_RANK": True, "_RANK_WITHOUT_COUNT": True,
     }  # fmt: skip
-    told = []
-    for each, code in WAYS:
-        with speaking(each, code):
+    reported = []
+    for each, code in LEVELS_AND_LANGUAGES:
+        with explanations_at(each, code):
             said, claims = recorder.claims(lambda: explain_candidate(candidate, step, beams))
             for claim in claims:
                 assert true[claim.name.split(".")[1]], (said, claim.name)
                 own = figures | ({"penalty": candidate.diversity_penalty} if "_DIVERSITY" in claim.name else {})
                 for name, value in claim.values.items():
                     fits = value == words.ordinal(candidate.rank) if name == "ordinal" else (
-                        name == "ending" or near(value, own[name]))  # fmt: skip
+                        name == "ending" or is_close_to(value, own[name]))  # fmt: skip
                     assert fits, (said, name, value)
-            told.append([claim.name for claim in claims])
-    assert all(names == told[0] for names in told)
-    return set(told[0])
+            reported.append([claim.name for claim in claims])
+    assert all(names == reported[0] for names in reported)
+    return set(reported[0])
 
 
 def check_round(event: DraftRound, recorder: Recorder) -> None:
-    drafted, kept = len(event.nodes), len(event.accepted)
-    figures = {"count": drafted, "kept": kept, "length": event.length,
+    drafted, stored = len(event.nodes), len(event.accepted)
+    figures = {"count": drafted, "kept": stored, "length": event.length,
                "depth": max((node.depth for node in event.nodes), default=0)}  # fmt: skip
-    for each, code in WAYS:
-        with speaking(each, code):
-            said, claims = recorder.claims(lambda: explain_round(event))
+    for each, code in LEVELS_AND_LANGUAGES:
+        with explanations_at(each, code):
+            reported, claims = recorder.claims(lambda: explain_round(event))
             for claim in claims:
-                assert all(near(claim.values[name], figures[name]) for name in figures if name in claim.values), said
-                assert ("_ALL_WERE" not in claim.name) or kept == drafted > 1
-                assert ("_NONE_WAS" not in claim.name) or kept == 0
+                assert all(
+                    is_close_to(claim.values[name], figures[name]) for name in figures if name in claim.values
+                ), reported
+                assert ("_ALL_WERE" not in claim.name) or stored == drafted > 1
+                assert ("_NONE_WAS" not in claim.name) or stored == 0
             assert f"draft_rounds._ENDINGS.{event.extra_kind}" in [claim.name for claim in claims]
             assert bool(recorder.claims(lambda: explain_extra(event))[0]) == (event.extra_kind != "none")
             for node in event.nodes:
@@ -372,8 +375,8 @@ def check_draft(node: DraftNode, event: DraftRound, recorder: Recorder) -> None:
     names = {claim.name.split(".")[1]: claim.values for claim in claims}
     assert ("_UNREACHED" in names) == (node.fate == "unreached")
     opening = names["_UNREACHED" if node.fate == "unreached" else "_COMPARED"]
-    assert near(opening["share"], node.draft_probability), said
-    assert "target" not in opening or near(opening["target"], node.target_probability), said
+    assert is_close_to(opening["share"], node.draft_probability), said
+    assert "target" not in opening or is_close_to(opening["target"], node.target_probability), said
     assert opening["name"] == words.quote(node.piece)
     fates = {
         "_CERTAINLY_ACCEPTED": "accepted",
@@ -388,8 +391,8 @@ def check_draft(node: DraftNode, event: DraftRound, recorder: Recorder) -> None:
         assert node.ratio is not None
         assert node.die is not None
         assert (node.die < node.ratio) == (name == "_RANDOMLY_ACCEPTED")
-        told = {"chance": node.ratio, "ratio": node.ratio, "die": node.die}
-        assert all(near(value, told[figure]) for figure, value in names[name].items()), said
+        reported = {"chance": node.ratio, "ratio": node.ratio, "die": node.die}
+        assert all(is_close_to(value, reported[figure]) for figure, value in names[name].items()), said
         if {"ratio", "die"} <= set(names[name]):
             assert (float(names[name]["die"]) < float(names[name]["ratio"])) == (name == "_RANDOMLY_ACCEPTED"), said
 

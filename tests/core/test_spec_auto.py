@@ -14,7 +14,7 @@ from core.decoding.speculation.tree import Branch, merge_branches
 from core.decoding.speculation.tree_passes import VerifyCost
 from core.decoding.speculation.verification import VerifiedPath
 from tests.core import tiny
-from tests.core.spec_models import config, greedy, near, outcome, rounds
+from tests.core.spec_models import config, greedy, outcome, rounds, similar_model
 
 DEAR = VerifyCost((1, 32), (1.0, 1.01))
 """Of a target whose pass takes as long for thirty tokens as for one."""
@@ -169,7 +169,7 @@ def test_trees_that_branch_write_what_greedy_decoding_writes(kind: str, monkeypa
     monkeypatch.setattr(SpeedupGate, "is_worthwhile", lambda self, chance, nodes: nodes < 20)
     monkeypatch.setattr(SpeedupGate, "should_extend", lambda self, chances, nodes: nodes < 20)
     model = tiny.make(kind)
-    request = core.Request(tiny.prompt(), config(), "token_tree", drafters=[near(kind, noise=0.5)])
+    request = core.Request(tiny.prompt(), config(), "token_tree", drafters=[similar_model(kind, noise=0.5)])
     result = core.run(model, request)
     assert result.sequences[0] == greedy(model)
     trees = [{node.node: node for node in event.nodes} for event in rounds(result)]

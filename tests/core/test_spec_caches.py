@@ -11,7 +11,7 @@ import core
 from core.caches.tensors import cache_operations
 from core.errors import CacheError
 from tests.core import tiny
-from tests.core.spec_models import config, greedy, near
+from tests.core.spec_models import config, greedy, similar_model
 from tests.long import every
 
 FULL = ("static", "offloaded", "offloaded_static")
@@ -25,9 +25,13 @@ WIDE = {"schedule": "constant", "widths": "1 2 3 1"}
 def ways(kind: str) -> dict[str, dict[str, Any]]:
     chain = {"schedule": "constant"}
     return {
-        "chain": {"strategy": "assisted", "drafters": [near(kind)], "options": chain},
-        "tree": {"strategy": "token_tree", "drafters": [near(kind)], "options": WIDE},
-        "merged": {"strategy": "token_tree", "drafters": [near(kind), near(kind, 5, 0.4)], "options": WIDE},
+        "chain": {"strategy": "assisted", "drafters": [similar_model(kind)], "options": chain},
+        "tree": {"strategy": "token_tree", "drafters": [similar_model(kind)], "options": WIDE},
+        "merged": {
+            "strategy": "token_tree",
+            "drafters": [similar_model(kind), similar_model(kind, 5, 0.4)],
+            "options": WIDE,
+        },
         "lookup": {"strategy": "prompt_lookup", "options": chain},
         "early exit": {"strategy": "early_exit", "options": chain},
     }
@@ -57,7 +61,7 @@ def test_a_drafter_equal_to_the_target_is_always_accepted(cache: str) -> None:
 @pytest.mark.parametrize("half", every(3, ["offloaded", "dynamic", "static"]))
 def test_encoder_decoders_with_each_half(kind: str, half: str) -> None:
     model = tiny.shared(kind)
-    for way in ({"strategy": "assisted", "drafters": [near(kind)]}, {"strategy": "prompt_lookup"}):
+    for way in ({"strategy": "assisted", "drafters": [similar_model(kind)]}, {"strategy": "prompt_lookup"}):
         request = core.Request(
             tiny.prompt(), config(), options={"schedule": "constant"}, cache="encoder_decoder",
             cache_options={"self": half}, **way,
@@ -106,7 +110,9 @@ def test_trees_without_room_make_a_fixed_cache_larger() -> None:
     """At the end of the text stand more drafts than were reckoned with."""
     model = tiny.shared("llama")
     options = {"schedule": "constant", "widths": "6 6 5"}
-    request = core.Request(tiny.prompt(), config(), "token_tree", options, cache="static", drafters=[near("llama")])
+    request = core.Request(
+        tiny.prompt(), config(), "token_tree", options, cache="static", drafters=[similar_model("llama")]
+    )
     assert core.run(model, request).sequences[0] == greedy(model)
 
 

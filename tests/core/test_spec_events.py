@@ -18,7 +18,7 @@ from core.errors import ParameterError
 from core.events import CacheMeasured, DraftRound, Event, Finished, SequenceFinished, TokenChosen
 from core.explain.draft_rounds import explain_draft, explain_round
 from tests.core import tiny
-from tests.core.spec_models import LENGTH, chosen, config, greedy, near, rounds
+from tests.core.spec_models import LENGTH, chosen_tokens, config, greedy, rounds, similar_model
 
 FIXED = {"schedule": "constant"}
 
@@ -26,7 +26,7 @@ FIXED = {"schedule": "constant"}
 def _run(way: str = "assisted", kind: str = "llama", **more: Any) -> Any:
     settings = more.pop("settings", {})
     more.setdefault("options", {"widths": "1 2 2 1"} if way == "token_tree" else FIXED)
-    more.setdefault("drafters", [near(kind)] if way in ("assisted", "token_tree") else [])
+    more.setdefault("drafters", [similar_model(kind)] if way in ("assisted", "token_tree") else [])
     return core.run(tiny.shared(kind), core.Request(tiny.prompt(), config(**settings), way, **more))
 
 
@@ -85,7 +85,7 @@ def test_tokens_carry_readings_of_the_target() -> None:
     settings = {"repetition_penalty": 1.2}
     plain = core.run(tiny.shared("llama"), core.Request(tiny.prompt(), config(**settings), "greedy", top_n=4))
     ours = _run("token_tree", settings=settings, top_n=4)
-    for expected, found in zip(chosen(plain), chosen(ours), strict=True):
+    for expected, found in zip(chosen_tokens(plain), chosen_tokens(ours), strict=True):
         assert found.id == expected.id
         assert found.probability == pytest.approx(expected.probability, abs=1e-4)
         assert [item.id for item in found.alternatives] == [item.id for item in expected.alternatives]
@@ -94,7 +94,7 @@ def test_tokens_carry_readings_of_the_target() -> None:
 
 
 def test_origins_name_draft_correction_and_bonus() -> None:
-    origins = [event.origin for event in chosen(_run())]
+    origins = [event.origin for event in chosen_tokens(_run())]
     assert origins[0] == "target"
     assert set(origins) == {"target", "draft", "correction", "bonus"}
 
@@ -185,7 +185,9 @@ def test_the_cache_holds_the_text_alone_when_closed_in_mid_round(
     monkeypatch: pytest.MonkeyPatch, event_number: int
 ) -> None:
     made = _watched(monkeypatch)
-    request = core.Request(tiny.prompt(), config(), "token_tree", {"widths": "1 2 2 1"}, drafters=[near("llama")])
+    request = core.Request(
+        tiny.prompt(), config(), "token_tree", {"widths": "1 2 2 1"}, drafters=[similar_model("llama")]
+    )
     events = core.stream(tiny.shared("llama"), request)
     for _ in range(event_number):
         next(events)
@@ -196,7 +198,7 @@ def test_the_cache_holds_the_text_alone_when_closed_in_mid_round(
 @pytest.mark.parametrize("way", ["assisted", "token_tree", "early_exit", "prompt_lookup"])
 def test_stopping_in_mid_round_leaves_a_consistent_run(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     made, cancel, events = _watched(monkeypatch), threading.Event(), list[Event]()
-    drafters = [near("llama")] if way in ("assisted", "token_tree") else []
+    drafters = [similar_model("llama")] if way in ("assisted", "token_tree") else []
     options = {"widths": "1 2 1"} if way == "token_tree" else FIXED
     request = core.Request(tiny.prompt(), config(), way, options, drafters=drafters)
     for event in core.stream(tiny.shared("llama"), request, cancel):
@@ -217,7 +219,7 @@ def _assert_holds_the_text_of_lookup(speculation: Any) -> None:
 
 def test_a_cancel_while_drafting_writes_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
     made, cancel = _watched(monkeypatch), threading.Event()
-    request = core.Request(tiny.prompt(), config(), "assisted", FIXED, drafters=[near("llama")])
+    request = core.Request(tiny.prompt(), config(), "assisted", FIXED, drafters=[similar_model("llama")])
     events = core.stream(tiny.shared("llama"), request, cancel)
     assert any(isinstance(event, TokenChosen) for event in events)
     made[0].drafters[0]._is_cancelled = lambda: cancel.set() or True
@@ -279,7 +281,7 @@ def test_a_node_that_several_drafters_proposed_names_them_all() -> None:
     assert {node.proposers for event in rounds(twins) for node in event.nodes} == {(0, 1)}
     alone = _run("assisted", drafters=[model])
     assert {node.proposers for event in rounds(alone) for node in event.nodes} == {()}
-    mixed = _run("token_tree", drafters=[near("llama"), near("llama", 5, 0.4)])
+    mixed = _run("token_tree", drafters=[similar_model("llama"), similar_model("llama", 5, 0.4)])
     nodes = [node for event in rounds(mixed) for node in event.nodes]
     assert {node.drafter for node in nodes if not node.proposers} == {0, 1}
     assert all(node.drafter == node.proposers[0] for node in nodes if node.proposers)

@@ -10,7 +10,7 @@ from transformers import GenerationConfig, WatermarkingConfig
 import core
 from core.errors import CacheError, StrategyError
 from tests.core import tiny
-from tests.core.spec_models import LENGTH, chosen, config, greedy, near, rounds
+from tests.core.spec_models import LENGTH, chosen_tokens, config, greedy, rounds, similar_model
 from tests.long import every
 
 TREES = tiny.DECODERS
@@ -19,24 +19,30 @@ FIXED = {"schedule": "constant"}
 
 def _ways(kind: str) -> dict[str, dict[str, Any]]:
     """Every way to speculate that the architecture allows."""
+    both = [similar_model(kind), similar_model(kind, 5, 0.4)]
     chains: dict[str, dict[str, Any]] = {
-        "assisted": {"strategy": "assisted", "drafters": [near(kind)], "options": FIXED},
-        "heuristic": {"strategy": "assisted", "drafters": [near(kind)], "options": {"schedule": "heuristic_transient"}},
-        "auto": {"strategy": "assisted", "drafters": [near(kind)]},
+        "assisted": {"strategy": "assisted", "drafters": [similar_model(kind)], "options": FIXED},
+        "heuristic": {
+            "strategy": "assisted",
+            "drafters": [similar_model(kind)],
+            "options": {"schedule": "heuristic_transient"},
+        },
+        "auto": {"strategy": "assisted", "drafters": [similar_model(kind)]},
         "lookup": {"strategy": "prompt_lookup", "options": FIXED},
     }
     if kind in tiny.ENCODER_DECODERS:
         return chains
     return chains | {
         "early exit": {"strategy": "early_exit", "options": FIXED},
-        "tree": {"strategy": "token_tree", "drafters": [near(kind)], "options": {"widths": [1, 2, 3, 1]}},
+        "tree": {"strategy": "token_tree", "drafters": [similar_model(kind)], "options": {"widths": [1, 2, 3, 1]}},
         "merged": {
-            "strategy": "token_tree", "drafters": [near(kind), near(kind, 5, 0.4)], "options": {"widths": "2 2 1 1"}
+            "strategy": "token_tree", "drafters": both, "options": {"widths": "2 2 1 1"}
         },
-        "merged chains": {"strategy": "assisted", "drafters": [near(kind), near(kind, 5, 0.4)], "options": FIXED},
-        "automatic tree": {"strategy": "token_tree", "drafters": [near(kind)]},
+        "merged chains": {"strategy": "assisted", "drafters": both, "options": FIXED},
+        "automatic tree": {"strategy": "token_tree", "drafters": [similar_model(kind)]},
         "drawn tree": {
-            "strategy": "token_tree", "drafters": [near(kind)], "options": {"widths": "3 2 1", "children": "drawn"}
+            "strategy": "token_tree", "drafters": [similar_model(kind)],
+            "options": {"widths": "3 2 1", "children": "drawn"},
         },
     }  # fmt: skip
 
@@ -140,7 +146,7 @@ def test_an_end_token_within_a_round_ends_the_text() -> None:
         request = core.Request(tiny.prompt(), config(eos_token_id=[ending]), "assisted", FIXED, drafters=[model])
         result = core.run(model, request)
         assert result.sequences[0] == expected
-        assert [event.id for event in chosen(result)] == expected
+        assert [event.id for event in chosen_tokens(result)] == expected
 
 
 def test_the_end_of_the_context_is_kept() -> None:
@@ -171,7 +177,7 @@ def test_drafters_of_another_architecture_serve() -> None:
 def test_flags_choose_the_strategy() -> None:
     model = tiny.shared("llama")
     cases: list[tuple[GenerationConfig, list[Any], str]] = [
-        (config(), [near("llama")], "assisted"),
+        (config(), [similar_model("llama")], "assisted"),
         (config(prompt_lookup_num_tokens=4), [], "prompt_lookup"),
         (config(assistant_early_exit=2), [], "early_exit"),
     ]
@@ -205,7 +211,7 @@ def test_what_cannot_work_is_refused_with_the_reason(kind: str, strategy: str, m
 
 
 def test_beams_with_a_draft_model_are_refused_by_flags_too() -> None:
-    request = core.Request(tiny.prompt(), config(num_beams=2), drafters=[near("llama")])
+    request = core.Request(tiny.prompt(), config(num_beams=2), drafters=[similar_model("llama")])
     with pytest.raises(StrategyError, match="beam"):
         core.run(tiny.shared("llama"), request)
 

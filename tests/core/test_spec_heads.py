@@ -15,7 +15,7 @@ import core
 from core.errors import ParameterError, StrategyError
 from core.events import DraftRound
 from core.models.prediction_heads import load_mtp_heads
-from tests.core import heads_made, tiny
+from tests.core import head_checkpoints, tiny
 from tests.core.spec_models import config, greedy, rounds, six_token_model
 from tests.core.spec_tables import SIZE, p_value
 from tests.core.test_spec_lossless import ALARM, _model_shares
@@ -30,14 +30,14 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, core.LoadedMod
     made = {}
     for name, (kind, count) in MADE.items():
         layout = "mtp" if kind == "qwen3" else "layers"
-        made[name] = core.load(heads_made.with_heads(tmp_path_factory.mktemp("m") / name, kind, count, layout))
+        made[name] = core.load(head_checkpoints.with_heads(tmp_path_factory.mktemp("m") / name, kind, count, layout))
     return made
 
 
 @pytest.fixture(scope="module")
 def eagle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A head for the tiny Llama."""
-    return heads_made.eagle(tmp_path_factory.mktemp("e") / "eagle")
+    return head_checkpoints.eagle(tmp_path_factory.mktemp("e") / "eagle")
 
 
 def _run(model: core.LoadedModel, options: dict[str, Any] | None = None, **settings: Any) -> Any:
@@ -74,7 +74,7 @@ def _of_the_module(model: core.LoadedModel, ids: list[int], count: int) -> list[
     network.config._attn_implementation = "eager"
     positions = torch.arange(1, len(ids))[None]
     with torch.inference_mode():
-        seen = heads_made.states(model, ids[:-1])
+        seen = head_checkpoints.states(model, ids[:-1])
         drafted, _, _ = network(torch.tensor([ids[1:]]), seen, None, positions, MtpCache(config=network.config))
     network.config._attn_implementation = model.model.config._attn_implementation
     found: list[int] = drafted[0, :count].tolist()
@@ -98,7 +98,7 @@ def test_an_eagle_head_goes_on_from_its_own_guesses(eagle: Path) -> None:
         for entry in rounds(result)[:8]:
             upto = len(tiny.prompt()) + entry.step
             drafted = [node.id for node in entry.nodes]
-            assert drafted == heads_made.by_hand(model, tensors, text[:upto], len(drafted))
+            assert drafted == head_checkpoints.reference_drafts(model, tensors, text[:upto], len(drafted))
     assert max(len(entry.nodes) for entry in rounds(result)) == 5
 
 
@@ -108,7 +108,7 @@ def test_a_branch_is_drafted_as_its_path_alone(eagle: Path) -> None:
     result = _run(model, {"draft_head": str(eagle), "widths": "2 1 1"})
     text = [*tiny.prompt(), *result.sequences[0]]
     entry = rounds(result)[3]
-    chain = heads_made.by_hand(model, tensors, text[: len(tiny.prompt()) + entry.step], 3)
+    chain = head_checkpoints.reference_drafts(model, tensors, text[: len(tiny.prompt()) + entry.step], 3)
     assert [node.id for node in _first_path(entry)] == chain
     other = [node for node in entry.nodes if node.parent == 0][1]
     assert other.id != chain[0]
@@ -126,7 +126,7 @@ def _first_path(entry: DraftRound) -> list[Any]:
 def test_whole_runs_are_distributed_as_the_target_says(tmp_path: Path) -> None:
     """With dice, though the head is a bad one."""
     model, prompt, counts = six_token_model(0), [1, 2, 3, 1, 2], Counter[tuple[int, ...]]()
-    head = heads_made.eagle(tmp_path / "six", width=model.config.hidden_size)
+    head = head_checkpoints.eagle(tmp_path / "six", width=model.config.hidden_size)
     assert model.vocabulary == SIZE
     settings = GenerationConfig(max_new_tokens=5, do_sample=True, temperature=1.3, top_k=4)
     options, drafted = {**FIXED, "draft_head": str(head)}, 0
@@ -149,7 +149,7 @@ def test_use_mtp_means_a_models_own_heads(models: dict[str, core.LoadedModel]) -
 
 
 def test_a_pickled_head_is_read_without_running_code(tmp_path: Path) -> None:
-    model, head = tiny.shared("llama"), heads_made.eagle(tmp_path / "old", pickled=True)
+    model, head = tiny.shared("llama"), head_checkpoints.eagle(tmp_path / "old", pickled=True)
     assert _run(model, {"draft_head": str(head)}).sequences[0] == greedy(model)
 
 
@@ -158,23 +158,23 @@ def test_who_cannot_draft_says_why(tmp_path: Path, models: dict[str, core.Loaded
     third = {"midlayer.hidden_norm.weight": torch.ones(32)}
     cases: list[tuple[core.LoadedModel, dict[str, Any], type[Exception], str]] = [
         (model, {"draft_head": str(tmp_path / "none")}, StrategyError, "does not exist"),
-        (model, {"draft_head": str(heads_made.eagle(tmp_path / "wide", 16))}, StrategyError, "another model"),
-        (model, {"draft_head": str(heads_made.eagle(tmp_path / "third", **third))}, StrategyError, "EAGLE-3"),
+        (model, {"draft_head": str(head_checkpoints.eagle(tmp_path / "wide", 16))}, StrategyError, "another model"),
+        (model, {"draft_head": str(head_checkpoints.eagle(tmp_path / "third", **third))}, StrategyError, "EAGLE-3"),
         (tiny.shared("t5"), {"draft_head": str(eagle)}, StrategyError, "encoder–decoder"),
         (models["three heads"], {"widths": "2 1"}, ParameterError, "can only draft a chain"),
     ]
-    for asked, options, kind, words in cases:
+    for requested, options, kind, words in cases:
         with pytest.raises(kind, match=words):
-            _run(asked, options)
+            _run(requested, options)
 
 
 def test_a_head_with_a_missing_part_is_refused(tmp_path: Path) -> None:
-    folder = heads_made.with_heads(tmp_path / "short", "glm4_moe", 1)
+    folder = head_checkpoints.with_heads(tmp_path / "short", "glm4_moe", 1)
     file = folder / "model.safetensors"
     from safetensors.torch import save_file
 
-    kept = {name: value for name, value in load_file(file).items() if "hnorm" not in name}
-    save_file(kept, file, metadata={"format": "pt"})
+    stored = {name: value for name, value in load_file(file).items() if "hnorm" not in name}
+    save_file(stored, file, metadata={"format": "pt"})
     with pytest.raises(StrategyError, match="cannot be read"):
         _run(core.load(folder))
 

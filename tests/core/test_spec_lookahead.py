@@ -105,8 +105,8 @@ def test_who_cannot_look_ahead_and_what_the_pool_says() -> None:
     event = DraftRound(0, 0, (), (), -1, "", "none", 0.0, 0.0, 0.0, 2, pool=pool)
     for each in depth.DEPTHS:
         with depth.depth_context(each):
-            told = core.explain_pool(event)
-            assert "41" in told
-            assert "a4 b" in told
-            assert "a5 b" not in told
-            assert "and 2 more" in told
+            reported = core.explain_pool(event)
+            assert "41" in reported
+            assert "a4 b" in reported
+            assert "a5 b" not in reported
+            assert "and 2 more" in reported

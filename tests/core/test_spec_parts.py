@@ -33,7 +33,7 @@ from core.decoding.speculation.tree_support import (
 from core.decoding.speculation.verification import verify_greedy
 from core.errors import StrategyError
 from tests.core import tiny
-from tests.core.spec_models import config, greedy, near, outcome, rounds
+from tests.core.spec_models import config, greedy, outcome, rounds, similar_model
 
 CPU = torch.device("cpu")
 
@@ -173,7 +173,7 @@ def test_a_seed_keeps_its_text_whatever_ran_before(schedule: str) -> None:
 
 
 def test_heuristic_is_kept_between_runs_and_transient_is_not() -> None:
-    model, drafts = tiny.make("llama"), [near("llama")]
+    model, drafts = tiny.make("llama"), [similar_model("llama")]
     begins: dict[str, list[int]] = {}
     for name in ("heuristic", "heuristic_transient"):
         for _ in range(2):
@@ -193,7 +193,7 @@ def test_constant_length_is_the_one_set() -> None:
 
 
 def test_the_threshold_stops_behind_a_doubtful_token() -> None:
-    model, drafts = tiny.shared("gpt2"), [near("gpt2")]
+    model, drafts = tiny.shared("gpt2"), [similar_model("gpt2")]
     free = core.run(model, core.Request(tiny.prompt(), config(num_assistant_tokens=8), drafters=drafts))
     shares = sorted(node.draft_probability for event in rounds(free) for node in event.nodes)
     limit = shares[len(shares) // 4]
@@ -297,8 +297,8 @@ class _Words:
 
 def test_who_fits_whom() -> None:
     target = replace(tiny.shared("llama"), tokenizer=_Words({"a": 0, "b": 1}))
-    same = replace(near("llama"), tokenizer=_Words({"b": 1, "a": 0}))
-    other = replace(near("llama"), tokenizer=_Words({"a": 1, "b": 0}))
+    same = replace(similar_model("llama"), tokenizer=_Words({"b": 1, "a": 0}))
+    other = replace(similar_model("llama"), tokenizer=_Words({"a": 1, "b": 0}))
     assert has_same_tokens(target, same)
     assert why_not_draft(target, same) is None
     assert "tokenizer" in (why_not_draft(target, other) or "")

@@ -1,4 +1,4 @@
-"""Pauses: plain steps in which nobody is asked, taken together, and neither text nor schedules notice."""
+"""Pauses of speculation: plain steps in one batch change neither the text nor the schedules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from core.decoding.speculation.tree_passes import VerifyCost
 from core.decoding.speculation.verification import VerifiedPath
 from core.events import TokenChosen
 from tests.core import tiny
-from tests.core.spec_models import chosen, config, greedy, near, rounds
+from tests.core.spec_models import chosen_tokens, config, greedy, rounds, similar_model
 
 COST = VerifyCost((1, 32), (1.0, 1.9))
 PAUSE = 5
@@ -95,7 +95,7 @@ def test_a_run_with_pauses_writes_what_greedy_decoding_writes(
 ) -> None:
     monkeypatch.setattr(speculation_factory, "ConstantLength", Resting)
     model, options = tiny.shared("llama"), {"schedule": "constant"}
-    request = core.Request(tiny.prompt(), config(**sampling), "assisted", options, drafters=[near("llama")])
+    request = core.Request(tiny.prompt(), config(**sampling), "assisted", options, drafters=[similar_model("llama")])
     result = core.run(model, request)
     assert result.sequences[0] == greedy(model)
     begins = [event.step for event in rounds(result)]
@@ -103,16 +103,16 @@ def test_a_run_with_pauses_writes_what_greedy_decoding_writes(
     for event, after in zip(rounds(result), begins[1:], strict=False):
         assert after == event.step + len(event.accepted) + 1 + PAUSE
     drafted = {step for event in rounds(result) for step in range(event.step, event.step + len(event.accepted) + 1)}
-    plain = [token for token in chosen(result) if token.step not in drafted]
+    plain = [token for token in chosen_tokens(result) if token.step not in drafted]
     assert len(plain) > PAUSE
-    assert {token.origin for token in plain} == {chosen(result)[0].origin}
+    assert {token.origin for token in plain} == {chosen_tokens(result)[0].origin}
     assert result.metrics.verify_seconds
 
 
 def test_a_pause_ends_where_the_text_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the middle of a pause: by the limit, by Stop."""
     monkeypatch.setattr(speculation_factory, "ConstantLength", Resting)
-    model, options, drafts = tiny.shared("llama"), {"schedule": "constant"}, [near("llama")]
+    model, options, drafts = tiny.shared("llama"), {"schedule": "constant"}, [similar_model("llama")]
     whole = greedy(model)
     for limit in range(2, 12):
         request = core.Request(tiny.prompt(), config(max_new_tokens=limit), "assisted", options, drafters=drafts)

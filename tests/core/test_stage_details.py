@@ -99,16 +99,16 @@ def test_mirostat_moves_its_limit_by_what_it_tells() -> None:
 
 def test_dynamic_temperature_tells_that_of_the_step() -> None:
     for event in (events := chosen({"dynatemp_high": 1.8, "dynatemp_low": 0.6})):
-        told = next(stage.detail for stage in event.funnel if stage.detail)
-        assert told is not None
-        assert told.heat is not None
-        kept = event.funnel[-2].survivors
+        reported = next(stage.detail for stage in event.funnel if stage.detail)
+        assert reported is not None
+        assert reported.heat is not None
+        stored = event.funnel[-2].survivors
         shares = torch.tensor([item.raw_log_probability for item in event.alternatives])
         assert shares.isfinite().all()
-        assert 0.6 <= told.heat.temperature <= 1.8
-        if kept == event.funnel[0].survivors:
-            expected = 0.6 + 1.2 * event.entropy / math.log(kept)
-            assert told.heat.temperature == pytest.approx(expected, abs=1e-4)
+        assert 0.6 <= reported.heat.temperature <= 1.8
+        if stored == event.funnel[0].survivors:
+            expected = 0.6 + 1.2 * event.entropy / math.log(stored)
+            assert reported.heat.temperature == pytest.approx(expected, abs=1e-4)
     assert len({detail.heat for detail in details(events)}) > 1
 
 

@@ -15,7 +15,7 @@ from core.errors import ParameterError
 from core.processors import Context, registry
 from core.processors.pipeline_stages import is_default_order, ordered_processors
 from tests.core import tiny
-from tests.core.spec_models import chosen, six_token_model
+from tests.core.spec_models import chosen_tokens, six_token_model
 from tests.core.spec_tables import SIZE, p_value
 
 USUAL = list(registry)
@@ -81,7 +81,7 @@ def test_the_stages_act_as_the_same_ones_by_hand(names: list[str]) -> None:
     request = core.Request(PROMPT, config, "sampling", {"stages": names}, seed=3, top_n=61)
     text = list(PROMPT)
     full = [name for name in order(*names) if name in SETTINGS]
-    for event in chosen(core.run(model, request)):
+    for event in chosen_tokens(core.run(model, request)):
         assert [stage.name for stage in event.funnel[1:]] == full
         ids = torch.tensor([text])
         with torch.inference_mode():

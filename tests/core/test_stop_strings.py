@@ -51,10 +51,10 @@ def test_a_run_stops_where_generate_stops(way: str, stop: str) -> None:
     config = transformers.GenerationConfig(max_new_tokens=9, stop_strings=[stop], **_WAYS[way])
     inputs = tokenizer("a", return_tensors="pt")
     torch.manual_seed(0)
-    theirs = network.generate(**inputs, generation_config=config, tokenizer=tokenizer)[0, 1:].tolist()
+    reference = network.generate(**inputs, generation_config=config, tokenizer=tokenizer)[0, 1:].tolist()
     ours = core.run(model, core.Request("a", config))
-    assert list(ours.sequences[0]) == theirs
-    assert (len(theirs) < 9) == (stop != "xyz" and stop != "bca") or way == "beams"
+    assert list(ours.sequences[0]) == reference
+    assert (len(reference) < 9) == (stop != "xyz" and stop != "bca") or way == "beams"
 
 
 @pytest.mark.parametrize("strategy", ["contrastive", "token_tree", "dola", "speculative"])
@@ -86,9 +86,9 @@ def test_stop_strings_are_found_as_generate_finds_them(name: str) -> None:
             tail = matcher.start
             for end in range(20, len(ids)):
                 found, tail = matcher.push(tail, ids[end])
-                theirs = bool(criteria(torch.tensor([ids[: end + 1]]), None)[0])
-                assert bool(found) == theirs, (string, tokenizer.convert_ids_to_tokens(ids[: end + 1]))
-                stops += theirs
+                reference = bool(criteria(torch.tensor([ids[: end + 1]]), None)[0])
+                assert bool(found) == reference, (string, tokenizer.convert_ids_to_tokens(ids[: end + 1]))
+                stops += reference
     assert stops > 20
 
 
@@ -104,5 +104,5 @@ def test_the_script_of_a_run_stops_where_the_run_stopped(settings: dict[str, Any
     assert len(text) < len(free)
     script = tmp_path / "script.py"
     script.write_text(core.as_code(request, model=model), encoding="utf-8")
-    told = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True).stdout
-    assert told.removesuffix("\n") == text
+    reported = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True).stdout
+    assert reported.removesuffix("\n") == text

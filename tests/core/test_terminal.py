@@ -1,4 +1,4 @@
-"""What is printed: control characters of foreign text are written out, whichever way the text takes."""
+"""Terminal output: control characters of untrusted text are escaped."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_hostile_model_writes_nothing_to_the_terminal(tmp_path: Path) -> None:
                "--view", HOSTILE.replace("\0", "")]  # fmt: skip
     for arguments in (command, command[:-2]):
         ended = subprocess.run(arguments, capture_output=True, env=variables, check=False)
-        told = (ended.stdout + ended.stderr).decode()
+        reported = (ended.stdout + ended.stderr).decode()
         assert ended.returncode != 0
-        assert "\\x1b" in told
-        assert not FORBIDDEN & set(told)
+        assert "\\x1b" in reported
+        assert not FORBIDDEN & set(reported)

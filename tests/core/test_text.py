@@ -1,4 +1,4 @@
-"""Text out of tokens: whole characters only, and nothing lost."""
+"""Text from tokens: whole characters only, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_bytes_of_no_character_are_shown_beside_the_token_before_them() -> None:
 
 def test_the_prompt_is_told_as_text_and_as_the_tokens_it_is_made_of() -> None:
     pieces = TokenSpellings(byte_level())
-    told = to_prompt_tokens(byte_level().encode("a’b", add_special_tokens=False), pieces)
-    assert [(token.text, token.piece) for token in told] == [
+    reported = to_prompt_tokens(byte_level().encode("a’b", add_special_tokens=False), pieces)
+    assert [(token.text, token.piece) for token in reported] == [
         ("a", ""), ("", "⟨E2⟩"), ("", "⟨80⟩"), ("’", "⟨99⟩"), ("b", ""),
     ]  # fmt: skip

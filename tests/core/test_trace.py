@@ -30,8 +30,8 @@ from core.trace.block_reader import BlockReader
 from core.trace.block_writer import BlockWriter
 from core.trace.packing import is_of_kind, pack, unpack
 from core.trace.schema import layout_of, schema_description
-from tests.core import events_made, heads_made, tiny
-from tests.core.spec_models import near
+from tests.core import head_checkpoints, random_events, tiny
+from tests.core.spec_models import similar_model
 
 REQUEST = core.Request("Once")
 ONCE = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
@@ -59,9 +59,9 @@ def written(path: Path, events: list[Event], request: core.Request = REQUEST, **
 
 def run_of(strategy: str) -> tuple[core.Request, list[Event]]:
     config = GenerationConfig(max_new_tokens=18, **RUNS.get(strategy, {}))
-    drafters = [near("llama")] if core.strategies.registry[strategy].takes_drafters else []
+    drafters = [similar_model("llama")] if core.strategies.registry[strategy].takes_drafters else []
     request = core.Request(
-        tiny.prompt(), config, strategy, heads_made.own_options(strategy), top_n=5, drafters=drafters
+        tiny.prompt(), config, strategy, head_checkpoints.own_options(strategy), top_n=5, drafters=drafters
     )
     return request, list(core.stream(tiny.shared("llama"), request))
 
@@ -71,10 +71,10 @@ def sampled() -> list[Event]:
     return run_of("sampling")[1]
 
 
-@pytest.mark.parametrize("name", events_made.NAMES)
+@pytest.mark.parametrize("name", random_events.NAMES)
 def test_every_event_comes_back_as_it_was(name: str, tmp_path: Path) -> None:
     @ONCE
-    @given(st.lists(events_made.event(name), min_size=1, max_size=6))
+    @given(st.lists(random_events.random_event(name), min_size=1, max_size=6))
     def check(events: list[Event]) -> None:
         path = _recorded(tmp_path / "run", events)
         assert same(list(trace_module._TraceReader(path, is_checked=False).events()), events)
@@ -89,7 +89,7 @@ def _recorded(path: Path, events: list[Event]) -> Path:
 
 
 @ONCE
-@given(st.lists(events_made.EVENTS, max_size=12), st.integers(1, 5))
+@given(st.lists(random_events.EVENTS, max_size=12), st.integers(1, 5))
 def test_events_of_many_classes_keep_their_order(events: list[Event], most: int) -> None:
     writer, reader, read = BlockWriter(), BlockReader(layout_of(unpack(pack(schema_description())))), list[Event]()
     for start in range(0, len(events), most):
@@ -125,10 +125,10 @@ def test_a_whole_number_stays_one_where_a_float_may_be(tmp_path: Path) -> None:
 def test_the_header_says_what_was_asked(tmp_path: Path) -> None:
     config = GenerationConfig(do_sample=True, sequence_bias={(1, 2): -3.0}, max_new_tokens=7)
     chat = [{"role": "user", "content": "Who?"}]
-    for prompt, asked in (("\ud83d", "\ud83d"), (chat, chat), ((3, 4), [3, 4])):
+    for prompt, requested in (("\ud83d", "\ud83d"), (chat, chat), ((3, 4), [3, 4])):
         request = core.Request(prompt, config, options={"place": 2}, top_n=3, seed=9)
         header = trace.read(written(tmp_path / "run", [], request, extra={"shown": [1, None]})).header
-        assert header.request["prompt"] == asked
+        assert header.request["prompt"] == requested
         assert header.request["config"] == {
             "do_sample": True, "sequence_bias": {(1, 2): -3.0}, "max_new_tokens": 7,
         }  # fmt: skip
@@ -272,10 +272,10 @@ print(len(events), events[-1].texts)
 
 def test_replay_needs_neither_torch_nor_transformers(tmp_path: Path, sampled: list[Event]) -> None:
     path = written(tmp_path / "run", sampled)
-    said = subprocess.run([sys.executable, "-c", POISONED, path], capture_output=True, text=True, check=True).stdout
+    reported = subprocess.run([sys.executable, "-c", POISONED, path], capture_output=True, text=True, check=True).stdout
     last = sampled[-1]
     assert isinstance(last, Finished)
-    assert said == f"{len(sampled)} {last.texts}\n"
+    assert reported == f"{len(sampled)} {last.texts}\n"
 
 
 @pytest.fixture(scope="module")
@@ -316,11 +316,11 @@ def _error_or(path: Path, events: list[Event]) -> None:
     try:
         assert list(core.replay(path)) == events
     except TraceError as error:
-        told = error
+        reported = error
     else:
         return
-    assert told.cause
-    assert told.remedy
+    assert reported.cause
+    assert reported.remedy
 
 
 def test_blocks_that_change_places_are_noticed(
@@ -371,10 +371,10 @@ def test_what_is_no_recorded_run_is_told_so(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("Once upon a time, there was no header.")
     (tmp_path / "empty").write_bytes(b"")
     for name in ("text", "empty", "missing", ".", "nul\0"):
-        with pytest.raises(TraceError) as told:
+        with pytest.raises(TraceError) as reported:
             trace.read(tmp_path / name)
-        assert told.value.cause
-        assert told.value.remedy
+        assert reported.value.cause
+        assert reported.value.remedy
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe")
         with pytest.raises(TraceError, match="pipe"):
@@ -405,7 +405,7 @@ def test_a_bomb_is_not_unfolded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     file = block_file.BlockFile(tmp_path / "bomb")
     file.write(block_file.HEADER, bytes(block_file.MIN_EXPANDED_BYTES * 3 // 2))
     file.close()
-    with pytest.raises(TraceError, match="more than a run"):
+    with pytest.raises(TraceError, match="larger after decompression"):
         trace.read(tmp_path / "bomb")
     reader = BlockReader(layout_of(unpack(pack(schema_description()))))
     block = pack([2**30, [], b"", ["same", 0], []])
@@ -464,8 +464,8 @@ def test_a_later_minor_version_opens(
     assert found.header.version == (1, 7)
     known = [event for event in sampled if not isinstance(event, SequenceFinished)]  # for a reason that comes later
     assert found.events == [replace(item, special=False) if isinstance(item, TokenChosen) else item for item in known]
-    told = " ".join(found.notices)
-    assert "TokenChosen.surprise" in told
-    assert "1 × Wonder" in told
-    assert "2 × SequenceFinished" in told
-    assert "1 blocks" in told
+    reported = " ".join(found.notices)
+    assert "TokenChosen.surprise" in reported
+    assert "1 × Wonder" in reported
+    assert "2 × SequenceFinished" in reported
+    assert "1 blocks" in reported

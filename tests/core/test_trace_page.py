@@ -17,7 +17,7 @@ import core
 from core.events import EVENTS, Event
 from core.trace import schema
 from core.trace.schema import layout_of, schema_description
-from tests.core import events_made
+from tests.core import random_events
 
 PACKAGING = Path(__file__).parents[2] / "packaging"
 
@@ -79,7 +79,7 @@ def as_dict(value: object) -> object:
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(events_made.EVENTS, max_size=20))
+@given(st.lists(random_events.EVENTS, max_size=20))
 def test_a_reader_made_from_the_page_alone_reads_the_same(
     tmp_path_factory: pytest.TempPathFactory, events: list[Event]
 ) -> None:

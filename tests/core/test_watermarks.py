@@ -15,7 +15,7 @@ from core.events import TokenChosen, WatermarkSign
 from core.explain import text_statistics
 from core.processors.synthid_length import KEYS, parse_keys
 from tests.core import tiny
-from tests.core.sayings import WAYS, speaking
+from tests.core.recorded_claims import LEVELS_AND_LANGUAGES, explanations_at
 
 PROMPT = [5, 6, 7]
 GREEN: dict[str, Any] = {"watermark_bias": 3.0, "watermark_ratio": 0.4, "watermark_key": 77}
@@ -49,8 +49,8 @@ def test_the_text_is_that_of_transformers(name: str) -> None:
     })  # fmt: skip
     assert own == list(core.run(model, core.Request(PROMPT, config, seed=3)).sequences[0])
     torch.manual_seed(3)
-    told = model.model.generate(torch.tensor([PROMPT]), generation_config=config)[0, len(PROMPT) :].tolist()
-    assert own == told
+    reported = model.model.generate(torch.tensor([PROMPT]), generation_config=config)[0, len(PROMPT) :].tolist()
+    assert own == reported
     assert own != [event.id for event in run({})]
 
 
@@ -62,10 +62,10 @@ def test_the_statistic_is_that_of_transformers_detector(name: str) -> None:
     detector = WatermarkDetector(model.config, "cpu", THEIRS[name])
     for place in (5, 17, 29):
         ids = torch.tensor([[event.id for event in events[: place + 1]]])
-        theirs = detector(ids, return_dict=True)
-        assert found[place].tokens == theirs.num_tokens_scored[0]
-        assert found[place].z == pytest.approx(theirs.z_score[0])
-        assert found[place].mean == pytest.approx(theirs.green_fraction[0])
+        reference = detector(ids, return_dict=True)
+        assert found[place].tokens == reference.num_tokens_scored[0]
+        assert found[place].z == pytest.approx(reference.z_score[0])
+        assert found[place].mean == pytest.approx(reference.green_fraction[0])
 
 
 def test_the_mean_score_is_that_of_synthids_g_values() -> None:
@@ -73,12 +73,12 @@ def test_the_mean_score_is_that_of_synthids_g_values() -> None:
     ids = torch.tensor([[event.id for event in events]])
     processor = THEIRS["synthid"].construct_processor(61, "cpu")
     values = processor.compute_g_values(ids)[0].double()
-    kept = processor.compute_context_repetition_mask(ids)[0]
+    stored = processor.compute_context_repetition_mask(ids)[0]
     last = text_statistics.watermark_found(signs(events))[-1]
-    assert last.tokens == int(kept.sum())
-    assert last.mean == pytest.approx(float(values[kept].mean()))
+    assert last.tokens == int(stored.sum())
+    assert last.mean == pytest.approx(float(values[stored].mean()))
     weights = torch.linspace(10, 1, values.shape[1], dtype=torch.double)
-    weighted = (values[kept] * weights / weights.mean()).mean()
+    weighted = (values[stored] * weights / weights.mean()).mean()
     assert last.weighted == pytest.approx(float(weighted), abs=1e-6)
 
 
@@ -87,8 +87,8 @@ def test_a_text_is_searched_as_it_was_written(name: str) -> None:
     """Scored behind its prompt, it shows what it showed while it was written."""
     events = run(OURS[name])
     text = [event.id for event in events]
-    told = core.score_stream(tiny.shared("llama"), text, 2, given=PROMPT, watermark=OURS[name])
-    scored = [event for event in told if isinstance(event, TokenChosen)]
+    reported = core.score_stream(tiny.shared("llama"), text, 2, given=PROMPT, watermark=OURS[name])
+    scored = [event for event in reported if isinstance(event, TokenChosen)]
     assert [(s.share, s.counts) for s in signs(scored) if s.counts] == [
         (s.share, s.counts) for s in signs(events) if s.counts
     ]
@@ -133,11 +133,11 @@ def test_synthid_refuses_drafts_by_name() -> None:
 def test_the_sentence_says_what_the_statistic_says() -> None:
     many = [WatermarkSign(1.0, 1.0, 0.25, 0.433)] * 12
     few = [WatermarkSign(0.0, 0.0, 0.25, 0.433)] * 12
-    for each, code in WAYS:
-        with speaking(each, code):
-            said = [core.explain_watermark(text_statistics.watermark_found(s)[-1]) for s in (many, few)]
-            assert said[0] != said[1]
-            assert all("{" not in text for text in said)
+    for each, code in LEVELS_AND_LANGUAGES:
+        with explanations_at(each, code):
+            reported = [core.explain_watermark(text_statistics.watermark_found(s)[-1]) for s in (many, few)]
+            assert reported[0] != reported[1]
+            assert all("{" not in text for text in reported)
     assert "the mean score of 12 tokens is 100 %, where 25 % is expected by chance" in core.explain_watermark(
         text_statistics.watermark_found(many)[-1]
     )

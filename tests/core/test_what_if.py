@@ -1,4 +1,4 @@
-"""What if: the recorded step to the last bit without changes, and what a run so would have done with them."""
+"""Step replay: bit-identical without changes, and equal to an actual run with them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 
 import core
 from core import words
-from core.decoding.score_cache import KeptScores
+from core.decoding.score_cache import ScoreCache
 from core.errors import ParameterError, PromptError, StrategyError
 from core.events import TokenChosen
 from tests.core import tiny
-from tests.core.spec_models import near
+from tests.core.spec_models import similar_model
 
 PROMPT = [5, 6, 7, 5, 6]
 SAMPLING = {"temperature": 0.9, "top_p": 0.9, "top_k": 20}
@@ -38,15 +38,15 @@ UNDECIDED = ("assisted",)
 
 def asked(name: str) -> core.Request:
     strategy, config, options = CASES[name]
-    drafters = (near("llama"),) if strategy in ("assisted", "token_tree") else ()
+    drafters = (similar_model("llama"),) if strategy in ("assisted", "token_tree") else ()
     settings = {"max_new_tokens": 9, "min_new_tokens": 9, **config}
     return core.Request(PROMPT, settings, strategy, options, drafters=drafters, seed=3)
 
 
 @cache
-def ran(name: str, budget: int = 2**20) -> tuple[core.Result, KeptScores]:
-    kept = KeptScores(budget)
-    return core.run(tiny.shared("llama"), asked(name), scores=kept), kept
+def ran(name: str, budget: int = 2**20) -> tuple[core.Result, ScoreCache]:
+    stored = ScoreCache(budget)
+    return core.run(tiny.shared("llama"), asked(name), scores=stored), stored
 
 
 def told(result: core.Result) -> list[TokenChosen]:
@@ -60,11 +60,11 @@ def recorded(event: TokenChosen) -> TokenChosen:
 
 @pytest.mark.parametrize("name", CASES)
 def test_without_changes_it_is_the_recorded_step_to_the_last_bit(name: str) -> None:
-    result, kept = ran(name)
+    result, stored = ran(name)
     for event in told(result)[::2]:
         found = core.replay_step(
             tiny.shared("llama"), asked(name), result.sequences[event.sequence], event.step,
-            sequence=event.sequence, scores=kept,
+            sequence=event.sequence, scores=stored,
         )  # fmt: skip
         assert found.is_kept
         assert found.is_decided is (name not in UNDECIDED)
@@ -95,8 +95,8 @@ def test_what_was_not_kept_is_read_again(name: str) -> None:
 )
 def test_the_first_step_is_what_a_run_so_begins_with(name: str, changes: dict[str, Any]) -> None:
     """No text stands between the two at the first step: the same event, dice and all."""
-    model, request, (result, kept) = tiny.shared("llama"), asked(name), ran(name)
-    found = core.replay_step(model, request, result.sequences[0], 0, changes, scores=kept)
+    model, request, (result, stored) = tiny.shared("llama"), asked(name), ran(name)
+    found = core.replay_step(model, request, result.sequences[0], 0, changes, scores=stored)
     options = {**request.options, **{key: value for key, value in changes.items() if key in ("stages", "mirostat_tau")}}
     config = {**request.config, **{key: value for key, value in changes.items() if key not in options}}  # type: ignore[dict-item]
     so = told(core.run(model, replace(request, config=config, options=options)))[0]
@@ -109,9 +109,9 @@ def test_the_first_step_is_what_a_run_so_begins_with(name: str, changes: dict[st
 
 def test_a_later_step_is_what_a_branch_draws_from() -> None:
     """The funnel of a run that goes on behind the same text with those settings."""
-    model, request, (result, kept) = tiny.shared("llama"), asked("sampling"), ran("sampling")
+    model, request, (result, stored) = tiny.shared("llama"), asked("sampling"), ran("sampling")
     ids = result.sequences[0]
-    found = core.replay_step(model, request, ids, 5, {"temperature": 3.0, "top_k": 0}, scores=kept)
+    found = core.replay_step(model, request, ids, 5, {"temperature": 3.0, "top_k": 0}, scores=stored)
     config = {**SAMPLING, "temperature": 3.0, "top_k": 0, "max_new_tokens": 1, "min_new_tokens": 9}
     (branch,) = told(core.run(model, replace(request, config=config, beginning=ids[:5])))
     assert [stage.survivors for stage in found.after.funnel] == [stage.survivors for stage in branch.funnel]
@@ -132,22 +132,22 @@ def test_other_layers_are_contrasted_as_a_run_with_them_does(kept: bool) -> None
 
 
 def test_a_candidate_that_was_never_tried_decides_nothing() -> None:
-    result, kept = ran("contrastive")
+    result, stored = ran("contrastive")
     found = core.replay_step(
-        tiny.shared("llama"), asked("contrastive"), result.sequences[0], 3, {"top_k": 30}, scores=kept
+        tiny.shared("llama"), asked("contrastive"), result.sequences[0], 3, {"top_k": 30}, scores=stored
     )
     assert not found.is_decided
     assert found.after.id == result.sequences[0][3]
 
 
 def test_scores_are_let_go_beyond_the_budget_and_known_by_their_text() -> None:
-    result, kept = ran("greedy", budget=4 * tiny.VOCABULARY * 4)
+    result, stored = ran("greedy", budget=4 * tiny.VOCABULARY * 4)
     ids = result.sequences[0]
-    held = [step for step in range(9) if kept.get(PROMPT, ids, step, 0) is not None]
+    held = [step for step in range(9) if stored.get(PROMPT, ids, step, 0) is not None]
     assert held == [5, 6, 7, 8]
-    assert kept.get(PROMPT, [*ids[:6], ids[6] + 1, *ids[7:]], 8, 0) is None
-    assert kept.get(PROMPT[1:], ids, 8, 0) is None
-    assert kept.get(PROMPT, ids, 8, 1) is None
+    assert stored.get(PROMPT, [*ids[:6], ids[6] + 1, *ids[7:]], 8, 0) is None
+    assert stored.get(PROMPT[1:], ids, 8, 0) is None
+    assert stored.get(PROMPT, ids, 8, 1) is None
 
 
 @pytest.mark.parametrize(
@@ -170,24 +170,24 @@ def test_what_cannot_be_asked_is_said(
 
 def test_the_sentence_says_what_the_figures_say() -> None:
     """Many steps under many settings: who is chosen, how many are left, who is out or in."""
-    model, request, (result, kept) = tiny.shared("llama"), asked("sampling"), ran("sampling")
+    model, request, (result, stored) = tiny.shared("llama"), asked("sampling"), ran("sampling")
     ids, seen = result.sequences[0], set[str]()
     for step in range(len(ids)):
         for changes in ({}, {"temperature": 0.4}, {"top_k": 2}, {"top_p": 1.0, "top_k": 0}, {"suppress_tokens": ids}):
-            found = core.replay_step(model, request, ids, step, changes, scores=kept)
+            found = core.replay_step(model, request, ids, step, changes, scores=stored)
             for one, other in ((found.before, found.after), (found.after, found.before)):
                 seen |= _held(core.explain_what_if(one, other, found.is_decided), one, other)
     assert seen == {"nothing", "other", "still", "left", "cut", "kept"}
 
 
 def test_the_sentence_says_what_is_not_known() -> None:
-    result, kept = ran("assisted")
+    result, stored = ran("assisted")
     model, ids = tiny.shared("llama"), result.sequences[0]
-    found = core.replay_step(model, asked("assisted"), ids, 4, {"temperature": 2.0}, scores=kept)
-    said = core.explain_what_if(found.before, found.after, found.is_decided)
-    assert "it is unknown whether it would be chosen" in said
-    assert words.percent(found.after.probability, "under", "over") in said
-    gone = core.replay_step(model, asked("assisted"), ids, 4, {"suppress_tokens": [ids[4]]}, scores=kept)
+    found = core.replay_step(model, asked("assisted"), ids, 4, {"temperature": 2.0}, scores=stored)
+    reported = core.explain_what_if(found.before, found.after, found.is_decided)
+    assert "it is unknown whether it would be chosen" in reported
+    assert words.percent(found.after.probability, "under", "over") in reported
+    gone = core.replay_step(model, asked("assisted"), ids, 4, {"suppress_tokens": [ids[4]]}, scores=stored)
     assert "would be cut: another token would be chosen" in core.explain_what_if(gone.before, gone.after, False)
 
 
@@ -207,15 +207,15 @@ def test_a_question_that_is_none_is_named(named: str, wrong: Any) -> None:
 
 def test_another_choice_that_was_as_likely_is_told_so() -> None:
     """Shares that read alike are not set against each other."""
-    (result, kept) = ran("sampling")
+    (result, stored) = ran("sampling")
     found = core.replay_step(
-        tiny.shared("llama"), asked("sampling"), result.sequences[0], 4, {"temperature": 0.4}, scores=kept
+        tiny.shared("llama"), asked("sampling"), result.sequences[0], 4, {"temperature": 0.4}, scores=stored
     )
     first, second = found.before.alternatives[:2]
     before = replace(found.before, id=first.id, piece=first.text, alternatives=(first, second))
     after = replace(before, id=second.id, piece=second.text, probability=second.probability)
-    said = str(core.explain_what_if(before, after, True))
-    assert said == f"{words.quote(second.text)} would be chosen instead of {words.quote(first.text)}, with " + (
+    reported = str(core.explain_what_if(before, after, True))
+    assert reported == f"{words.quote(second.text)} would be chosen instead of {words.quote(first.text)}, with " + (
         f"{_told(second.probability)} as before."
     )
 

@@ -1,4 +1,4 @@
-"""Architectures nobody here has tried by hand: the program writes what `generate` writes, or says why it does not."""
+"""Every architecture: the text equals that of `generate`, or the program says why it is not supported."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_model_that_keeps_nothing_is_read_anew_and_refuses_what_would_be_of_no
     assert registry["dynamic"].unsupported_reason(model) is None
     assert "keeps no cache between tokens" in (registry["static"].unsupported_reason(model) or "")
     drafting = core.strategies.registry["prompt_lookup"]
-    assert registry["dynamic"].unsupported_reason(model, drafting.needs) or drafting.why_not(model)
+    assert registry["dynamic"].unsupported_reason(model, drafting.needs) or drafting.unsupported_reason(model)
 
 
 @pytest.mark.parametrize("kind", every(2, ["mpt", "led", "prophetnet", "roberta", "xlm", "xlnet"]))
@@ -132,8 +132,8 @@ def test_a_text_ends_with_its_context(kind: str) -> None:
 
 
 def test_what_is_not_as_asked_for_is_told() -> None:
-    told = of_kind(core.run(zoo.make("openai-gpt"), core.Request(zoo.prompt(5), settings())).events)
-    assert told["read_anew"].startswith("tiny-openai-gpt keeps no cache between tokens")
+    reported = of_kind(core.run(zoo.make("openai-gpt"), core.Request(zoo.prompt(5), settings())).events)
+    assert reported["read_anew"].startswith("tiny-openai-gpt keeps no cache between tokens")
     model = tiny.make("llama")
     model.model.generation_config.cache_implementation = "static"
     ids = tiny.prompt()
@@ -144,11 +144,11 @@ def test_what_is_not_as_asked_for_is_told() -> None:
 
 
 def test_drafts_in_half_precision_promise_no_more_than_they_keep() -> None:
-    for dtype, told in ((torch.bfloat16, True), (torch.float32, False)):
+    for dtype, reported in ((torch.bfloat16, True), (torch.float32, False)):
         model = tiny.make("llama")
         model.model.to(dtype)
         request = core.Request(tiny.prompt(), settings(prompt_lookup_num_tokens=3))
-        assert ("half_precision" in of_kind(core.run(model, request).events)) is told
+        assert ("half_precision" in of_kind(core.run(model, request).events)) is reported
         assert of_kind(core.run(model, core.Request(tiny.prompt(), settings())).events) == {}
 
 

@@ -1,4 +1,4 @@
-"""Tiny random models of many architectures, made on the spot: nothing is downloaded."""
+"""Tiny random models of many architectures, created without a download."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tiny random models that hear and see, made on the spot: nothing is downloaded."""
+"""Tiny random models for audio and images, created without a download."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _writer() -> dict[str, Any]:
 
 
 def _llava() -> tuple[Any, Any]:
-    """A CLIP and a Llama; nine tokens of the prompt stand for a picture."""
+    """Create a CLIP with a Llama; an image takes nine tokens of the prompt."""
     eyes = t.CLIPVisionConfig(**_SIZES, num_hidden_layers=2, image_size=48, patch_size=16)
     config = t.LlavaConfig(text_config=t.LlamaConfig(**_writer()), vision_config=eyes, image_token_id=4)
     processor = t.LlavaProcessor(
@@ -171,7 +171,7 @@ def given(kind: str, folder: Path, number: int = 0) -> str:
 
 
 def inputs(model: core.LoadedModel, path: str) -> dict[str, torch.Tensor]:
-    """What transformers makes of a file, as `generate` is given it."""
+    """Return transformers' inputs for a file, as `generate` receives them."""
     if core.media.kind_of(path) == "sound":
         return dict(model.processor(core.media.samples(path, 16_000), sampling_rate=16_000, return_tensors="pt"))
     picture = core.media.picture(path)

@@ -1,4 +1,4 @@
-"""What the installed transformers does, where releases within the supported range differ."""
+"""Behaviour of the installed transformers that differs between supported releases."""
 
 from __future__ import annotations
 

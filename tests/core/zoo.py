@@ -1,5 +1,6 @@
-"""Tiny random models of every architecture of transformers that writes text, as far as a small configuration can be
-made without knowing them one by one."""
+"""Tiny random models of every transformers architecture that generates text and accepts a generic small
+configuration.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +92,7 @@ def names() -> list[str]:
 
 @torch.random.fork_rng()  # whoever has seeded the dice beforehand finds them as they were
 def make(kind: str, seed: int = 0, scale: float = 4.0) -> core.LoadedModel:
-    """A tiny model of that type. Raises whatever transformers raises where no small one can be made so."""
+    """Create a tiny model of that type. Raises transformers' error if it cannot be created with a small config."""
     seq2seq = kind in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
     config, cls = _buildable(kind, MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING if seq2seq else MODEL_FOR_CAUSAL_LM_MAPPING)
     torch.manual_seed(seed)
@@ -125,7 +126,7 @@ def _buildable(kind: str, mapping: Any) -> tuple[Any, Any]:
 
 
 def _wanted(kind: str) -> dict[str, Any]:
-    """What its configuration is asked to be, inner configurations too."""
+    """Return the requested config values, with those of inner configs."""
     config = AutoConfig.for_model(kind)
     known = _known(config)
     wanted = {name: value for name, value in _SMALL.items() if name in known}

@@ -1,4 +1,4 @@
-"""Files of the program's own as accidents leave them: cut, torn, mistyped, of another program, or no files at all."""
+"""Damaged files of the program: truncated, torn, mistyped, from another program, or not files at all."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PRESET: dict[str, Any] = {
 
 
 class Content(bytes):
-    """Bytes that are told in few words."""
+    """Bytes with a short repr."""
 
     def __repr__(self) -> str:
         return f"{bytes(self[:40])!r}, {len(self)} bytes"
@@ -105,7 +105,7 @@ def torn(draw: st.DrawFn, whole: bytes) -> bytes:
 
 
 def damaged(whole: dict[str, Any], odd: st.SearchStrategy[Any]) -> st.SearchStrategy[bytes | Put]:
-    """What may stand where a file with `whole` did."""
+    """Return possible replacements of a file with the content `whole`."""
     plain = json.dumps(whole).encode("ascii")
     return st.one_of(mistyped(whole, odd), mistyped(whole, odd), torn(plain), st.sampled_from((*RAW, *NO_FILES)))
 

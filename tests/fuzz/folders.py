@@ -1,4 +1,4 @@
-"""Model folders that are nearly right: small ones of several families, and what can be done to their files."""
+"""Almost valid model folders: small ones of several families, and modifications of their files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""How a case ends: done, named, or raw, which is a fault. All are counted, and all raw ones are told at once."""
+"""Outcomes of fuzz cases: finished, clear error, or raw exception, which is a fault. All faults are reported
+together.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests of every kind, most of them nonsense, over small models."""
+"""Random requests, mostly invalid, over small models."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SENSE: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Case:
-    """What a request is made of."""
+    """The parts of a random request."""
 
     kind: str
     settings: dict[str, Any]
@@ -78,7 +78,7 @@ cases = st.builds(
 
 
 def request(case: Case, drafters: tuple[core.LoadedModel, ...]) -> core.Request:
-    """As a program would make it."""
+    """Build the request as a program would."""
     return core.Request(
         case.prompt,
         core.make_config({"max_new_tokens": 6, **case.settings}),

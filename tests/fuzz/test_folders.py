@@ -1,4 +1,4 @@
-"""Folders that are nearly right are listed, reckoned, loaded and run, or refused with words."""
+"""Almost valid folders are listed, estimated, loaded and run, or rejected with a clear error."""
 
 from __future__ import annotations
 

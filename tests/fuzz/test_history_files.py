@@ -1,4 +1,4 @@
-"""Damaged histories: whatever stands in the file, the program goes on, keeps the next run, and loses no byte of it."""
+"""Damaged histories: the program keeps working, saves the next run, and loses no byte of the file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from app.features.history.store.history_store import FILE_NAME, HistoryStore
 from app.features.labs.controller import preference
 from app.state.request_json import RequestFormatError, request_from_json
 from core.errors import DecodescopeError
-from tests.app.history_files import keeping, run_id
+from tests.app.history_files import run_data, run_id
 from tests.fuzz.outcomes import Tally, long, short
 
 Change = tuple[float, bytes]
@@ -57,7 +57,7 @@ def whole() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         store = HistoryStore(Path(folder))
         for number in range(60):
-            store.save(keeping(number, f"Prompt {number} of a story that goes on", " word" * 100, title=f"T{number}"))
+            store.save(run_data(number, f"Prompt {number} of a story that goes on", " word" * 100, title=f"T{number}"))
             store.rankings.add([{"prompt": "", "completions": ["a", "b"], "ranks": [1, 2]}])
         store.close()
         return (Path(folder) / FILE_NAME).read_bytes()
@@ -113,7 +113,7 @@ def _use(store: HistoryStore) -> None:
     store.totals()
     store.rankings.all(preference.parse_ranking)
     store.rename(run_id(7), "Another name")
-    store.save(keeping(1000, "The new one"))
+    store.save(run_data(1000, "The new one"))
     assert run_id(1000) in store.ids()
     store.pin(run_id(1000), True)
     store.delete(run_id(3))

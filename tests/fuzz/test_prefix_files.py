@@ -1,4 +1,4 @@
-"""Prefix files with anything done to their bytes give the same text as before, or are refused."""
+"""Prefix files with changed bytes give the same text as before, or are rejected."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Recorded runs by the thousand whose checksums are right and whose content is not: an error, or a run of the right
-kinds, in bounded time."""
+"""Thousands of recordings with valid checksums and invalid content: an error, or a run of the right types, in
+bounded time.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from core.errors import DecodescopeError
 from core.trace import block_file, schema
 from core.trace.packing import is_of_kind, pack, unpack
 from tests.core import tiny
-from tests.core.spec_models import config, near
+from tests.core.spec_models import config, similar_model
 
 ODD: list[Any] = [
     None, True, -1, 2**62, -(2**63), 2**64 - 1, 1e308, float("nan"), "", "x" * 50, b"", b"\0" * 7, [], {}, [1, 2],
@@ -57,7 +58,7 @@ def spoiled(data: bytes, dice: random.Random) -> bytes:
 def sources(tmp_path_factory: pytest.TempPathFactory) -> list[list[block_file.TraceBlock]]:
     found = []
     for number, strategy in enumerate(("sampling", "beam_search", "token_tree", "contrastive")):
-        drafters = [near("llama")] if strategy == "token_tree" else []
+        drafters = [similar_model("llama")] if strategy == "token_tree" else []
         request = core.Request(tiny.prompt(), config(), strategy, drafters=drafters, top_n=4)
         path = tmp_path_factory.mktemp("sources") / str(number)
         for _ in core.record(path, core.stream(tiny.shared("llama"), request), request):

@@ -1,5 +1,6 @@
-"""Recorded runs whose structure is right and whose numbers, lengths and references are changed: refused as they are
-read, or shown and exported in full."""
+"""Recordings with a valid structure and changed numbers, lengths and references: rejected, or shown and exported in
+full.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Engines on other machines that answer as no engine should: a run ends well, or in words."""
+"""Remote engines with invalid responses: a run finishes, or fails with a clear error."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests import fake_machine
 from tests.fuzz.outcomes import Tally, long, short
 from tests.fuzz.values import JSON_ODD
 
-HASTY = Timeouts(connect=1, first_byte=5, between=5, max_attempts=1, pause=0.01)
+HASTY = Timeouts(connect=1, first_byte=5, between_chunks=5, max_attempts=1, pause=0.01)
 KINDS = ("vllm", "sglang", "llama.cpp", "transformers", "llama-cpp-python", "other")
 OWN_FACES = ("whole", "pieces", "both")
 REQUESTS = (

@@ -1,4 +1,4 @@
-"""Requests of every kind run, or are refused with words, before anything is built that they would need."""
+"""Random requests run, or are rejected with a clear error before anything is built for them."""
 
 from __future__ import annotations
 

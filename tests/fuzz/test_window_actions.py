@@ -31,8 +31,8 @@ from pytestqt.qtbot import QtBot
 from app.widgets.popover import Popover
 from app.window.main_window import MainWindow
 from tests.disks import full_disk
-from tests.fuzz.hands import Hands
 from tests.fuzz.outcomes import LONG
+from tests.fuzz.random_user import RandomUser
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS, open_window, run, whole
 
@@ -67,7 +67,7 @@ def play(qtbot: QtBot, seed: int, trouble: Trouble = untroubled) -> None:
     luck = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="decodescope-fuzz-") as folder:
         window = whole(open_window(qtbot, Path(folder), ScriptedEngine(delay=0.001)))
-        before, hands = menus(window), Hands(window, seed)
+        before, hands = menus(window), RandomUser(window, seed)
         with qtbot.captureExceptions() as raised:
             for _ in range(DEEDS_A_WINDOW):
                 with (trouble if luck.random() < 0.25 else untroubled)(Path(folder)):
@@ -104,12 +104,12 @@ def is_of_button(menu: QMenu) -> bool:
     return isinstance(button, (QPushButton, QToolButton)) and button.menu() is menu
 
 
-def settle(qtbot: QtBot, window: MainWindow, hands: Hands) -> None:
+def settle(qtbot: QtBot, window: MainWindow, hands: RandomUser) -> None:
     """Nothing is open any more, nothing runs, and what was to be deleted is."""
-    hands.let_go()
+    hands.close_popups()
     window.parts.runs.stop()
     qtbot.waitUntil(lambda: not window.session.busy)
-    hands.let_go()
+    hands.close_popups()
     window.parts.centre.split_button.setChecked(False)  # the second column has menus and cards of its own
     QApplication.processEvents()
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
@@ -157,10 +157,10 @@ def test_a_part_of_an_open_list_can_be_reached(qtbot: QtBot) -> None:
     box.addItems(["one", "two"])
     box.show()
     box.showPopup()
-    hands = Hands(box, 1)
+    hands = RandomUser(box, 1)
     part = hands.target(QListView)
     assert isinstance(part, QListView)
-    assert hands.place(part).x() < part.width()
+    assert hands.random_point(part).x() < part.width()
     box.hidePopup()
 
 

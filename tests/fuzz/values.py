@@ -1,4 +1,4 @@
-"""Values that settings and files have, might have, and should never have."""
+"""Valid, plausible and invalid values of settings and files."""
 
 from __future__ import annotations
 

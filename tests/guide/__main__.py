@@ -64,7 +64,7 @@ def _draw_again(pairs: list[tuple[Picture, Picture]]) -> int:
 
     from tests.guide.matching import difference
 
-    apart = [made for kept, made in pairs if not difference(QImage(str(kept.out)), QImage(str(made.out))).matches]
+    apart = [made for stored, made in pairs if not difference(QImage(str(stored.out)), QImage(str(made.out))).matches]
     for made in apart:
         print(f"{made.out.name} is drawn once more")
     return _draw(apart) if apart else 0
@@ -78,11 +78,14 @@ def _compare(pairs: list[tuple[Picture, Picture]]) -> int:
 
     page_of = {path: name_of(page) for page in (*CHINESE_PAGES, *PAGES) for path in shown(page)}
     wrong = 0
-    for kept, made in pairs:
-        found = difference(QImage(str(kept.out)), QImage(str(made.out)))
+    for stored, made in pairs:
+        found = difference(QImage(str(stored.out)), QImage(str(made.out)))
         if not found.matches:
             wrong += 1
-            print(f"{page_of[kept.out]}: {kept.out.name} is no longer what the program draws: {found}", file=sys.stderr)
+            print(
+                f"{page_of[stored.out]}: {stored.out.name} is no longer what the program draws: {found}",
+                file=sys.stderr,
+            )
     if wrong:
         print("Look at what changed; python -m tests.guide --write makes the pictures anew.", file=sys.stderr)
     else:

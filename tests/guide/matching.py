@@ -1,4 +1,4 @@
-"""Whether two pictures show the same, whatever machine drew them.
+"""Compare pictures from different machines.
 
 Letters are rasterized a little differently from one version of FreeType or Qt to the next. So both are looked at in
 quarter size, where a letter's edge is a shade: a picture matches while its mean difference is at most 0.6 of 255 and at
@@ -21,7 +21,7 @@ _QUARTER = 4
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Of two pictures: mean over all points and colours, of 255, and share of points that are another."""
+    """Difference of two pictures: mean over all pixels and colours (0 to 255), and fraction of differing pixels."""
 
     mean: float
     share: float

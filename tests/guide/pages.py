@@ -1,4 +1,4 @@
-"""The pages of the guide, as files: what they show and where they point."""
+"""The pages of the guide as files: their pictures and links."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def links(page: Path) -> Iterator[Path]:
 
 
 def shown(page: Path) -> dict[Path, str]:
-    """The pictures of a page, with what is said of each to those who do not see it."""
+    """Return the pictures of a page with their alternative texts."""
     found = _LINK.findall(page.read_text(encoding="utf-8"))
     return {(page.parent / target).resolve(): words for mark, words, target in found if mark}
 
 
 def pictures(folder: Path = GUIDE) -> dict[str, Picture]:
-    """What the script of a folder makes, by the names of the files without their ends."""
+    """Return the pictures that the script of a folder creates, by file stem."""
     return {picture.out.stem: picture for picture in read_script(folder / "pictures.toml")}
 
 

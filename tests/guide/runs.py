@@ -1,4 +1,4 @@
-"""The runs that the guide's pictures show, without a window."""
+"""The runs shown in the guide's pictures, without a window."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class GuideRuns:
         self._made: dict[tuple[int, str, int | None], Run] = {}
 
     def of(self, picture: Picture, strategy: str = "", tokens: int | None = None) -> Run:
-        """A picture's run, or its prompt by another strategy; at most so many new tokens."""
+        """Return a picture's run, or its prompt with another strategy, limited to `tokens` new tokens."""
         key = (picture.number, strategy, tokens)
         if key not in self._made:
             request = self._request(picture, strategy, tokens)

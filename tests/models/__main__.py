@@ -25,7 +25,7 @@ SECONDS, BYTES = 300, 6 * 2**30
 
 
 def main(arguments: Sequence[str]) -> int:
-    """What the command line says; 1 when anything raw was met."""
+    """Run the command line; return 1 if any raw exception was found."""
     parser = argparse.ArgumentParser(prog="python -m tests.models", description=__doc__)
     parser.add_argument("kinds", nargs="*", metavar="KIND", help="model types; all without a name")
     parser.add_argument("--write", action="store_true", help="keep what was found, and make docs/models.md of it")
@@ -38,15 +38,15 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def keep(folder: Path) -> None:
-    """Take what was found into what is kept, and write the page anew."""
-    from tests.models import kept
+    """Merge the results into the stored file, and rewrite the page."""
+    from tests.models import results_file
     from tests.models.page import PAGE, page
 
-    for found, file in ((folder, kept.KEPT), (_of_media(folder), kept.MEDIA)):
-        known = {one["kind"]: one for one in kept.read(file)} if file.exists() else {}
-        known |= {one["kind"]: one for one in kept.read_folder(found)}
-        kept.write(known.values(), file)
-    PAGE.write_text(page(kept.read(), kept.read(kept.MEDIA)), encoding="utf-8")
+    for found, file in ((folder, results_file.KEPT), (_of_media(folder), results_file.MEDIA)):
+        known = {one["kind"]: one for one in results_file.read(file)} if file.exists() else {}
+        known |= {one["kind"]: one for one in results_file.read_folder(found)}
+        results_file.write(known.values(), file)
+    PAGE.write_text(page(results_file.read(), results_file.read(results_file.MEDIA)), encoding="utf-8")
 
 
 def try_all(kinds: Sequence[str], folder: Path) -> int:
@@ -65,7 +65,7 @@ def _of_media(folder: Path) -> Path:
 
 
 def _try_each(trial: Trial, known: Sequence[str], kinds: Sequence[str], folder: Path) -> int:
-    """How many of them came to something raw."""
+    """Try each kind; return how many raised a raw exception."""
     folder.mkdir(parents=True, exist_ok=True)
     wanted = [kind for kind in known if kind in kinds or (not kinds and not _file(folder, kind).exists())]
     rough = 0
@@ -75,8 +75,8 @@ def _try_each(trial: Trial, known: Sequence[str], kinds: Sequence[str], folder: 
         _file(folder, kind).write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         raw = list(raw_in(result))
         rough += bool(raw)
-        said = (result.get("skipped") or "; ".join(raw) or "as it should be")[:300]
-        print(f"{number}/{len(wanted)} {kind} {time.monotonic() - began:.0f} s: {said}", flush=True)
+        reported = (result.get("skipped") or "; ".join(raw) or "as it should be")[:300]
+        print(f"{number}/{len(wanted)} {kind} {time.monotonic() - began:.0f} s: {reported}", flush=True)
     return rough
 
 

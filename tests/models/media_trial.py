@@ -1,4 +1,4 @@
-"""One family that hears or sees tried: a tiny random model, a file of noise, every strategy and every cache."""
+"""Trial of one audio or image family: a tiny random model, a file of noise, every strategy and every cache."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def media_kinds() -> list[str]:
 
 
 def try_media(kind: str) -> dict[str, Any]:
-    """Everything that is kept of one family, as plain values; of one that is not taken, why."""
+    """Return the results of one family as plain values, or why it is not supported."""
     warnings.simplefilter("ignore")
     if not modalities_of({"model_type": kind}).media:
-        return {"kind": kind, "skipped": _why_not(kind)}
+        return {"kind": kind, "skipped": _unsupported_reason(kind)}
     with tempfile.TemporaryDirectory() as folder:
         model = tiny_media.make(_MAKERS.get(kind, kind))
         path = tiny_media.given(_MAKERS.get(kind, kind), Path(folder))
-        return _tried(kind, model, path)
+        return _trial_result(kind, model, path)
 
 
-def _why_not(kind: str) -> str:
-    """What is said of a folder of that type, without the folder's name."""
+def _unsupported_reason(kind: str) -> str:
+    """Return the error for a folder of that type, without the folder's name."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "config.json").write_text(json.dumps({"model_type": kind}))
         try:
@@ -54,7 +54,7 @@ def _why_not(kind: str) -> str:
     return _TEXT_ALONE
 
 
-def _tried(kind: str, model: core.LoadedModel, path: str) -> dict[str, Any]:
+def _trial_result(kind: str, model: core.LoadedModel, path: str) -> dict[str, Any]:
     wanted = _references(model, path)
 
     def cell(strategy: str, cache: str) -> tuple[str, ...]:
@@ -74,7 +74,7 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _references(model: core.LoadedModel, path: str) -> dict[str, list[int]]:
-    """What each strategy should write, by the model's own `generate`."""
+    """Return the expected text of each strategy, from the model's own `generate`."""
     greedy = tiny_media.reference(model, path, **_settings({}))[0]
     beams = tiny_media.reference(model, path, **_settings(STRATEGIES["beam_search"]))[0]
     return {**dict.fromkeys(LOSSLESS, greedy), "beam_search": beams}

@@ -1,4 +1,4 @@
-"""docs/models.md, made of what the trials have kept."""
+"""docs/models.md, generated from the results of the trials."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Reasons:
 
 
 def page(results: Sequence[dict[str, Any]], media: Sequence[dict[str, Any]]) -> str:
-    """The whole page; `media`: of families that hear or see."""
+    """Return the whole page; `media`: results of audio and image families."""
     tried = [one for one in results if "skipped" not in one]
     skipped = [one for one in results if "skipped" in one]
     reasons = Reasons()
@@ -80,7 +80,7 @@ def _tables(tried: Sequence[dict[str, Any]], reasons: Reasons, deeper: str) -> I
 
 
 def _media(results: Sequence[dict[str, Any]], reasons: Reasons) -> Iterator[str]:
-    """Families that hear or see: what works, and why others are refused."""
+    """Return the section on audio and image families: what works, and why others are rejected."""
     tried = [one for one in results if "skipped" not in one]
     refused: dict[str, list[str]] = {}
     for one in results:

@@ -1,4 +1,4 @@
-"""The page of architectures: what is kept is what happens, and the page says what is kept."""
+"""The page of architectures: the stored results still hold, and the page shows them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from transformers.models.auto.modeling_auto import (
 from tests.core import zoo
 from tests.long import slow
 from tests.models.__main__ import in_process, raw_in
-from tests.models.kept import MEDIA, read, read_folder, write
 from tests.models.media_trial import media_kinds, try_media
 from tests.models.page import PAGE, page
+from tests.models.results_file import MEDIA, read, read_folder, write
 from tests.models.trial import Cell, _compared, try_kind
 
 RESULTS, OF_MEDIA = read(), read(MEDIA)
@@ -27,10 +27,10 @@ SOME = ("cohere2", "t5")
 
 def states(result: dict[str, Any], like: dict[str, Any]) -> dict[str, str]:
     """How every run ended that `like` knows of: a sentence may be worded anew, and there may be more caches by now."""
-    told = {name: result["strategies"][name][0] for name in like["strategies"]}
+    reported = {name: result["strategies"][name][0] for name in like["strategies"]}
     for strategy, cells in like["caches"].items():
-        told |= {f"{strategy} on {cache}": result["caches"][strategy][cache][0] for cache in cells}
-    return told
+        reported |= {f"{strategy} on {cache}": result["caches"][strategy][cache][0] for cache in cells}
+    return reported
 
 
 def test_the_page_says_what_is_kept() -> None:
@@ -49,17 +49,17 @@ def test_nothing_raw_and_no_other_text_is_kept() -> None:
 
 @pytest.mark.parametrize("kind", SOME)
 def test_what_is_kept_is_what_happens(kind: str) -> None:
-    kept = next(one for one in RESULTS if one["kind"] == kind)
-    assert states(try_kind(kind), kept) == states(kept, kept)
+    stored = next(one for one in RESULTS if one["kind"] == kind)
+    assert states(try_kind(kind), stored) == states(stored, stored)
 
 
 @pytest.mark.parametrize("kind", ["speech-encoder-decoder", "voxtral", slow("blip"), slow("llava")])
 def test_what_is_kept_of_one_that_hears_or_sees_is_what_happens(kind: str) -> None:
-    kept, found = next(one for one in OF_MEDIA if one["kind"] == kind), try_media(kind)
-    if "skipped" in kept:
-        assert found == kept
+    stored, found = next(one for one in OF_MEDIA if one["kind"] == kind), try_media(kind)
+    if "skipped" in stored:
+        assert found == stored
         return
-    assert states(found, kept) == states(kept, kept)
+    assert states(found, stored) == states(stored, stored)
 
 
 def test_another_text_is_seen_and_how_far_it_is_the_same() -> None:

@@ -1,4 +1,4 @@
-"""One architecture tried: a tiny random model, every strategy on the dynamic cache, every cache with two of them."""
+"""Trial of one architecture: a tiny random model, every strategy on the dynamic cache, every cache with two of them."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ EQUAL, RUNS, DIFFERS, REFUSED, RAW = "equal", "runs", "differs", "refused", "raw
 
 
 class Cell(NamedTuple):
-    """What came of one run: how it ended, and what is to be told of that."""
+    """The outcome of one run and its sentence."""
 
     state: str
     note: str = ""
 
 
 def try_kind(kind: str) -> dict[str, Any]:
-    """Everything that is kept of one architecture, as plain values; never raises."""
+    """Return the results of one architecture as plain values; never raises."""
     warnings.simplefilter("ignore")
     try:
         model = zoo.make(kind)
-        if _says_nothing(model):
+        if _has_no_likeliest_token(model):
             return {"kind": kind, "skipped": "the tiny model gives every token one score"}
         greedy = _generated(model, {})
     except BaseException as error:
@@ -75,26 +75,26 @@ def try_kind(kind: str) -> dict[str, Any]:
 
 
 def _references(model: core.LoadedModel, greedy: list[int]) -> dict[str, list[int]]:
-    """What each strategy should write, where anything else can tell."""
+    """Return the expected text of each strategy, where a reference exists."""
     ids = zoo.prompt(PROMPT)
     beams = _generated_or_none(model, STRATEGIES["beam_search"])
     found = {**dict.fromkeys(LOSSLESS, greedy), **({"beam_search": beams} if beams is not None else {})}
-    if not _reads_alike(model, ids, greedy):
+    if not _has_same_logits(model, ids, greedy):
         return found
-    told: dict[str, Callable[[], list[int]]] = {
+    reported: dict[str, Callable[[], list[int]]] = {
         "contrastive": lambda: _ended(contrastive_by_hand(model, ids, NEW, CANDIDATES, ALPHA)),
         "dola": lambda: _ended(dola_by_hand(model, ids, NEW, LAYERS)[0]),
     }
-    return {**found, **dict(_told(told))}
+    return {**found, **dict(_available_references(reported))}
 
 
-def _says_nothing(model: core.LoadedModel) -> bool:
+def _has_no_likeliest_token(model: core.LoadedModel) -> bool:
     """Whether the tiny model has no one likeliest token; then any choice is as good."""
     best, next_best = _logits(model)[0][0].topk(2).values.tolist()
     return bool(best - next_best < 1e-6)
 
 
-def _reads_alike(model: core.LoadedModel, ids: list[int], greedy: list[int]) -> bool:
+def _has_same_logits(model: core.LoadedModel, ids: list[int], greedy: list[int]) -> bool:
     """Whether the module, given a whole text at once, says of its end what it says while it writes that text: some
     count positions otherwise, some keep windows."""
     try:
@@ -105,10 +105,10 @@ def _reads_alike(model: core.LoadedModel, ids: list[int], greedy: list[int]) -> 
 
 
 def _logits(model: core.LoadedModel) -> tuple[torch.Tensor, ...]:
-    """What the module says at each step [1, V] of its greedy text, as `generate` leads it."""
+    """Return the module's logits [1, V] at each step of its greedy text, as in `generate`."""
     tensor = torch.tensor([zoo.prompt(PROMPT)])
-    told = _settings({"output_logits": True, "return_dict_in_generate": True})
-    written = model.model.generate(tensor, generation_config=told, attention_mask=torch.ones_like(tensor))
+    reported = _settings({"output_logits": True, "return_dict_in_generate": True})
+    written = model.model.generate(tensor, generation_config=reported, attention_mask=torch.ones_like(tensor))
     return tuple(written.logits)
 
 
@@ -119,7 +119,7 @@ def _generated_or_none(model: core.LoadedModel, given: dict[str, Any]) -> list[i
         return None
 
 
-def _told(told: dict[str, Callable[[], list[int]]]) -> Iterator[tuple[str, list[int]]]:
+def _available_references(told: dict[str, Callable[[], list[int]]]) -> Iterator[tuple[str, list[int]]]:
     for name, ask in told.items():
         try:
             yield name, ask()
@@ -150,7 +150,7 @@ def _cell(model: core.LoadedModel, strategy: str, cache: str, wanted: dict[str, 
 def judged(
     model: core.LoadedModel, strategy: str, cache: str, wanted: dict[str, list[int]], ask: Callable[[], list[int]]
 ) -> Cell:
-    """What came of asking for a text by that strategy and cache, held against what it should be."""
+    """Run a strategy with a cache and compare the text with the expected one."""
     try:
         found = ask()
     except DecodescopeError as error:

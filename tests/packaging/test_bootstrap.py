@@ -122,10 +122,10 @@ def test_failure_is_told_without_a_traceback(bootstrap, started, monkeypatch, ca
 
     monkeypatch.setattr(bootstrap.Environment, "prepare", fail)
     assert bootstrap.main(["run"]) == 1
-    said = capsys.readouterr().err
-    assert "the disk is full." in said
-    assert "make room." in said
-    assert "Traceback" not in said
+    reported = capsys.readouterr().err
+    assert "the disk is full." in reported
+    assert "make room." in reported
+    assert "Traceback" not in reported
 
 
 def test_interruption_is_told_too(bootstrap, started, monkeypatch, capsys):

@@ -1,4 +1,4 @@
-"""The scripts that `.ci/run` consists of."""
+"""The scripts of `.ci/run`."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""No sentence and no label of the program is left out of translation."""
+"""Every sentence and label of the program is marked for translation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a strategy, a stage or a back end is, its own file says: nobody asks for it by name to treat it otherwise."""
+"""A strategy, stage or cache backend is not special-cased by name: its own file declares its properties."""
 
 from __future__ import annotations
 

@@ -145,11 +145,11 @@ def test_cpu_build_comes_from_pytorchs_index_and_its_size_is_said_first(machine,
     write_page(folder)
     install(machine)
     assert installed(machine) == "2.13.0+cpu"
-    said = capsys.readouterr().out  # pip's own progress goes past it
-    assert f"the CPU build from {served.address}/cpu, {torch_build.megabytes(size)} to download." in said
-    asked = next(place for place, (command, _) in enumerate(served.requested) if command == "HEAD")
+    reported = capsys.readouterr().out  # pip's own progress goes past it
+    assert f"the CPU build from {served.address}/cpu, {torch_build.megabytes(size)} to download." in reported
+    requested = next(place for place, (command, _) in enumerate(served.requested) if command == "HEAD")
     fetched = served.requested.index(("GET", "/cpu/torch/torch-2.13.0%2Bcpu-py3-none-any.whl"))
-    assert asked < fetched
+    assert requested < fetched
 
 
 @pytest.mark.parametrize("state", ["nothing listens", "it has no torch", "it has none for this Python"])
@@ -161,9 +161,9 @@ def test_index_that_cannot_be_used_leaves_the_rest_to_pypi(machine, served, caps
         write_page(served.folder / "cpu" / "torch")
     install(machine)
     assert installed(machine) == ""
-    (told,) = (line for line in capsys.readouterr().out.splitlines() if "cannot be used" in line)
-    assert torch_build.CPU_INDEX in told
-    assert "the CUDA build from PyPI is taken, about 3.0 GB" in told
+    (reported,) = (line for line in capsys.readouterr().out.splitlines() if "cannot be used" in line)
+    assert torch_build.CPU_INDEX in reported
+    assert "the CUDA build from PyPI is taken, about 3.0 GB" in reported
 
 
 def test_pypis_build_is_left_to_the_installation_of_the_rest(machine, served, capsys):

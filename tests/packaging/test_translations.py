@@ -71,9 +71,9 @@ def test_what_is_missing_or_has_lost_a_placeholder_is_found():
     assert faults_of("A word", catalogue(A_word="一个词")) == []
     assert "not translated" in faults_of("A word", catalogue())[0]
     assert "not translated" in faults_of("A word", catalogue(A_word=""))[0]
-    kept = Catalog(locale="zh_CN", fuzzy=False)
-    kept.add("{n} words", "{count} 个词")
-    assert "placeholders" in faults_of("{n} words", kept)[0]
+    stored = Catalog(locale="zh_CN", fuzzy=False)
+    stored.add("{n} words", "{count} 个词")
+    assert "placeholders" in faults_of("{n} words", stored)[0]
 
 
 def test_a_sentence_that_two_parts_translate_otherwise_is_found(monkeypatch):

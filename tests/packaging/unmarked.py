@@ -1,4 +1,4 @@
-"""Finds sentences and labels in Python code that are not marked for translation, by its syntax tree alone."""
+"""Find sentences and labels in Python code that are not marked for translation, by the syntax tree alone."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ _TYPE = re.compile(r"\w+(\[.*\])?( \| \w+(\[.*\])?)*")
 
 
 class Found(NamedTuple):
-    """A text that looks as if a person read it; what is worked out in it stands as {…}."""
+    """A text that looks as if it is shown to users; computed parts appear as {…}."""
 
     line: int
     text: str
 
 
 def looks_read(text: str) -> bool:
-    """Two words with a space between, a word beside what is worked out, or one that begins with a capital."""
+    """Return whether a text has two words, a word next to a computed part, or a capitalized word."""
     is_type = _TYPE.fullmatch(text) and not text.isalpha()
     return not is_type and bool(_SENTENCE.search(text) or _COUNTED.search(text) or _LABEL.fullmatch(text.strip()))
 
 
 def unmarked(path: Path) -> list[Found]:
-    """What of one file looks read, and goes through none of the marks."""
+    """Return the texts of a file that look shown to users and are not marked."""
     return sorted(_of(ast.parse(path.read_text(encoding="utf-8"))))
 
 
@@ -58,7 +58,7 @@ def _of(node: ast.AST) -> Iterator[Found]:
 
 
 def _words(given: ast.expr) -> Iterator[Found]:
-    """Of what is shown for certain, what would not look read elsewhere."""
+    """Return texts that are certainly shown, even if they would not look so elsewhere."""
     if isinstance(given, ast.IfExp):
         yield from (*_words(given.body), *_words(given.orelse))
     elif isinstance(given, ast.Constant | ast.JoinedStr):
@@ -74,7 +74,7 @@ def _text(node: ast.Constant | ast.JoinedStr) -> str | None:
 
 
 def _read(node: ast.AST) -> Iterator[ast.AST]:
-    """The parts of a piece of code in which words for people may stand."""
+    """Return the parts of an expression that may contain text for users."""
     match node:
         case ast.JoinedStr():
             # What is worked out may hold texts of its own: f"… {'one' if single else 'several'}".

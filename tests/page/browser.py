@@ -1,4 +1,4 @@
-"""The system's own Chromium without a screen, spoken to over a pipe: nothing is downloaded, no port is opened."""
+"""Headless Chromium of the system, controlled through a pipe: no download, no open port."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class Browser:
 
     def __init__(self, program: str, folder: Path) -> None:
         flags = [*_FLAGS, f"--user-data-dir={folder / 'profile'}", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
-        theirs, self._out = _pipe()
+        reference, self._out = _pipe()
         self._in, answers = _pipe()
         log = os.open(folder / "browser.log", os.O_CREAT | os.O_WRONLY)
-        places = [(os.POSIX_SPAWN_DUP2, fd, place) for fd, place in ((log, 1), (log, 2), (theirs, 3), (answers, 4))]
+        places = [(os.POSIX_SPAWN_DUP2, fd, place) for fd, place in ((log, 1), (log, 2), (reference, 3), (answers, 4))]
         home = dict.fromkeys(_FOLDERS, str(folder))
         self._process = os.posix_spawn(program, [program, *flags, "about:blank"], {**os.environ, **home},
                                        file_actions=places, setpgroup=0)  # fmt: skip
-        for fd in (theirs, answers, log):
+        for fd in (reference, answers, log):
             os.close(fd)
         self._last, self._buffer = 0, b""
         self._session = ""
@@ -107,15 +107,15 @@ class Browser:
         self.painted()
 
     def dark(self, on: bool) -> None:
-        """What the reader's desktop prefers."""
+        """Set the colour scheme that the desktop prefers."""
         scheme = {"name": "prefers-color-scheme", "value": "dark" if on else "light"}
         self.send("Emulation.setEmulatedMedia", features=[scheme])
 
     def painted(self) -> None:
-        """Wait until everything asked for so far is drawn."""
-        self.ask("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))")
+        """Wait until everything requested so far is painted."""
+        self.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))")
 
-    def ask(self, script: str) -> Any:
+    def evaluate(self, script: str) -> Any:
         """The value of an expression in the page. Raises BrowserError when it throws."""
         answer = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
@@ -123,18 +123,20 @@ class Browser:
         return answer["result"].get("value")
 
     def text(self, selector: str) -> str:
-        """What stands in the first element of that kind."""
-        found: str = self.ask(f"document.querySelector({json.dumps(selector)}).innerText")
+        """Return the text of the first matching element."""
+        found: str = self.evaluate(f"document.querySelector({json.dumps(selector)}).innerText")
         return found
 
     def texts(self, selector: str) -> list[str]:
-        """What stands in each element of that kind."""
-        found: list[str] = self.ask(f"[...document.querySelectorAll({json.dumps(selector)})].map((e) => e.textContent)")
+        """Return the text of each matching element."""
+        found: list[str] = self.evaluate(
+            f"[...document.querySelectorAll({json.dumps(selector)})].map((e) => e.textContent)"
+        )
         return found
 
     def click(self, selector: str, number: int = 0) -> None:
         """Press the mouse on the middle of an element's first line, scrolled into sight."""
-        x, y = self.ask(
+        x, y = self.evaluate(
             f"(() => {{ const e = document.querySelectorAll({json.dumps(selector)})[{number}];"
             "e.scrollIntoView({block: 'center', inline: 'center'}); const r = e.getClientRects()[0];"
             "return [r.left + r.width / 2, r.top + r.height / 2]; })()"
@@ -146,21 +148,21 @@ class Browser:
     def choose(self, selector: str, value: str) -> None:
         """Choose an option of a list by its value."""
         select = f"document.querySelector({json.dumps(selector)})"
-        self.ask(f"{select}.value = {json.dumps(value)}; {select}.dispatchEvent(new Event('change'))")
+        self.evaluate(f"{select}.value = {json.dumps(value)}; {select}.dispatchEvent(new Event('change'))")
         self.painted()
 
     def press(self, *keys: str) -> None:
         """Press keys one after the other."""
         for key in keys:
             code = _KEYS[key]
-            said = {"text": {"Enter": "\r", " ": " "}[key]} if key in ("Enter", " ") else {}
+            reported = {"text": {"Enter": "\r", " ": " "}[key]} if key in ("Enter", " ") else {}
             shared = {"key": key, "code": "Space" if key == " " else key, "windowsVirtualKeyCode": code}
-            self.send("Input.dispatchKeyEvent", type="keyDown", **shared, **said)
+            self.send("Input.dispatchKeyEvent", type="keyDown", **shared, **reported)
             self.send("Input.dispatchKeyEvent", type="keyUp", **shared)
         self.painted()
 
     def names(self, role: str) -> Sequence[str]:
-        """Accessible names of everything of that role, as a screen reader is told them."""
+        """Return the accessible names of everything with that role."""
         tree = self.send("Accessibility.getFullAXTree")["nodes"]
         return [node.get("name", {}).get("value", "") for node in tree
                 if not node.get("ignored") and node.get("role", {}).get("value") == role]  # fmt: skip
@@ -172,19 +174,19 @@ class Browser:
 
     @property
     def requests(self) -> list[str]:
-        """Addresses that the page has asked for, its own among them."""
+        """Return the addresses that the page has requested, including its own."""
         sent = (event["params"] for event in self.events if event.get("method") == "Network.requestWillBeSent")
         return [request["request"]["url"] for request in sent]
 
     @property
-    def complaints(self) -> list[str]:
+    def errors(self) -> list[str]:
         """Errors and warnings of the page, refusals of its policy included."""
-        told = {"Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled"}
-        return [json.dumps(event["params"]) for event in self.events if event.get("method") in told]
+        reported = {"Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled"}
+        return [json.dumps(event["params"]) for event in self.events if event.get("method") in reported]
 
 
 def _pipe() -> tuple[int, int]:
-    """(reading, writing) end, both out of the way of the numbers that the browser wants."""
+    """Return a pipe (read end, write end) whose descriptors do not collide with the browser's."""
     ends = os.pipe()
     high = tuple(fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 20) for end in ends)
     for end in ends:

@@ -1,4 +1,4 @@
-"""The page in a real browser: clicks, keys, both themes, a narrow screen, and nothing that leaves the machine."""
+"""The page in a real browser: clicks, keys, both themes, a narrow screen, and no network access."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def page(browser: Browser, folder: Path, request: pytest.FixtureRequest) -> Iter
     browser.open(path)
     yield browser
     assert browser.requests == [path.as_uri()]
-    assert browser.complaints == []
+    assert browser.errors == []
 
 
 def of(kind: str) -> pytest.MarkDecorator:
@@ -89,14 +89,14 @@ def test_a_click_tells_why_with_the_right_figures(page: Browser) -> None:
     assert page.text("#panel .why") == core.explain_token(token)
     assert page.texts("#panel .why b") == [core.explain_token(token)[a:b] for a, b in core.explain_token(token).figures]
     assert page.texts("#panel .about-it")[0].startswith(f"id {token.id:,} · rank {token.rank:,}")
-    rows = page.ask(
+    rows = page.evaluate(
         "[...document.querySelectorAll('#panel .bars tbody tr')].map((r) => [...r.cells].map((c) => c.textContent))"
     )
     final = [words.brief_percent(item.probability) if item.probability else "cut" for item in token.alternatives]
     before = [words.brief_percent(item.raw_probability) for item in token.alternatives]
     names = [words.label(item.text) for item in token.alternatives]
     assert rows == [list(row) for row in zip(names, [""] * len(names), before, final, strict=True)]
-    widths = page.ask(
+    widths = page.evaluate(
         "[...document.querySelectorAll('#panel .bars tr .lane:last-child i')].map((i) => parseFloat(i.style.width))"
     )
     assert widths == pytest.approx([100 * item.probability for item in token.alternatives], abs=0.01)
@@ -105,24 +105,24 @@ def test_a_click_tells_why_with_the_right_figures(page: Browser) -> None:
 
 @of("sampling")
 def test_keys_walk_along_the_text(page: Browser) -> None:
-    page.ask("document.getElementById('tokens').focus()")
+    page.evaluate("document.getElementById('tokens').focus()")
     page.press("Home", "ArrowRight", "ArrowRight")
     assert page.text("#panel h2").lower() == "token 3"
     chosen = "document.querySelector('.token.chosen')"
-    assert page.ask(f"{chosen}.id === document.getElementById('tokens').getAttribute('aria-activedescendant')")
-    assert page.ask(f"getComputedStyle({chosen}).outlineStyle") == "solid"
+    assert page.evaluate(f"{chosen}.id === document.getElementById('tokens').getAttribute('aria-activedescendant')")
+    assert page.evaluate(f"getComputedStyle({chosen}).outlineStyle") == "solid"
     page.press("ArrowLeft")
     assert page.text("#panel h2").lower() == "token 2"
     page.press("End")
     assert page.text("#panel h2").lower() == f"token {len(tokens('sampling'))}"
     page.press("ArrowUp")
-    above = page.ask(f"{chosen}.getBoundingClientRect().top")
+    above = page.evaluate(f"{chosen}.getBoundingClientRect().top")
     page.press("ArrowDown")
-    assert page.ask(f"{chosen}.getBoundingClientRect().top") > above
+    assert page.evaluate(f"{chosen}.getBoundingClientRect().top") > above
     page.press("Enter")
-    assert page.ask("document.activeElement.id") == "panel"
+    assert page.evaluate("document.activeElement.id") == "panel"
     page.press("Escape")
-    assert page.ask("[document.activeElement.id, document.querySelector('.token.chosen')]") == ["tokens", None]
+    assert page.evaluate("[document.activeElement.id, document.querySelector('.token.chosen')]") == ["tokens", None]
 
 
 @of("sampling")
@@ -132,10 +132,10 @@ def test_everything_has_a_name(page: Browser) -> None:
         assert found
         assert all(found), role
     token = tokens("sampling")[0]
-    told = (
+    reported = (
         f"Token 1 of 24: “{token.piece.strip()}”, probability {words.percent(token.raw_probability)}, rank {token.rank}"
     )
-    assert told in page.names("option")
+    assert reported in page.names("option")
     assert "Dark" in page.names("radio")
 
 
@@ -143,36 +143,36 @@ def test_everything_has_a_name(page: Browser) -> None:
 def test_light_and_dark(page: Browser) -> None:
     ground = "getComputedStyle(document.body).backgroundColor"
     line = "getComputedStyle(document.querySelector('.token')).backgroundImage"
-    light, underline = page.ask(ground), page.ask(line)
+    light, underline = page.evaluate(ground), page.evaluate(line)
     page.dark(True)
-    assert page.ask(ground) == "rgb(20, 23, 27)" != light
-    assert page.ask(line) != underline
+    assert page.evaluate(ground) == "rgb(20, 23, 27)" != light
+    assert page.evaluate(line) != underline
     page.click("#theme button", 1)
-    assert page.ask(ground) == light
+    assert page.evaluate(ground) == light
     page.dark(False)
     page.click("#theme button", 2)
-    assert page.ask(ground) == "rgb(20, 23, 27)"
+    assert page.evaluate(ground) == "rgb(20, 23, 27)"
 
 
 @of("sampling")
 def test_the_timeline_takes_the_text_back_and_plays_it(page: Browser) -> None:
     ahead = "document.querySelectorAll('#tokens .ahead').length"
-    page.ask("document.getElementById('place').focus()")
+    page.evaluate("document.getElementById('place').focus()")
     page.press("Home", "ArrowRight", "ArrowRight", "ArrowRight")
-    assert page.ask(ahead) == 21
+    assert page.evaluate(ahead) == 21
     assert page.text("#count") == "3 / 24"
     assert page.text("#panel h2").lower() == "token 3"
     page.choose("#speed", "4")
-    page.ask("document.activeElement.blur()")
+    page.evaluate("document.activeElement.blur()")
     page.press(" ")
-    assert page.ask("document.getElementById('play').getAttribute('aria-label')") == "Pause"
-    page.ask(
+    assert page.evaluate("document.getElementById('play').getAttribute('aria-label')") == "Pause"
+    page.evaluate(
         "new Promise((done) => new MutationObserver(() => { if (document.querySelector('#count').textContent"
         " !== '3 / 24') done(0); }).observe(document.getElementById('count'), {childList: true}))"
     )
     page.click("#play")
-    assert page.ask("document.getElementById('play').getAttribute('aria-label')") == "Play"
-    assert page.ask(ahead) < 21
+    assert page.evaluate("document.getElementById('play').getAttribute('aria-label')") == "Play"
+    assert page.evaluate(ahead) < 21
 
 
 @of("sampling")
@@ -185,30 +185,34 @@ def test_another_text_can_be_shown(page: Browser) -> None:
 @of("sampling")
 def test_numbers_are_told_as_in_the_program(page: Browser) -> None:
     """The script's own functions, taken out of the page: a module hands nothing out."""
-    script = page.ask("document.querySelector('script[type=module]').textContent.split('// Elements made by hand')[0]")
+    script = page.evaluate(
+        "document.querySelector('script[type=module]').textContent.split('// Elements made by hand')[0]"
+    )
     tellers: list[tuple[str, Callable[[Any], str], Sequence[float]]] = [
         ("percent", words.percent, SHARES), ("briefPercent", words.brief_percent, SHARES),
         ("treeShare", words.compact_share, SHARES),
         ("size", words.size, SIZES), ("decimal", words.decimal, [n / 8 - 3 for n in range(50)]),
     ]  # fmt: skip
     for name, tell, values in tellers:
-        told = page.ask(f"(() => {{ {script}; return {json.dumps(values)}.map((value) => {name}(value)); }})()")
-        assert told == [tell(value) for value in values], name
+        reported = page.evaluate(
+            f"(() => {{ {script}; return {json.dumps(values)}.map((value) => {name}(value)); }})()"
+        )
+        assert reported == [tell(value) for value in values], name
 
 
 @of("beam_search")
 def test_the_tree_of_a_search(page: Browser) -> None:
     steps = [event for event in events("beam_search") if isinstance(event, BeamStep)]
-    kept = sum(candidate.fate != "pruned" for step in steps for candidate in step.candidates)
-    assert page.ask("document.querySelectorAll('#tree .node').length") == 1 + kept
+    stored = sum(candidate.fate != "pruned" for step in steps for candidate in step.candidates)
+    assert page.evaluate("document.querySelectorAll('#tree .node').length") == 1 + stored
     page.click("#tree-tools button")
-    assert page.ask("document.querySelectorAll('#tree .node').length") == 1 + sum(len(s.candidates) for s in steps)
+    assert page.evaluate("document.querySelectorAll('#tree .node').length") == 1 + sum(len(s.candidates) for s in steps)
     pruned = next(candidate for candidate in steps[2].candidates if candidate.fate == "pruned")
     page.click(f"#tree-canvas-{pruned.node} rect")
     assert page.text("#panel .why") == f"Pruned at step 3. {core.explain_candidate(pruned, steps[2], 3)}"
     page.press("ArrowLeft")
-    assert page.ask("Number(document.querySelector('.node.chosen').dataset.node)") == pruned.parent
-    overlaps = page.ask(
+    assert page.evaluate("Number(document.querySelector('.node.chosen').dataset.node)") == pruned.parent
+    overlaps = page.evaluate(
         "(() => { const b = [...document.querySelectorAll('#tree .node rect')].map((r) => r.getBoundingClientRect());"
         "return b.some((a, i) => b.some((c, j) => i < j && a.left < c.right && c.left < a.right && a.top < c.bottom"
         " && c.top < a.bottom)); })()"
@@ -221,27 +225,27 @@ def test_the_tree_of_a_search(page: Browser) -> None:
 @of("beam_search")
 def test_a_search_can_be_taken_back(page: Browser) -> None:
     step = [event for event in events("beam_search") if isinstance(event, BeamStep)][3]
-    page.ask("document.getElementById('place').focus()")
+    page.evaluate("document.getElementById('place').focus()")
     page.press("Home", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowRight")
-    assert page.ask("document.querySelectorAll('#tokens .token').length") == 4
-    assert page.ask("Number(document.querySelectorAll('.node.best')[3].dataset.node)") == step.best
+    assert page.evaluate("document.querySelectorAll('#tokens .token').length") == 4
+    assert page.evaluate("Number(document.querySelectorAll('.node.best')[3].dataset.node)") == step.best
 
 
 @of("speculative")
 def test_rounds_of_speculation(page: Browser) -> None:
     rounds = [event for event in events("speculative") if isinstance(event, DraftRound)]
-    assert page.ask("document.querySelectorAll('.round').length") == len(rounds)
+    assert page.evaluate("document.querySelectorAll('.round').length") == len(rounds)
     page.click(".round", 1)
     assert core.explain_round(rounds[1]) in page.text("#round-why")
     node = rounds[1].nodes[0]
     page.click(f"#round-canvas-{node.node} rect")
     assert page.text("#panel .why").endswith(core.explain_draft(node, rounds[1]))
     page.press("Home")
-    page.ask("document.getElementById('strip').focus()")
+    page.evaluate("document.getElementById('strip').focus()")
     page.press("Home")
     assert core.explain_round(rounds[0]) in page.text("#round-why")
     page.choose("#colouring", "origin")
-    origins = page.ask("[...document.querySelectorAll('#tokens .token')].map((t) => t.dataset.origin)")
+    origins = page.evaluate("[...document.querySelectorAll('#tokens .token')].map((t) => t.dataset.origin)")
     assert origins == [token.origin for token in tokens("speculative")]
 
 
@@ -255,21 +259,21 @@ def test_what_a_user_wrote_stays_text(browser: Browser, folder: Path) -> None:
     assert browser.text("#prompt") == EVIL
     assert browser.texts("#tokens .token")[3] == EVIL
     browser.click("#tokens .token", 3)
-    assert browser.ask("[document.querySelectorAll('img').length, document.title === 'caught']") == [0, False]
+    assert browser.evaluate("[document.querySelectorAll('img').length, document.title === 'caught']") == [0, False]
     assert len(browser.requests) == 1
 
 
 @pytest.mark.parametrize("width", [320, 390, 768])
 def test_nothing_is_cut_off_on_a_narrow_screen(browser: Browser, folder: Path, width: int) -> None:
     browser.open(core.page(events("speculative"), folder / "narrow.html"), width, 800)
-    assert browser.ask("document.documentElement.scrollWidth") <= width
-    assert browser.ask("getComputedStyle(document.getElementById('panel')).display") == "none"
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    assert browser.evaluate("getComputedStyle(document.getElementById('panel')).display") == "none"
     browser.click("#tokens .token", 2)
-    assert browser.ask("document.querySelector('.token.chosen').getBoundingClientRect().bottom") < browser.ask(
-        "document.getElementById('panel').getBoundingClientRect().top"
-    )
+    assert browser.evaluate(
+        "document.querySelector('.token.chosen').getBoundingClientRect().bottom"
+    ) < browser.evaluate("document.getElementById('panel').getBoundingClientRect().top")
     browser.click("#panel .close")
-    assert browser.ask("document.querySelector('.token.chosen')") is None
+    assert browser.evaluate("document.querySelector('.token.chosen')") is None
 
 
 @pytest.mark.parametrize("kind", ["sampling", "beam_search", "speculative"])
@@ -282,14 +286,14 @@ def test_the_page_is_in_chinese(browser: Browser, folder: Path, kind: str) -> No
         set_language(ENGLISH)
     browser.open(path)
     browser.click("#tokens .token", 3)
-    assert browser.ask("document.documentElement.lang") == "zh-CN"
+    assert browser.evaluate("document.documentElement.lang") == "zh-CN"
     named = "[...document.querySelectorAll('[aria-label]')].map((part) => part.getAttribute('aria-label'))"
     places = "h2, h3, th, dt, option, #legend span, .key span, #made"
     titles = f"[...document.querySelectorAll('{places}')].map((part) => part.textContent)"
-    said = [*browser.ask(named), *browser.ask(titles)]
+    reported = [*browser.evaluate(named), *browser.evaluate(titles)]
     settings = {name for event in events(kind) if isinstance(event, RunStarted) for name, _ in event.settings}
     allowed = re.compile(r"(storyteller|draft|log p|≤.*|[0-9.]+×|[…\W]*|dynamic|cpu, float32|Top-[pk]|  )*")
-    english = [text for text in said if not re.search("[\u4e00-\u9fff]", text) and not allowed.fullmatch(text)]
+    english = [text for text in reported if not re.search("[\u4e00-\u9fff]", text) and not allowed.fullmatch(text)]
     assert sorted(set(english) - settings) == []
-    assert "{" not in "".join(said)
-    assert browser.complaints == []
+    assert "{" not in "".join(reported)
+    assert browser.errors == []

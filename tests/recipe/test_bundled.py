@@ -80,8 +80,8 @@ def test_the_storyteller_answers_questions_about_new_stories() -> None:
 
 def test_the_storyteller_keeps_names_and_pronouns() -> None:
     model, tokenizer = opened("storyteller")
-    kept, texts = examine.kept_names(model, tokenizer, count=8, new_tokens=120)
-    assert kept >= 6, "\n\n".join(texts)
+    stored, texts = examine.kept_names(model, tokenizer, count=8, new_tokens=120)
+    assert stored >= 6, "\n\n".join(texts)
 
 
 def test_the_summarizer_translates_and_sums_up() -> None:

@@ -32,8 +32,10 @@ def test_it_is_small(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(SOUNDS.keys() - FLAWED))
 def test_a_sound_that_ships_is_written_down(name: str) -> None:
-    heard = core.run(core.load("listener"), core.Request("", {"max_new_tokens": 40}, media=(MEDIA / f"{name}.flac",)))
-    assert heard.texts[0].strip() == SOUNDS[name].text
+    received = core.run(
+        core.load("listener"), core.Request("", {"max_new_tokens": 40}, media=(MEDIA / f"{name}.flac",))
+    )
+    assert received.texts[0].strip() == SOUNDS[name].text
 
 
 @pytest.mark.parametrize("name", sorted(PICTURES.keys() - FLAWED))

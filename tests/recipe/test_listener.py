@@ -62,11 +62,11 @@ def test_tokens_are_whispers_own_and_give_the_text_back() -> None:
 
 
 def test_words_wrong_missing_and_too_many_count() -> None:
-    said = "turn on the light".split()
-    assert word_errors(said, said) == 0
-    assert word_errors(said, "turn off the light".split()) == 1
-    assert word_errors(said, "turn the the light now".split()) == 2
-    assert word_errors(said, []) == 4
+    reported = "turn on the light".split()
+    assert word_errors(reported, reported) == 0
+    assert word_errors(reported, "turn off the light".split()) == 1
+    assert word_errors(reported, "turn the the light now".split()) == 2
+    assert word_errors(reported, []) == 4
     trial = Trial(["one two", "three"], ["one two", "tree"])
     assert (trial.words, trial.errors, trial.exact, trial.wrong) == (3, 1, 1, [("three", "tree")])
 
@@ -85,12 +85,12 @@ def test_phone_and_word_stand_where_they_are_heard() -> None:
 
 def test_noise_is_as_loud_as_was_asked() -> None:
     rng = np.random.default_rng(1)
-    spoken = (3000 * np.sin(np.arange(RATE))).astype(np.int16)
-    wave, start = placed(rng, spoken)
-    heard = with_noise(rng, wave, 20.0)
-    assert len(heard) == SECONDS * RATE
+    announced = (3000 * np.sin(np.arange(RATE))).astype(np.int16)
+    wave, start = placed(rng, announced)
+    received = with_noise(rng, wave, 20.0)
+    assert len(received) == SECONDS * RATE
     assert wave[start + 1] != 0
-    assert 10 * np.log10(wave[wave != 0].var() / (heard - wave).var()) == pytest.approx(20.0, abs=1.5)
+    assert 10 * np.log10(wave[wave != 0].var() / (received - wave).var()) == pytest.approx(20.0, abs=1.5)
 
 
 @speaks

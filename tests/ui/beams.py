@@ -1,4 +1,4 @@
-"""Beam searches made up from a seed, for the tests of tree and table: believable figures without a model."""
+"""Random beam searches for the tests of tree and table: plausible numbers without a model."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ class FakeSearch:
 
     def _group(self, group: int) -> list[BeamCandidate]:
         found = sorted(self._continuations(group), key=lambda item: -item[1])[: 2 * self._width]
-        kept: list[Beam] = []
+        stored: list[Beam] = []
         seen = []
         for rank, (parent, score, word, share, met) in enumerate(found, 1):
-            fate = "kept" if len(kept) < self._width else "pruned"
+            fate = "kept" if len(stored) < self._width else "pruned"
             if fate == "kept" and self._step > 2 and self._rng.random() < self._ends:
                 fate, word = "finished", "<|end|>"
             self._node += 1
             met = min(self._constraint, met + (self._rng.random() < 0.3))
             seen.append(self._candidate(parent, word, share, score, rank, fate, group, met))
             if fate == "kept":
-                kept.append((self._node, score, met))
-        self._alive[group] = kept
+                stored.append((self._node, score, met))
+        self._alive[group] = stored
         return seen
 
     def _continuations(self, group: int) -> Iterator[tuple[int, float, str, float, int]]:

@@ -1,4 +1,4 @@
-"""The program's dialogs, opened as a person does."""
+"""Open the program's dialogs as a user does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An engine that follows a script instead of a model: every run is the same, and as slow or broken as asked for."""
+"""A scripted engine instead of a model: every run is the same, with the requested delays and faults."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ VOCABULARY = 2048
 
 
 def chosen(step: int, text: str, sequence: int = 0, seconds: float = 0.008) -> TokenChosen:
-    """A token with figures that depend on nothing but its step."""
+    """Return a token whose numbers depend only on its step."""
     p = 0.08 + 0.9 * abs(math.sin(step * 1.7 + sequence))
     rank = 1 if p > 0.4 else 2 + step % 5
     alternatives = [_alternative(step, place, p) for place in range(6)]
@@ -62,15 +62,15 @@ def chosen(step: int, text: str, sequence: int = 0, seconds: float = 0.008) -> T
 def _alternative(step: int, place: int, p: float, text: str = "", token: int = 0) -> Alternative:
     words = (" rabbit", " girl", " bear", " boy", " mouse", " bird")
     share = p if text else max(0.001, (1 - p) / (place + 2))
-    kept = 0.0 if place > 3 and not text else share
+    stored = 0.0 if place > 3 and not text else share
     return Alternative(
-        token or 900 + place, text or words[place % 6], share * 0.9, kept, math.log(share * 0.9),
-        math.log(kept) if kept else -math.inf, place + 1,
+        token or 900 + place, text or words[place % 6], share * 0.9, stored, math.log(share * 0.9),
+        math.log(stored) if stored else -math.inf, place + 1,
     )  # fmt: skip
 
 
 def begun(part: int | str) -> PromptToken:
-    """What an answer begins with: words, or a token of the story by its id."""
+    """Return the given beginning of an answer: words, or a token of the story by its id."""
     if isinstance(part, str):
         return PromptToken(0, part)
     return PromptToken(part, STORY[part - 400] if 400 <= part < 400 + len(STORY) else f" <{part}>")
@@ -115,7 +115,7 @@ class ScriptedEngine:
     is_quick: bool = True
 
     def load(self, request: LoadRequest) -> ModelInfo:
-        """Fail as told, or describe a small model."""
+        """Fail as scripted, or describe a small model."""
         self.loads.append(request)
         if self.load_error is not None:
             raise self.load_error
@@ -124,25 +124,25 @@ class ScriptedEngine:
         )
 
     def has_native_step(self, _request: BackendRequest) -> bool:
-        """As told."""
+        """Return the scripted value."""
         return self.is_quick
 
     def prepare(self, request: RunRequest) -> RunRequest:
         """A chat without the turns that have no place, a word being a token."""
         if isinstance(request.prompt, str):
             return request
-        kept = conversation.trim(request.prompt, self.context, 0, request.when_full, count_words)
-        return request if len(kept) == len(request.prompt) else replace(request, prompt=kept)
+        stored = conversation.trim(request.prompt, self.context, 0, request.when_full, count_words)
+        return request if len(stored) == len(request.prompt) else replace(request, prompt=stored)
 
     def handle_prefix(self, request: PrefixRequest) -> PrefixResult:
-        """Fail as told, or say that it is done."""
+        """Fail as scripted, or report success."""
         self.prefixes.append(request)
         if self.error is not None:
             raise self.error
         return PrefixResult(request.path, 12, 4096, "" if request.ids else "Once upon a time")
 
     def estimate_memory(self, request: RunRequest) -> MemoryEstimate | None:
-        """What it is told to say."""
+        """Return the scripted estimate."""
         self.reckoned.append(request)
         return self.estimate
 

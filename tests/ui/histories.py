@@ -1,4 +1,4 @@
-"""What tests do with the history of a window: keep runs in it, open its panel, look for something, pick a row."""
+"""Helpers for the history of a window: save runs, open the panel, search, select a row."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from app.window.main_window import MainWindow
 from tests.ui.windows import WAIT_MS, run
 
 
-def keep(qtbot: QtBot, window: MainWindow, prompt: str) -> str:
-    """Run a prompt; the id of the run once it is kept."""
+def save_run(qtbot: QtBot, window: MainWindow, prompt: str) -> str:
+    """Run a prompt; return the id of the saved run."""
     window.parts.setup.prompt.set_prompt(prompt)
-    with qtbot.waitSignal(window.history.runSaved, timeout=WAIT_MS) as kept:
+    with qtbot.waitSignal(window.history.runSaved, timeout=WAIT_MS) as stored:
         run(qtbot, window)
-    return str(kept.args[0])
+    return str(stored.args[0])
 
 
 def history(window: MainWindow) -> HistoryView:
@@ -32,8 +32,8 @@ def history(window: MainWindow) -> HistoryView:
     return view
 
 
-def listed(view: HistoryView) -> list[str]:
-    """What stands in the list, a name each."""
+def listed_names(view: HistoryView) -> list[str]:
+    """Return the names in the list."""
     runs = view.list.runs
     return [str(runs.index(row).data()) for row in range(runs.rowCount())]
 
@@ -43,18 +43,18 @@ def click(view: HistoryView, row: int) -> None:
     QTest.mouseClick(view.list.viewport(), Qt.MouseButton.LeftButton, pos=place)
 
 
-def edited(view: HistoryView) -> QLineEdit:
-    """The name that is being changed."""
+def name_editor(view: HistoryView) -> QLineEdit:
+    """Return the editor of the name that is being changed."""
     editor = view.list.viewport().findChild(QLineEdit)
     assert editor is not None
     return editor
 
 
-def look_for(qtbot: QtBot, view: HistoryView, words: str) -> None:
+def search(qtbot: QtBot, view: HistoryView, words: str) -> None:
     with qtbot.waitSignal(view.searchChanged, timeout=WAIT_MS):
         view.search.setText(words)
 
 
-def shown(window: MainWindow) -> Run:
+def shown_run(window: MainWindow) -> Run:
     assert window.session.run is not None
     return window.session.run

@@ -1,4 +1,4 @@
-"""What is cut or overlaps in a window, found by measuring every visible part, its words and its neighbours."""
+"""Find clipped or overlapping parts of a window by measuring all visible widgets and their texts."""
 
 from __future__ import annotations
 
@@ -28,15 +28,14 @@ from app.widgets.labels import ElidedLabel
 
 
 def faults(root: QWidget) -> list[str]:
-    """A sentence for every visible part of `root` that is cut by its parent, covered by a neighbour, or too small for
-    what it says."""
+    """Return a sentence for every visible part of `root` that is clipped, overlapped or too small for its text."""
     shown = [part for part in root.findChildren(QWidget) if part.isVisible() and not part.isWindow()]
-    found = [told for part in shown for told in (*_outside(part, root), *_too_small(part))]
-    return found + [told for parent in (root, *shown) for told in _overlaps(parent)]
+    found = [reported for part in shown for reported in (*_outside(part, root), *_too_small(part))]
+    return found + [reported for parent in (root, *shown) for reported in _overlaps(parent)]
 
 
 def settle(root: QWidget) -> None:
-    """Let every layout that waits for its turn have it: each may ask another one."""
+    """Activate all pending layouts, including those that one of them invalidates."""
     for _ in range(_MOST_ROUNDS):
         before = [part.geometry() for part in root.findChildren(QWidget)]
         QApplication.sendPostedEvents()
@@ -63,9 +62,9 @@ _REST_MS, _LOOK_MS = 2000, 20
 
 
 def name_of(part: QWidget) -> str:
-    """How a fault calls a part: by its object's name and class, and its words."""
-    said = str(part.property("text") or part.accessibleName() or "")
-    return f"{type(part).__name__}#{part.objectName()} “{said[:40]}”"
+    """Return the name of a part in a fault: object name, class and text."""
+    reported = str(part.property("text") or part.accessibleName() or "")
+    return f"{type(part).__name__}#{part.objectName()} “{reported[:40]}”"
 
 
 def _outside(part: QWidget, root: QWidget) -> Iterator[str]:
@@ -85,7 +84,7 @@ def _outside(part: QWidget, root: QWidget) -> Iterator[str]:
 
 
 def _scrolls(parent: QWidget) -> bool:
-    """Whether what lies in it may be larger: the port of a scroll area."""
+    """Return whether its content may be larger: the viewport of a scroll area."""
     area = parent.parentWidget()
     return isinstance(parent, QAbstractScrollArea) or (
         isinstance(area, QAbstractScrollArea) and area.viewport() is parent
@@ -111,9 +110,9 @@ def _takes_room(child: QWidget, parent: QWidget) -> bool:
 
 
 def _too_small(part: QWidget) -> Iterator[str]:
-    for told, needed, room in _needs(part):
+    for reported, needed, room in _needs(part):
         if needed.width() > room.width() + 1 or needed.height() > room.height() + 1:
-            yield f"{name_of(part)} shows {told} in {_words(room)}; it needs {needed.width()}×{needed.height()}"
+            yield f"{name_of(part)} shows {reported} in {_words(room)}; it needs {needed.width()}×{needed.height()}"
 
 
 def _needs(part: QWidget) -> Iterator[tuple[str, QRect, QRect]]:
@@ -149,7 +148,7 @@ def _needs(part: QWidget) -> Iterator[tuple[str, QRect, QRect]]:
 
 
 def _rich(label: QLabel) -> QRect:
-    """What a label's HTML needs at the label's width."""
+    """Return the size that a label's HTML needs at the label's width."""
     document = QTextDocument()
     document.setDocumentMargin(0)
     document.setDefaultFont(label.font())
@@ -163,7 +162,7 @@ def _words(rect: QRect) -> str:
 
 
 def is_inside(part: QWidget, root: QWidget) -> bool:
-    """Whether the whole part lies inside `root`, and no scroll area on the way hides some of it."""
+    """Return whether the whole part lies inside `root` and no scroll area hides some of it."""
     rect = QRect(part.mapTo(root, QPoint(0, 0)), part.size())
     areas = [area for area in root.findChildren(QScrollArea) if area.isAncestorOf(part)]
     return root.rect().contains(rect) and all(

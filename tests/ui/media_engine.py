@@ -1,4 +1,4 @@
-"""An engine that hears and sees, by a script: what it is given is told where a model would read it."""
+"""A scripted engine with audio and image inputs; it reports the files that it receives."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import core
 from app.state.worker_messages import LoadRequest, ModelInfo, RunRequest
-from core import Takes
+from core import Modalities
 from core.events import Event, MediumRead, PromptToken, RunStarted
 from tests.ui.fake_engine import ScriptedEngine
 
@@ -20,9 +20,9 @@ FRAMES = 50
 
 @dataclass
 class MediaEngine(ScriptedEngine):
-    """A picture stands for itself before the prompt or in it, a sound in an encoder."""
+    """An engine with an image before or in the prompt, and audio in an encoder."""
 
-    takes: Takes = field(default_factory=lambda: Takes(picture=True, most=None))
+    takes: Modalities = field(default_factory=lambda: Modalities(picture=True, max_count=None))
     inside: bool = False
     """Whether a picture has tokens of the prompt."""
 

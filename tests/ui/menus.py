@@ -1,4 +1,4 @@
-"""Faults of menus, for tests: separators that separate nothing, lines without text."""
+"""Find faults of menus: useless separators and entries without text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders that look like models to the lists and pickers."""
+"""Folders that look like models to lists and pickers."""
 
 from __future__ import annotations
 

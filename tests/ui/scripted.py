@@ -1,4 +1,4 @@
-"""Runs made of scripted events, for the views' tests: believable figures without a model."""
+"""Runs from scripted events for the views' tests: plausible numbers without a model."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OTHERS = (" rabbit", " girl", " bear", " boy", " mouse", " dog", " cat", " bird"
 
 
 def prompt_tokens(pieces: Sequence[str] = PROMPT) -> tuple[PromptToken, ...]:
-    """The prompt as `RunStarted` tells it."""
+    """Return the prompt as in `RunStarted`."""
     return tuple(PromptToken(100 + n, text) for n, text in enumerate(pieces))
 
 
@@ -73,14 +73,14 @@ def hash_id(piece: str) -> int:
 def token(step: int, text: str, raw: float = 0.5, rank: int = 1, sequence: int = 0, **changes: object) -> TokenChosen:
     """One chosen token with alternatives and a funnel."""
     rng = random.Random(step * 31 + sequence)
-    kept = max(rank if rank <= 10 else 10, rng.randint(1, 8))
-    top_p = rng.randint(kept, 40)
+    stored = max(rank if rank <= 10 else 10, rng.randint(1, 8))
+    top_p = rng.randint(stored, 40)
     final = min(0.99, raw * 1.3)
     fields: dict[str, object] = {
         "step": step, "sequence": sequence, "id": hash_id(text), "piece": text, "text": text,
         "raw_probability": raw, "probability": final, "raw_log_probability": math.log(raw),
         "log_probability": math.log(final), "rank": rank, "entropy": 3.5 * (1 - raw), "seconds": 0.01,
-        "alternatives": _alternatives(rng, text, raw, rank, kept),
+        "alternatives": _alternatives(rng, text, raw, rank, stored),
         "funnel": (
             Stage("raw", "model", VOCABULARY, 1.0, 1.0, kind="model", phrase="the model"),
             Stage("temperature", "T 0.8", VOCABULARY, 1.0, 1.0, value=0.8, phrase="temperature 0.8"),
@@ -92,7 +92,7 @@ def token(step: int, text: str, raw: float = 0.5, rank: int = 1, sequence: int =
 
 
 def story(count: int, sequence: int = 0, pieces: Sequence[str] = STORY) -> list[TokenChosen]:
-    """`count` tokens of a story that begins anew when it is over."""
+    """Return `count` tokens of a story that repeats."""
     rng = random.Random(7 + sequence)
     chosen = []
     for n in range(count):

@@ -1,4 +1,4 @@
-"""A canvas with a small tree on it, or with none yet."""
+"""A canvas with a small tree, or without one."""
 
 from __future__ import annotations
 

@@ -93,18 +93,18 @@ def test_what_cannot_be_drawn_is_told_and_the_rest_is_made(
     tables = [f'out = "bad{number}.png"\n{table}' for number, table in enumerate(BAD, 1)]
     assert draw("x", *tables, 'out = "good.png"') == 1
     said = capsys.readouterr().err
-    for number, (table, told) in enumerate(BAD.items(), 1):
+    for number, (table, reported) in enumerate(BAD.items(), 1):
         (line,) = (line for line in said.splitlines() if f"Picture {number} (bad{number}.png): " in line)
-        assert [words for words in told if words not in line] == [], table
+        assert [words for words in reported if words not in line] == [], table
     assert sorted(path.name for path in (tmp_path / "x").iterdir()) == ["good.png", "script.toml"]
 
 
 def test_a_recorded_run_is_drawn_without_a_model(
     draw: Draw, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = RunRequest("Once", strategy="sampling", load=LoadRequest("storyteller"))
-    written = ScriptedEngine().stream(asked, threading.Event())
-    list(core.record(tmp_path / "run.decodescope", written, asked))
+    requested = RunRequest("Once", strategy="sampling", load=LoadRequest("storyteller"))
+    written = ScriptedEngine().stream(requested, threading.Event())
+    list(core.record(tmp_path / "run.decodescope", written, requested))
     engine = ScriptedEngine()
     tables = ['out = "a.png"\ntrace = "../run.decodescope"\ntoken = 3', 'out = "b.png"\ntrace = "none.decodescope"']
     assert draw("x", *tables, engine=engine) == 1

@@ -75,8 +75,8 @@ def settings(window: MainWindow) -> dict[str, Any]:
 
 def saved(window: MainWindow) -> dict[str, Any]:
     """What the settings file holds."""
-    kept = json.loads(window.parts.store.path.read_text(encoding="utf-8"))
-    return {**kept["choices"], "view": kept["layout"]["view"]}
+    stored = json.loads(window.parts.store.path.read_text(encoding="utf-8"))
+    return {**stored["choices"], "view": stored["layout"]["view"]}
 
 
 @pytest.mark.parametrize("name", TOURS)
@@ -121,12 +121,12 @@ def test_a_tour_left_half_way_gives_everything_back(
     else:  # what a timer writes now is all that a killed program leaves
         window.parts.settings_controller.store_settings()
         window.parts.settings_saver.save_settings()
-    kept = saved(window)
-    assert kept["prompt"] == before["prompt"][0]
-    assert (kept["strategy"], kept["cache"], kept["model"]) == ("sampling", "quantized", "storyteller")
-    assert kept["values"]["sampling"] == {"temperature": 0.65, "top_k": 7, "max_new_tokens": 6}
-    assert kept["cache_values"]["quantized"] == {"nbits": 1}
-    assert (kept["seed"], kept["view"], kept["drafts"]) == (77, "memory" if leave == "close" else kept["view"],
+    stored = saved(window)
+    assert stored["prompt"] == before["prompt"][0]
+    assert (stored["strategy"], stored["cache"], stored["model"]) == ("sampling", "quantized", "storyteller")
+    assert stored["values"]["sampling"] == {"temperature": 0.65, "top_k": 7, "max_new_tokens": 6}
+    assert stored["cache_values"]["quantized"] == {"nbits": 1}
+    assert (stored["seed"], stored["view"], stored["drafts"]) == (77, "memory" if leave == "close" else stored["view"],
                                                            ["storyteller-draft-b"])  # fmt: skip
     window.session.stop()
 
@@ -191,17 +191,17 @@ def test_an_example_that_was_changed_by_hand_is_saved(window: MainWindow) -> Non
     window.parts.setup.prompt.exampleChosen.emit(EXAMPLES["story"])
     window.parts.settings_controller.update_values({"temperature": 1.1})
     window.close()
-    kept = saved(window)
-    assert kept["prompt"] == EXAMPLES["story"].prompt
-    assert kept["values"]["sampling"]["temperature"] == 1.1
+    stored = saved(window)
+    assert stored["prompt"] == EXAMPLES["story"].prompt
+    assert stored["values"]["sampling"]["temperature"] == 1.1
 
 
 def test_an_example_that_was_only_looked_at_is_not_saved(window: MainWindow) -> None:
     before = settings(window)
     window.parts.setup.prompt.exampleChosen.emit(EXAMPLES["beam-search"])
     window.close()
-    kept = saved(window)
-    assert (kept["prompt"], kept["strategy"], kept["view"]) == (before["prompt"][0], "sampling", "memory")
+    stored = saved(window)
+    assert (stored["prompt"], stored["strategy"], stored["view"]) == (before["prompt"][0], "sampling", "memory")
 
 
 def test_a_text_example_keeps_the_conversation(qtbot: QtBot, window: MainWindow) -> None:

@@ -57,7 +57,7 @@ def test_the_likeliest_other_token_stands_ready(qtbot: QtBot, window: MainWindow
     assert core.words.quote(other.text) in find(window, QPushButton, "branchButton").text()
     branch = press(qtbot, window)
     assert branch.request.beginning == (400, 401, 402, 403, other.id)
-    assert (branch.request.parent, branch.request.place) == (parent.id, 4)
+    assert (branch.request.parent, branch.request.shared_tokens) == (parent.id, 4)
     assert branch.request.prompt == parent.request.prompt
     assert branch.text.startswith("".join(STORY[:4]))
 
@@ -141,7 +141,7 @@ def test_a_branch_of_a_branch_counts_the_whole_answer(qtbot: QtBot, window: Main
     window.session.select_token(1)
     second = press(qtbot, window)
     assert second.request.parent == first.id
-    assert second.request.place == 6
+    assert second.request.shared_tokens == 6
     assert second.request.beginning[:6] == (*first.request.beginning, 400)
 
 
@@ -295,7 +295,7 @@ def test_a_run_goes_on_from_a_pruned_node_of_a_search(qtbot: QtBot, config_dir: 
     branch = window.session.run
     assert branch is not None
     assert branch.request.beginning == tuple(c.id for c in parent.beams.path(pruned.node))
-    assert branch.request.place < len(branch.request.beginning)
+    assert branch.request.shared_tokens < len(branch.request.beginning)
     assert branch.text.startswith(parent.beams.text(pruned.node))
 
 

@@ -179,7 +179,7 @@ def ended_beams() -> Run:
 def test_the_button_of_the_empty_view_branches_with_one_that_is_allowed(
     window: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = []
-    monkeypatch.setattr(window.parts.runs, "start", asked.append)
+    requested = []
+    monkeypatch.setattr(window.parts.runs, "start", requested.append)
     window.parts.empty_view_action.fill("branch")
-    assert asked[0].beginning[-1] == 3
+    assert requested[0].beginning[-1] == 3

@@ -1,4 +1,4 @@
-"""Everything can be done without a mouse: rooms, menus, and every control that a pointer can press."""
+"""Everything works without a mouse: regions, menus, and every clickable control."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_what_the_menu_offers_is_in_the_palette(qtbot: QtBot, window: MainWindow
     with qtbot.waitSignal(window.session.finished):
         entry.run()
     assert window.session.run.id != before[1]
-    assert window.session.run.request.place == 3
+    assert window.session.run.request.shared_tokens == 3
 
 
 def name_of(widget: QWidget) -> str:

@@ -87,10 +87,10 @@ def test_a_line_break_is_kept(qtbot: QtBot) -> None:
 
 
 def test_nothing_is_loaded_and_no_html_is_read(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    requested: list[str] = []
 
     def load(_document: QTextDocument, _kind: int, address: QUrl) -> object:
-        asked.append(address.toString())
+        requested.append(address.toString())
         return b""
 
     monkeypatch.setattr(formatted_answer.OfflineDocument, "loadResource", load)
@@ -101,7 +101,7 @@ def test_nothing_is_loaded_and_no_html_is_read(qtbot: QtBot, monkeypatch: pytest
     painter = QPainter(picture)
     made.drawContents(painter)
     painter.end()
-    assert asked == []
+    assert requested == []
     text = made.toPlainText()
     for shown in ("<b>bold</b>", "<img src='file:///etc/hostname'>", "<script>1</script>", "<style>", "<img src=x>"):
         assert shown in text
@@ -139,9 +139,9 @@ def window(qtbot: QtBot, config_dir: Path, engine: ScriptedEngine) -> MainWindow
 
 def test_an_answer_is_formatted_and_its_thinking_folds(qtbot: QtBot, window: MainWindow) -> None:
     view = find(window, ChatView, "chatView")
-    asked, answer = view.area._bubbles.all
-    assert not asked.is_formatted
-    assert asked.prompt_document.toPlainText() == "**Who** is <b>it</b>?"
+    requested, answer = view.area._bubbles.all
+    assert not requested.is_formatted
+    assert requested.prompt_document.toPlainText() == "**Who** is <b>it</b>?"
     assert answer.is_formatted
     assert answer.rich.thinking_header == "▸ Thinking · 2 words"
     folded = answer.rect.height()

@@ -22,8 +22,8 @@ from tests.ui.beams import beam_run, beam_steps
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import faults, settle
 from tests.ui.scripted import story
-from tests.ui.test_chorus_view import chorus_run
 from tests.ui.test_compare_view import Bench, fill, finished
+from tests.ui.test_sample_tree_view import chorus_run
 from tests.ui.test_speculation_view import a_run
 from tests.ui.windows import run
 

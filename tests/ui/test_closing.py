@@ -115,12 +115,12 @@ def test_a_step_that_fails_keeps_nothing_else_from_being_done(
 
 def test_the_engine_and_its_model_are_let_go(qtbot: QtBot, config_dir: Path) -> None:
     engine = ScriptedEngine()
-    kept = weakref.ref(engine)
+    stored = weakref.ref(engine)
     window = whole(open_window(qtbot, config_dir, engine))
     window.close()
     del engine
     gc.collect()
-    assert kept() is None, "the window may live on for a while, the model must not"
+    assert stored() is None, "the window may live on for a while, the model must not"
     assert window.is_closed
 
 

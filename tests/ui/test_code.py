@@ -51,8 +51,8 @@ def test_the_shown_run_counts_not_what_is_set_by_now(qtbot: QtBot, window: MainW
 
 
 def test_it_is_said_why_there_is_only_one(qtbot: QtBot, window: MainWindow) -> None:
-    asked = RunRequest("Once", strategy="contrastive", load=LoadRequest("storyteller"))
-    scripts, reason = run_scripts(Run(asked))
+    requested = RunRequest("Once", strategy="contrastive", load=LoadRequest("storyteller"))
+    scripts, reason = run_scripts(Run(requested))
     assert list(scripts) == ["core"]
     dialog = CodeDialog(scripts, reason)
     qtbot.addWidget(dialog)
@@ -68,12 +68,12 @@ def test_before_the_first_run_it_is_said_what_to_do(qtbot: QtBot, window: MainWi
 
 
 def test_phrases_are_the_ids_that_the_run_had() -> None:
-    asked = RunRequest("Once", config={"bad_words_ids": ["wolf"]}, load=LoadRequest("storyteller"))
-    run = Run(asked)
+    requested = RunRequest("Once", config={"bad_words_ids": ["wolf"]}, load=LoadRequest("storyteller"))
+    run = Run(requested)
     run.apply([_started((("bad_words_ids", [[7, 9]]),))])
     assert all('"bad_words_ids": [[7, 9]]' in script or "bad_words_ids=[[7, 9]]" in script
                for script in run_scripts(run)[0].values())  # fmt: skip
-    on_card = Run(asked)
+    on_card = Run(requested)
     on_card.apply([replace(_started(()), device="cuda:0", dtype="bfloat16")])
     scripts, _ = run_scripts(on_card)
     assert '.to("cuda:0")' in scripts["transformers"]

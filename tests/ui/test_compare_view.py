@@ -133,11 +133,11 @@ def test_one_button_fills_the_table(view: CompareView, qtbot: QtBot) -> None:
     bench.end_next(story(9))
     view.side_runs_changed(False)
     assert not view.progress.isVisible()
-    told = row(view, 1)
-    assert [told[name] for name in ("name", "Cache", "Peak", "Speed", "First token")] == [
+    reported = row(view, 1)
+    assert [reported[name] for name in ("name", "Cache", "Peak", "Speed", "First token")] == [
         "Static", "8.0 KiB", "16.0 KiB", "50 tok/s", "20 ms",
     ]  # fmt: skip
-    assert told["said"] == "same 10 tokens"
+    assert reported["said"] == "same 10 tokens"
     assert row(view, 2)["said"] == f"differs at 10: the end, not “{story(10)[9].piece.replace(' ', '␣')}”"
     plots = {plot.accessibleName(): plot.figure.bars[0].figures for plot in view.outcome.charts.plots}
     assert plots["Peak bytes"] == ("8.0 KiB", "16.0 KiB", "8.0 KiB")
@@ -224,8 +224,8 @@ def test_columns_sort_as_numbers_and_what_is_unknown_comes_last(view: CompareVie
         assert [row(view, number)["Tokens"] for number in range(4)] == expected
     alignment = view.outcome.results.rows_model.index(0, tokens).data(Qt.ItemDataRole.TextAlignmentRole)
     assert alignment & Qt.AlignmentFlag.AlignRight
-    spoken = view.outcome.results.rows_model.index(0, tokens).data(Qt.ItemDataRole.AccessibleTextRole)
-    assert spoken == "Tokens ↓: 100"
+    announced = view.outcome.results.rows_model.index(0, tokens).data(Qt.ItemDataRole.AccessibleTextRole)
+    assert announced == "Tokens ↓: 100"
     view.outcome.results.sortByColumn(NAME, Qt.SortOrder.AscendingOrder)
     assert [row(view, number)["name"].removeprefix("◆ ") for number in range(4)] == [f"Seed {n}" for n in range(4)]
 
@@ -248,8 +248,8 @@ def test_a_sweep_says_what_it_takes_and_draws_what_came(view: CompareView, qtbot
     assert view.button.text() == "Compare 6"
     assert "6 runs, about 6 s" in view.head.description.text().replace("\xa0", " "), "the shown run took a second"
     view.compare_or_stop()
-    told = [(request.settings["temperature"], request.seed) for request in bench.waiting]
-    assert told == [(0.5, 0), (0.5, 1), (1.0, 0), (1.0, 1), (1.5, 0), (1.5, 1)]
+    reported = [(request.settings["temperature"], request.seed) for request in bench.waiting]
+    assert reported == [(0.5, 0), (0.5, 1), (1.0, 0), (1.0, 1), (1.5, 0), (1.5, 1)]
     fill(bench, story(4), story(8), story(6), story(6), story(10), story(20))
     plots = {plot.accessibleName(): plot.figure for plot in view.outcome.charts.plots}
     lengths = plots["Tokens"]
@@ -291,10 +291,10 @@ def test_runs_that_are_there_are_compared_at_once(view: CompareView) -> None:
     view.compare_or_stop()
     assert [row(view, n)["name"] for n in range(2)] == ["◆ 1. Sampling, seed 0", "2. Greedy, seed 0"]
     assert row(view, 1)["said"].startswith("differs at 8: the end")
-    kept = finished(RunRequest("Once", seed=5, load=LoadRequest("storyteller")), story(3))
-    view.compare_with(kept)
-    assert [entry.candidate.run for entry in view.comparison.entries] == [other, kept]
-    view.compare_with(kept)
+    stored = finished(RunRequest("Once", seed=5, load=LoadRequest("storyteller")), story(3))
+    view.compare_with(stored)
+    assert [entry.candidate.run for entry in view.comparison.entries] == [other, stored]
+    view.compare_with(stored)
     assert len(view.setup.chips.chosen) == 2, "it is offered once"
 
 
@@ -339,7 +339,7 @@ def test_figures_for_a_file(view: CompareView) -> None:
     rows = [dict(zip(head, line, strict=False)) for line in lines]
     assert (rows[1]["name"], rows[1]["cache_bytes"], rows[1]["first_different_token"]) == ("Static", 512, 9)
     assert rows[1]["text"] == "".join(token.text for token in story(10)[:8])
-    assert REASON in [told["state"] for told in rows]
+    assert REASON in [reported["state"] for reported in rows]
 
 
 def test_all_caches_in_a_window(qtbot: QtBot, config_dir: Path) -> None:
@@ -369,9 +369,9 @@ def test_a_cache_that_fails_is_a_row_and_the_others_go_on(qtbot: QtBot, config_d
     assert {key for key, state in states.items() if state == "failed"} == {"dynamic", "static"}
     assert len([state for state in states.values() if state == "done"]) > 3
     rows = [row(view, number) for number in range(len(entries_of(view)))]
-    told = {line["name"].removeprefix("◆ "): line["said"] for line in rows}
-    assert told["Static"] == "static gives up at token 3."
-    assert told["Offloaded"] == "the reference" or "same " in told["Offloaded"]
+    reported = {line["name"].removeprefix("◆ "): line["said"] for line in rows}
+    assert reported["Static"] == "static gives up at token 3."
+    assert reported["Offloaded"] == "the reference" or "same " in reported["Offloaded"]
     assert not window.parts.centre.error_banner.isVisible()
     window.close()
 

@@ -1,4 +1,4 @@
-"""What the window says in one place agrees with what it says in another."""
+"""Texts of the window agree with each other."""
 
 from __future__ import annotations
 
@@ -51,20 +51,20 @@ def test_a_failure_leaves_the_status_line_when_the_prompt_is_changed(
 
 def test_an_outcome_stays_when_the_settings_are_changed(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, window)
-    told = window.parts.status.outcome.text()
-    assert told
+    reported = window.parts.status.outcome.text()
+    assert reported
     window.parts.setup.prompt.set_prompt("Something else")
-    assert window.parts.status.outcome.text() == told
+    assert window.parts.status.outcome.text() == reported
 
 
 def test_a_game_tells_no_end_of_its_text(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, window)
-    told = window.parts.status.outcome.text()
+    reported = window.parts.status.outcome.text()
     with qtbot.waitSignal(window.parts.guess.questionShown, timeout=WAIT_MS):
         window.parts.guess.start()
     assert window.parts.status.outcome.text() == ""
     window.parts.guess.leave()
-    assert window.parts.status.outcome.text() == told
+    assert window.parts.status.outcome.text() == reported
 
 
 def test_one_more_setting_is_one(window: MainWindow) -> None:
@@ -95,8 +95,8 @@ def test_the_length_of_the_tours_is_the_same_everywhere(qtbot: QtBot, window: Ma
     window.parts.welcome.show()
     page = window.parts.welcome.page
     assert page is not None
-    said = " ".join(label.text() for label in page.findChildren(type(window.parts.status.outcome).__mro__[1]))
-    assert "minute and a half" not in said
+    reported = " ".join(label.text() for label in page.findChildren(type(window.parts.status.outcome).__mro__[1]))
+    assert "minute and a half" not in reported
     chooser = TourChooser(*load_tours(), theme_for("light"))
     qtbot.addWidget(chooser)
     assert all(tour.seconds <= 75 for tour in load_tours()[0])

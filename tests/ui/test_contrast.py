@@ -11,7 +11,7 @@ from app.theme.palettes import DRAFTERS
 from app.theme.theme import MIN_MARK_CONTRAST, MIN_TEXT_CONTRAST, Theme, blend, contrast, theme_for
 from app.views.chat.bubbles import DROPPED_OPACITY
 from app.widgets.tree_canvas.tree_style import DIMMED_OPACITY, TreeStyle
-from tests.ui.eyes import EYES, apart, seen
+from tests.ui.colour_vision import VISION_TYPES, color_distance, simulate_color
 
 BOTH = pytest.mark.parametrize("theme", [theme_for("light"), theme_for("dark")], ids=lambda theme: theme.name)
 GROUNDS = ("window", "panel", "field", "tint", "hover")
@@ -111,27 +111,28 @@ LEAST_APART = 12.0
 
 
 @BOTH
-@pytest.mark.parametrize("eye", EYES)
+@pytest.mark.parametrize("eye", VISION_TYPES)
 def test_colours_that_mean_something_stay_apart(theme: Theme, eye: str) -> None:
     close = [
         f"{one} and {other}: {distance:.1f}"
         for one, other in PAIRS
-        if (distance := apart(seen(theme.color(one), eye), seen(theme.color(other), eye))) < LEAST_APART
+        if (distance := color_distance(simulate_color(theme.color(one), eye), simulate_color(theme.color(other), eye)))
+        < LEAST_APART
     ]
     assert close == []
 
 
 @BOTH
-@pytest.mark.parametrize("eye", EYES)
+@pytest.mark.parametrize("eye", VISION_TYPES)
 def test_unlikely_and_certain_are_told_apart_by_everybody(theme: Theme, eye: str) -> None:
     """The thickness of a line is its second cue; the colours alone still part the ends and the middle."""
-    unlikely, even, certain = (seen(theme.ramp(p), eye) for p in (0.0, 0.5, 1.0))
-    assert min(apart(unlikely, certain), apart(unlikely, even), apart(even, certain)) >= 20
+    unlikely, even, certain = (simulate_color(theme.ramp(p), eye) for p in (0.0, 0.5, 1.0))
+    assert min(color_distance(unlikely, certain), color_distance(unlikely, even), color_distance(even, certain)) >= 20
 
 
 @BOTH
-@pytest.mark.parametrize("eye", EYES)
+@pytest.mark.parametrize("eye", VISION_TYPES)
 def test_drafters_stay_apart_or_have_their_letters(theme: Theme, eye: str) -> None:
     """Every mark carries a letter, so colours need only not be the same for the first two."""
-    first, second, *_ = (seen(QColor(colour), eye) for colour in DRAFTERS[theme.name])
-    assert apart(first, second) >= LEAST_APART
+    first, second, *_ = (simulate_color(QColor(colour), eye) for colour in DRAFTERS[theme.name])
+    assert color_distance(first, second) >= LEAST_APART

@@ -1,4 +1,4 @@
-"""A demo is filmed off the screen: the prompt first, a frame or more for each step, the end held."""
+"""A demo is rendered off screen: the prompt first, at least one frame per step, and a pause at the end."""
 
 from __future__ import annotations
 

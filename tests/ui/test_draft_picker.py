@@ -126,8 +126,8 @@ def test_one_with_another_tokenizer_is_offered_behind_the_others_and_said_to_be_
     window.parts.settings_controller.choose(drafts=drafts[:3])
     row = picker.findData(drafts[2])
     assert row > picker.findData(drafts[1])
-    told = " ".join(str(value) for value in picker.model().itemData(picker.model().index(row, 0)).values())
-    assert "different tokenizer" in told
+    reported = " ".join(str(value) for value in picker.model().itemData(picker.model().index(row, 0)).values())
+    assert "different tokenizer" in reported
     apply_options(window, parse(["--draft", drafts[2]]))
     assert window.parts.requests.request().draft_names == (drafts[2],)
 

@@ -1,4 +1,4 @@
-"""Dragging something over the window says what a drop will do, or why it does nothing; dropping it does so."""
+"""Dragging over the window shows what a drop will do, or why it does nothing; the drop does so."""
 
 from __future__ import annotations
 

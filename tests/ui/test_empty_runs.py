@@ -1,4 +1,4 @@
-"""Runs without text: they are not kept, and a failed one leaves the text on the screen."""
+"""Runs without text are not saved, and a failed one keeps the text on the screen."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from core.errors import StrategyError
 from tests.ui.fake_engine import ScriptedEngine
-from tests.ui.histories import history, keep, listed, shown
+from tests.ui.histories import history, listed_names, save_run, shown_run
 from tests.ui.windows import WAIT_MS, open_window, run
 
 UNDO = (Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
@@ -19,7 +19,7 @@ UNDO = (Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
 def test_run_pressed_ten_times_and_back_to_the_last_story(qtbot: QtBot, config_dir: Path) -> None:
     engine = ScriptedEngine()
     window = open_window(qtbot, config_dir, engine)
-    story = keep(qtbot, window, "One")
+    story = save_run(qtbot, window, "One")
     engine.delay = 3600.0  # the first token never comes, unless the run is stopped
     for number in range(10):
         window.parts.runs.run()
@@ -29,15 +29,15 @@ def test_run_pressed_ten_times_and_back_to_the_last_story(qtbot: QtBot, config_d
     qtbot.waitUntil(lambda: not window.session.busy, timeout=WAIT_MS)
     window.setFocus()
     QTest.keyClick(window, *UNDO)
-    assert shown(window).id == story
-    assert listed(history(window)) == ["One"]
+    assert shown_run(window).id == story
+    assert listed_names(history(window)) == ["One"]
     assert not window.parts.run_navigation.can_go_forward
 
 
 def test_a_run_that_was_replaced_as_it_began_is_not_kept(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir, ScriptedEngine())
-    keep(qtbot, window, "One")
-    begun = shown(window)
+    save_run(qtbot, window, "One")
+    begun = shown_run(window)
     assert begun.is_worth_keeping
     begun.was_replaced = True
     assert begun.is_worth_keeping, "it has a text"
@@ -50,34 +50,34 @@ def test_a_run_that_was_replaced_as_it_began_is_not_kept(qtbot: QtBot, config_di
 def test_a_run_that_fails_before_its_first_token_leaves_the_shown_text(qtbot: QtBot, config_dir: Path) -> None:
     engine = ScriptedEngine()
     window = open_window(qtbot, config_dir, engine)
-    story = keep(qtbot, window, "One")
-    text = shown(window).text
+    story = save_run(qtbot, window, "One")
+    text = shown_run(window).text
     engine.error, engine.fail_at = StrategyError("No heads.", "Choose another strategy."), 0
     assert run(qtbot, window).kind == "failed"
-    assert shown(window).id == story
-    assert shown(window).text == text
-    assert listed(history(window)) == ["One"]
+    assert shown_run(window).id == story
+    assert shown_run(window).text == text
+    assert listed_names(history(window)) == ["One"]
     assert not window.parts.run_navigation.can_go_back
     engine.error = engine.fail_at = None
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
         window.parts.runs.retry()
     assert signal.args[0].kind == "completed"
-    assert shown(window).id != story
+    assert shown_run(window).id != story
 
 
 def test_a_run_that_fails_later_is_shown(qtbot: QtBot, config_dir: Path) -> None:
     engine = ScriptedEngine()
     window = open_window(qtbot, config_dir, engine)
-    story = keep(qtbot, window, "One")
+    story = save_run(qtbot, window, "One")
     engine.error, engine.fail_at = StrategyError("No heads.", "Choose another strategy."), 2
     assert run(qtbot, window).kind == "failed"
-    assert shown(window).id != story
-    assert len(shown(window).tokens) == 2
+    assert shown_run(window).id != story
+    assert len(shown_run(window).tokens) == 2
 
 
 def test_the_first_run_may_fail(qtbot: QtBot, config_dir: Path) -> None:
     engine = ScriptedEngine(error=StrategyError("No heads.", "Choose another strategy."), fail_at=0)
     window = open_window(qtbot, config_dir, engine)
     assert run(qtbot, window).kind == "failed"
-    assert shown(window).outcome is not None
-    assert listed(history(window)) == []
+    assert shown_run(window).outcome is not None
+    assert listed_names(history(window)) == []

@@ -113,7 +113,7 @@ def test_branches_begin_where_the_model_was_least_sure(
     run(qtbot, window)
     tokens = window.session.run.tokens
     press(qtbot, window, view(window, "branches"))
-    place = engine.runs[-1].place
+    place = engine.runs[-1].shared_tokens
     assert place is not None
     sure = [token.alternatives[0].raw_probability for token in tokens]
     assert sure[place] == min(sure)

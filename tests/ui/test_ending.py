@@ -1,4 +1,4 @@
-"""The program's end by a signal, a kill or the desktop: what was typed, chosen and said is on the disk."""
+"""The program ends by a signal, a kill or the desktop: all input and settings are on the disk."""
 
 from __future__ import annotations
 
@@ -94,9 +94,9 @@ def choices(folder: Path) -> dict[str, Any]:
 
 
 def check(folder: Path) -> None:
-    kept = choices(folder)
-    assert (kept["prompt"], kept["strategy"]) == ("AN HOUR OF WORK", "beam_search")
-    assert kept["values"]["beam_search"]["max_new_tokens"] == 7
+    stored = choices(folder)
+    assert (stored["prompt"], stored["strategy"]) == ("AN HOUR OF WORK", "beam_search")
+    assert stored["values"]["beam_search"]["max_new_tokens"] == 7
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows ends another process without a signal")
@@ -281,11 +281,11 @@ def test_each_window_keeps_a_chat_of_its_own(qtbot: QtBot, config_dir: Path) -> 
     for window, words in ((first, "Mine"), (second, "Yours")):
         window.parts.setup.prompt.set_prompt(words, is_chat=True)
         run(qtbot, window)
-    said = {
+    reported = {
         name: next(turn["content"] for turn in json.loads((config_dir / name).read_text("utf-8"))["turns"])
         for name in ("chat.json", "chat-2.json")
     }
-    assert said == {"chat.json": "Mine", "chat-2.json": "Yours"}
+    assert reported == {"chat.json": "Mine", "chat-2.json": "Yours"}
     second.close()
     third = open_window(qtbot, config_dir)
     assert [turn.content for turn in third.parts.services.conversation.turns][:1] == ["Yours"]

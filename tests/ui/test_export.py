@@ -224,10 +224,10 @@ def test_the_button_opens_the_dialog_on_what_is_in_front(window: MainWindow, qtb
     assert not dialog.copy.isEnabled()
     dialog.format_combo.setCurrentIndex(dialog.format_combo.findData(TRACE))
     dialog.save.click()
-    asked = window.findChild(QFileDialog)
-    assert asked.nameFilters() == ["Recorded runs (*.decodescope)"]
-    with qtbot.waitSignal(asked.destroyed):
-        asked.reject()
+    requested = window.findChild(QFileDialog)
+    assert requested.nameFilters() == ["Recorded runs (*.decodescope)"]
+    with qtbot.waitSignal(requested.destroyed):
+        requested.reject()
 
 
 def test_the_dialog_says_what_was_chosen(qtbot: QtBot) -> None:
@@ -247,9 +247,9 @@ def test_the_dialog_says_what_was_chosen(qtbot: QtBot) -> None:
     assert not dialog.width_box.isVisibleTo(dialog)
     dialog.format_combo.setCurrentIndex(dialog.format_combo.findData(PNG))
     dialog.show()
-    with qtbot.waitSignal(dialog.chosen) as said:
+    with qtbot.waitSignal(dialog.chosen) as reported:
         dialog.save.click()
-    assert said.args[:2] == ["tokens", PNG]
+    assert reported.args[:2] == ["tokens", PNG]
 
 
 def test_the_dialog_copies(window: MainWindow, qtbot: QtBot) -> None:
@@ -290,9 +290,9 @@ def test_the_text_is_copied_with_and_without_its_colours(window: MainWindow) -> 
 def test_colours_are_those_that_are_shown_and_no_text_becomes_markup(window: MainWindow) -> None:
     run = window.session.run
     evil = [replace(run.tokens[0], text='<img src="x">\n', origin="draft", rank=1)]
-    kept = theme_for("light").kept
+    stored = theme_for("light").kept
     made = {name: coloured_html((), evil, "&", PaintOptions(theme_for("dark"), name)) for name in COLOURINGS}
-    assert f'<span style="color:{kept};text-decoration:underline">&lt;img' in made["origin"]
+    assert f'<span style="color:{stored};text-decoration:underline">&lt;img' in made["origin"]
     assert made["rank"] != made["origin"] != made["none"]
     assert made["none"].endswith("&lt;img src=&quot;x&quot;&gt;<br>&amp;</p>")
     apart = coloured_html((), evil, "&", PaintOptions(theme_for("dark"), "difference", divergences={0: 9.0}))

@@ -55,12 +55,12 @@ def test_it_follows_the_settings(qtbot: QtBot, window: MainWindow) -> None:
         lambda: window.parts.setup.prompt.set_prompt("Once upon a time " * 20),
         lambda: window.parts.settings_controller.choose(model="summarizer"),
     ):
-        with qtbot.waitSignal(window.session.answered, timeout=LONG_MS, check_params_cb=is_fit) as heard:
+        with qtbot.waitSignal(window.session.answered, timeout=LONG_MS, check_params_cb=is_fit) as received:
             change()
-        seen.append(heard.args[0].result.needed)
+        seen.append(received.args[0].result.needed)
         assert line(window).text().startswith("Needs ")
         assert line(window).isVisible()
-    assert f"{heard.args[0].result.tokens:,} tokens" in str(
+    assert f"{received.args[0].result.tokens:,} tokens" in str(
         window.parts.toolbar.model.itemData(0, Qt.ItemDataRole.ToolTipRole)
     )
     assert len(set(seen)) == len(seen)
@@ -74,9 +74,9 @@ def test_what_would_make_it_fit_is_said_before_it_is_loaded(
     qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fit, "free_memory", lambda: 0)
-    with qtbot.waitSignal(window.session.answered, timeout=LONG_MS, check_params_cb=is_fit) as heard:
+    with qtbot.waitSignal(window.session.answered, timeout=LONG_MS, check_params_cb=is_fit) as received:
         window.parts.settings_controller.choose(strategy="beam_search")
-    monkeypatch.setattr(fit, "free_memory", lambda: 2 * heard.args[0].result.cache)
+    monkeypatch.setattr(fit, "free_memory", lambda: 2 * received.args[0].result.cache)
     with qtbot.waitSignal(window.session.answered, timeout=LONG_MS, check_params_cb=is_fit):
         window.parts.settings_controller.set_values({"max_new_tokens": 400, "num_beams": 8})
     assert "It would fit with at most" in line(window).text()

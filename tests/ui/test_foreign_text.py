@@ -25,7 +25,7 @@ from core import catalog
 from core.catalog import file_download
 from core.errors import ModelError
 from tests import fake_hub
-from tests.app.history_files import keeping
+from tests.app.history_files import run_data
 from tests.ui.beams import beam_run, beam_steps
 from tests.ui.dialogs import DIALOGS, dialog_of
 from tests.ui.fake_engine import ScriptedEngine
@@ -180,8 +180,8 @@ def test_errors_notices_and_questions(qtbot: QtBot, window: MainWindow, engine: 
 def test_history_and_palette(qtbot: QtBot, window: MainWindow) -> None:
     store = window.history.store
     assert store is not None
-    store.save(keeping(1, HOSTILE, HOSTILE, title=HOSTILE, tokens=7, speed=9.0))
-    store.save(keeping(2, HOSTILE, HOSTILE, tokens=7, speed=9.0))
+    store.save(run_data(1, HOSTILE, HOSTILE, title=HOSTILE, tokens=7, speed=9.0))
+    store.save(run_data(2, HOSTILE, HOSTILE, tokens=7, speed=9.0))
     window.parts.history_panel.toggle()
     check(window)
     window.parts.actions.do("open_palette")

@@ -77,11 +77,11 @@ def test_terms_are_found_as_one_types_and_read_at_their_source(
 def test_the_sentence_of_now_stands_first(dialog: GlossaryDialog, each: str) -> None:
     depth.set_depth(each)
     dialog.show_term("temperature")
-    dialog.words_changed()
-    said = [sentence.text() for _, sentence in dialog.page.sentences]
+    dialog.wording_changed()
+    reported = [sentence.text() for _, sentence in dialog.page.sentences]
     term = glossary.term("temperature")
-    assert said[0] == term.sentence
-    assert set(said) == {term.plain, term.usual, term.exact}
+    assert reported[0] == term.sentence
+    assert set(reported) == {term.plain, term.usual, term.exact}
     assert dialog.page.source.text() == term.source
 
 

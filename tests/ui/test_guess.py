@@ -66,12 +66,17 @@ def everything_said(window: MainWindow) -> list[str]:
     window.parts.status.refresh()  # else once a second
     found = []
     for part in (one for one in (window, *window.findChildren(QWidget)) if one.isVisible()):
-        told = (part.toolTip(), part.accessibleName(), part.accessibleDescription(), str(part.property("text") or ""))
-        found.append(" | ".join((part.objectName(), *told)))
-        spoken = QAccessible.queryAccessibleInterface(part)
-        if spoken is not None and spoken.isValid():
+        reported = (
+            part.toolTip(),
+            part.accessibleName(),
+            part.accessibleDescription(),
+            str(part.property("text") or ""),
+        )
+        found.append(" | ".join((part.objectName(), *reported)))
+        announced = QAccessible.queryAccessibleInterface(part)
+        if announced is not None and announced.isValid():
             kinds = (QAccessible.Text.Name, QAccessible.Text.Description, QAccessible.Text.Value)
-            found += [spoken.text(kind) for kind in kinds]
+            found += [announced.text(kind) for kind in kinds]
     return found
 
 
@@ -103,18 +108,18 @@ def test_nothing_tells_before_the_guess(qtbot: QtBot, window: MainWindow) -> Non
     """Two texts that differ from the question on look, and are told, exactly the same."""
     one = ended(of_four(story(40)))
     question = ask(qtbot, window, one)
-    said, seen = everything_said(window), picture(window)
+    reported, seen = everything_said(window), picture(window)
     window.parts.guess.leave()
     other = ended(other_future(one, question.position))
     assert other.text != one.text
     assert [c.text for c in ask(qtbot, window, other).choices] == [c.text for c in question.choices]
-    assert everything_said(window) == said
+    assert everything_said(window) == reported
     assert picture(window) == seen
     run = window.session.run
     assert run is not None
     assert len(run.tokens) == question.position
     token = one.tokens[question.position]
-    assert all(words.percent(token.probability) not in text for text in said)
+    assert all(words.percent(token.probability) not in text for text in reported)
 
 
 def test_after_the_guess_the_bars_tell(qtbot: QtBot, window: MainWindow) -> None:
@@ -139,20 +144,20 @@ def test_the_game_is_played_to_its_score_by_keys(qtbot: QtBot, window: MainWindo
     guess = window.parts.guess
     panel = guess.panel
     assert panel is not None
-    asked = make_questions(one)
-    for number, question in enumerate(asked):
+    requested = make_questions(one)
+    for number, question in enumerate(requested):
         QTest.keyClick(panel, Qt.Key.Key_1)
         assert guess.number == number + 1
-        if number + 1 < len(asked):
+        if number + 1 < len(requested):
             with qtbot.waitSignal(guess.questionShown, timeout=WAIT_MS):
                 QTest.keyClick(panel, Qt.Key.Key_Return)
         else:
             QTest.keyClick(panel, Qt.Key.Key_Return)
         assert question.choices
-    right = sum(question.answer == 0 for question in asked)
-    models = sum(question.likeliest == question.answer for question in asked)
+    right = sum(question.answer == 0 for question in requested)
+    models = sum(question.likeliest == question.answer for question in requested)
     assert panel.sentence.text() == (
-        f"{right} of {len(asked)} right. Always picking the likeliest word would have scored {models}."
+        f"{right} of {len(requested)} right. Always picking the likeliest word would have scored {models}."
     )
     assert window.session.run is one
     QTest.keyClick(panel, Qt.Key.Key_Escape)
@@ -199,13 +204,13 @@ def test_where_there_is_nothing_to_guess_it_says_why(window: MainWindow) -> None
 
 def test_questions_offer_the_chosen_one_and_three_others() -> None:
     run = ended(story(60))
-    asked = make_questions(run)
-    assert 3 <= len(asked) <= MAX_QUESTIONS
-    for question in asked:
+    requested = make_questions(run)
+    assert 3 <= len(requested) <= MAX_QUESTIONS
+    for question in requested:
         token = run.tokens[question.position]
         assert question.choices[question.answer].id == token.id
         assert len({choice.text.strip().casefold() for choice in question.choices}) == CHOICES
-    assert [question.choices for question in make_questions(run)] == [question.choices for question in asked]
+    assert [question.choices for question in make_questions(run)] == [question.choices for question in requested]
 
 
 def test_a_run_until_a_token_grows_into_the_whole_one() -> None:
@@ -257,11 +262,11 @@ def test_a_text_that_is_still_being_written_is_held_and_guessed_at_its_end(qtbot
             with qtbot.waitSignal(session.finished, timeout=WAIT_MS):
                 session.stop()
     assert looks[0] == looks[1], "nothing tells of the token behind the one it is held at"
-    with qtbot.waitSignal(guess.questionShown, timeout=WAIT_MS) as asked:
+    with qtbot.waitSignal(guess.questionShown, timeout=WAIT_MS) as requested:
         engine.hold.set()
     run = session.run
     assert run is not None
-    assert len(run.tokens) == asked.args[0].position >= 9
+    assert len(run.tokens) == requested.args[0].position >= 9
     assert run.finished is None
-    guess.pick(asked.args[0].answer)
+    guess.pick(requested.args[0].answer)
     assert guess.right == 1

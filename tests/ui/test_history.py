@@ -16,9 +16,9 @@ from pytestqt.qtbot import QtBot
 from app.features.history.panel import history_wording
 from app.features.history.store.history_store import HistoryStore
 from app.window.main_window import MainWindow
-from tests.app.history_files import keeping
+from tests.app.history_files import run_data
 from tests.ui.fake_engine import ScriptedEngine
-from tests.ui.histories import click, edited, history, keep, listed, look_for, shown
+from tests.ui.histories import click, history, listed_names, name_editor, save_run, search, shown_run
 from tests.ui.windows import WAIT_MS, find, open_window, run
 
 
@@ -43,15 +43,15 @@ def window(shared: MainWindow) -> MainWindow:
 
 def test_a_run_is_kept_and_there_at_the_next_start(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
-    keep(qtbot, window, "A first prompt")
-    first = shown(window)
+    save_run(qtbot, window, "A first prompt")
+    first = shown_run(window)
     window.close()
     again = open_window(qtbot, config_dir)
     view = history(again)
-    assert listed(view) == ["A first prompt"]
+    assert listed_names(view) == ["A first prompt"]
     assert view.search.placeholderText().startswith("Search 1 run (")
     click(view, 0)
-    opened = shown(again)
+    opened = shown_run(again)
     assert (opened.id, opened.text, opened.events) == (first.id, first.text, first.events)
     assert opened is not first
     assert opened.request == first.request
@@ -59,70 +59,70 @@ def test_a_run_is_kept_and_there_at_the_next_start(qtbot: QtBot, config_dir: Pat
 
 
 def test_what_is_measured_beside_is_not_kept(qtbot: QtBot, window: MainWindow) -> None:
-    keep(qtbot, window, "Kept")
+    save_run(qtbot, window, "Kept")
     with qtbot.waitSignal(window.session.measuringChanged, timeout=WAIT_MS, check_params_cb=lambda on: not on):
-        window.session.measure([shown(window).request])
-    assert listed(history(window)) == ["Kept"]
+        window.session.measure([shown_run(window).request])
+    assert listed_names(history(window)) == ["Kept"]
     assert not list(window.parts.store.data_folder.rglob("under-way/*/*.decodescope"))
 
 
 def test_a_run_is_found_by_any_word_and_opened(qtbot: QtBot, window: MainWindow) -> None:
     for prompt in ("Dragons breathe fire", "A quiet 猫 sleeps", "Something else"):
-        keep(qtbot, window, prompt)
+        save_run(qtbot, window, prompt)
     view = history(window)
-    assert listed(view) == ["Something else", "A quiet 猫 sleeps", "Dragons breathe fire"]
-    look_for(qtbot, view, "FIRE drag")
-    assert listed(view) == ["Dragons breathe fire"]
+    assert listed_names(view) == ["Something else", "A quiet 猫 sleeps", "Dragons breathe fire"]
+    search(qtbot, view, "FIRE drag")
+    assert listed_names(view) == ["Dragons breathe fire"]
     assert view.footer.summary.text() == "1 found"
     assert view.search.placeholderText().startswith("Search 3 runs (")
     click(view, 0)
-    assert shown(window).request.prompt == "Dragons breathe fire"
-    look_for(qtbot, view, "猫")
-    assert listed(view) == ["A quiet 猫 sleeps"]
-    look_for(qtbot, view, "nowhere")
-    assert listed(view) == []
+    assert shown_run(window).request.prompt == "Dragons breathe fire"
+    search(qtbot, view, "猫")
+    assert listed_names(view) == ["A quiet 猫 sleeps"]
+    search(qtbot, view, "nowhere")
+    assert listed_names(view) == []
     assert "No saved run contains" in view.empty.text()
     assert view.empty.isVisible()
 
 
 def test_a_pinned_run_stands_first(qtbot: QtBot, window: MainWindow) -> None:
     for prompt in ("One", "Two"):
-        keep(qtbot, window, prompt)
+        save_run(qtbot, window, prompt)
     view = history(window)
     assert not view.footer.buttons["pin"].isEnabled(), "no row is picked yet"
     click(view, 1)
     view.footer.buttons["pin"].click()
-    assert listed(view) == ["One", "Two"]
+    assert listed_names(view) == ["One", "Two"]
     assert view.list.record is not None
     assert view.list.record.opening == "One", "the same run is still picked"
     assert view.footer.buttons["pin"].toolTip() == "Unpin"
     view.footer.buttons["pin"].click()
-    assert listed(view) == ["Two", "One"]
+    assert listed_names(view) == ["Two", "One"]
 
 
 def test_a_run_is_renamed_in_its_place(qtbot: QtBot, window: MainWindow) -> None:
-    keep(qtbot, window, "One")
+    save_run(qtbot, window, "One")
     view = history(window)
     click(view, 0)
     QTest.keyClick(view.list, Qt.Key.Key_F2)
-    editor = edited(view)
+    editor = name_editor(view)
     QTest.keyClicks(editor, "My dragons")
     with qtbot.waitSignal(view.renameRequested, timeout=WAIT_MS):
         QTest.keyClick(editor, Qt.Key.Key_Return)
-    assert listed(view) == ["My dragons"]
-    look_for(qtbot, view, "dragons")
-    assert listed(view) == ["My dragons"]
+    assert listed_names(view) == ["My dragons"]
+    search(qtbot, view, "dragons")
+    assert listed_names(view) == ["My dragons"]
 
 
 def test_deleting_can_be_undone(qtbot: QtBot, window: MainWindow) -> None:
     for prompt in ("One", "Two", "Three"):
-        keep(qtbot, window, prompt)
+        save_run(qtbot, window, prompt)
     view = history(window)
     click(view, 1)
     gone = view.list.record
     assert gone is not None
     QTest.keyClick(view.list, Qt.Key.Key_Delete)
-    assert listed(view) == ["Three", "One"]
+    assert listed_names(view) == ["Three", "One"]
     assert view.list.record is not None
     assert view.list.record.opening == "One", "the next one is picked"
     assert view.footer.deleted.text() == "Deleted “Two”"
@@ -130,7 +130,7 @@ def test_deleting_can_be_undone(qtbot: QtBot, window: MainWindow) -> None:
     assert store is not None
     assert store.trace_path(gone.id).exists()
     view.footer.undo.click()
-    assert listed(view) == ["Three", "Two", "One"]
+    assert listed_names(view) == ["Three", "Two", "One"]
     assert not view.footer.undo.isVisible()
     view.footer.buttons["delete"].click()
     view.header.close_button.click()
@@ -138,14 +138,14 @@ def test_deleting_can_be_undone(qtbot: QtBot, window: MainWindow) -> None:
 
 
 def test_forgetting_all_is_asked_first(qtbot: QtBot, window: MainWindow) -> None:
-    keep(qtbot, window, "A secret-4711 prompt")
+    save_run(qtbot, window, "A secret-4711 prompt")
     view = history(window)
     answer(window, "Cancel")
-    assert listed(view) == ["A secret-4711 prompt"]
+    assert listed_names(view) == ["A secret-4711 prompt"]
     answer(window, "Delete all")
-    assert listed(view) == []
+    assert listed_names(view) == []
     assert "No runs saved yet" in view.empty.text()
-    assert shown(window).text, "what is shown stays"
+    assert shown_run(window).text, "what is shown stays"
     history_files = (window.parts.store.data_folder / "history").rglob(
         "*"
     )  # the settings keep the prompt in the editor
@@ -168,8 +168,8 @@ def test_the_settings_of_a_run_are_restored(qtbot: QtBot, window: MainWindow) ->
     controller.choose(strategy="sampling", cache="sliding")
     controller.set_values({"temperature": 1.25, "top_k": 7})
     parts.toolbar.seed.spin.setValue(77)
-    keep(qtbot, window, "Restore")
-    was = shown(window).request
+    save_run(qtbot, window, "Restore")
+    was = shown_run(window).request
     controller.choose(strategy="greedy", cache="dynamic")
     parts.toolbar.seed.spin.setValue(5)
     parts.setup.prompt.set_prompt("Something else")
@@ -182,15 +182,15 @@ def test_the_settings_of_a_run_are_restored(qtbot: QtBot, window: MainWindow) ->
 
 
 def test_a_run_of_a_model_that_is_not_here_any_more_is_told(qtbot: QtBot, window: MainWindow) -> None:
-    keep(qtbot, window, "One")
+    save_run(qtbot, window, "One")
     store = window.history.store
     assert store is not None
-    gone = keeping(1, "By a model that is gone")
+    gone = run_data(1, "By a model that is gone")
     gone.request.update(load={"model": "nowhere"}, strategy="sampling")
     store.save(gone)
     view = history(window)
     window.parts.history_panel.refresh()
-    click(view, listed(view).index("By a model that is gone"))
+    click(view, listed_names(view).index("By a model that is gone"))
     assert "cannot be" in window.parts.centre.error_banner.title.text(), "it has no recording"
     view.footer.buttons["restore"].click()
     assert "nowhere" in window.parts.centre.notice_banner.accessibleDescription()
@@ -202,10 +202,10 @@ def test_a_kept_run_is_run_again_with_what_its_model_may_do_now(qtbot: QtBot, co
     engine = ScriptedEngine()
     window = open_window(qtbot, config_dir, engine)
     window.parts.toolbar.seed.lock_button.setChecked(True)
-    kept = keep(qtbot, window, "One")
-    window.parts.settings.models.allow_pickle.append(shown(window).request.model)
-    assert window.history.show(kept)
-    assert not shown(window).request.load.allow_pickle
+    stored = save_run(qtbot, window, "One")
+    window.parts.settings.models.allow_pickle.append(shown_run(window).request.model)
+    assert window.history.show(stored)
+    assert not shown_run(window).request.load.allow_pickle
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
         window.parts.runs.run_again()
     assert engine.runs[-1].load.allow_pickle
@@ -213,13 +213,13 @@ def test_a_kept_run_is_run_again_with_what_its_model_may_do_now(qtbot: QtBot, co
 
 def test_a_run_is_handed_on_to_be_compared(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
-    kept = keep(qtbot, window, "One")
+    stored = save_run(qtbot, window, "One")
     view = history(window)
     click(view, 0)
     with qtbot.waitSignal(window.parts.history_panel.compareRequested, timeout=WAIT_MS) as wanted:
         view.footer.buttons["compare"].click()
-    assert wanted.args[0].id == kept
-    assert wanted.args[0].text == shown(window).text
+    assert wanted.args[0].id == stored
+    assert wanted.args[0].text == shown_run(window).text
 
 
 def test_going_back_and_forth_through_runs(qtbot: QtBot, config_dir: Path) -> None:
@@ -227,24 +227,24 @@ def test_going_back_and_forth_through_runs(qtbot: QtBot, config_dir: Path) -> No
     parts, ids = window.parts, []
     assert not parts.run_navigation.can_go_back
     for prompt in ("One", "Two", "Three"):
-        ids.append(keep(qtbot, window, prompt))
+        ids.append(save_run(qtbot, window, prompt))
     window.setFocus()
     assert (parts.run_navigation.can_go_back, parts.run_navigation.can_go_forward) == (True, False)
     QTest.keyClick(window, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
-    assert shown(window).id == ids[1]
+    assert shown_run(window).id == ids[1]
     QTest.keyClick(window, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
-    assert shown(window).id == ids[0]
+    assert shown_run(window).id == ids[0]
     assert (parts.run_navigation.can_go_back, parts.run_navigation.can_go_forward) == (False, True)
     QTest.keyClick(window, Qt.Key.Key_Y, Qt.KeyboardModifier.ControlModifier)
-    assert shown(window).id == ids[1]
+    assert shown_run(window).id == ids[1]
     both = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
     QTest.keyClick(window, Qt.Key.Key_Z, both)
-    assert shown(window).id == ids[2]
+    assert shown_run(window).id == ids[2]
     parts.run_navigation.back()
-    ids.append(keep(qtbot, window, "Four"))
+    ids.append(save_run(qtbot, window, "Four"))
     assert parts.run_navigation.generations.ids == ids, "nothing is lost by going back and running again"
     parts.run_navigation.back()
-    assert shown(window).request.prompt == "Three"
+    assert shown_run(window).request.prompt == "Three"
 
 
 def test_the_menu_says_what_can_be_done(qtbot: QtBot, config_dir: Path) -> None:
@@ -255,12 +255,12 @@ def test_the_menu_says_what_can_be_done(qtbot: QtBot, config_dir: Path) -> None:
     bar.refresh()
     assert not any(action.isEnabled() for action in steps.values())
     for prompt in ("One", "Two"):
-        keep(qtbot, window, prompt)
+        save_run(qtbot, window, prompt)
     window.parts.timeline.setFocus()
     bar.refresh()
     assert steps["previous_run"].isEnabled()
     steps["previous_run"].trigger()
-    assert shown(window).request.prompt == "One"
+    assert shown_run(window).request.prompt == "One"
     bar.refresh()
     assert steps["next_run"].isEnabled()
     assert not steps["previous_run"].isEnabled()
@@ -271,27 +271,27 @@ def test_text_fields_keep_their_own_undo(qtbot: QtBot, config_dir: Path) -> None
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)
     for prompt in ("One", "Two"):
-        keep(qtbot, window, prompt)
+        save_run(qtbot, window, prompt)
     editor = window.parts.setup.prompt.editor
     editor.setFocus()
     QTest.keyClicks(editor, "more")
     QTest.keyClick(editor, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
-    assert shown(window).request.prompt == "Two"
+    assert shown_run(window).request.prompt == "Two"
     assert "more" not in editor.toPlainText()
     while editor.document().isUndoAvailable():
         QTest.keyClick(editor, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
-    assert shown(window).request.prompt == "Two"
+    assert shown_run(window).request.prompt == "Two"
     QTest.keyClick(editor, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
-    assert shown(window).request.prompt == "One", "where there is nothing left to undo, it is the window's"
+    assert shown_run(window).request.prompt == "One", "where there is nothing left to undo, it is the window's"
 
 
 def test_esc_closes_the_history_and_an_edited_name_first(qtbot: QtBot, window: MainWindow) -> None:
-    keep(qtbot, window, "One")
+    save_run(qtbot, window, "One")
     view = history(window)
     click(view, 0)
     QTest.keyClick(view.list, Qt.Key.Key_F2)
     with qtbot.waitSignal(view.list.itemDelegate().closeEditor, timeout=WAIT_MS):
-        QTest.keyClick(edited(view), Qt.Key.Key_Escape)
+        QTest.keyClick(name_editor(view), Qt.Key.Key_Escape)
     assert view.isVisible()
     QTest.keyClick(view.search, Qt.Key.Key_Escape)
     assert not view.isVisible()
@@ -300,36 +300,36 @@ def test_esc_closes_the_history_and_an_edited_name_first(qtbot: QtBot, window: M
 def test_going_back_leads_to_the_runs_of_earlier_days(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
     for prompt in ("One", "Two"):
-        keep(qtbot, window, prompt)
+        save_run(qtbot, window, prompt)
     window.close()
     again = open_window(qtbot, config_dir)
     qtbot.waitUntil(lambda: again.parts.run_navigation.can_go_back)
     again.parts.run_navigation.back()
-    assert shown(again).request.prompt == "Two"
+    assert shown_run(again).request.prompt == "Two"
     again.parts.run_navigation.back()
-    assert shown(again).request.prompt == "One"
+    assert shown_run(again).request.prompt == "One"
     assert not again.parts.run_navigation.can_go_back
     again.parts.run_navigation.forward()
-    assert shown(again).request.prompt == "Two"
+    assert shown_run(again).request.prompt == "Two"
 
 
 def test_while_a_run_is_under_way_nothing_else_is_opened(qtbot: QtBot, config_dir: Path) -> None:
     engine = ScriptedEngine()
     window = open_window(qtbot, config_dir, engine)
     for prompt in ("One", "Two"):
-        keep(qtbot, window, prompt)
+        save_run(qtbot, window, prompt)
     engine.delay = 0.05
     window.parts.runs.run()
     assert not window.parts.run_navigation.can_go_back
     window.parts.run_navigation.back()
     view = history(window)
     click(view, 1)
-    assert shown(window).outcome is None
-    qtbot.waitUntil(lambda: bool(shown(window).tokens))  # of a run that has said nothing there is nothing to keep
+    assert shown_run(window).outcome is None
+    qtbot.waitUntil(lambda: bool(shown_run(window).tokens))  # of a run that has said nothing there is nothing to keep
     with qtbot.waitSignal(window.history.runSaved, timeout=WAIT_MS):
         window.session.stop()
     assert window.parts.run_navigation.can_go_back
-    assert len(listed(view)) == 3
+    assert len(listed_names(view)) == 3
     record = view.list.runs.record(0)
     assert record is not None
     assert record.outcome == "stopped"
@@ -342,22 +342,22 @@ def test_switched_off_nothing_is_kept_and_going_back_still_works(qtbot: QtBot, c
     for prompt in ("One", "Two"):
         window.parts.setup.prompt.set_prompt(prompt)
         run(qtbot, window)
-        prompts.append(shown(window).request.prompt)
+        prompts.append(shown_run(window).request.prompt)
     window.parts.run_navigation.back()
-    assert shown(window).request.prompt == "One"
+    assert shown_run(window).request.prompt == "One"
     view = history(window)
     assert "History is off" in view.empty.text()
     assert not list((config_dir / "history").glob("*/*"))
     find(window, QMenu, "historyActions").actions()[0].trigger()
     assert json.loads((config_dir / "settings.json").read_text())["history"]["keep"] is True
-    keep(qtbot, window, "Three")
-    assert listed(view) == ["Three"]
+    save_run(qtbot, window, "Three")
+    assert listed_names(view) == ["Three"]
 
 
 def test_the_room_that_runs_may_take_is_kept(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
     for prompt in ("One", "Two", "Three"):
-        keep(qtbot, window, prompt)
+        save_run(qtbot, window, prompt)
     store = window.history.store
     assert store is not None
     size = store.records(store.ids())[0].bytes
@@ -370,31 +370,31 @@ def test_the_room_that_runs_may_take_is_kept(qtbot: QtBot, config_dir: Path) -> 
 
 def test_a_window_in_front_lists_what_others_have_kept(window: MainWindow) -> None:
     view = history(window)
-    assert listed(view) == []
+    assert listed_names(view) == []
     other = HistoryStore(window.parts.store.data_folder / "history")
-    other.save(keeping(1, "By another program"))
+    other.save(run_data(1, "By another program"))
     other.close()
     QApplication.sendEvent(window, QEvent(QEvent.Type.WindowActivate))
-    assert listed(view) == ["By another program"]
+    assert listed_names(view) == ["By another program"]
 
 
 def test_what_is_in_sight_stays_when_another_run_is_kept(qtbot: QtBot, config_dir: Path) -> None:
     store = HistoryStore(config_dir / "history")
     for number in range(80):
-        store.save(keeping(number, f"Prompt {number}"))
+        store.save(run_data(number, f"Prompt {number}"))
     store.close()
     window = open_window(qtbot, config_dir)
     view = history(window)
     view.list.verticalScrollBar().setValue(500)
-    keep(qtbot, window, "The new one")
+    save_run(qtbot, window, "The new one")
     assert view.list.verticalScrollBar().value() == 500
-    assert listed(view)[0] == "The new one"
+    assert listed_names(view)[0] == "The new one"
 
 
 def test_a_strategy_that_is_not_here_leaves_the_settings_alone(window: MainWindow) -> None:
     store = window.history.store
     assert store is not None
-    later, model = keeping(1, "From tomorrow"), window.parts.chosen.model.name
+    later, model = run_data(1, "From tomorrow"), window.parts.chosen.model.name
     later.request.update(load={"model": model}, strategy="from_tomorrow", config={"temperature": 0.3})
     store.save(later)
     before = window.parts.requests.current_request().settings
@@ -408,10 +408,10 @@ def test_a_strategy_that_is_not_here_leaves_the_settings_alone(window: MainWindo
 def test_two_windows_share_one_history(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
     other = open_window(qtbot, config_dir)
-    keep(qtbot, window, "Mine")
-    keep(qtbot, other, "Yours")
-    keep(qtbot, window, "Mine again")
-    assert listed(history(window)) == listed(history(other)) == ["Mine again", "Yours", "Mine"]
+    save_run(qtbot, window, "Mine")
+    save_run(qtbot, other, "Yours")
+    save_run(qtbot, window, "Mine again")
+    assert listed_names(history(window)) == listed_names(history(other)) == ["Mine again", "Yours", "Mine"]
     assert window.parts.run_navigation.generations.ids != other.parts.run_navigation.generations.ids
     assert not window.parts.centre.notice_banner.isVisible()
 
@@ -419,19 +419,19 @@ def test_two_windows_share_one_history(qtbot: QtBot, config_dir: Path) -> None:
 def test_five_thousand_runs_are_listed_and_only_those_in_sight_are_read(qtbot: QtBot, config_dir: Path) -> None:
     store = HistoryStore(config_dir / "history")
     for number in range(300):
-        store.save(keeping(number, f"Prompt {number}"))
+        store.save(run_data(number, f"Prompt {number}"))
     store.close()
     window = open_window(qtbot, config_dir)
     view = history(window)
     read: list[int] = []
-    kept = window.history.store
-    assert kept is not None
+    stored = window.history.store
+    assert stored is not None
 
     def load(runs: Sequence[str]) -> list[object]:
         read.append(len(runs))
-        return list(kept.records(runs))
+        return list(stored.records(runs))
 
-    view.show_runs(kept.ids(), load, "", "")  # type: ignore[arg-type]
+    view.show_runs(stored.ids(), load, "", "")  # type: ignore[arg-type]
     QApplication.processEvents()
     assert view.list.runs.rowCount() == 300
     assert sum(read) <= 128
@@ -444,9 +444,9 @@ def test_the_words_of_a_row() -> None:
     now = time.mktime((2025, 3, 12, 14, 32, 0, 0, 0, -1))
     moments = {0: "14:32", 15 * 3600: "yesterday", 3 * 86400: "9 Mar", 100 * 86400: "2 Dec 2024", 1e300: "1 Jan 1970"}
     assert {ago: history_wording.time_text(now - ago, now) for ago in moments} == moments
-    assert history_wording.summary_text(keeping(1).record) == "Sampling · 0 tokens · storyteller"
-    told = keeping(1, tokens=50, speed=118.4, outcome="stopped").record
-    assert history_wording.summary_text(told) == "stopped · Sampling · 50 tokens · 118 tok/s · storyteller"
+    assert history_wording.summary_text(run_data(1).record) == "Sampling · 0 tokens · storyteller"
+    reported = run_data(1, tokens=50, speed=118.4, outcome="stopped").record
+    assert history_wording.summary_text(reported) == "stopped · Sampling · 50 tokens · 118 tok/s · storyteller"
     assert history_wording.strategy_title("from_tomorrow") == "From tomorrow"
 
 

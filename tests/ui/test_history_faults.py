@@ -14,9 +14,9 @@ from app.features.history.store.history_store import FILE_NAME, HistoryStore
 from app.features.history.store.history_tables import HistoryTables
 from app.features.labs.view.preference.view import PreferenceView
 from app.window.main_window import MainWindow
-from tests.app.history_files import keeping, run_id
+from tests.app.history_files import run_data, run_id
 from tests.ui.fake_engine import ScriptedEngine
-from tests.ui.histories import history, keep, listed
+from tests.ui.histories import history, listed_names, save_run
 from tests.ui.windows import open_window, run
 
 
@@ -54,15 +54,15 @@ def test_a_later_versions_history_is_left_alone_and_told(qtbot: QtBot, config_di
 def test_damage_that_is_found_as_runs_are_listed_is_told_at_once(qtbot: QtBot, config_dir: Path, change: str) -> None:
     """The list is filled anew: of the new file, with the run that is kept next in it."""
     window = open_window(qtbot, config_dir, ScriptedEngine())
-    keep(qtbot, window, "A first prompt")
+    save_run(qtbot, window, "A first prompt")
     changed(config_dir, f"UPDATE {change}")
     view = history(window)
     qtbot.waitUntil(lambda: told(window).startswith("History repaired: The history was damaged (the “"))
     assert f"The old file was saved as {FILE_NAME}.bad-1" in told(window)
-    assert listed(view) == []
+    assert listed_names(view) == []
     assert "No runs saved yet" in view.empty.text()
-    keep(qtbot, window, "A second prompt")
-    assert listed(view) == ["A second prompt"]
+    save_run(qtbot, window, "A second prompt")
+    assert listed_names(view) == ["A second prompt"]
 
 
 def test_damage_that_is_found_by_a_lab_is_told_too(qtbot: QtBot, config_dir: Path) -> None:
@@ -86,8 +86,8 @@ def test_a_run_is_shown_whose_ancestors_cannot_be_read(
 ) -> None:
     window = open_window(qtbot, config_dir, ScriptedEngine())
     assert window.history.store is not None
-    window.history.store.save(keeping(1))
-    child = window.history.open_run(keep(qtbot, window, "One"))
+    window.history.store.save(run_data(1))
+    child = window.history.open_run(save_run(qtbot, window, "One"))
     child.request = replace(child.request, parent=run_id(1))
     monkeypatch.setattr(HistoryTables, "_fetch_all", refuse)
     assert window.session.show(child)
@@ -98,7 +98,7 @@ def test_a_disk_that_refuses_is_told_and_nothing_else_happens(
     qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window = open_window(qtbot, config_dir)
-    keep(qtbot, window, "One")
+    save_run(qtbot, window, "One")
     view = history(window)
 
     monkeypatch.setattr(HistoryTables, "_fetch_all", refuse)

@@ -75,9 +75,9 @@ def test_the_explanation_comes_first_in_a_card(inspector: Inspector) -> None:
 
 
 def test_figures_in_the_explanation_are_bold_and_the_rest_is_escaped() -> None:
-    told = Sentence("“<b>” had < 0.1 %, 14 of 2,048 were left.", ((10, 17), (19, 30)))
+    reported = Sentence("“<b>” had < 0.1 %, 14 of 2,048 were left.", ((10, 17), (19, 30)))
     text = "“&lt;b&gt;” had <b>&lt;&nbsp;0.1&nbsp;%</b>, <b>14&nbsp;of&nbsp;2,048</b> were left."
-    assert inspector_rows.with_bold_figures(told) == text
+    assert inspector_rows.with_bold_figures(reported) == text
     assert inspector_rows.with_bold_figures("31 % & so on") == "31 % &amp; so on"
 
 

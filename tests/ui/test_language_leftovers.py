@@ -1,4 +1,4 @@
-"""After another language is chosen, nothing on the screen is left in the language before, whatever was open."""
+"""After a change of language, no text on the screen is left in the previous one."""
 
 from __future__ import annotations
 
@@ -94,9 +94,9 @@ def touring(qtbot: QtBot, window: MainWindow) -> None:
 def guessing(qtbot: QtBot, window: MainWindow) -> None:
     window.parts.settings_controller.set_values({"max_new_tokens": 40})
     run(qtbot, window)
-    with qtbot.waitSignal(window.parts.guess.questionShown, timeout=WAIT_MS) as asked:
+    with qtbot.waitSignal(window.parts.guess.questionShown, timeout=WAIT_MS) as requested:
         window.parts.guess.start()
-    window.parts.guess.pick(asked.args[0].answer)
+    window.parts.guess.pick(requested.args[0].answer)
 
 
 def with_example(qtbot: QtBot, window: MainWindow) -> None:

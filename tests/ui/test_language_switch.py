@@ -113,14 +113,14 @@ def test_what_was_compared_and_said_is_there_again(qtbot: QtBot, window: MainWin
 def test_nothing_of_the_old_parts_is_left(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, window)
     switch(qtbot, window, "zh_CN")
-    before, heard = len(window.findChildren(QObject)), listeners(window)
+    before, received = len(window.findChildren(QObject)), listeners(window)
     old = [weakref.ref(part) for part in vars(window.parts).values() if isinstance(part, QObject)]
     switch(qtbot, window, "en")
     gc.collect()
     lasting = [*window.parts.services, window.parts.settings]
     left = [ref() for ref in old if ref() is not None and ref() not in lasting]
     assert [part for part in left if shiboken6.isValid(part) and part is not None] == []
-    assert (len(window.findChildren(QObject)), listeners(window)) == (before, heard)
+    assert (len(window.findChildren(QObject)), listeners(window)) == (before, received)
 
 
 def test_a_run_goes_on_to_its_end_first(qtbot: QtBot, window: MainWindow) -> None:

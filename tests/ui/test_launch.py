@@ -21,7 +21,7 @@ from app.start import launch
 from app.start.cli import parse
 from app.start.cli.values import PICTURE_SIZE
 from app.window.main_window import MainWindow
-from core import Takes
+from core import Modalities
 from core.errors import NumericError
 from tests.ui.fake_engine import STORY, ScriptedEngine
 from tests.ui.media_engine import MediaEngine
@@ -243,18 +243,18 @@ def test_a_sound_goes_to_a_model_that_hears_and_is_refused_by_others(
     start: Launch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lamp, broken = resources.path("media", "office-lamp.flac"), tmp_path / "broken.wav"
-    engine = MediaEngine(takes=Takes(sound=True, needs=True, most=1))
+    engine = MediaEngine(takes=Modalities(sound=True, needs=True, max_count=1))
     broken.write_bytes(b"RIFF")
     to = ("--run", "--screenshot", tmp_path / "out.png")
     assert start(engine, "--model", "listener", "--media", lamp, *to) == 0
     (request,) = engine.runs
     assert (request.prompt, request.media) == ("", (str(lamp),))
-    for model, path, told in (
+    for model, path, reported in (
         ("storyteller", lamp, "storyteller accepts only text"),
         ("describer", lamp, "describer accepts images but no audio"),
         ("listener", broken, "broken.wav"),
         ("listener", tmp_path / "none.wav", "none.wav"),
     ):
         assert start(engine, "--model", model, "--media", path, *to) != 0
-        assert told in capsys.readouterr().err
+        assert reported in capsys.readouterr().err
     assert len(engine.runs) == 1

@@ -20,7 +20,7 @@ from app.widgets.picker_combo import SUBTITLE
 from app.window.main_window import MainWindow, first_size
 from core import strategies
 from resources.language import tr
-from tests.app.history_files import keeping
+from tests.app.history_files import run_data
 from tests.fonts import FONTS, SCRIPTS
 from tests.long import slow
 from tests.ui.layout import faults, settle
@@ -99,7 +99,7 @@ def check_history(window: MainWindow) -> None:
     panel, store = window.parts.history_panel, window.history.store
     assert store is not None
     for number, name in enumerate(("A title that does not end so soon " * 5, "从前有一只小猫" * 9, "W" * 200)):
-        store.save(keeping(number, name, name, title=name, tokens=123_456, speed=1234.5))
+        store.save(run_data(number, name, name, title=name, tokens=123_456, speed=1234.5))
     panel.toggle()
     assert panel.view is not None
     panel.view.list.setCurrentIndex(panel.view.list.runs.index(1))
@@ -178,12 +178,12 @@ def test_the_measure_finds_what_is_cut(qtbot: QtBot) -> None:
     assert "\n".join(faults(outer)) == ""
     label.setFixedWidth(10)
     settle(outer)
-    assert any("it needs" in told for told in faults(outer))
+    assert any("it needs" in reported for reported in faults(outer))
     label.setMaximumWidth(10_000)
     label.setGeometry(0, 0, 2000, 20)
-    assert any("reaches beyond" in told for told in faults(outer))
+    assert any("reaches beyond" in reported for reported in faults(outer))
     label.setGeometry(below.geometry())
-    assert any("overlap" in told for told in faults(outer))
+    assert any("overlap" in reported for reported in faults(outer))
 
 
 @pytest.mark.parametrize("screen", [(1280, 800), (1440, 900), (1920, 1080), (3840, 2160)])

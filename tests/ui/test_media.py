@@ -18,16 +18,16 @@ from pytestqt.qtbot import QtBot
 
 from app.features.media.session.media_reading import peaks_of
 from app.window.main_window import MainWindow
-from core import Takes
+from core import Modalities
 from tests.media_files import picture, sound
 from tests.ui.layout import faults, remaining, settle
 from tests.ui.media_engine import MediaEngine
 from tests.ui.windows import open_window, run
 
-SEES, HEARS = Takes(picture=True, most=None), Takes(sound=True, needs=True, most=1)
+SEES, HEARS = Modalities(picture=True, max_count=None), Modalities(sound=True, needs=True, max_count=1)
 
 
-def media_window(qtbot: QtBot, folder: Path, takes: Takes = SEES) -> MainWindow:
+def media_window(qtbot: QtBot, folder: Path, takes: Modalities = SEES) -> MainWindow:
     """A window whose model is loaded."""
     window = open_window(qtbot, folder, MediaEngine(takes=takes))
     qtbot.waitUntil(lambda: window.parts.session.model is not None)
@@ -61,12 +61,12 @@ def test_a_picture_is_shown_and_sent_and_a_sound_is_kept_with_the_reason(
     window = media_window(qtbot, config_dir)
     files = picture(tmp_path / "red.png"), sound(tmp_path / "tone.wav")
     give(qtbot, window, *files)
-    seen, heard = cards(window)
+    seen, received = cards(window)
     assert seen.facts.text() == "24 × 16 pixels"
     assert seen.accessibleName() == "image red.png, 24 × 16 pixels"
-    assert heard.facts.text() == "1.0 s · 8,000 Hz"
-    assert heard.reason.text() == "storyteller accepts images but no audio. The file is not sent."
-    assert not heard.thumbnail.isEnabled()
+    assert received.facts.text() == "1.0 s · 8,000 Hz"
+    assert received.reason.text() == "storyteller accepts images but no audio. The file is not sent."
+    assert not received.thumbnail.isEnabled()
     run(qtbot, window)
     assert window.session.run.request.media == (files[0],)
     qtbot.keyClick(seen, Qt.Key.Key_Delete)
@@ -212,8 +212,8 @@ def test_what_was_heard_before_the_disk_was_full_is_kept_and_it_is_told(
     banner = window.parts.centre.error_banner
     qtbot.waitUntil(banner.isVisible)
     assert "cannot be written: no space left on device. Free space" in banner.accessibleDescription()
-    (kept,) = given(window)
-    with wave.open(kept, "rb") as file:
+    (stored,) = given(window)
+    with wave.open(stored, "rb") as file:
         assert file.getnframes() == 8000
     assert not device.last.is_open
 

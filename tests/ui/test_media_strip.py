@@ -11,16 +11,16 @@ from pytestqt.qtbot import QtBot
 
 from app.views.tokens.token_strips import MediaStrip
 from app.window.main_window import MainWindow
-from core import Takes
+from core import Modalities
 from tests.media_files import picture, sound
 from tests.ui.layout import faults, settle
 from tests.ui.media_engine import FRAMES, GRID, MediaEngine
 from tests.ui.windows import find, open_window, run
 
-SEES, HEARS = Takes(picture=True, most=None), Takes(sound=True, needs=True, most=1)
+SEES, HEARS = Modalities(picture=True, max_count=None), Modalities(sound=True, needs=True, max_count=1)
 
 
-def shown(qtbot: QtBot, folder: Path, path: str, takes: Takes = SEES, inside: bool = False) -> MainWindow:
+def shown(qtbot: QtBot, folder: Path, path: str, takes: Modalities = SEES, inside: bool = False) -> MainWindow:
     """A window that has run with that file; the file has been read for the view."""
     window = open_window(qtbot, folder, MediaEngine(takes=takes, inside=inside))
     qtbot.waitUntil(lambda: window.parts.session.model is not None)

@@ -64,19 +64,19 @@ def test_an_empty_page_says_what_it_is_for(view: MemoryView) -> None:
 
 
 def test_it_grows_with_the_run_and_tells_the_inspector(view: MemoryView, qtbot: QtBot) -> None:
-    run, told = begun(), []
-    view.signals.reportSelected.connect(told.append)
+    run, reported = begun(), []
+    view.signals.reportSelected.connect(reported.append)
     view.show_run(run)
     for event in events(plan(window=20), 41):
         run.apply([event])
         view.events_arrived(run, [event])
-    assert told[-1] is view.report
+    assert reported[-1] is view.report
     assert view.report is not None
     assert view.report.heading == "After token 41"
     assert "sinks" in view.report.sentence
     assert EVICTED in view.cells._rows[0].states
     view.show_run(None)
-    assert told[-1] is None
+    assert reported[-1] is None
 
 
 def test_it_obeys_the_cursor(view: MemoryView) -> None:

@@ -1,4 +1,4 @@
-"""Words that people type into the command palette, and what they mean by them: among the first three rows."""
+"""Words that users type into the command palette: the intended command is among the first three rows."""
 
 from __future__ import annotations
 

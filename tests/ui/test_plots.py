@@ -18,7 +18,7 @@ from pytestqt.qtbot import QtBot
 
 from app.theme.theme import theme_for
 from app.widgets.plots import PlotAxis, PlotBars, PlotLine, PlotPanel, PlotSpec
-from tests.app.test_plot_words import window
+from tests.app.test_plot_descriptions import window
 from tests.disks import full_disk
 
 LEFT = Qt.MouseButton.LeftButton

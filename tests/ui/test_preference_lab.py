@@ -87,8 +87,8 @@ def test_an_order_made_by_hand_is_kept_and_exported(room: tuple[MainWindow, Pref
     controller._export(str(tmp_path / "pairs.jsonl"))
     store = window.history.store
     assert store is not None
-    (kept,) = store.rankings.all(dict)
-    assert kept == {
+    (stored,) = store.rankings.all(dict)
+    assert stored == {
         "prompt": "Once. ", "completions": [TEXTS[2], TEXTS[0], TEXTS[1], TEXTS[3]], "ranks": [1, 2, 3, 3],
     }  # fmt: skip
     rows = [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text().splitlines()]

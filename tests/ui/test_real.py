@@ -1,4 +1,4 @@
-"""The window over the real core and the bundled models."""
+"""The window with the real core and the bundled models."""
 
 from __future__ import annotations
 

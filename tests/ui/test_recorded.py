@@ -79,14 +79,14 @@ def test_a_recorded_run_is_shown_as_it_was(qtbot: QtBot, config_dir: Path, tmp_p
         with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
             parts.runs.run()
         assert signal.args[0].kind == "completed", strategy
-        said, before = texts(parts.inspector), shown(window)
+        reported, before = texts(parts.inspector), shown(window)
         events, request = window.session.run.events, window.session.run.request
         path = tmp_path / f"{strategy}.decodescope"
         parts.recorded_runs.save(str(path))
         assert window.session.show(Run(request))
         assert shown_nothing(window)
         parts.recorded_runs.open(str(path))
-        assert texts(parts.inspector) == said, strategy
+        assert texts(parts.inspector) == reported, strategy
         assert window.session.run.events == events
         assert request_to_json(window.session.run.request) == request_to_json(request)
         assert shown(window) == before, strategy
@@ -178,8 +178,8 @@ def test_a_run_of_a_strategy_that_is_not_here_can_be_looked_at(qtbot: QtBot, con
     window.parts.centre.create_remaining_views()
     window.parts.recorded_runs.open(str(path))
     shown(window)
-    told = dict(window.parts.changes.changes)
-    assert told["Strategy"].startswith("divination")
+    reported = dict(window.parts.changes.changes)
+    assert reported["Strategy"].startswith("divination")
     window.parts.settings_controller.apply_request(window.session.run.request)
     assert "divination" in window.parts.centre.notice_banner.cause.text()
 
@@ -258,5 +258,5 @@ def test_a_recorded_run_is_shown_without_torch(qtbot: QtBot, config_dir: Path, t
     path = tmp_path / "run.decodescope"
     live = recorded(qtbot, config_dir, path)
     words = [sys.executable, "-c", LOOK, str(tmp_path / "settings"), str(path)]
-    said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    assert said == f"{live.text}|{live.request.strategy}\n[]\n"
+    reported = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert reported == f"{live.text}|{live.request.strategy}\n[]\n"

@@ -1,4 +1,4 @@
-"""A program that is killed while a run goes on: what had been written is found at the next start, and offered."""
+"""A process killed during a run: the partial run is found at the next start and offered."""
 
 from __future__ import annotations
 
@@ -158,5 +158,5 @@ def test_a_run_that_was_kept_but_not_put_away_is_put_away(
     again = open_window(qtbot, config_dir)
     assert again.history.store is not None
     assert not again.parts.centre.notice_banner.isVisible()
-    kept = again.history.store.ids()[0]
-    assert len(again.history.open_run(kept).tokens) == len(STORY)
+    stored = again.history.store.ids()[0]
+    assert len(again.history.open_run(stored).tokens) == len(STORY)

@@ -110,7 +110,7 @@ def test_the_dialog_finds_models_and_lists_the_picked_one(qtbot: QtBot, config_d
     dialog.key.setText("sk-secret")
     qtbot.keyClick(dialog.key, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: dialog.models.count() == 2, timeout=WAIT_MS)
-    assert "vLLM answers, with 2 models." in dialog.status.text()
+    assert "vLLM responds and offers 2 models." in dialog.status.text()
     dialog.set_theme(theme_for("dark"))
     layout.settle(dialog)
     assert layout.faults(dialog) == []
@@ -129,11 +129,11 @@ def test_a_keyring_that_takes_no_key_is_told(
     qtbot: QtBot, config_dir: Path, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The engine is connected all the same; a keyring that takes the key closes the dialog."""
-    asked: list[bool] = []
+    requested: list[bool] = []
 
     def keep(_address: remote.Address, _key: str, lasting: bool = False) -> bool:
-        asked.append(lasting)
-        return not lasting or len(asked) > 3
+        requested.append(lasting)
+        return not lasting or len(requested) > 3
 
     monkeypatch.setattr(remote, "keep_key", keep)
     monkeypatch.setattr(remote, "has_keyring", lambda: True)
@@ -144,11 +144,11 @@ def test_a_keyring_that_takes_no_key_is_told(
     dialog.models.setCurrentRow(0)
     dialog.connect_button.click()
     qtbot.waitUntil(lambda: "the key could not be saved" in dialog.status.text(), timeout=WAIT_MS)
-    assert asked == [False, True]
+    assert requested == [False, True]
     assert window.parts.settings.models.engines == [machine.name("tale-7b")]
     with qtbot.waitSignal(dialog.destroyed, timeout=WAIT_MS):
         dialog.connect_button.click()
-    assert asked == [False, True, False, True]
+    assert requested == [False, True, False, True]
 
 
 def test_an_address_is_judged_before_anything_is_sent(qtbot: QtBot, config_dir: Path) -> None:

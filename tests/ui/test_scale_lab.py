@@ -19,7 +19,7 @@ from app.theme.language import set_language
 from app.theme.theme import theme_for
 from core.errors import ScaleError
 from core.labs import scale
-from core.labs.scale.ranks.rank_messages import MemoryRecorded
+from core.labs.scale.ranks.rank_messages import StepMemory
 from core.labs.scale.ranks.residual_memory import ResidualEstimate
 from resources import depth
 from resources.language import ENGLISH
@@ -226,7 +226,10 @@ def test_what_a_pipeline_did_stands_below_what_was_reckoned(view: ScaleView) -> 
     page.on_started()
     page.on_event(PIPED)
     page.on_ended(None)
-    assert "took 268 ms, 24 % idle; the schedule predicts 185 ms and 24 %" in page.sentence.text()
+    assert (
+        "took 268 ms, 24 % idle; with one core per process, the schedule predicts 185 ms, 24 % idle"
+        in page.sentence.text()
+    )
     assert "single process, to within 1.0e-07" in page.sentence.text()
     assert page.lanes.expected.x_of(100) == page.lanes.measured.x_of(100)
     page.lanes.measured.picked.emit(30)
@@ -281,13 +284,13 @@ def test_a_collective_is_seen_step_by_step(view: ScaleView) -> None:
     assert page.transfers.text().splitlines()[0] == "Device 1 sends part 4 to device 2, which adds it to its own."
     page.scrubber.go_to(len(page.steps) - 1)
     assert "has sent 48 B" in page.sentence.text()  # 2 · 3/4 · 32
-    told = [part.name for part in page.grid.accessible_parts()]
-    sums = [told[place].partition(": ")[2] for place in range(4)]
-    assert sums == [told[4 + place].partition(": ")[2] for place in range(4)]
+    reported = [part.name for part in page.grid.accessible_parts()]
+    sums = [reported[place].partition(": ")[2] for place in range(4)]
+    assert sums == [reported[4 + place].partition(": ")[2] for place in range(4)]
 
 
 BLOCKS = [scale.Block(0, 3, 400), scale.Block(1, 9, 200, "checkpoint"), scale.Block(4, 9, 800, "gradient")]
-REMEMBERED = MemoryRecorded(200, 800, 0, 1.0, BLOCKS)
+REMEMBERED = StepMemory(200, 800, 0, 1.0, BLOCKS)
 RESIDUAL = scale.Residual(
     (REMEMBERED, REMEMBERED),
     (replace(REMEMBERED, checkpoints=100, buffer=80, sent=200),) * 2,
@@ -298,7 +301,7 @@ RESIDUAL = scale.Residual(
 )
 
 
-def remembering(model: str, processes: int, cancel: threading.Event) -> Iterator[scale.Progress | scale.Residual]:
+def measuring_memory(model: str, processes: int, cancel: threading.Event) -> Iterator[scale.Progress | scale.Residual]:
     """In the core's place."""
     yield scale.Progress(0, "step", 1, 2, 4711)
     yield RESIDUAL
@@ -307,7 +310,7 @@ def remembering(model: str, processes: int, cancel: threading.Event) -> Iterator
 def test_a_step_is_seen_without_and_with_zero_r(
     qtbot: QtBot, opened: Callable[[], ScaleView], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scale, "remembering", remembering)
+    monkeypatch.setattr(scale, "measuring_memory", measuring_memory)
     view = opened()
     page = view.residual
     view.show_page("residual")
@@ -327,7 +330,7 @@ def test_what_was_run_is_there_when_the_lab_is_opened_again(
     qtbot: QtBot, opened: Callable[[], ScaleView], work: ScaleJobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scale, "measuring", measuring)
-    monkeypatch.setattr(scale, "remembering", remembering)
+    monkeypatch.setattr(scale, "measuring_memory", measuring_memory)
     first = opened()
     first.run.form.set_value("scheme", "gpipe")
     for page in (first.run, first.residual):

@@ -76,7 +76,7 @@ def test_two_models_part_and_one_click_goes_there(qtbot: QtBot, window: MainWind
         window.resize(*size)
         settle(window)
         parts = (window.parts.setup, window.parts.centre, window.parts.inspector)
-        assert [told for part in parts for told in remaining(part)] == [], (size, scale)
+        assert [reported for part in parts for reported in remaining(part)] == [], (size, scale)
     shown = finished(qtbot, window, lambda: window.parts.scoring._score_prompt("storyteller-window"))
     assert shown.outcome is not None
     assert shown.outcome.kind in ("completed", "failed")

@@ -1,4 +1,4 @@
-"""Nobody but Qt owns a screen."""
+"""Only Qt owns screens."""
 
 from pathlib import Path
 

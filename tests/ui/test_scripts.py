@@ -117,17 +117,17 @@ def test_no_script_is_higher_than_a_row(qtbot: QtBot, scale: float) -> None:
 
 def test_a_chat_message_runs_as_it_is_read(qtbot: QtBot) -> None:
     font = theme_for("light").font(16)
-    told = plain_document("Hello\nمرحبا\nThis is a line that is longer than the others", font, 500)
-    places = [told.findBlockByNumber(n).layout().lineAt(0).naturalTextRect() for n in range(3)]
+    reported = plain_document("Hello\nمرحبا\nThis is a line that is longer than the others", font, 500)
+    places = [reported.findBlockByNumber(n).layout().lineAt(0).naturalTextRect() for n in range(3)]
     assert places[0].left() == pytest.approx(0, abs=1)
-    assert places[1].right() == pytest.approx(told.textWidth(), abs=2)
-    assert places[2].right() <= told.textWidth()
+    assert places[1].right() == pytest.approx(reported.textWidth(), abs=2)
+    assert places[2].right() <= reported.textWidth()
 
 
 def test_chinese_is_broken_anywhere_and_the_words_in_it_are_not(qtbot: QtBot) -> None:
     text = "从前有一只叫做 Benjamin 的小兔子" * 8
-    told = plain_document(text, theme_for("light").font(16), 300)
-    layout = told.firstBlock().layout()
+    reported = plain_document(text, theme_for("light").font(16), 300)
+    layout = reported.firstBlock().layout()
     lines = [layout.lineAt(n) for n in range(layout.lineCount())]
     assert len(lines) > 5
     starts = [text[line.textStart() - 1 : line.textStart() + 1] for line in lines[1:]]

@@ -57,11 +57,11 @@ def test_a_run_arrives_whole(qtbot: QtBot, session: Session) -> None:
 
 
 def test_batches_come_in_order_and_amount_to_all(qtbot: QtBot, session: Session) -> None:
-    heard: list[Any] = []
-    session.eventsArrived.connect(lambda run, events: heard.extend(events))
+    received: list[Any] = []
+    session.eventsArrived.connect(lambda run, events: received.extend(events))
     ended(qtbot, session, REQUEST)
     assert session.run is not None
-    assert heard == session.run.events
+    assert received == session.run.events
 
 
 def test_the_first_token_does_not_wait_for_others(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:
@@ -129,11 +129,11 @@ def test_a_stream_that_just_ends_has_failed(qtbot: QtBot, session: Session, engi
 
 def test_a_model_that_does_not_load(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:
     engine.load_error = CorruptWeightsError("model.safetensors is cut short.", "Copy it again.")
-    heard: list[Any] = []
-    session.failed.connect(heard.append)
+    received: list[Any] = []
+    session.failed.connect(received.append)
     outcome = ended(qtbot, session, REQUEST)
     assert outcome.error.kind == "CorruptWeightsError"
-    assert len(heard) == 1
+    assert len(received) == 1
     with qtbot.waitSignal(session.failed, timeout=WAIT_MS):
         session.load_model("storyteller")
     assert session.model is None
@@ -169,13 +169,13 @@ def test_what_is_said_of_the_model_in_another_language_arrives(
 
 def test_a_run_knows_whether_it_waits_for_its_model(qtbot: QtBot, session: Session) -> None:
     """What stands where the text will be must not say that the prompt is read while the model is loaded."""
-    told = [waiting_title(None)]
-    session.runStarted.connect(lambda run: told.append(waiting_title(run)))
-    session.modelReady.connect(lambda _info: told.append(waiting_title(session.run)))
+    reported = [waiting_title(None)]
+    session.runStarted.connect(lambda run: reported.append(waiting_title(run)))
+    session.modelReady.connect(lambda _info: reported.append(waiting_title(session.run)))
     ended(qtbot, session, REQUEST)
-    assert told == ["", "Loading storyteller…", "Reading the prompt…"]
+    assert reported == ["", "Loading storyteller…", "Reading the prompt…"]
     ended(qtbot, session, REQUEST)
-    assert told[3:] == ["Reading the prompt…"]
+    assert reported[3:] == ["Reading the prompt…"]
     assert waiting_title(session.run) == ""
 
 
@@ -282,18 +282,18 @@ def test_an_urgent_letter_is_told_of_whatever_lies_there() -> None:
 
 def test_mailbox_loses_nothing_between_threads() -> None:
     """The reader takes only when told; were a letter put without telling, it would be left in the box."""
-    box, taken, told = Mailbox(), [], threading.Semaphore(0)
+    box, taken, reported = Mailbox(), [], threading.Semaphore(0)
     count = 20_000
     last = chosen(count, " end")
 
     def write() -> None:
         for step in range(count):
             if box.put(chosen(0, " a") if step % 1000 else last):
-                told.release()
+                reported.release()
 
     writer = threading.Thread(target=write)
     writer.start()
-    while len(taken) < count and told.acquire(timeout=5):
+    while len(taken) < count and reported.acquire(timeout=5):
         taken += box.take()
     writer.join()
     assert len(taken) == count
@@ -317,11 +317,11 @@ def test_the_collector_collects_what_is_due(qtbot: QtBot) -> None:
     collector.start()
     try:
         gc.collect()
-        kept = [[] for _ in range(gc.get_threshold()[0] + 100)]
+        stored = [[] for _ in range(gc.get_threshold()[0] + 100)]
         assert gc.get_count()[0] > gc.get_threshold()[0]
         collector.collect()
         assert gc.get_count()[0] <= gc.get_threshold()[0]
-        del kept
+        del stored
     finally:
         collector.stop()
 
@@ -329,13 +329,13 @@ def test_the_collector_collects_what_is_due(qtbot: QtBot) -> None:
 def test_a_short_run_does_not_wait_for_the_collector(qtbot: QtBot) -> None:
     collector = GarbageCollector()
     collector.start()
-    kept = []
+    stored = []
     try:
         gc.collect()
         for due in ([False] * BUSY_INTERVALS, [True]):
-            collector.set_busy(not kept)
+            collector.set_busy(not stored)
             for is_collected in due:
-                kept += [[] for _ in range(gc.get_threshold()[0] + 100)]
+                stored += [[] for _ in range(gc.get_threshold()[0] + 100)]
                 collector.collect()
                 assert (gc.get_count()[0] <= gc.get_threshold()[0]) == is_collected
     finally:
@@ -396,42 +396,42 @@ def test_an_earlier_run_is_shown_again_but_not_while_one_is_under_way(
 
 def test_measurements_leave_the_shown_run_alone(qtbot: QtBot, session: Session) -> None:
     ended(qtbot, session, REQUEST)
-    shown, heard = session.run, []
-    session.measured.connect(heard.append)
+    shown, received = session.run, []
+    session.measured.connect(received.append)
     session.eventsArrived.connect(lambda run, events: pytest.fail("a measurement was shown"))
     others = [RunRequest(text, memory_fallback=False, load=LoadRequest("storyteller")) for text in ("a", "b")]
     with qtbot.waitSignal(session.measuringChanged, timeout=WAIT_MS, check_params_cb=lambda on: not on):
         session.measure(others)
         assert session.busy
     assert session.run is shown
-    assert [run.request for run in heard] == others
-    assert all(run.outcome == Outcome("completed", f"EOS after {len(STORY)} tokens") for run in heard)
+    assert [run.request for run in received] == others
+    assert all(run.outcome == Outcome("completed", f"EOS after {len(STORY)} tokens") for run in received)
     assert not session.busy
 
 
 def test_measurements_tell_how_far_they_have_come(qtbot: QtBot, session: Session) -> None:
-    heard: list[MeasurementProgress] = []
-    session.measuringProgressed.connect(heard.append)
+    received: list[MeasurementProgress] = []
+    session.measuringProgressed.connect(received.append)
     with qtbot.waitSignal(session.measuringChanged, timeout=WAIT_MS, check_params_cb=lambda on: not on):
         session.measure([RunRequest(text, load=LoadRequest("storyteller")) for text in "abc"])
-    assert [(progress.done, progress.total) for progress in heard] == [(0, 3), (1, 3), (2, 3), (3, 3)]
-    assert heard[0].seconds_left is None
-    assert all(progress.seconds_left is not None and progress.seconds_left > 0 for progress in heard[1:3])
-    assert heard[3].seconds_left == 0
+    assert [(progress.done, progress.total) for progress in received] == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    assert received[0].seconds_left is None
+    assert all(progress.seconds_left is not None and progress.seconds_left > 0 for progress in received[1:3])
+    assert received[3].seconds_left == 0
 
 
 def test_models_of_measurements_come_and_go_unseen_and_the_shown_one_returns(
     qtbot: QtBot, session: Session, engine: ScriptedEngine
 ) -> None:
     ended(qtbot, session, REQUEST)
-    told: list[str] = []
-    session.modelLoading.connect(told.append)
-    session.modelReady.connect(lambda info: told.append(f"{info.name} is ready"))
+    reported: list[str] = []
+    session.modelLoading.connect(reported.append)
+    session.modelReady.connect(lambda info: reported.append(f"{info.name} is ready"))
     others = [RunRequest("a", load=LoadRequest(name)) for name in ("one", "two", "two")]
     with qtbot.waitSignal(session.modelReady, timeout=WAIT_MS):
         session.measure(others)
     assert [load.model for load in engine.loads[-4:]] == ["one", "two", "two", "storyteller"]
-    assert told == ["storyteller", "storyteller is ready"]
+    assert reported == ["storyteller", "storyteller is ready"]
     assert session.model is not None
     assert session.model.name == "storyteller"
 

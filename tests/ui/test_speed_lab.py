@@ -102,8 +102,8 @@ def measure(qtbot: QtBot, window: MainWindow, view: SpeedView) -> None:
 def test_it_asks_for_the_windows_model_and_the_ways_that_are_ticked(
     qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Asked] = []
-    monkeypatch.setattr(speed, "measuring", lambda one, _cancel: iter(asked.append(one) or ()))
+    requested: list[Asked] = []
+    monkeypatch.setattr(speed, "measuring", lambda one, _cancel: iter(requested.append(one) or ()))
     window.parts.settings.models.weights["storyteller-draft"] = "int8"
     assert window.parts.chosen.model.choose("storyteller-draft") == []
     view = opened(window)
@@ -112,7 +112,11 @@ def test_it_asks_for_the_windows_model_and_the_ways_that_are_ticked(
     for way, box in view.settings.ways.items():
         box.setChecked(way in ("weights", "batch"))
     measure(qtbot, window, view)
-    assert (asked[0].model, asked[0].weights, asked[0].ways) == ("storyteller-draft", "int8", ("batch", "weights"))
+    assert (requested[0].model, requested[0].weights, requested[0].ways) == (
+        "storyteller-draft",
+        "int8",
+        ("batch", "weights"),
+    )
     for box in view.settings.ways.values():
         box.setChecked(False)
     assert not view.settings.button.isEnabled(), "there is nothing to measure"
@@ -144,9 +148,9 @@ def test_what_is_measured_is_drawn_and_said(qtbot: QtBot, window: MainWindow, mo
 def test_a_limit_in_sight_is_a_stroke_on_its_bar() -> None:
     near = [Measured(FLOAT, (200.0,), 1, 250.0), Measured(INT8, (400.0,), 1, 800.0, foretold=380.0)]
     figure = technique_plots("weights", near)[0][1]
-    limit, foretold = figure.dots
+    limit, predicted = figure.dots
     assert (limit.shape, limit.points) == ("stroke", ((250.0, 1.0),))
-    assert (foretold.shape, foretold.points) == ("diamond", ((380.0, 0.0),))
+    assert (predicted.shape, predicted.points) == ("diamond", ((380.0, 0.0),))
 
 
 def test_stop_ends_it_and_what_was_measured_stays(

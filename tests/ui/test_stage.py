@@ -1,4 +1,4 @@
-"""The presenter: one view fills the window, in type for the last row, at its own pace; then all is as it was."""
+"""Presentation: one view fills the window in large type at its own pace; leaving restores everything."""
 
 from __future__ import annotations
 
@@ -180,11 +180,11 @@ def test_what_is_opened_on_the_stage_is_open_afterwards(window: MainWindow) -> N
 
 
 def test_closing_on_the_stage_keeps_the_window_as_it_was(window: MainWindow) -> None:
-    kept = window.parts.settings.layout
+    stored = window.parts.settings.layout
     window.parts.presentation.enter()
     window.parts.centre.show_view("memory")
     window.close()
-    assert (kept.setup, kept.inspector, kept.timeline, kept.view) == (True, True, True, "tokens")
+    assert (stored.setup, stored.inspector, stored.timeline, stored.view) == (True, True, True, "tokens")
 
 
 def test_keys_and_a_clicker_step_and_play(qtbot: QtBot, window: MainWindow) -> None:

@@ -68,9 +68,9 @@ def inspector(qtbot: QtBot) -> Inspector:
 def test_every_stage_has_its_words_and_its_picture(inspector: Inspector) -> None:
     run = story(*DETAILS)
     inspector.show_run(run)
-    said = [label.text().replace("\u00a0", " ") for label in inspector.findChildren(QLabel) if label.isVisible()]
+    reported = [label.text().replace("\u00a0", " ") for label in inspector.findChildren(QLabel) if label.isVisible()]
     for stage in run.tokens[-1].funnel[1:]:
-        assert explain_stage(stage) in said
+        assert explain_stage(stage) in reported
     scales = [scale for scale in inspector.findChildren(NumberScale) if scale.isVisible()]
     assert [scale.marks[0].value for scale in scales] == [CUT.die, AIM.surprise, HEAT.temperature]
     assert all(scale.accessibleDescription() for scale in scales)
@@ -105,9 +105,9 @@ def test_the_funnel_draws_a_cut_from_the_top_otherwise(inspector: Inspector) -> 
 def test_the_line_stands_between_what_stays_and_what_goes(inspector: Inspector) -> None:
     inspector.show_run(story("top_n_sigma"))
     figure = inspector.findChild(ScoreHistogramPicture).plot.figure
-    gone, kept = figure.bars
+    gone, stored = figure.bars
     assert [bool(value) for value in gone.values] == [True, True, False, False, False]
-    assert [bool(value) for value in kept.values] == [False, False, False, True, True]
+    assert [bool(value) for value in stored.values] == [False, False, False, True, True]
     cut, best = (line.points[0][0] for line in figure.lines)
     assert cut == pytest.approx(3.0)  # 7 of 10, five parts: half a part right of the left edge of the fourth
     assert best == 4.5

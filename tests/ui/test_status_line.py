@@ -14,29 +14,29 @@ from tests.ui.scripted import make_run
 def test_what_was_reused_stands_beside_the_speed_or_alone(qtbot: QtBot) -> None:
     line = StatusLine()
     qtbot.addWidget(line)
-    told = []
+    reported = []
     for seconds, reused in ((0.5, 0), (0.5, 3), (0.0, 3)):
         run = make_run()
         run.apply([Prefilled(13, seconds, reused)])
         line.show_run(run)
-        told.append(line.number_labels["prefill"].text())
+        reported.append(line.number_labels["prefill"].text())
     line.stop_timer()
-    assert told == ["prefill 26 tok/s", "prefill 20 tok/s · 3 reused", "3 reused"]
+    assert reported == ["prefill 26 tok/s", "prefill 20 tok/s · 3 reused", "3 reused"]
 
 
 def test_nothing_moves_while_a_run_s_settings_are_not_known_yet(qtbot: QtBot) -> None:
     """The button stays in its place, and cannot be pressed; behind a run that never began there is none."""
     line = StatusLine()
     qtbot.addWidget(line)
-    said = []
+    reported = []
     for begins in (False, True, False):
         run = Run(RunRequest("Once"))
         line.show_run(run)
-        said.append((not line.settings_button.isHidden(), line.settings_button.isEnabled()))
+        reported.append((not line.settings_button.isHidden(), line.settings_button.isEnabled()))
         if begins:
             run.apply(make_run().events[:1])
             line.refresh()
-            said.append((not line.settings_button.isHidden(), line.settings_button.isEnabled()))
+            reported.append((not line.settings_button.isHidden(), line.settings_button.isEnabled()))
     line.show_outcome("failed")
-    assert said == [(False, False), (False, False), (True, True), (True, False)]
+    assert reported == [(False, False), (False, False), (True, True), (True, False)]
     assert line.settings_button.isHidden()

@@ -91,7 +91,7 @@ def test_lengths_grow_with_the_type_but_hairlines_do_not(qtbot: QtBot) -> None:
 def test_at_a_hundred_per_cent_every_length_is_as_written() -> None:
     """Nothing is reckoned then, so what is written must be whole."""
     template = module._template()
-    assert module._multiply_lengths(template, 1.0, whole=True) == template
+    assert module._multiply_lengths(template, 1.0, is_whole=True) == template
 
 
 def test_tabular_figures_have_one_width(qtbot: QtBot) -> None:
@@ -128,5 +128,5 @@ def test_words_have_no_serifs_where_nobody_says_what_a_sans_serif_is(tmp_path: P
     config = tmp_path / "fonts.conf"
     config.write_text(NO_ALIASES.format(fonts=fonts, cache=tmp_path / "cache"))
     variables = {**os.environ, "FONTCONFIG_FILE": str(config), "QT_QPA_PLATFORM": "offscreen"}
-    told = subprocess.run([sys.executable, "-c", FAMILIES], env=variables, capture_output=True, text=True, cwd=ROOT)
-    assert told.stdout.strip() == "DejaVu Sans, DejaVu Sans Mono", told.stderr
+    reported = subprocess.run([sys.executable, "-c", FAMILIES], env=variables, capture_output=True, text=True, cwd=ROOT)
+    assert reported.stdout.strip() == "DejaVu Sans, DejaVu Sans Mono", reported.stderr

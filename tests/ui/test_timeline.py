@@ -69,13 +69,13 @@ def test_what_is_written_has_nothing_laid_out_anew(timeline: Timeline) -> None:
     """The window would be, with all that stands in it, at each batch of tokens."""
     player = Player(timeline, make_run(story(50)))
     QApplication.sendPostedEvents()
-    asked: list[QEvent] = []
-    watch = Watch(QEvent.Type.LayoutRequest, asked)
+    requested: list[QEvent] = []
+    watch = Watch(QEvent.Type.LayoutRequest, requested)
     timeline.installEventFilter(watch)
     player.write(story(60))
     QApplication.sendPostedEvents()
     assert timeline.count_label.text() == "110 / 110"
-    assert not asked
+    assert not requested
     player.write(story(20_000))
     label = timeline.count_label
     assert label.width() >= label.fontMetrics().horizontalAdvance("20,110 / 20,110")

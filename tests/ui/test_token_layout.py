@@ -187,9 +187,9 @@ def test_rows_after_the_cursor_are_not_drawn_but_keep_their_room(qtbot: QtBot) -
 
 def test_appending_shapes_only_the_last_rows_again(qtbot: QtBot) -> None:
     made = column(STORY * 10)
-    kept = [made.shaped_row(row) for row in range(len(made.flow.rows))]
+    stored = [made.shaped_row(row) for row in range(len(made.flow.rows))]
     made.sync([*made.text.tokens, token(0, " more")], "", 10 * len(STORY) + 1)
-    assert all(made.shaped_row(row) is kept[row] for row in range(len(kept) - 1))
+    assert all(made.shaped_row(row) is stored[row] for row in range(len(stored) - 1))
 
 
 def test_memory_of_shaped_rows_is_bounded(qtbot: QtBot) -> None:

@@ -187,13 +187,13 @@ def test_ten_thousand_tokens_shape_only_what_is_seen(view: TokenView) -> None:
 def test_the_words_of_an_empty_page_stand_below_each_other(width: int, height: int, scale: float) -> None:
     """Also where the title takes two lines; the button below the hint is within the page."""
     area, theme = QRect(0, 0, width, height), theme_for("light", scale)
-    told = empty_title_and_hint(None)
-    title, hint = title_and_hint_rects(area, theme, told)
-    for place, font, words in zip((title, hint), (theme.font(18, 600), theme.font(14)), told, strict=True):
+    reported = empty_title_and_hint(None)
+    title, hint = title_and_hint_rects(area, theme, reported)
+    for place, font, words in zip((title, hint), (theme.font(18, 600), theme.font(14)), reported, strict=True):
         wraps = int(Qt.TextFlag.TextWordWrap)
         assert (
             QFontMetricsF(font).boundingRect(QRectF(0, 0, place.width(), 9999), wraps, words).height() <= place.height()
         )
     assert area.top() <= title.top()
     assert title.bottom() <= hint.top()
-    assert button_top(area, theme, told) + theme.px(32) <= area.bottom()
+    assert button_top(area, theme, reported) + theme.px(32) <= area.bottom()

@@ -191,18 +191,18 @@ def test_every_scene_is_played_to_its_end_and_points_at_what_can_be_seen(
     assert panel is not None
     for place, step in enumerate(tour.steps):
         settle(window)
-        told = player.narration
-        assert told is not None
-        assert panel.sentence.text() == told.text
-        assert told.text.strip()
+        reported = player.narration
+        assert reported is not None
+        assert panel.sentence.text() == reported.text
+        assert reported.text.strip()
         qtbot.waitUntil(lambda: not ring(player).isEmpty(), timeout=5000)
         target = ring(player)
         assert window.rect().contains(target), (name, place)
         assert not target.intersects(QRect(panel.mapTo(window, QPoint(0, 0)), panel.size())), (name, place)
         qtbot.waitUntil(lambda: faults(panel) == [], timeout=5000)
-        if step.token and told.index_of(step.token) is not None:
+        if step.token and reported.index_of(step.token) is not None:
             assert window.session.run is not None
-            assert window.session.run.selected == told.index_of(step.token)
+            assert window.session.run.selected == reported.index_of(step.token)
         if place + 1 < len(tour.steps):
             go_on(qtbot, player)
     player.next()

@@ -370,9 +370,9 @@ def test_a_hidden_tree_leaves_the_inspector_alone(qtbot: QtBot) -> None:
     run = beam_run(beam_steps(8))
     view = make_view(qtbot, run)
     view.hide()
-    told = []
-    view.signals.reportSelected.connect(told.append)
+    reported = []
+    view.signals.reportSelected.connect(reported.append)
     run.select(3)
     view.selection_changed(run)
-    assert told == []
+    assert reported == []
     assert view.report is not None

@@ -282,14 +282,14 @@ def test_an_earlier_run_comes_back_with_what_was_set_for_it(qtbot: QtBot, window
     button, status = window.parts.status.settings_button, window.parts.status
     window.parts.toolbar.strategy.select_data("sampling")
     run(qtbot, window)
-    first, said = window.session.run, status.outcome.text()
+    first, reported = window.session.run, status.outcome.text()
     shown = window.parts.centre.columns[0].current_view.export_table()
     find(window, QDoubleSpinBox, "param.temperature").setValue(1.9)
     run(qtbot, window)
     assert first is not None
     assert window.session.show(first)
     qtbot.waitUntil(lambda: button.text() == "Settings changed", timeout=WAIT_MS)
-    assert status.outcome.text() == said
+    assert status.outcome.text() == reported
     assert window.parts.centre.columns[0].current_view.export_table() == shown
 
 

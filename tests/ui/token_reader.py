@@ -1,4 +1,4 @@
-"""A reader of the token view: shown a run, clicks and walks through it, is told what was picked, sees what is drawn."""
+"""A token view under test: show a run, click and move through it, record selections and painting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows for tests: over a scripted engine, with settings of their own."""
+"""Windows for tests, with a scripted engine and their own settings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T", bound=QObject)
 
 
 def open_window(qtbot: QtBot, folder: Path, engine: ScriptedEngine | None = None) -> MainWindow:
-    """A window on the screen, its parts made as they are asked for: `whole` makes the rest. Closed when the test ends.
+    """Open a window whose parts are created on demand: `whole` creates the rest. It is closed when the test ends.
 
     The program makes them when it has nothing else to do, which takes longer than most tests.
     """
@@ -57,7 +57,7 @@ def find(window: MainWindow, kind: type[T], name: str) -> T:
 
 
 def run(qtbot: QtBot, window: MainWindow) -> Outcome:
-    """Run what is set, to its end and what the inspector says of it."""
+    """Run with the current settings until it has ended and the inspector is updated."""
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
         window.parts.runs.run()
     QApplication.processEvents()

@@ -35,7 +35,7 @@ class PreferenceLabDialog(BaseDialog):
         """Apply the theme's colours and sizes."""
         self.view.set_theme(theme)
 
-    def words_changed(self) -> None:
+    def wording_changed(self) -> None:
         """Do nothing: the lab's sentences are the same at every level of detail."""
 
 
@@ -66,6 +66,6 @@ class SpeedLabDialog(BaseDialog):
         """Apply the theme's colours and sizes."""
         self.view.set_theme(theme)
 
-    def words_changed(self) -> None:
+    def wording_changed(self) -> None:
         """Update the texts after a change of the level of detail."""
         self.view.wording_changed()

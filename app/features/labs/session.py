@@ -224,7 +224,7 @@ class ScaleJobs(QObject):
         """The last run of each page."""
 
     def start(self, page: str, request: ScaleRequest) -> None:
-        """Start a run, unless one of that page is running."""
+        """Start the run of `page`, unless it is running already."""
         if self._tasks.is_running(page):
             return
         run = self.runs[page] = ScaleRun(request)
@@ -272,7 +272,7 @@ class ScaleJobs(QObject):
 
 def _scale_events(request: ScaleRequest, cancel: threading.Event) -> Iterator[object]:
     if request.scheme == scale.ZERO_R:
-        yield from scale.remembering(request.model, request.processes, cancel=cancel)
+        yield from scale.measuring_memory(request.model, request.processes, cancel=cancel)
     else:
         yield from scale.measuring(
             request.model, request.scheme, request.processes, options=request.options, cancel=cancel

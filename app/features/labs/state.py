@@ -98,13 +98,13 @@ class SpeedResults:
         """Number of finished rows."""
         return len(self.measured) + len(self.skipped)
 
-    def measurements_of(self, way: speed.Way) -> list[speed.Measured]:
+    def measurements_of(self, technique: speed.Way) -> list[speed.Measured]:
         """Return the measurements of a technique."""
-        return [found for row, found in self.measured.items() if row.way == way]
+        return [found for row, found in self.measured.items() if row.way == technique]
 
-    def skipped_of(self, way: speed.Way) -> list[tuple[speed.Row, str]]:
+    def skipped_of(self, technique: speed.Way) -> list[tuple[speed.Row, str]]:
         """Return the rows of a technique that were left out, with the reason."""
-        return [(row, reason) for row, reason in self.skipped.items() if row.way == way]
+        return [(row, reason) for row, reason in self.skipped.items() if row.way == technique]
 
     def process(self, event: speed.Event) -> None:
         """Process an event."""

@@ -42,8 +42,7 @@ def translate_argparse() -> Iterator[None]:
     """Use this program's translations in argparse inside the context.
 
     argparse looks up its translation functions in its own module at each call. gettext's own configuration depends on
-    environment variables, whereas the
-    language here is chosen in the program.
+    environment variables, whereas the language here is chosen in the program.
     """
     originals = {name: vars(argparse)[name] for name in ("_", "ngettext")}
     vars(argparse).update(_=tr, ngettext=trn)
@@ -299,14 +298,14 @@ def _conflicts(options: CommandLineOptions) -> Iterator[str]:
         yield message.format(width=width, height=height, most=MAX_AREA)
 
 
-def peek_option(arguments: Sequence[str], option: str, known: Sequence[str] = ()) -> str:
+def peek_option(arguments: Sequence[str], option: str, known_names: Sequence[str] = ()) -> str:
     """Return the value of one option before the full parse, so that errors are already reported in the chosen language.
 
-    Return an empty string if the option is absent or its value is not one of `known`.
+    Return an empty string if the option is absent or its value is not one of `known_names`.
     """
     given = ""
     for argument, following in zip(arguments, (*arguments[1:], ""), strict=False):
         name, equals, value = argument.partition("=")
         if name == option:
             given = value if equals else following
-    return given if not known or given in known else ""
+    return given if not known_names or given in known_names else ""

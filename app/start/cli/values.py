@@ -80,17 +80,17 @@ def parse_demo_speed(text: str) -> float:
     return _parse_within(text, MIN_DEMO_SPEED, MAX_DEMO_SPEED)
 
 
-def _path_with_suffix(text: str, known: Sequence[str], what: str) -> Path:
+def _path_with_suffix(text: str, suffixes: Sequence[str], kind: str) -> Path:
     path = Path(text)
-    if path.suffix.lower() not in known:
+    if path.suffix.lower() not in suffixes:
         named = (
-            tr("“{suffix}” is not a supported {what} format").format(suffix=path.suffix, what=tr(what))
+            tr("“{suffix}” is not a supported {what} format").format(suffix=path.suffix, what=tr(kind))
             if path.suffix
             else tr("“{text}” has no file extension").format(text=truncate_name(text))
         )
         raise argparse.ArgumentTypeError(
             tr("{named}: use the extension {names} or {last}").format(
-                named=named, names=", ".join(known[:-1]), last=known[-1]
+                named=named, names=", ".join(suffixes[:-1]), last=suffixes[-1]
             )
         )
     return path

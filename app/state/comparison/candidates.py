@@ -78,7 +78,7 @@ def strategy_candidates(base: RunRequest, info: ModelInfo | None) -> list[Compar
     for name, strategy in strategies.registry.items():
         own = name == base.strategy
         request = base if own else base.with_strategy(strategy, _strategy_settings(strategy, base.settings))
-        chosen = own or strategy.compared
+        chosen = own or strategy.is_compared_by_default
         found.append(
             ComparisonCandidate(
                 name,
@@ -104,9 +104,9 @@ def _strategy_unsupported_reason(strategy: Strategy, base: RunRequest, info: Mod
         return info.unsupported_strategies[strategy.name]
     if strategy.takes_drafters and not base.draft_names:
         return tr("needs a draft model. Choose one under Assisted decoding first.")
-    if strategy.wants and base.strategy != strategy.name:
+    if strategy.required_settings and base.strategy != strategy.name:
         return tr("needs “{setting}”. Set it and run once.").format(
-            setting=tr(strategy.parameter(strategy.wants[0]).title)
+            setting=tr(strategy.parameter(strategy.required_settings[0]).title)
         )
     return cache_unsupported_reason(base.cache, strategy.name, info)
 
@@ -165,8 +165,8 @@ def _load_request_for(load: LoadRequest, name: str) -> LoadRequest:
 def _accepts_same_prompt(entry: ModelEntry, own: ModelEntry | None) -> bool:
     """Return whether the two models accept the same prompt, including its media."""
     if own is None:
-        return not entry.takes.needs
-    return entry.encoder_decoder == own.encoder_decoder and entry.takes == own.takes
+        return not entry.modalities.needs
+    return entry.encoder_decoder == own.encoder_decoder and entry.modalities == own.modalities
 
 
 def run_candidates(runs: Sequence[Run]) -> list[ComparisonCandidate]:
@@ -219,7 +219,7 @@ def make_range(parameter: Parameter, low: float, high: float, count: int) -> tup
     """Return `count` values from `low` to `high`, both included: evenly spaced, or by equal factors if the parameter's
     slider is logarithmic; each integer once.
 
-    Raises ValueProblem if a bound is invalid or the range is empty.
+    Raises InvalidValueError if a bound is invalid or the range is empty.
     """
     for end in (low, high):
         setting_values.check_range(parameter, end)
@@ -241,7 +241,7 @@ def _rounded(value: float) -> float:
 def parse_values(parameter: Parameter, text: str) -> tuple[Any, ...]:
     """Parse values like `0.2, 0.5, 1`, separated by commas, semicolons or spaces; each once, in their order.
 
-    Raises ValueProblem for an invalid value.
+    Raises InvalidValueError for an invalid value.
     """
     parts = [part for part in re.split(r"[,;\s]+", text) if part]
     if not parts:

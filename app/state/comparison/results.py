@@ -180,13 +180,13 @@ def start_comparison(candidates: Sequence[ComparisonCandidate], sweep: Sweep | N
     return Comparison([ComparisonEntry(candidate) for candidate in candidates], sweep)
 
 
-def _is_same_request(requested: RunRequest, ran: RunRequest) -> bool:
-    """Return whether `ran` is the requested run: a session may run a modified copy, without prefixes or with a trimmed
-    chat.
+def _is_same_request(requested: RunRequest, previous: RunRequest) -> bool:
+    """Return whether `previous` is the requested run: a session may run a modified copy, without prefixes or with a
+    trimmed chat.
     """
     one, other = (
         (r.strategy, r.cache, dict(r.cache_options), r.settings, r.seed, r.load, r.draft_names)
-        for r in (requested, ran)
+        for r in (requested, previous)
     )
     return one == other
 

@@ -85,12 +85,12 @@ def _read(data: Mapping[str, Any]) -> ForeignSettingsReader:
     return found
 
 
-def _stage_order(found: ForeignSettingsReader) -> Iterator[str]:
-    value = found.raw_value("sampler_order")
+def _stage_order(reader: ForeignSettingsReader) -> Iterator[str]:
+    value = reader.raw_value("sampler_order")
     places = value if isinstance(value, list) and value else list(ORDER)
     unknown = [str(place) for place in places if not isinstance(place, int) or place not in STAGES]
     if unknown:
-        found.unsupported.append(tr("Unsupported samplers: {names}.").format(names=", ".join(unknown)))
+        reader.unsupported.append(tr("Unsupported samplers: {names}.").format(names=", ".join(unknown)))
     yield "dry_multiplier"
     for place in places:
         yield from STAGES.get(place, ()) if isinstance(place, int) else ()
@@ -113,12 +113,12 @@ def _write(out: ForeignSettingsWriter) -> None:
     out.data["sampler_order"] = _sampler_order(out.read("stages", ()), settings_io.temperature_stage(out))
 
 
-def _sampler_order(stages: Sequence[str], heat: str) -> list[int]:
+def _sampler_order(stages: Sequence[str], temperature_order: str) -> list[int]:
     """Return the program's sampler numbers in the order of our stages; samplers without a counterpart come last, where
     they have no effect.
     """
     named = {stages[0]: place for place, stages in STAGES.items() if stages and place != _TEMPERATURE_SAMPLER} | {
-        heat: _TEMPERATURE_SAMPLER
+        temperature_order: _TEMPERATURE_SAMPLER
     }
     found = list(dict.fromkeys(named[stage] for stage in stages if stage in named))
     return [*found, *(place for place in ORDER if place not in found)]

@@ -75,23 +75,23 @@ def _settings(data: Mapping[str, Any]) -> Mapping[str, Any]:
     return {other.get(name, name): value for name, value in data.items()}
 
 
-def _stage_order(found: ForeignSettingsReader) -> list[str]:
-    """Return its samplers as settings here; samplers missing from the file are off."""
-    value = found.raw_value("samplers")
+def _stage_order(reader: ForeignSettingsReader) -> list[str]:
+    """Convert llama.cpp's order of samplers to settings of this program; samplers missing from the file are off."""
+    value = reader.raw_value("samplers")
     names = value.split(";") if isinstance(value, str) else value if isinstance(value, list) else list(_ORDER)
     known = [name for name in names if isinstance(name, str) and name in STAGES]
     unknown = [str(name) for name in names if name not in known]
     if unknown:
-        found.unsupported.append(tr("Unsupported samplers: {names}.").format(names=", ".join(unknown)))
+        reader.unsupported.append(tr("Unsupported samplers: {names}.").format(names=", ".join(unknown)))
     return [STAGES[name] for name in known]
 
 
-def _read_length(found: ForeignSettingsReader) -> None:
-    tokens = found.integer("n_predict")
+def _read_length(reader: ForeignSettingsReader) -> None:
+    tokens = reader.integer("n_predict")
     if tokens > 0:
-        found.values["max_new_tokens"] = tokens
-    if stops := found.texts("stop"):
-        found.values["stop_strings"] = stops
+        reader.values["max_new_tokens"] = tokens
+    if stops := reader.texts("stop"):
+        reader.values["stop_strings"] = stops
 
 
 def _write(out: ForeignSettingsWriter) -> None:

@@ -126,39 +126,39 @@ class SettingsFormat:
         _normalize_off_values(found, {name.lower(): value for name, value in settings.items()})
         return found
 
-    def _convert_setting(self, found: ForeignSettingsReader, name: str, value: object, names: dict[str, str]) -> None:
+    def _convert_setting(self, reader: ForeignSettingsReader, name: str, value: object, names: dict[str, str]) -> None:
         """Convert one setting, or report it."""
         key = name.rpartition(".")[2].lower()
         if key in _MIROSTAT_NAMES | _DYNAMIC_TEMPERATURE_NAMES:
             return
         if key in _STOP_STRING_NAMES:
-            found.data = {key: value}
-            if stops := found.texts(key):
-                found.values["stop_strings"] = stops
+            reader.data = {key: value}
+            if stops := reader.texts(key):
+                reader.values["stop_strings"] = stops
             return
         ours = _NUMBER_NAMES.get(key)
         if ours is None:
             if value not in (None, "", [], {}) and value not in _NEUTRAL_VALUES.get(key, ()):
                 meaning = _MEANINGS.get(key)
                 named = f"{name} ({tr(meaning)})" if meaning else name
-                found.unsupported.append(tr("{name} has no counterpart here.").format(name=named))
+                reader.unsupported.append(tr("{name} has no counterpart here.").format(name=named))
             return
         if not isinstance(value, (int, float)) or isinstance(value, bool) or not abs(value) <= sys.float_info.max:
             if value is not None:
-                found.unsupported.append(tr("{name} is not a number and was ignored.").format(name=name))
+                reader.unsupported.append(tr("{name} is not a number and was ignored.").format(name=name))
             return
-        if ours in names and found.values[ours] != value:
-            found.unsupported.append(
+        if ours in names and reader.values[ours] != value:
+            reader.unsupported.append(
                 tr("{name} conflicts with {other}, which was used.").format(name=name, other=names[ours])
             )
             return
         names[ours] = name
-        found.values[ours] = round(value * self.unit_factors[ours], 12) if ours in self.unit_factors else value
+        reader.values[ours] = round(value * self.unit_factors[ours], 12) if ours in self.unit_factors else value
 
 
-def _normalize_off_values(found: ForeignSettingsReader, settings: Data) -> None:
+def _normalize_off_values(reader: ForeignSettingsReader, settings: Data) -> None:
     """Convert the program's "off" values to those used here."""
-    values = found.values
+    values = reader.values
     for name in ("top_k", "max_new_tokens", "min_new_tokens", "no_repeat_ngram_size", "dry_range"):
         if name in values:
             values[name] = max(0, int(values[name]))
@@ -173,7 +173,7 @@ def _normalize_off_values(found: ForeignSettingsReader, settings: Data) -> None:
             values[name] = 1.0
     if values.get("xtc_threshold", 0) > 0.5:
         values["xtc_probability"] = 0.0
-    _normalize_mirostat(found, settings)
+    _normalize_mirostat(reader, settings)
     if not any(settings.get(name) for name in _DYNAMIC_TEMPERATURE_NAMES):
         for name in ("dynatemp_low", "dynatemp_high", "dynatemp_exponent"):
             values.pop(name, None)
@@ -185,16 +185,16 @@ def _normalize_off_values(found: ForeignSettingsReader, settings: Data) -> None:
     values["stages"] = []
 
 
-def _normalize_mirostat(found: ForeignSettingsReader, settings: Data) -> None:
+def _normalize_mirostat(reader: ForeignSettingsReader, settings: Data) -> None:
     """Keep mirostat's settings only if it is on: 0 means off in every program."""
     mode = next((settings[name] for name in _MIROSTAT_NAMES if settings.get(name) is not None), 0)
     if mode in (1, 2) and not isinstance(mode, bool):
-        found.values.setdefault("mirostat_tau", 5.0)
-        found.unsupported += [tr("mirostat 1 is not supported; mirostat 2 is used instead.")] if mode == 1 else []
+        reader.values.setdefault("mirostat_tau", 5.0)
+        reader.unsupported += [tr("mirostat 1 is not supported; mirostat 2 is used instead.")] if mode == 1 else []
         return
-    found.unsupported += [tr("mirostat {mode} is not supported.").format(mode=mode)] if mode else []
+    reader.unsupported += [tr("mirostat {mode} is not supported.").format(mode=mode)] if mode else []
     for name in ("mirostat_tau", "mirostat_eta"):
-        found.values.pop(name, None)
+        reader.values.pop(name, None)
 
 
 def _never_written(out: ForeignSettingsWriter) -> None:

@@ -64,10 +64,10 @@ class ForeignSettingsReader:
         found = [value] if isinstance(value, str) else value
         return [text for text in found if isinstance(text, str) and text] if isinstance(found, list) else []
 
-    def report_unsupported(self, name: str, usual: object) -> None:
+    def report_unsupported(self, name: str, default_value: object) -> None:
         """Report a setting unless it has the value that switches it off."""
         value = self.raw_value(name)
-        if value is not None and value not in (usual, "", [], {}):
+        if value is not None and value not in (default_value, "", [], {}):
             self.unsupported.append(tr("{name} has no counterpart here.").format(name=name))
 
     def report_unread(self) -> None:
@@ -116,20 +116,20 @@ class ForeignProgram:
     """Which settings it ignores while mirostat is on: a sentence marked for translation."""
 
 
-def read_temperature(found: ForeignSettingsReader, temperature: float, order: Sequence[str]) -> list[str]:
+def read_temperature(reader: ForeignSettingsReader, temperature: float, order: Sequence[str]) -> list[str]:
     """Read the temperature, fixed or dynamic (entropy-based); return the order with the matching stage."""
-    reach, exponent = found.number("dynatemp_range"), found.number("dynatemp_exponent")
+    reach, exponent = reader.number("dynatemp_range"), reader.number("dynatemp_exponent")
     if temperature <= 0:
-        found.values["do_sample"] = False
+        reader.values["do_sample"] = False
         return [name for name in order if name != "temperature"]
     if reach <= 0:
-        found.values["temperature"] = temperature
+        reader.values["temperature"] = temperature
         return list(order)
     low = temperature - reach
     if low <= 0:
         low = 0.01
-        found.unsupported.append(tr("dynatemp_range reaches down to 0; it starts at {low:g} here.").format(low=low))
-    found.values |= {"temperature": 1.0, "dynatemp_low": low, "dynatemp_high": temperature + reach,
+        reader.unsupported.append(tr("dynatemp_range reaches down to 0; it starts at {low:g} here.").format(low=low))
+    reader.values |= {"temperature": 1.0, "dynatemp_low": low, "dynatemp_high": temperature + reach,
                      "dynatemp_exponent": exponent}  # fmt: skip
     return ["dynatemp_high" if name == "temperature" else name for name in order]
 
@@ -153,16 +153,16 @@ def write_temperature(out: ForeignSettingsWriter) -> None:
     out.data |= {"temperature": temperature, "dynatemp_range": reach, "dynatemp_exponent": exponent}
 
 
-def read_dry(found: ForeignSettingsReader) -> None:
+def read_dry(reader: ForeignSettingsReader) -> None:
     """Read DRY, which has the same names in both programs; a range of 0 switches it off, −1 means the whole text."""
-    reach = found.integer("dry_penalty_last_n")
-    multiplier = found.number("dry_multiplier") if reach else 0.0
-    found.values |= {"dry_multiplier": multiplier, "dry_base": found.number("dry_base"),
-                     "dry_allowed_length": max(1, found.integer("dry_allowed_length")),
+    reach = reader.integer("dry_penalty_last_n")
+    multiplier = reader.number("dry_multiplier") if reach else 0.0
+    reader.values |= {"dry_multiplier": multiplier, "dry_base": reader.number("dry_base"),
+                     "dry_allowed_length": max(1, reader.integer("dry_allowed_length")),
                      "dry_range": reach if 0 < reach < UNLIMITED_RANGE else 0}  # fmt: skip
-    breakers = found.raw_value("dry_sequence_breakers")
+    breakers = reader.raw_value("dry_sequence_breakers")
     if breakers and not (isinstance(breakers, list) and sorted(map(str, breakers)) == sorted(BREAKERS)):
-        found.unsupported.append(
+        reader.unsupported.append(
             tr("dry_sequence_breakers: here the breakers are line break, colon, quote and asterisk.")
         )
 
@@ -177,21 +177,21 @@ def write_dry(out: ForeignSettingsWriter, unlimited: int) -> None:
 
 
 def read_mirostat(
-    found: ForeignSettingsReader, ignored: Collection[str], replacements: Mapping[str, Any], note: str
+    reader: ForeignSettingsReader, ignored: Collection[str], replacements: Mapping[str, Any], note: str
 ) -> bool:
     """Read mirostat and return whether it is on. Settings the program then ignores are switched off.
 
     `replacements` holds their values in the program's format; `note` is the marked sentence shown to the user.
     """
-    mode = found.integer("mirostat")
-    tau, eta = found.number("mirostat_tau"), found.number("mirostat_eta")
+    mode = reader.integer("mirostat")
+    tau, eta = reader.number("mirostat_tau"), reader.number("mirostat_eta")
     if mode not in (1, 2):
-        found.unsupported += [tr("mirostat {mode} is not supported.").format(mode=mode)] if mode else []
+        reader.unsupported += [tr("mirostat {mode} is not supported.").format(mode=mode)] if mode else []
         return False
-    found.data = {**{name: value for name, value in found.data.items() if name not in ignored}, **replacements}
-    found.values |= {"mirostat_tau": tau, "mirostat_eta": eta}
-    found.unsupported += [tr("mirostat 1 is not supported; mirostat 2 is used instead.")] if mode == 1 else []
-    found.unsupported += mirostat_notes(note)
+    reader.data = {**{name: value for name, value in reader.data.items() if name not in ignored}, **replacements}
+    reader.values |= {"mirostat_tau": tau, "mirostat_eta": eta}
+    reader.unsupported += [tr("mirostat 1 is not supported; mirostat 2 is used instead.")] if mode == 1 else []
+    reader.unsupported += mirostat_notes(note)
     return True
 
 
@@ -214,13 +214,13 @@ def write_mirostat(out: ForeignSettingsWriter) -> None:
     out.data |= {"mirostat": 0 if tau is None else 2, "mirostat_tau": 5.0 if tau is None else tau, "mirostat_eta": eta}
 
 
-def read_penalty(found: ForeignSettingsReader, name: str, reach_name: str) -> None:
+def read_penalty(reader: ForeignSettingsReader, name: str, range_name: str) -> None:
     """Read the repetition penalty, which covers the whole text here."""
-    penalty, reach = found.number(name), found.integer(reach_name)
-    found.values["repetition_penalty"] = penalty if reach else 1.0
+    penalty, reach = reader.number(name), reader.integer(range_name)
+    reader.values["repetition_penalty"] = penalty if reach else 1.0
     if penalty != 1.0 and 0 < reach < UNLIMITED_RANGE:
         template = tr("{name} is {reach:,}: here the penalty covers the whole text.")
-        found.unsupported.append(template.format(name=reach_name, reach=reach))
+        reader.unsupported.append(template.format(name=range_name, reach=reach))
 
 
 def positive_or_none(value: float) -> float | None:
@@ -228,6 +228,6 @@ def positive_or_none(value: float) -> float | None:
     return value if value > 0 else None
 
 
-def set_stage_order(found: ForeignSettingsReader, order: Iterable[str]) -> None:
+def set_stage_order(reader: ForeignSettingsReader, order: Iterable[str]) -> None:
     """Store the order of the stages in the option `stages`."""
-    found.values["stages"] = list(dict.fromkeys(order))
+    reader.values["stages"] = list(dict.fromkeys(order))

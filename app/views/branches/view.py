@@ -28,50 +28,50 @@ def tree_nodes(members: Sequence[RunTreeEntry], shown: str) -> list[TreeNode]:
     return [_node(member, numbers, roots, member.id == shown) for member in members]
 
 
-def _node(member: RunTreeEntry, numbers: Mapping[str, int], roots: Sequence[RunTreeEntry], is_shown: bool) -> TreeNode:
-    state: NodeState = "root" if member in roots else "unreached" if member.is_scored else "kept"
+def _node(entry: RunTreeEntry, numbers: Mapping[str, int], roots: Sequence[RunTreeEntry], is_shown: bool) -> TreeNode:
+    state: NodeState = "root" if entry in roots else "unreached" if entry.is_scored else "kept"
     return TreeNode(
-        numbers[member.id], numbers.get(member.parent), _label(member), note=_short_note(member),
+        numbers[entry.id], numbers.get(entry.parent), _label(entry), note=_short_note(entry),
         weight=0.3, state="best" if is_shown else state,
     )  # fmt: skip
 
 
-def _label(member: RunTreeEntry) -> str:
-    if member.is_scored:
+def _label(entry: RunTreeEntry) -> str:
+    if entry.is_scored:
         return tr("scored")
-    return member.excerpt or "…"
+    return entry.excerpt or "…"
 
 
-def _short_note(member: RunTreeEntry) -> str:
+def _short_note(entry: RunTreeEntry) -> str:
     """Return a note short enough for a node's box."""
-    if member.is_scored:
-        return format_token_count(member.tokens)
-    return tr("at token {number:,}").format(number=member.shared_tokens + 1) if member.parent else tr("first run")
+    if entry.is_scored:
+        return format_token_count(entry.tokens)
+    return tr("at token {number:,}").format(number=entry.shared_tokens + 1) if entry.parent else tr("first run")
 
 
-def _note(member: RunTreeEntry) -> str:
-    if not member.parent or member.is_scored:
-        return member.summary
-    return f"{tr('at token {number:,}').format(number=member.shared_tokens + 1)} · {member.summary}"
+def _note(entry: RunTreeEntry) -> str:
+    if not entry.parent or entry.is_scored:
+        return entry.summary
+    return f"{tr('at token {number:,}').format(number=entry.shared_tokens + 1)} · {entry.summary}"
 
 
-def node_tooltip(member: RunTreeEntry) -> str:
+def node_tooltip(entry: RunTreeEntry) -> str:
     """Return the tooltip of a node."""
-    return f"{_label(member)}\n{_note(member)}\n{_text_start(member.text, 160)}".strip()
+    return f"{_label(entry)}\n{_note(entry)}\n{_text_start(entry.text, 160)}".strip()
 
 
-def report_on(member: RunTreeEntry, parent: RunTreeEntry | None) -> NodeReport:
+def report_on(entry: RunTreeEntry, parent: RunTreeEntry | None) -> NodeReport:
     """Return the inspector's report on a run of the family."""
-    if member.is_scored:
+    if entry.is_scored:
         sentence = tr("The text of the parent run, scored: no token was chosen.")
     elif parent is None:
         sentence = tr("The run from which the others branched.")
     else:
         sentence = tr("Same as its parent up to token {number:,}, then “{words}”.").format(
-            number=member.shared_tokens, words=member.excerpt
+            number=entry.shared_tokens, words=entry.excerpt
         )
     return NodeReport(
-        tr("Branch"), _label(member), _note(member), sentence, so_far=_text_start(member.text, 1200),
+        tr("Branch"), _label(entry), _note(entry), sentence, so_far=_text_start(entry.text, 1200),
         term="branch",
     )  # fmt: skip
 

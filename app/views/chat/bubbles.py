@@ -101,26 +101,29 @@ class Bubble:
         below = theme.px(COST_HEIGHT) if self.is_answer else 0
         return outer.bottom() + below + theme.px(GAP + (DIVIDER_HEIGHT if self.is_last_dropped else 0))
 
-    def _answer_size(self, room: float) -> tuple[float, float]:
+    def _answer_size(self, available_width: float) -> tuple[float, float]:
         """Return the size of the tokens drawn so far. A single row is as wide as its text."""
         column, run = self.column, self.turn.run
         assert column is not None
         assert run is not None
-        if room != column.width:
-            column.set_geometry(0, 0, room)
+        if available_width != column.width:
+            column.set_geometry(0, 0, available_width)
         sequence = run.sequence
         column.sync(
             sequence.tokens, sequence.finished.tail if sequence.finished else "", drawn_count(run, run.shown_index)
         )
         if len(column.flow.rows) > 1:
-            return room, column.height
+            return available_width, column.height
         return max(column.shaped_row(0).line.text_end, self.theme.px(28)), column.height
 
-    def _text_size(self, room: float) -> tuple[float, float]:
+    def _text_size(self, available_width: float) -> tuple[float, float]:
         """Return the size of the user's message, laid out once per width."""
-        key = self._plain_text, room, self.theme.scale
+        key = self._plain_text, available_width, self.theme.scale
         if key != self._document_key:
-            self._document_key, self.prompt_document = key, plain_document(self._plain_text, self.theme.font(16), room)
+            self._document_key, self.prompt_document = (
+                key,
+                plain_document(self._plain_text, self.theme.font(16), available_width),
+            )
         return max(self.prompt_document.textWidth(), self.theme.px(28)), self.prompt_document.size().height()
 
     @property

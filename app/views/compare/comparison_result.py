@@ -136,8 +136,7 @@ class TextCard(QFrame):
 
 def diff_html(spans: Sequence[DiffSpan], is_reference: bool, theme: Theme) -> str:
     """Return the text as rich text: words shared with the reference are muted, its own words are underlined and tinted,
-    and a caret
-    marks words that only the reference has. The reference itself is unformatted.
+    and a caret marks words that only the reference has. The reference itself is unformatted.
     """
     style = f"font-size: {theme.px(14)}px; line-height: 140%;"
     if is_reference:
@@ -166,8 +165,7 @@ def _escaped(text: str) -> str:
 
 def displayed_entries(comparison: Comparison) -> list[ComparisonEntry]:
     """Return the entries whose texts are shown, at most `MAX_TEXTS`: all entries, or those of the first seed in a large
-    sweep. The
-    reference is always included.
+    sweep. The reference is always included.
     """
     entries = [entry for entry, _ in comparison.results]
     sweep, reference = comparison.sweep, comparison.reference
@@ -217,7 +215,9 @@ class BackToBaseRow(QWidget):
 
 
 class ComparisonResult(QObject):
-    """`column` contains the parts. Picking a result, or going back to the base run, is requested through `signals`."""
+    """The result of a comparison: charts, table and texts, all in `column`. Picking a result, or going back to the base
+    run, is requested through `signals`.
+    """
 
     def __init__(self, page: QWidget, signals: ViewSignals) -> None:
         super().__init__(page)

@@ -159,7 +159,9 @@ _NAME_MIN_WIDTH, _NAME_MAX_WIDTH, _SUMMARY_MIN_WIDTH = 110, 240, 150
 
 
 class ResultTable(QTableView):
-    """`entryPicked(ComparisonEntry)`: a row was clicked, or Enter was pressed on it."""
+    """The table of a comparison, one row per run. `entryPicked(ComparisonEntry)`: a row was clicked, or Enter was
+    pressed on it.
+    """
 
     entryPicked = Signal(object)
 

@@ -42,8 +42,7 @@ class CandidateChips(FlowRow):
 
     def show_candidates(self, candidates: Sequence[ComparisonCandidate], first_is_reference: bool) -> None:
         """Show these candidates, keeping earlier choices. With `first_is_reference` the first one is always compared:
-        it is
-        the reference for the others.
+        it is the reference for the others.
         """
         self._candidates = tuple(candidates)
         clear_layout(self.flow)

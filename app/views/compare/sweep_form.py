@@ -27,7 +27,9 @@ _ENDS_WIDTH, _LIST_WIDTH = 64, 110
 
 
 class SweepForm(QWidget):
-    """`changed()`: `sweep` has changed. The list of values counts; the range fields write into it."""
+    """Form for the setting to sweep, its values and seeds. `changed()`: `sweep` has changed. The list of values counts;
+    the range fields write into it.
+    """
 
     changed = Signal()
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def page_margins(theme: Theme, scroll_bar_width: int) -> QMargins:
-    """Return the margins of a page; the right one is reduced by the width `scroll_bar_width` by the scroll bar."""
+    """Return the margins of a page; the right one is smaller by `scroll_bar_width`, the width of the scroll bar."""
     margin = theme.px(16)
     return QMargins(margin, theme.px(14), margin - min(margin, scroll_bar_width), margin)
 

@@ -165,8 +165,7 @@ class InspectorPages(ScrollArea):
 
 FOLLOW_INTERVAL_MS = 500
 """Minimum interval between updates while text is streaming, in ms: figures cannot be read faster, and an update takes
-as long as
-several steps of a small model. After a longer pause, the next token is shown at once.
+as long as several steps of a small model. After a longer pause, the next token is shown at once.
 """
 EMPTY_PAGE_DELAY_MS = 250
 """Time in ms in which a new run may start writing before the empty page is shown."""

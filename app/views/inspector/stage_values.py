@@ -140,12 +140,12 @@ def surprise_marks(aim: SurpriseAim) -> list[ScaleMark]:
     ]
 
 
-def temperature_marks(heat: StepTemperature) -> list[ScaleMark]:
+def temperature_marks(step_temperature: StepTemperature) -> list[ScaleMark]:
     """Return marks for the step's temperature and its limits."""
     return [
-        ScaleMark(heat.temperature, f"T {words.decimal(heat.temperature)}", is_outcome=True),
-        ScaleMark(heat.low, f"{heat.low:g}"),
-        ScaleMark(heat.high, f"{heat.high:g}"),
+        ScaleMark(step_temperature.temperature, f"T {words.decimal(step_temperature.temperature)}", is_outcome=True),
+        ScaleMark(step_temperature.low, f"{step_temperature.low:g}"),
+        ScaleMark(step_temperature.high, f"{step_temperature.high:g}"),
     ]
 
 
@@ -158,24 +158,24 @@ def stage_name(detail: StageDetail, token: TokenChosen) -> str:
     return next((stage.name for stage in token.funnel if stage.detail is detail), "")
 
 
-def watermark_up_to(name: str, run: Run, token: TokenChosen) -> WatermarkFound | None:
+def watermark_up_to(stage_name: str, run: Run, token: TokenChosen) -> WatermarkFound | None:
     """Return the watermark evidence of that stage in the text up to a token."""
-    stages = (stage for each in run.tokens[: token.step + 1] for stage in each.funnel if stage.name == name)
+    stages = (stage for each in run.tokens[: token.step + 1] for stage in each.funnel if stage.name == stage_name)
     signs = [stage.detail.sign for stage in stages if stage.detail is not None and stage.detail.sign is not None]
     return watermark_found(signs)[-1] if signs else None
 
 
-def watermark_sentence(name: str, run: Run, token: TokenChosen) -> str:
+def watermark_sentence(stage_name: str, run: Run, token: TokenChosen) -> str:
     """Return the watermark evidence as a sentence; empty without any."""
-    found = watermark_up_to(name, run, token)
+    found = watermark_up_to(stage_name, run, token)
     return explain_watermark(found) if found is not None else ""
 
 
-def watermark_marks(found: WatermarkFound) -> list[ScaleMark]:
+def watermark_marks(watermark: WatermarkFound) -> list[ScaleMark]:
     """Return marks for the statistic, for chance, and for the threshold."""
     is_plain = depth.current_depth() == depth.PLAIN
     return [
-        ScaleMark(found.z, tr("this text") if is_plain else f"z {words.decimal(found.z)}", is_outcome=True),
+        ScaleMark(watermark.z, tr("this text") if is_plain else f"z {words.decimal(watermark.z)}", is_outcome=True),
         ScaleMark(0.0, tr("chance")),
         ScaleMark(WATERMARK_THRESHOLD, tr("watermark threshold")),
     ]

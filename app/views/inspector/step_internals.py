@@ -40,8 +40,8 @@ _TERMS: dict[QueryKind, str] = {"layers": "logit_lens", "influence": "occlusion"
 
 class StepInternalsPanel(QWidget):
     """Controls and results of the analysis. Signals: `queryRequested(LayerQuery)`; `stopWanted` stops a running
-    analysis; `left` when another step
-    is shown; `attentionShown(weights)`; `pageWanted` opens the page of all tokens, layer by layer.
+    analysis; `left` when another step is shown; `attentionShown(weights)`; `pageWanted` opens the page of all tokens,
+    layer by layer.
     """
 
     queryRequested = Signal(object)
@@ -122,11 +122,11 @@ class StepInternalsPanel(QWidget):
         """The query that is shown or running; None if there is none."""
         return self._query
 
-    def set_busy(self, on: bool, done: int = 0, total: int = 0) -> None:
+    def set_busy(self, on: bool, finished_count: int = 0, total: int = 0) -> None:
         """Turn the button of the running query into a stop button with progress."""
         self._is_busy = on
         for kind, button in self.buttons.items():
-            progress = f" · {words.whole_percent(done / total)}" if total else ""
+            progress = f" · {words.whole_percent(finished_count / total)}" if total else ""
             stops = on and self._query is not None and self._query.kind == kind
             button.setText(tr("Stop") + progress if stops else tr(_TITLES[kind]))
 

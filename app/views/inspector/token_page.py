@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 
 class BranchBar(QWidget):
-    """Signals: `branch_requested(what)` continues the run with that token id or text; `picked(id)`: an alternative has
-    been selected, in any way.
+    """The controls that continue the run with another token or text. `branch_requested(what)` continues the run with
+    that token id or text; `picked(id)`: an alternative has been selected, in any way.
     """
 
     branch_requested = Signal(object)
@@ -162,7 +162,9 @@ class BranchBar(QWidget):
 
 
 class FunnelSection(QWidget):
-    """`orderWanted(names)`: run the stages in this order; None: in the default order."""
+    """The funnel of the step's stages, which can be reordered. `orderWanted(names)`: run the stages in this order;
+    None: in the default order.
+    """
 
     orderWanted = Signal(object)
 
@@ -237,8 +239,7 @@ class FunnelSection(QWidget):
 
 class TokenPage(QFrame):
     """Show a given token. Signals: `internalsCreated(StepInternalsPanel)` when the internals panel is created;
-    `runWhatIfWanted` to continue from the what-if
-    step; `backWanted` to restore the run's settings.
+    `runWhatIfWanted` to continue from the what-if step; `backWanted` to restore the run's settings.
     """
 
     internalsCreated = Signal(object)
@@ -311,8 +312,7 @@ class TokenPage(QFrame):
         self, run: Run, token: TokenChosen, what_if: WhatIfContent | None, forbidden: frozenset[int] = frozenset()
     ) -> None:
         """Show a token of the run: its step as recorded, or as in the what-if result `what_if`; `forbidden`: ids that
-        the
-        grammar does not allow in a branch.
+        the grammar does not allow in a branch.
         """
         self.title.set_text(token_text(token.piece, token.is_special))
         self.facts.set_text(inspector_rows.token_facts(token, run.started.vocabulary if run.started else 0))

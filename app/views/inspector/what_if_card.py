@@ -57,7 +57,9 @@ class WhatIfContent(NamedTuple):
 
 
 class WhatIfCard(QFrame):
-    """Signals: `runWanted` continues from here with the changed settings; `backWanted` restores the run's settings."""
+    """The step under other settings, compared with the recorded one. `runWanted` continues from here with the changed
+    settings; `backWanted` restores the run's settings.
+    """
 
     runWanted = Signal()
     backWanted = Signal()

@@ -26,7 +26,7 @@ _FILE_FILTER = mark("Prefixes (*.safetensors)")
 
 
 class MemoryTools(QWidget):
-    """Signals: `saveWanted(path)`, `loadWanted(path)`."""
+    """Buttons that save and load a prefix. Emit `saveWanted(path)` and `loadWanted(path)`."""
 
     saveWanted = Signal(str)
     loadWanted = Signal(str)

@@ -65,7 +65,10 @@ def _round_tip(number: int, entry: DraftRound) -> str:
 
 def verification_cost(curve: Sequence[tuple[int, float]]) -> PlotSpec:
     """Return the cost of one pass over several tokens; the line is the cost of one token."""
-    tips = tuple(tr("{size} at once cost ×{ratio:.2f} of one").format(size=size, ratio=ratio) for size, ratio in curve)
+    tips = tuple(
+        tr("{size} at once cost {ratio:.2f} times as much as one").format(size=size, ratio=ratio)
+        for size, ratio in curve
+    )
     bars = (PlotBars("", "accent", tuple(ratio for _, ratio in curve), tooltips=tips),) if curve else ()
     level = (
         (PlotLine("", "muted", ((-0.5, 1.0), (len(curve) - 0.5, 1.0)), (4.0, 3.0), shows_on_hover=False),)

@@ -27,9 +27,9 @@ from resources.language import mark, tr
 class DraftComparison(QObject):
     """Request both runs for the cards, and pass their metrics to the cards."""
 
-    def __init__(self, cards: SpeculationCards, place: RoundSelection, signals: ViewSignals) -> None:
+    def __init__(self, cards: SpeculationCards, round_selection: RoundSelection, signals: ViewSignals) -> None:
         super().__init__(cards)
-        self._cards, self._selection, self._signals = cards, place, signals
+        self._cards, self._selection, self._signals = cards, round_selection, signals
         cards.measureWanted.connect(self._request_runs)
 
     @Slot()
@@ -140,16 +140,16 @@ class SpeculationLegend(TreeLegend):
             self._paint_entry(painter, theme, what, text, place)
         painter.end()
 
-    def _paint_entry(self, painter: QPainter, theme: Theme, what: int | str, text: str, place: QPointF) -> None:
-        middle = place.y() + theme.px(_LINE_HEIGHT) / 2
+    def _paint_entry(self, painter: QPainter, theme: Theme, what: int | str, text: str, position: QPointF) -> None:
+        middle = position.y() + theme.px(_LINE_HEIGHT) / 2
         if isinstance(what, int):
             side = MARK_SIZE * theme.scale
-            paint_drafter_mark(painter, theme, what, QRectF(place.x() + theme.px(5), middle - side / 2, side, side))
+            paint_drafter_mark(painter, theme, what, QRectF(position.x() + theme.px(5), middle - side / 2, side, side))
         else:
-            self._paint_mark(painter, what, QRectF(place.x(), middle - theme.px(6), theme.px(24), theme.px(12)))
+            self._paint_mark(painter, what, QRectF(position.x(), middle - theme.px(6), theme.px(24), theme.px(12)))
         painter.setPen(theme.color("muted"))
-        left = place.x() + theme.px(_MARK_WIDTH)
-        box = QRectF(left, place.y(), self.width() - left - theme.px(8), theme.px(_LINE_HEIGHT))
+        left = position.x() + theme.px(_MARK_WIDTH)
+        box = QRectF(left, position.y(), self.width() - left - theme.px(8), theme.px(_LINE_HEIGHT))
         shown = QFontMetricsF(painter.font()).elidedText(text, Qt.TextElideMode.ElideMiddle, box.width())
         painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, shown)
 

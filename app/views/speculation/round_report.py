@@ -13,7 +13,7 @@ from app.views.text.token_wording import token_text
 from app.widgets.drafter_marks import drafter_letter
 from app.widgets.tree_canvas.tree_model import TreeNode
 from core import (
-    Saying,
+    SentenceTemplate,
     explain_choice,
     explain_draft,
     explain_extra,
@@ -31,7 +31,7 @@ EXTRA_NODE = -1
 """Number of the node for the bonus or correction token."""
 _VERDICTS = {"accepted": mark("Accepted."), "refused": mark("Rejected."), "unreached": mark("Never reached.")}
 
-_PROBABILITIES = Saying(
+_PROBABILITIES = SentenceTemplate(
     mark("the quick guess gave it {draft}, the model {target}"),
     mark("draft {draft} · target {target}"),
     mark("id {id} · depth {depth} · q = {draft} · p = {target}"),

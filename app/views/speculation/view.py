@@ -31,9 +31,9 @@ class SelectedNodeReporter(QObject):
     reported = Signal(object)
     """The NodeReport to show; None if no node is selected, or the word before the round."""
 
-    def __init__(self, canvas: TreeCanvas, place: RoundSelection) -> None:
+    def __init__(self, canvas: TreeCanvas, round_selection: RoundSelection) -> None:
         super().__init__(canvas)
-        self._canvas, self._selection = canvas, place
+        self._canvas, self._selection = canvas, round_selection
         canvas.selection.nodeSelected.connect(self._on_node)
         canvas.selection.selectionCleared.connect(self._on_nothing)
 
@@ -98,8 +98,7 @@ _HINT = mark(
 
 class SpeculationView(View):
     """Strip, tree, description and cards of a run with drafts. A selected node is shown in the inspector; the
-    measurement repeats
-    the run without a draft and with it.
+    measurement repeats the run without a draft and with it.
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -224,7 +223,7 @@ class SpeculationView(View):
 
     @Slot(int)
     def show_round(self, number: int) -> None:
-        """Show that round, counted from 0."""
+        """Show a round by its index, from 0."""
         self.selection.pick(number)
         self._draw()
 

@@ -125,29 +125,29 @@ def paint_rows(painter: QPainter, column: TokenColumn, options: PaintOptions, to
         _paint_row(painter, column, options, row, column.shaped_row(row))
 
 
-def _paint_row(painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow) -> None:
-    for token_mark in art.marks:
+def _paint_row(painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, shaped_row: ShapedRow) -> None:
+    for token_mark in shaped_row.marks:
         _paint_token_background(painter, column, options, row, token_mark)
-    _paint_control_tokens(painter, column, options.theme, row, art)
-    _paint_selection(painter, column, options, row, art)
+    _paint_control_tokens(painter, column, options.theme, row, shaped_row)
+    _paint_selection(painter, column, options, row, shaped_row)
     if options.colouring == "origin":
-        _paint_origin_underlines(painter, column, options, row, art)
+        _paint_origin_underlines(painter, column, options, row, shaped_row)
     elif options.colouring == "influence":
         paint_influence(painter, column, options.influence, row, options.theme)
     elif options.colouring == "watermark":
-        _paint_watermark_underlines(painter, column, options, row, art)
+        _paint_watermark_underlines(painter, column, options, row, shaped_row)
     elif options.colouring != "none":
-        _paint_underlines(painter, column, options, row, art)
-    _paint_ticks(painter, column, options, row, art)
-    _paint_token_dashes(painter, column, options, row, art)
-    _paint_lead_changes(painter, column, options, row, art)
-    _paint_branch(painter, column, options, row, art)
+        _paint_underlines(painter, column, options, row, shaped_row)
+    _paint_ticks(painter, column, options, row, shaped_row)
+    _paint_token_dashes(painter, column, options, row, shaped_row)
+    _paint_lead_changes(painter, column, options, row, shaped_row)
+    _paint_branch(painter, column, options, row, shaped_row)
     y = column.row_top(row) + column.metrics.baseline
     painter.setPen(options.theme.color("text"))
-    art.line.layout.draw(painter, QPointF(column.left, y - art.line.ascent))
+    shaped_row.line.layout.draw(painter, QPointF(column.left, y - shaped_row.line.ascent))
     if options.whitespace:
-        _paint_whitespace(painter, column, options, row, art)
-    _paint_outline(painter, column, options, row, art)
+        _paint_whitespace(painter, column, options, row, shaped_row)
+    _paint_outline(painter, column, options, row, shaped_row)
 
 
 def _paint_token_background(
@@ -164,62 +164,70 @@ def _paint_token_background(
         painter.drawRoundedRect(column.box(row, left, right), radius, radius)
 
 
-def _paint_control_tokens(painter: QPainter, column: TokenColumn, theme: Theme, row: int, art: ShapedRow) -> None:
+def _paint_control_tokens(
+    painter: QPainter, column: TokenColumn, theme: Theme, row: int, shaped_row: ShapedRow
+) -> None:
     """Paint outlines around control tokens, between the row's top edge and its underlines."""
     metrics = column.metrics
     painter.setBrush(theme.color("field"))
     painter.setPen(QPen(theme.color("faint"), 1))
-    for left, right in art.pills:
+    for left, right in shaped_row.pills:
         pill = column.box(row, left, right)
         pill.adjust(0.5, theme.px(3) + 0.5, -0.5, metrics.underline - metrics.row - 0.5)
         painter.drawRoundedRect(pill, pill.height() / 2, pill.height() / 2)
 
 
-def _paint_selection(painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow) -> None:
+def _paint_selection(
+    painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, shaped_row: ShapedRow
+) -> None:
     start, end = options.selection[0], min(options.selection[1], column.limit)
     if start >= end:
         return
-    spans = art.line.spans(start, end)
-    if art.line.ends_paragraph and start < art.line.end <= end:
-        spans.append((art.line.text_end, art.line.text_end + column.metrics.newline))
+    spans = shaped_row.line.spans(start, end)
+    if shaped_row.line.ends_paragraph and start < shaped_row.line.end <= end:
+        spans.append((shaped_row.line.text_end, shaped_row.line.text_end + column.metrics.newline))
     for left, right in spans:
         painter.fillRect(column.box(row, left, right), options.theme.color("selection"))
 
 
-def _token_bars(column: TokenColumn, row: int, art: ShapedRow) -> Iterator[tuple[TokenChosen, QRectF]]:
+def _token_bars(column: TokenColumn, row: int, shaped_row: ShapedRow) -> Iterator[tuple[TokenChosen, QRectF]]:
     """Yield each generated token of a row and the bars, of height 0, below its text."""
     tokens, before = column.text.tokens, column.text.prompt_pieces
     top = column.row_top(row) + column.metrics.underline
-    for token_mark in art.marks:
+    for token_mark in shaped_row.marks:
         for left, right in token_mark.spans:
             yield tokens[token_mark.piece - before], QRectF(column.left + left, top, max(1.5, right - left - 1.5), 0)
 
 
-def _paint_underlines(painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow) -> None:
-    for token, bar in _token_bars(column, row, art):
+def _paint_underlines(
+    painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, shaped_row: ShapedRow
+) -> None:
+    for token, bar in _token_bars(column, row, shaped_row):
         certainty = options.score(token)
         bar.setHeight(underline_thickness(certainty, options.theme.scale))
         painter.fillRect(bar, options.theme.ramp(certainty))
 
 
 def _paint_origin_underlines(
-    painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow
+    painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, shaped_row: ShapedRow
 ) -> None:
-    for token, bar in _token_bars(column, row, art):
+    for token, bar in _token_bars(column, row, shaped_row):
         paint_origin_underline(painter, bar, token.origin, options.theme)
 
 
 def _paint_watermark_underlines(
-    painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow
+    painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, shaped_row: ShapedRow
 ) -> None:
-    for token, bar in _token_bars(column, row, art):
+    for token, bar in _token_bars(column, row, shaped_row):
         paint_watermark_underline(painter, bar, watermark_sign(token), options.theme)
 
 
-def _paint_ticks(painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow) -> None:
+def _paint_ticks(
+    painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, shaped_row: ShapedRow
+) -> None:
     """Paint a small wedge for each token whose character is incomplete."""
     foot, half = column.row_top(row) + column.metrics.underline, column.metrics.tick / 2
-    for token_mark in art.marks:
+    for token_mark in shaped_row.marks:
         if token_mark.tick is None:
             continue
         x = column.left + token_mark.tick + half
@@ -232,12 +240,12 @@ def _paint_ticks(painter: QPainter, column: TokenColumn, options: PaintOptions, 
 
 
 def _paint_token_dashes(
-    painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow
+    painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, shaped_row: ShapedRow
 ) -> None:
     """Paint one dash per token below each prompt character that consists of several tokens."""
     theme, gap = options.theme, options.theme.px(2)
     top = column.row_top(row) + column.metrics.underline
-    for left, right, count in art.groups:
+    for left, right, count in shaped_row.groups:
         pitch = max((right - left + gap) / count, gap + theme.px(3))
         first = (left + right - count * pitch + gap) / 2
         for part in range(count):
@@ -246,13 +254,13 @@ def _paint_token_dashes(
 
 
 def _paint_lead_changes(
-    painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow
+    painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, shaped_row: ShapedRow
 ) -> None:
     """Paint a small wedge above tokens at which the best sequence of the search changed."""
     top, half = column.row_top(row) + options.theme.px(1), options.theme.px(4)
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(options.theme.color("best"))
-    for token_mark in art.marks:
+    for token_mark in shaped_row.marks:
         if (
             token_mark.starts_here
             and token_mark.spans
@@ -262,9 +270,11 @@ def _paint_lead_changes(
             painter.drawPolygon(QPolygonF([QPointF(x - half, top), QPointF(x + half, top), QPointF(x, top + half)]))
 
 
-def _paint_branch(painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow) -> None:
+def _paint_branch(
+    painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, shaped_row: ShapedRow
+) -> None:
     """Mark where a branch leaves its parent's text: a vertical line, and dots below the replaced tokens."""
-    text, line, theme = column.text, art.line, options.theme
+    text, line, theme = column.text, shaped_row.line, options.theme
     first = text.input_pieces + options.branch_position if options.branch_position is not None else text.prompt_pieces
     if first >= text.prompt_pieces:
         return
@@ -284,9 +294,11 @@ def _paint_branch(painter: QPainter, column: TokenColumn, options: PaintOptions,
         painter.drawEllipse(QPointF(x, top + theme.px(4)), theme.scale * 2.5, theme.scale * 2.5)
 
 
-def _paint_whitespace(painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow) -> None:
+def _paint_whitespace(
+    painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, shaped_row: ShapedRow
+) -> None:
     """Paint ␣ in spaces, ↵ at line breaks and → at tabs, over the text so that nothing moves."""
-    line, limit = art.line, column.limit
+    line, limit = shaped_row.line, column.limit
     base = column.row_top(row) + column.metrics.baseline
     painter.setPen(QPen(options.theme.color("muted"), max(1.0, options.theme.scale)))
     painter.setFont(options.theme.font(13))
@@ -311,13 +323,15 @@ def _paint_space(painter: QPainter, character: str, left: float, right: float, b
     )
 
 
-def _paint_outline(painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow) -> None:
+def _paint_outline(
+    painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, shaped_row: ShapedRow
+) -> None:
     if options.selected is None:
         return
     piece = options.selected + column.text.prompt_pieces
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.setPen(QPen(options.theme.color("accent"), options.theme.px(2)))
-    for token_mark in art.marks:
+    for token_mark in shaped_row.marks:
         if token_mark.piece == piece:
             for left, right in column.mark_spans(token_mark):
                 painter.drawRoundedRect(column.box(row, left - 1.5, right + 0.5), 5, 5)

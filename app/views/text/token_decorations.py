@@ -57,9 +57,9 @@ def _paint_passage(painter: QPainter, column: TokenColumn, theme: Theme, pieces:
             painter.drawLine(QPointF(box.left() + 1, foot), QPointF(box.right() - 1, foot))
 
 
-def _paint_arc(painter: QPainter, theme: Theme, mine: QRectF, other: QRectF, strength: float) -> None:
+def _paint_arc(painter: QPainter, theme: Theme, rect: QRectF, other: QRectF, strength: float) -> None:
     """Draw an arc from the top of one box to the top of the other, higher if they are in different rows."""
-    start, end = QPointF(mine.center().x(), mine.top() + 2), QPointF(other.center().x(), other.top() + 2)
+    start, end = QPointF(rect.center().x(), rect.top() + 2), QPointF(other.center().x(), other.top() + 2)
     rise = theme.px(22) if abs(start.y() - end.y()) < 1 else theme.px(30)
     path = QPainterPath(start)
     path.cubicTo(start - QPointF(0, rise), end - QPointF(0, rise), end)

@@ -29,7 +29,7 @@ def apply_run_to_options(options: PaintOptions, run: Run | None) -> None:
     options.repeats = blocked_repeats(chosen)
     options.lead_changes = frozenset(run.leader_changes) if run else frozenset()
     options.divergences = {one.step: one.divergence for one in run.comparisons} if run is not None else {}
-    options.branch_position = run.request.place if run is not None and run.request.is_branch else None
+    options.branch_position = run.request.shared_tokens if run is not None and run.request.is_branch else None
 
 
 _MIN_TEXT_HEIGHT = 24

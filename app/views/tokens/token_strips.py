@@ -146,19 +146,19 @@ class ScoreStrip(TokenViewStrip):
         label.setText(text)
         label.setToolTip(tooltip(text))
 
-    def _update_chip(self, chip: QPushButton, compared: TokenCompared, run: Run) -> None:
-        token = run.tokens[compared.step]
+    def _update_chip(self, chip: QPushButton, comparison: TokenCompared, run: Run) -> None:
+        token = run.tokens[comparison.step]
         shown = token_text(token.piece, token.is_special).strip("␣")
-        chip.setText(caption(f"{shown} {words.decimal(compared.divergence, 1)}"))
-        chip.setProperty("token", compared.step)
-        first, second = words.percent(token.raw_probability), words.percent(compared.probability)
+        chip.setText(caption(f"{shown} {words.decimal(comparison.divergence, 1)}"))
+        chip.setProperty("token", comparison.step)
+        first, second = words.percent(token.raw_probability), words.percent(comparison.probability)
         description = tr("{divergence:.2f} bits apart here; probability {first}, comparison model {second}").format(
-            divergence=compared.divergence, first=first, second=second
+            divergence=comparison.divergence, first=first, second=second
         )
         chip.setToolTip(tooltip(description))
         chip.setAccessibleName(
             tr("Token {step}, {piece}: {said}").format(
-                step=run.number_of(compared.step), piece=token_text(token.piece, token.is_special), said=description
+                step=run.number_of(comparison.step), piece=token_text(token.piece, token.is_special), said=description
             )
         )
 
@@ -182,9 +182,9 @@ MIN_DESCRIPTION_WIDTH = 240
 class MediumCard(QWidget):
     """One media file: preview, name, how it is read, and the position under the pointer."""
 
-    def __init__(self, read: MediumRead, parent: QWidget | None = None) -> None:
+    def __init__(self, medium: MediumRead, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.read = read
+        self.medium = medium
         self.setObjectName("mediumRead")
         self.preview = MediumPositions(self)
         self.preview.cellHovered.connect(self._on_pointed)
@@ -193,8 +193,8 @@ class MediumCard(QWidget):
             WrappedLabel(parent=self),
             ElidedLabel("", self),
         )
-        self.name.setText(f"{Path(read.path).name} · {core.medium_label(read)}")
-        self.description.setText(core.medium_sentence(read))
+        self.name.setText(f"{Path(medium.path).name} · {core.medium_label(medium)}")
+        self.description.setText(core.medium_sentence(medium))
         self.description.setProperty("role", "muted")
         self.name.setToolTip(tooltip(self.description.text()))
         self.setAccessibleName(f"{self.name.text()}: {self.description.text()}")
@@ -214,7 +214,7 @@ class MediumCard(QWidget):
             self.preview.hide()
         elif medium.kind == PICTURE:
             image = image_from_rgb(*medium.thumbnail) if medium.thumbnail is not None else None
-            self.preview.show_picture(image, PositionCells(max(self.read.rows, 1), max(self.read.columns, 1)))
+            self.preview.show_picture(image, PositionCells(max(self.medium.rows, 1), max(self.medium.columns, 1)))
         else:
             self.preview.show_sound(medium.peaks, self._sound_cells())
 
@@ -229,14 +229,16 @@ class MediumCard(QWidget):
 
     def _sound_cells(self) -> PositionCells:
         """Return the positions of an audio clip. Silence after its end is drawn as padding."""
-        share = min(1.0, self.read.seconds / self.read.heard) if self.read.heard else 1.0
-        return PositionCells(1, self.read.last - self.read.first + 1, share)
+        share = min(1.0, self.medium.seconds / self.medium.heard) if self.medium.heard else 1.0
+        return PositionCells(1, self.medium.last - self.medium.first + 1, share)
 
     @Slot(int)
     def _on_pointed(self, cell: int) -> None:
-        count = self.read.last - self.read.first + 1
-        before = count - self.preview.cells.rows * self.preview.cells.columns if self.read.rows else 0
-        self.position_label.setText(core.medium_part(self.read, self.read.first + before + cell) if cell >= 0 else "")
+        count = self.medium.last - self.medium.first + 1
+        before = count - self.preview.cells.rows * self.preview.cells.columns if self.medium.rows else 0
+        self.position_label.setText(
+            core.medium_part(self.medium, self.medium.first + before + cell) if cell >= 0 else ""
+        )
 
 
 class MediaStrip(TokenViewStrip):
@@ -247,7 +249,7 @@ class MediaStrip(TokenViewStrip):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("mediaStrip", parent)
         self._theme = theme_for("light")
-        self._read: Sequence[MediumRead] = ()
+        self._media: Sequence[MediumRead] = ()
         self.cards: list[MediumCard] = []
 
     def set_theme(self, theme: Theme) -> None:
@@ -260,9 +262,9 @@ class MediaStrip(TokenViewStrip):
     def show_run(self, run: Run | None) -> None:
         """Show a card per audio clip or image that the run read; hide the strip if there is none."""
         read = run.started.media if run is not None and run.started is not None else ()
-        if read == self._read:
+        if read == self._media:
             return
-        self._read = read
+        self._media = read
         while self.cards:
             card = self.cards.pop()
             self._column.removeWidget(card)
@@ -278,7 +280,7 @@ class MediaStrip(TokenViewStrip):
     def show_medium(self, medium: Medium) -> None:
         """Show the preview of a loaded file."""
         for card in self.cards:
-            if card.read.path == medium.path:
+            if card.medium.path == medium.path:
                 card.show_medium(medium)
 
     def _update_visibility(self) -> None:

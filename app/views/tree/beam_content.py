@@ -119,7 +119,7 @@ def shared_prefix_length(texts: Sequence[str]) -> int:
 
 
 class HypothesesTable(SortableTable):
-    """`nodePicked(id)`: the user has selected a hypothesis."""
+    """The hypotheses of a search, best first. `nodePicked(id)`: the user has selected a hypothesis."""
 
     nodePicked = Signal(int)
 

@@ -85,9 +85,9 @@ class PathLine(QWidget, AccessibleWidget):
         return layout
 
 
-def _format_range(start: int, length: int, look: QTextCharFormat) -> QTextLayout.FormatRange:
+def _format_range(start: int, length: int, char_format: QTextCharFormat) -> QTextLayout.FormatRange:
     result = QTextLayout.FormatRange()
-    result.start, result.length, result.format = start, length, look
+    result.start, result.length, result.format = start, length, char_format
     return result
 
 
@@ -165,7 +165,7 @@ class NodePicker(QObject):
 
     @Slot(int)
     def select_sample(self, number: int) -> None:
-        """Show that sample in all views, and its path in the tree."""
+        """Show a sample in all views, and its path in the tree."""
         chorus = self._tree.samples
         self._canvas.navigation.set_follow(False)
         chorus.draw_full_path(number)

@@ -47,8 +47,7 @@ def text_start(text: str) -> int:
 
 def elide_around(text: str, index: int, width: int, metrics: QFontMetrics) -> str:
     """Return `text` fitted into `width` pixels: unchanged if it fits, else elided at its start or end so that the
-    characters from `index` on
-    stay visible.
+    characters from `index` on stay visible.
     """
     if metrics.horizontalAdvance(text) <= width:
         return text

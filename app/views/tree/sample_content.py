@@ -111,7 +111,7 @@ def _shared_prefix_length(texts: Sequence[str]) -> int:
 
 
 class SampleTable(SortableTable):
-    """`samplePicked(number)`: the user has selected a sample."""
+    """The samples of a run, one row each. `samplePicked(number)`: the user has selected a sample."""
 
     samplePicked = Signal(int)
 

@@ -7,31 +7,31 @@ from collections.abc import Sequence
 from app.state.sample_tree import ROOT, SampleNode, SampleTree
 from app.views.node_reports import NodeReport, ReportRow
 from app.views.text.token_wording import format_text_count, token_text
-from core import Saying, Sentence, share, together, words
+from core import Sentence, SentenceTemplate, share, together, words
 from resources.language import mark, tr, trn
 
 MAX_ROWS = 12
-_MODEL = Saying(
+_MODEL = SentenceTemplate(
     mark("The model gives this word piece {probability} here, and {settings} after the settings are applied."),
     mark("The model gives this token {probability} here, and {settings} after the settings."),
     mark("Raw p = {probability}, raw rank {rank}; p = {settings} after the settings."),
 )
-_SINGLE = Saying(
+_SINGLE = SentenceTemplate(
     mark("One sample reached this position, and it was drawn at random there."),
     mark("The only sample that reached this position drew it."),
     mark("Drawn by the only sample that reached this position."),
 )
-_COUNTS = Saying(
+_COUNTS = SentenceTemplate(
     mark("{came} samples reached this position, and it was drawn in {count} of them: {share}."),
     mark("Of the {came} samples that reached this position, {count} drew it ({share})."),
     mark("Drawn by {count} of the {came} samples that reached this position: {share}, compared with p = {settings}."),
 )
-_FACTS = Saying(
+_FACTS = SentenceTemplate(
     mark("word piece {depth} · {count} of {total} samples · number {rank} on the model's list"),
     mark("token {depth} · {share} of the samples · rank {rank}"),
     mark("token {depth} · id {id} · {count} of {total} samples = {share} · raw rank {rank}"),
 )
-_TIP = Saying(
+_TIP = SentenceTemplate(
     mark("{piece}  {count} of {total} samples\nthe model gives it {probability} here"),
     mark("{piece}  {count} of {total} samples, {share}\nthe model gives it {probability} here"),
     mark("{piece}  {count} of {total} samples = {share}\nraw p = {probability}, p = {settings} after the settings"),

@@ -79,7 +79,9 @@ def _paint_node(painter: QPainter, left: QPointF, width: float, height: float, t
 
 
 class SamplesBar(QWidget):
-    """`samplesRequested(count)`: generate that many samples of the current settings, each with its own seed."""
+    """Button and number of samples to generate. `samplesRequested(count)`: generate that many samples of the current
+    settings, each with its own seed.
+    """
 
     samplesRequested = Signal(int)
 

@@ -41,12 +41,12 @@ def interface_pointer(interface: Shiboken.Object) -> VoidPtr:
 class ValueInterface(QAccessibleValueInterface):
     """A value that can be read, and set if it is writable."""
 
-    def __init__(self, read: Callable[[], AccessibleValue | None]) -> None:
+    def __init__(self, get_value: Callable[[], AccessibleValue | None]) -> None:
         super().__init__()
-        self._read = read
+        self._get_value = get_value
 
     def _value(self) -> AccessibleValue:
-        return self._read() or AccessibleValue(0, 0, 0)
+        return self._get_value() or AccessibleValue(0, 0, 0)
 
     def currentValue(self) -> float:
         return self._value().value
@@ -87,12 +87,12 @@ class PressInterface(QAccessibleActionInterface):
 class TextInterface(QAccessibleTextInterface):
     """A read-only text. Qt counts in UTF-16 units, this program in code points."""
 
-    def __init__(self, read: Callable[[], AccessibleText | None], to_screen: Callable[[QRect], QRect]) -> None:
+    def __init__(self, get_text: Callable[[], AccessibleText | None], to_screen: Callable[[QRect], QRect]) -> None:
         super().__init__()
-        self._read, self._to_screen = read, to_screen
+        self._get_text, self._to_screen = get_text, to_screen
 
     def _accessible_text(self) -> AccessibleText:
-        return self._read() or AccessibleText("", 0, lambda _offset: QRect(), lambda _offset: None)
+        return self._get_text() or AccessibleText("", 0, lambda _offset: QRect(), lambda _offset: None)
 
     def text(self, start: int, end: int) -> str:
         return _utf16_bytes(self._accessible_text().text)[2 * start : 2 * end].decode("utf-16-le", "replace")
@@ -163,7 +163,7 @@ class PartOwner(Protocol):
     """The interface of the widget that contains the parts."""
 
     def part(self, number: int) -> AccessiblePart | None:
-        """Return the part with that number, or None if it no longer exists."""
+        """Return the part `number`, or None if it no longer exists."""
 
     def to_screen(self, rect: QRect) -> QRect:
         """Convert a rectangle from widget to screen coordinates."""
@@ -291,7 +291,7 @@ class AccessibleWidgetInterface(QAccessibleWidget):
         return self.widget().hasFocus()
 
     def part(self, number: int) -> AccessiblePart | None:
-        """Return the part with that number, or None if it no longer exists."""
+        """Return the part `number`, or None if it no longer exists."""
         parts = self.accessible_widget.accessible_parts()
         return parts[number] if 0 <= number < len(parts) else None
 

@@ -164,10 +164,10 @@ _PNG_SCALE = 2
 """Scale of PNG files, for printing."""
 
 
-def save_plot(canvas: PlotCanvas, path: Path, ground: QColor) -> None:
+def save_plot(canvas: PlotCanvas, path: Path, background: QColor) -> None:
     """Write the plot as svg, png or csv, by the suffix of `path`. Raises OSError."""
     if path.suffix.lower() in SUFFIXES:
-        save_picture(canvas, path, ground, _PNG_SCALE)
+        save_picture(canvas, path, background, _PNG_SCALE)
         return
     path.write_text(to_csv(plot_table(canvas.figure)), encoding="utf-8", errors="replace", newline="")
 

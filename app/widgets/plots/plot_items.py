@@ -227,11 +227,13 @@ class PlotSeries:
         for item in self.items:
             self._box.addItem(item, ignoreBounds=True)
 
-    def set_visible_values(self, seen: tuple[float, float] | None) -> None:
-        """Set the values within `seen`, or all for None. SVG export does not clip, so nothing may extend beyond it."""
+    def set_visible_values(self, visible_range: tuple[float, float] | None) -> None:
+        """Set the values within `visible_range`, or all for None. SVG export does not clip, so nothing may extend
+        beyond it.
+        """
         figure, items = self._figure, iter(self.items)
-        if seen is not None and not figure.count:
-            figure = figure.between(*seen)
+        if visible_range is not None and not figure.count:
+            figure = figure.between(*visible_range)
         low = [0.0] * len(figure.xs)
         for area in figure.areas:
             high = [below + value for below, value in zip(low, area.values, strict=True)]
@@ -242,16 +244,16 @@ class PlotSeries:
         for dots in figure.dots:
             next(items).setData([x for x, _ in dots.points], [y for _, y in dots.points])
         for number in range(len(figure.bars)):
-            next(items).setOpts(**self._bar_options(number, seen))
+            next(items).setOpts(**self._bar_options(number, visible_range))
 
-    def _bar_options(self, number: int, seen: tuple[float, float] | None) -> dict[str, object]:
+    def _bar_options(self, number: int, visible_range: tuple[float, float] | None) -> dict[str, object]:
         """Return a set of bars as options of pyqtgraph's item."""
         figure, bars = self._figure, self._figure.bars[number]
         sets_per_position = 1 if figure.is_stacked else len(figure.bars)
         fraction = _HORIZONTAL_BAR_FRACTION if figure.is_horizontal else _VERTICAL_BAR_FRACTION
         thick = fraction / sets_per_position
         starts = [n - fraction / 2 + number % sets_per_position * thick for n in range(len(bars.values))]
-        low, high = seen or (-1.0, float(figure.count))
+        low, high = visible_range or (-1.0, float(figure.count))
         values = [value if low <= n <= high else 0.0 for n, value in enumerate(bars.values)]
         looks = {"brush": self._theme.color(bars.colour), "pens": [self._outline(bars, n) for n in range(len(values))]}
         if figure.is_horizontal:  # the first bar at the top

@@ -70,12 +70,12 @@ class CanvasInput(QObject):
         if clicked and event.button() == Qt.MouseButton.LeftButton:
             self._click(event.position())
 
-    def _click(self, at: QPointF) -> None:
-        marked = self._state.positions.fold_mark_at(at)
+    def _click(self, position: QPointF) -> None:
+        marked = self._state.positions.fold_mark_at(position)
         if marked is not None:
             self._selection.toggle_fold(marked)
         else:
-            self._selection.pick(self._state.positions.node_at(at))
+            self._selection.pick(self._state.positions.node_at(position))
 
     def double_click(self, event: QMouseEvent) -> None:
         """Fold a node, or fit the tree on the background."""
@@ -90,9 +90,9 @@ class CanvasInput(QObject):
         else:
             self._navigation.fit()
 
-    def _hover(self, at: QPointF) -> None:
-        marked = self._state.positions.fold_mark_at(at)
-        node = marked if marked is not None else self._state.positions.node_at(at)
+    def _hover(self, position: QPointF) -> None:
+        marked = self._state.positions.fold_mark_at(position)
+        node = marked if marked is not None else self._state.positions.node_at(position)
         self._selection.set_hovered(node)
         shape = Qt.CursorShape.ArrowCursor if node is None else Qt.CursorShape.PointingHandCursor
         self._widget.setCursor(shape)

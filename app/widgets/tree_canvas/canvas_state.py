@@ -167,13 +167,13 @@ class CanvasState(QObject):
         self._apply_metrics(force=True)
         self.changed.emit(True)
 
-    def set_pruned(self, how: str) -> None:
+    def set_pruned(self, mode: str) -> None:
         """Show, dim or hide pruned branches. Raises ValueError for any other value."""
-        if how not in PRUNED:
-            raise ValueError(f"Pruned nodes are {', '.join(PRUNED)}, not {how!r}.")
-        self.style.pruned = how
+        if mode not in PRUNED:
+            raise ValueError(f"Pruned nodes are {', '.join(PRUNED)}, not {mode!r}.")
+        self.style.pruned = mode
         self.painter.restyle(self.style.theme, self.scene.metrics)
-        hidden = DIMMED if how == "hidden" else frozenset()
+        hidden = DIMMED if mode == "hidden" else frozenset()
         if hidden != self.scene.layout.hidden:
             self.scene.layout.hidden = hidden
             self.rebuild()

@@ -137,7 +137,7 @@ class Camera:
         return True
 
     def show(self, rect: QRectF, width: float, height: float, max_zoom: float = 1.0) -> None:
-        """Fit `rect` into a widget of that size, at most at `max_zoom`."""
+        """Fit `rect` into a widget of the given size, at most at `max_zoom`."""
         fitting = min(width / max(1.0, rect.width()), height / max(1.0, rect.height()))
         self.zoom = min(max_zoom, MAX_ZOOM, max(MIN_ZOOM, fitting))
         self.x = rect.center().x() - width / 2 / self.zoom

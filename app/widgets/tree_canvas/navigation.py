@@ -179,14 +179,14 @@ class CanvasNavigation(QObject):
         self._may_shrink = False
         self._finish_move(self._fit_across)
 
-    def show_path(self, path: Sequence[int], at_least: float) -> None:
-        """Show the whole tree, or at least zoom `min_zoom` with the path's end visible."""
+    def show_path(self, path: Sequence[int], path_zoom: float) -> None:
+        """Show the whole tree; if its zoom is below `path_zoom`, zoom in to that, with the path's end visible."""
         self.show_all()
-        if self._camera.zoom < max(at_least, min_zoom(self._state)):
-            self.set_zoom(max(at_least, min_zoom(self._state)))
+        if self._camera.zoom < max(path_zoom, min_zoom(self._state)):
+            self.set_zoom(max(path_zoom, min_zoom(self._state)))
             for node in path:
                 self.ensure_visible(node)
-        self._repeat_fit = partial(self.show_path, path, at_least)
+        self._repeat_fit = partial(self.show_path, path, path_zoom)
 
     def _finish_move(self, again: Callable[[], None] | None = None) -> None:
         self._repeat_fit = again
@@ -200,9 +200,9 @@ class CanvasNavigation(QObject):
         self._camera.y += dy / self._camera.zoom
         self._finish_move()
 
-    def zoom_by(self, factor: float, at: QPointF | None = None) -> None:
+    def zoom_by(self, factor: float, anchor: QPointF | None = None) -> None:
         """Zoom around a point of the widget, by default its centre."""
-        if self._camera.zoom_at(at if at is not None else QRectF(self._widget.rect()).center(), factor):
+        if self._camera.zoom_at(anchor if anchor is not None else QRectF(self._widget.rect()).center(), factor):
             self._may_shrink = False
             self._finish_move()
 
@@ -260,13 +260,13 @@ class CanvasNavigation(QObject):
         if on:
             self._keep_newest()
 
-    def handle_resize(self, grown: QSize) -> None:
+    def handle_resize(self, growth: QSize) -> None:
         """React to a changed size: repeat the last fit, or keep the centre in place."""
         if not self._follow and self._repeat_fit is not None:
             self._repeat_fit()
         elif not self._follow:
-            self._camera.x -= grown.width() / 2 / self._camera.zoom
-            self._camera.y -= grown.height() / 2 / self._camera.zoom
+            self._camera.x -= growth.width() / 2 / self._camera.zoom
+            self._camera.y -= growth.height() / 2 / self._camera.zoom
             self.moved.emit()
 
     @Slot()

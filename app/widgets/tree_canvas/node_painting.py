@@ -34,22 +34,22 @@ class NodeBoxCache:
         position: QPointF,
         state: str,
         line: str,
-        ground: str,
+        background: str,
         style: TreeStyle,
         zoom: float,
         ratio: float,
     ) -> None:
-        """Draw a box of `state` with outline `line` and theme colour `ground` at `position` on the widget."""
+        """Draw a box of `state` with outline `line` and theme colour `background` at `position` on the widget."""
         if self._at != (zoom, ratio) or len(self._stamps) > MAX_STAMPS:
             self._at = (zoom, ratio)
             self._stamps.clear()
-        key = (state, line, ground)
+        key = (state, line, background)
         if key not in self._stamps:
-            self._stamps[key] = self._make(state, line, ground, style)
+            self._stamps[key] = self._make(state, line, background, style)
         x, y = (round((value - STAMP_MARGIN) * ratio) / ratio for value in (position.x(), position.y()))
         painter.drawPixmap(QPointF(x, y), self._stamps[key])
 
-    def _make(self, state: str, line: str, ground: str, style: TreeStyle) -> QPixmap:
+    def _make(self, state: str, line: str, background: str, style: TreeStyle) -> QPixmap:
         zoom, ratio = self._at
         box = QRectF(0, 0, self._metrics.width, self._metrics.height)
         stamp = QPixmap(*(round((side * zoom + 2 * STAMP_MARGIN) * ratio) for side in (box.width(), box.height())))
@@ -60,7 +60,7 @@ class NodeBoxCache:
         painter.translate(STAMP_MARGIN, STAMP_MARGIN)
         painter.scale(zoom, zoom)
         radius = box.height() / 2 if state in PILLS else style.theme.px(7)
-        painter.setBrush(style.theme_colour(ground))
+        painter.setBrush(style.theme_colour(background))
         painter.setPen(style.outline_pen(line, style.theme.scale))
         painter.drawRoundedRect(box, radius, radius)
         painter.end()
@@ -90,12 +90,12 @@ class NodePainter:
             self._widths[key] = self._metrics[id(font)].horizontalAdvance(text)
         return self._widths[key]
 
-    def elide_text(self, text: str, room: float) -> str:
-        """Return `text` elided to `room` pixels, cached."""
-        key = (text, round(room))
+    def elide_text(self, text: str, available_width: float) -> str:
+        """Return `text` elided to `available_width` pixels, cached."""
+        key = (text, round(available_width))
         if key not in self._short:
             fm = self._metrics[id(self.label)]
-            self._short[key] = fm.elidedText(text, Qt.TextElideMode.ElideRight, room)
+            self._short[key] = fm.elidedText(text, Qt.TextElideMode.ElideRight, available_width)
         return self._short[key]
 
     def paint_content(
@@ -148,10 +148,10 @@ class NodePainter:
             at = QPointF(box.left() + (index * 0.85 - 0.25) * side, box.top() - 0.6 * side)
             paint_drafter_mark(painter, self.theme, number, QRectF(at.x(), at.y(), side, side), strength)
 
-    def _note(self, painter: QPainter, node: TreeNode, at: QPointF, style: TreeStyle) -> None:
+    def _note(self, painter: QPainter, node: TreeNode, position: QPointF, style: TreeStyle) -> None:
         painter.setFont(self.small)
         painter.setPen(style.theme_colour("muted"))
-        painter.drawText(at, node.note)
+        painter.drawText(position, node.note)
 
     def _progress(self, painter: QPainter, progress: tuple[int, int], box: QRectF, style: TreeStyle) -> None:
         """Paint progress as ●●○ at the lower right, or as numbers if there are too many."""

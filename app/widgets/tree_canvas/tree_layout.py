@@ -204,9 +204,9 @@ class TreeLayout:
         self.lane_rows = _extents(self.strips)
         self._stack_lanes()
 
-    def _refit(self, depth: int, wish: Callable[[Sequence[int], int | None], Sequence[float]]) -> None:
+    def _refit(self, depth: int, preferred_rows: Callable[[Sequence[int], int | None], Sequence[float]]) -> None:
         for lane, strip in self.strips[depth].items():
-            self._fit_lane(depth, lane, strip.nodes, wish(strip.nodes, lane))
+            self._fit_lane(depth, lane, strip.nodes, preferred_rows(strip.nodes, lane))
 
     def _middle_of_children(self, node: int, lane: int | None) -> float:
         below = [n for n in self.model.children.get(node, ()) if n in self.rows and self.model.nodes[n].lane == lane]

@@ -30,9 +30,9 @@ def detail_level(zoom: float) -> str:
 class TreePainter:
     """Paints one scene in one style."""
 
-    def __init__(self, scene: TreeScene, look: TreeStyle) -> None:
-        self.scene, self.style = scene, look
-        self.nodes, self.boxes = NodePainter(look.theme, scene.metrics), NodeBoxCache(scene.metrics)
+    def __init__(self, scene: TreeScene, style: TreeStyle) -> None:
+        self.scene, self.style = scene, style
+        self.nodes, self.boxes = NodePainter(style.theme, scene.metrics), NodeBoxCache(scene.metrics)
 
     def restyle(self, theme: Theme, metrics: TreeMetrics) -> None:
         """Apply other colours or sizes."""

@@ -33,10 +33,10 @@ def model_fingerprint(model: LoadedModel) -> str:
     All weights are read once; the result is cached until a weight is changed in place.
     """
     key = _count_changes(model)
-    known: tuple[int, str] | None = model.remembered.get("fingerprint")
+    known: tuple[int, str] | None = model.strategy_data.get("fingerprint")
     if known is None or known[0] != key:
         known = (key, _hash_model(model))
-        model.remembered["fingerprint"] = known
+        model.strategy_data["fingerprint"] = known
     return known[1]
 
 
@@ -70,8 +70,7 @@ def _hash_tensors(running: hashlib.blake2b, tensors: Mapping[str, torch.Tensor])
 
 def _flat_cpu(tensor: torch.Tensor) -> torch.Tensor:
     """Return the elements of `tensor` as a flat CPU tensor; of an expanded scalar (placeholder of packed weights), its
-    one
-    element.
+    one element.
     """
     if tensor.numel() and not any(tensor.stride()):
         tensor = tensor.flatten()[:1]
@@ -180,12 +179,12 @@ def load_prefix(path: str | Path, model: LoadedModel) -> tuple[list[int], Cache]
     return ids, from_legacy([[tensor.to(model.device) for tensor in layer] for layer in layers])
 
 
-def _check_model(path: str | Path, about: dict[str, str], model: LoadedModel) -> None:
-    if about.get("fingerprint") != model_fingerprint(model):
+def _check_model(path: str | Path, metadata: dict[str, str], model: LoadedModel) -> None:
+    if metadata.get("fingerprint") != model_fingerprint(model):
         raise CacheError(
             tr(
                 "{path} was made by {made_with}, or by another version or precision of it, so {model} cannot use it."
-            ).format(path=path, made_with=cut_short(str(about.get("model")), _MAX_NAME_LENGTH), model=model.name),
+            ).format(path=path, made_with=cut_short(str(metadata.get("model")), _MAX_NAME_LENGTH), model=model.name),
             tr("Load the model it was made with."),
         )
 
@@ -205,22 +204,22 @@ def _read(path: str | Path, model: LoadedModel) -> tuple[dict[str, str], dict[st
         raise CacheError(tr("{path} could not be read: {error}").format(path=path, error=error), remedy) from error
 
 
-def _check_format(path: str | Path, about: dict[str, str]) -> None:
-    if about.get("format") in _OLD_FORMATS:
+def _check_format(path: str | Path, metadata: dict[str, str]) -> None:
+    if metadata.get("format") in _OLD_FORMATS:
         raise CacheError(
             tr("{path} was saved by an older version, without a checksum.").format(path=path),
             tr("Run the text again and save it."),
         )
-    if about.get("format") not in _FORMATS:
+    if metadata.get("format") not in _FORMATS:
         raise CacheError(
             tr("{path} is not a saved prefix.").format(path=path), tr("Choose a prefix saved by this program.")
         )
 
 
-def _parse_ids(about: dict[str, str]) -> list[int]:
+def _parse_ids(metadata: dict[str, str]) -> list[int]:
     """Return the token ids, or [] if they are not non-negative integers."""
     try:
-        ids = json.loads(about.get("ids", ""))
+        ids = json.loads(metadata.get("ids", ""))
     except (ValueError, RecursionError):
         return []
     return ids if isinstance(ids, list) and all(type(token) is int and token >= 0 for token in ids) else []

@@ -182,7 +182,10 @@ class PrefixStore:
         for prefix in reversed(self.prefixes):
             if prefix.network() is model.model:
                 return prefix
-        raise CacheError(tr("There is no prefix to save yet."), tr("Turn on “keep prefixes”, then run a prompt."))
+        raise CacheError(
+            tr("There is no prefix to save yet."),
+            tr("Turn on “Reuse cached prefixes of earlier runs” in the settings, then run a prompt."),
+        )
 
     def _mark_used(self, prefix: Prefix) -> None:
         self.prefixes.remove(prefix)

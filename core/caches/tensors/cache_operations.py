@@ -239,8 +239,7 @@ def copy_prefix(cache: Cache, length: int, make_empty: Callable[[], Cache | None
 
 def _share_prefix(cache: Cache, length: int) -> Cache:
     """Return a cache of views instead of copies. This is safe: a plain layer concatenates old and new tokens into new
-    storage
-    before it changes anything in place, and a run that starts from a prefix reads at least one token first.
+    storage before it changes anything in place, and a run that starts from a prefix reads at least one token first.
     """
     twin = copying.copy(cache)
     twin.layers = []

@@ -53,8 +53,7 @@ class MetaValueMode(TorchDispatchMode):
     """Return plausible results for operations that depend on values, or that PyTorch supports in bfloat16 only.
 
     Mixtures of experts use them to route tokens. The results have the right shapes, or those of an empty selection;
-    what a
-    layer caches depends on neither.
+    what a layer caches depends on neither.
     """
 
     def __init__(self) -> None:
@@ -82,8 +81,7 @@ _KEY = "layer_shapes"
 @dataclass(frozen=True, slots=True)
 class LayerShape:
     """Shape of one layer: key and value heads (0: none), their widths, bytes per number, window (None: it sees
-    everything),
-    extra bytes per token and bytes of a state of constant size. All for one row.
+    everything), extra bytes per token and bytes of a state of constant size. All for one row.
     """
 
     heads: int = 0
@@ -121,9 +119,9 @@ def model_layer_shapes(model: LoadedModel) -> LayerShapes:
     """Return the shapes of all layers, computed once. Raises UnpredictableError for models with their own cache
     class.
     """
-    found: LayerShapes | UnpredictableError | None = model.remembered.get(_KEY)
+    found: LayerShapes | UnpredictableError | None = model.strategy_data.get(_KEY)
     if found is None:
-        found = model.remembered[_KEY] = _compute_shapes(model)
+        found = model.strategy_data[_KEY] = _compute_shapes(model)
     if isinstance(found, UnpredictableError):
         raise found
     return found
@@ -135,8 +133,8 @@ def remember_shapes(model: LoadedModel, cache: Cache | None) -> None:
         has_entries(layer) for layer in self_attention_half(cache).layers if is_compressed(layer)
     ):
         return
-    if _KEY not in model.remembered:
-        model.remembered[_KEY] = _shapes_from_cache(model, cache)
+    if _KEY not in model.strategy_data:
+        model.strategy_data[_KEY] = _shapes_from_cache(model, cache)
 
 
 def _compute_shapes(model: LoadedModel) -> LayerShapes | UnpredictableError:
@@ -309,8 +307,7 @@ def sum_terms(*parts: Term) -> Term:
 
 def cache_size(shapes: LayerShapes, run: RunShape, tokens_kept: TokensKept, extra: Sequence[Term] = ()) -> Term:
     """Return the size of keys and values, cross-attention and states. `extra`: tokens of the first layer that are
-    stored
-    twice.
+    stored twice.
     """
     groups, cross = _group_layers(shapes.own), _group_layers(shapes.cross)
     parts: list[Term] = []
@@ -330,19 +327,19 @@ def cross_attention_size(shapes: LayerShapes, run: RunShape) -> Term:
     return _cross_size(_group_layers(shapes.cross).values(), run, first=1)
 
 
-def _cross_size(groups: Iterable[Sequence[LayerShape]], situation: RunShape, first: int) -> Term:
+def _cross_size(groups: Iterable[Sequence[LayerShape]], run_shape: RunShape, first: int) -> Term:
     """Return the cross-attention size of groups of equal layers, numbered from `first`."""
     return sum_terms(*(
-        ProductOf((*bytes_per_token(layers[0], situation, _group_suffix(number)), *_source_tokens(layers, situation)))
+        ProductOf((*bytes_per_token(layers[0], run_shape, _group_suffix(number)), *_source_tokens(layers, run_shape)))
         for number, layers in enumerate(groups, first)
     ))  # fmt: skip
 
 
-def bytes_per_token(shape: LayerShape, situation: RunShape, suffix: str = "") -> tuple[Term, ...]:
+def bytes_per_token(shape: LayerShape, run_shape: RunShape, suffix: str = "") -> tuple[Term, ...]:
     """Return the factors of the bytes that a token takes in one layer."""
     return (
         *key_value_widths(shape, suffix),
-        NamedNumber(situation.rows, "batch"),
+        NamedNumber(run_shape.rows, "batch"),
         NamedNumber(shape.heads, f"kv heads{suffix}"),
         _bytes(shape),
     )
@@ -363,10 +360,10 @@ def counters_size(shapes: LayerShapes) -> Term:
     return ProductOf((NamedNumber(COUNTER_BYTES, "counter"), NamedNumber(layers, "layers"))) if layers else SumOf(())
 
 
-def compressed_sizes(shapes: LayerShapes, situation: RunShape) -> list[Term]:
+def compressed_sizes(shapes: LayerShapes, run_shape: RunShape) -> list[Term]:
     """Return the sizes of compressor entries, of buffered tokens, and of what the next entry needs of the last one."""
     terms: list[Term] = []
-    rows = NamedNumber(situation.rows, "batch")
+    rows = NamedNumber(run_shape.rows, "batch")
     rates: dict[int, list[CompressorShape]] = {}
     for compressor in (compressor for shape in shapes.own for compressor in shape.compressors):
         rates.setdefault(compressor.rate, []).append(compressor)
@@ -380,10 +377,10 @@ def compressed_sizes(shapes: LayerShapes, situation: RunShape) -> list[Term]:
     return terms
 
 
-def states_size(shapes: LayerShapes, situation: RunShape) -> Term:
+def states_size(shapes: LayerShapes, run_shape: RunShape) -> Term:
     """Return the size of recurrent states."""
     each = sum(shape.state for shape in shapes.own)
-    return NamedNumber(each * situation.rows, "states") if each else SumOf(())
+    return NamedNumber(each * run_shape.rows, "states") if each else SumOf(())
 
 
 def _bytes(shape: LayerShape) -> Term:
@@ -412,16 +409,16 @@ def _tokens(layers: Sequence[LayerShape], span: TokensKept) -> list[Term]:
     ]
 
 
-def _source_tokens(layers: Sequence[LayerShape], situation: RunShape) -> list[Term]:
-    if not layers or situation.source_length is None:
+def _source_tokens(layers: Sequence[LayerShape], run_shape: RunShape) -> list[Term]:
+    if not layers or run_shape.source_length is None:
         return []
-    return [ProductOf((NamedNumber(situation.source_length, "source"), NamedNumber(len(layers), "layers")))]
+    return [ProductOf((NamedNumber(run_shape.source_length, "source"), NamedNumber(len(layers), "layers")))]
 
 
-def _extra_sizes(shapes: LayerShapes, situation: RunShape) -> list[Term]:
+def _extra_sizes(shapes: LayerShapes, run_shape: RunShape) -> list[Term]:
     """Return the size of what grows with the text but is neither key nor value."""
     each = sum(shape.extra_per_token for shape in shapes.own)
-    return [ProductOf((NamedNumber(each, "index"), NamedNumber(situation.rows, "batch"), Length()))] if each else []
+    return [ProductOf((NamedNumber(each, "index"), NamedNumber(run_shape.rows, "batch"), Length()))] if each else []
 
 
 def _group_suffix(number: int) -> str:

@@ -20,8 +20,7 @@ from core.system.device_memory import is_out_of_memory
 
 MemoryKind = Literal["kept", "windows", "inside", "none"]
 """kept: in the cache; windows: in a cache that drops what its windows have passed; inside: in the module itself, for
-one
-text at a time; none: nowhere, so that every token requires the full text.
+one text at a time; none: nowhere, so that every token requires the full text.
 """
 PROVEN_ARCHITECTURES = frozenset({
     "bart", "gemma", "gemma2", "gemma3_text", "gpt2", "gpt_neox", "llama", "mamba", "mistral", "mixtral", "olmo2",
@@ -45,13 +44,12 @@ _WINDOWS = ("window_size", "attention_window", "attention_window_size", "local_a
 
 def memory_kind(model: LoadedModel) -> MemoryKind:
     """Return where `model` keeps what it has read. Proven architectures and models without weights are looked up,
-    others
-    are probed.
+    others are probed.
     """
-    found: MemoryKind | None = model.remembered.get(_KEY)
+    found: MemoryKind | None = model.strategy_data.get(_KEY)
     if found is None:
         known = KNOWN_RESULTS.get(model.model.config.model_type, "kept")
-        found = model.remembered[_KEY] = known if _skips_probe(model) else _probe(model)
+        found = model.strategy_data[_KEY] = known if _skips_probe(model) else _probe(model)
     return found
 
 
@@ -59,10 +57,10 @@ def needs_explicit_positions(model: LoadedModel) -> bool:
     """Return whether the model would not number positions 0, 1, 2 … by default, and `generate` passes them explicitly
     (RoBERTa).
     """
-    if _POSITIONS_KEY not in model.remembered:
+    if _POSITIONS_KEY not in model.strategy_data:
         named = "position_ids" in model.forward_parameters and not model.is_encoder_decoder
-        model.remembered[_POSITIONS_KEY] = named and not _skips_probe(model) and _positions_change_scores(model)
-    return bool(model.remembered[_POSITIONS_KEY])
+        model.strategy_data[_POSITIONS_KEY] = named and not _skips_probe(model) and _positions_change_scores(model)
+    return bool(model.strategy_data[_POSITIONS_KEY])
 
 
 def probe_text(model: LoadedModel) -> list[int]:
@@ -111,14 +109,14 @@ def _probe(model: LoadedModel) -> MemoryKind:
     if any(window_widths(model)) and not are_close(model, reader.one_by_one(without_windows), own):
         return "windows"
     # A module whose full pass lets later tokens change earlier scores cannot be probed for its memory.
-    is_judge = not is_right and are_close(model, reader.full_pass(less=1)[:, -1], whole[:, -2])
+    is_judge = not is_right and are_close(model, reader.full_pass(omitted_tokens=1)[:, -1], whole[:, -2])
     return "none" if is_judge else "kept"
 
 
-def _try_pass(read: Callable[[], torch.Tensor]) -> torch.Tensor | None:
+def _try_pass(run_pass: Callable[[], torch.Tensor]) -> torch.Tensor | None:
     """Return the logits, or None if a third-party module raises any exception."""
     try:
-        return read()
+        return run_pass()
     except Exception as error:
         if is_out_of_memory(error):
             raise
@@ -146,9 +144,9 @@ class _ContinuationProbe:
             self._extra_inputs["encoder_outputs"] = dummy_encoder_outputs(model.model, self._ids)
         self._name = "decoder_input_ids" if model.is_encoder_decoder else "input_ids"
 
-    def full_pass(self, less: int = 0, **more: torch.Tensor) -> torch.Tensor:
-        """Read the text without its last `less` tokens in one pass without a cache; return logits [1, 2, V]."""
-        ids = self._ids[:, : self.length - less]
+    def full_pass(self, omitted_tokens: int = 0, **more: torch.Tensor) -> torch.Tensor:
+        """Read the text without its last `omitted_tokens` in one pass, without a cache; return logits [1, 2, V]."""
+        ids = self._ids[:, : self.length - omitted_tokens]
         return self._logits(ids, use_cache=False, **more)[:, -2:]
 
     def one_by_one(self, layout: Callable[[LoadedModel], Cache], between: bool = False) -> torch.Tensor:

@@ -137,8 +137,7 @@ class Prefetcher:
         """Stop the thread without waiting for it, because its cache is garbage.
 
         Garbage collection can run in any thread, also in one that is just starting: waiting there for the pool's thread
-        could
-        wait for a lock that this thread holds. For the same reason, take no lock.
+        could wait for a lock that this thread holds. For the same reason, take no lock.
         """
         self._pool = self._pool or ThreadPoolExecutor(1)  # a placeholder that accepts no further work
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -155,8 +154,7 @@ class DiskFiles:
     """Keys and values [B, H, T, D] in two memory-mapped files, of which the first `length` tokens are written.
 
     `capacity`: number of tokens to allocate at once; None for files that grow. Allocation raises CacheError if the disk
-    is
-    full.
+    is full.
     """
 
     def __init__(self, folder: Path, pool: Submitter, capacity: int | None) -> None:
@@ -177,9 +175,9 @@ class DiskFiles:
         assert self._mapped is not None
         return self._mapped[0].tensor, self._mapped[1].tensor
 
-    def read(self, which: int) -> torch.Tensor:
+    def read(self, index: int) -> torch.Tensor:
         """Return the written keys (0) or values (1), read on demand."""
-        return self.tensors[which][:, :, : self.length].to(self._device)
+        return self.tensors[index][:, :, : self.length].to(self._device)
 
     def append(self, new: KeyValuePair) -> KeyValuePair:
         """Append new tokens [B, H, n, D] and return all tokens, in memory."""

@@ -71,8 +71,8 @@ class LayerAdapter(AdaptedLayer, Generic[K]):
             for tensor in _tensors(value):
                 yield stored_tensor(name if name in ("keys", "values") else "state", tensor)
 
-    def _unsupported_error(self, what: str) -> CacheError:
-        return CacheError(what.format(kind=type(self.layer).__name__), tr(REMEDY))
+    def _unsupported_error(self, detail: str) -> CacheError:
+        return CacheError(detail.format(kind=type(self.layer).__name__), tr(REMEDY))
 
 
 class EmptyLayerAdapter(LayerAdapter[DummyLayer]):

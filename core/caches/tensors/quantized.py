@@ -360,8 +360,8 @@ def quantized_size(shapes: LayerShapes, run: RunShape, settings: QuantizationSet
     return sum_terms(own, cross_attention_size(shapes, run))
 
 
-def _bytes_per_token(recipe: QuantizationSettings, what: str, axis: str, width: int) -> Term:
+def _bytes_per_token(recipe: QuantizationSettings, detail: str, axis: str, width: int) -> Term:
     """Return the bytes that the keys, or the values, of one quantized token take in one head."""
     codes = QuotientOf(NamedNumber(recipe.bit_width, "bits"), NamedNumber(8))
-    scales = QuotientOf(NamedNumber(4), NamedNumber(recipe.group_size(axis, width), f"{what} group"))
-    return ProductOf((NamedNumber(width, f"{what} width"), SumOf((codes, scales))))
+    scales = QuotientOf(NamedNumber(4), NamedNumber(recipe.group_size(axis, width), f"{detail} group"))
+    return ProductOf((NamedNumber(width, f"{detail} width"), SumOf((codes, scales))))

@@ -88,8 +88,7 @@ class SinkLayer(DynamicLayer, AdaptedLayer):
     pass.
 
     At most `window` − 1 tokens remain after a pass, so that the next token fills the window. A pass of several tokens
-    reads
-    the held and the new tokens; `drop_oldest` makes room for them first.
+    reads the held and the new tokens; `drop_oldest` makes room for them first.
     """
 
     keys: torch.Tensor

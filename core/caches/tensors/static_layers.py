@@ -58,8 +58,7 @@ class FixedSizeLayer(_InPlaceReorder, StaticLayer, AdaptedLayer):
     """Static layer that keeps all tokens up to its size.
 
     While it is `trimmed`, it returns only the tokens it holds, as a growing layer does, because drafts are read through
-    a
-    mask as long as the text. It grows if drafts do not fit.
+    a mask as long as the text. It grows if drafts do not fit.
     """
 
     keys: torch.Tensor

@@ -21,13 +21,15 @@ from resources.language import tr
 class CandidateSelector(Protocol):
     """Select `count` continuations from the scores [n · V] of all beams, as (scores, indices), each [count]."""
 
-    def __call__(self, flat: torch.Tensor, count: int, full: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Select from `flat` [n · V]; `full` is n · V when all beams are alive."""
+    def __call__(
+        self, flat_scores: torch.Tensor, count: int, vocabulary_size: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Select from `flat_scores` [n · V]; `vocabulary_size` is n · V when all beams are alive."""
 
 
-def select_best(flat: torch.Tensor, count: int, full: int) -> tuple[torch.Tensor, torch.Tensor]:
+def select_best(flat_scores: torch.Tensor, count: int, vocabulary_size: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the highest scores, best first."""
-    top = flat.topk(min(count, flat.shape[0]))
+    top = flat_scores.topk(min(count, flat_scores.shape[0]))
     return top.values, top.indices
 
 
@@ -44,14 +46,18 @@ class SamplingSelector:
     def __init__(self, generator: torch.Generator) -> None:
         self._generator = generator
 
-    def __call__(self, flat: torch.Tensor, count: int, full: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def __call__(
+        self, flat_scores: torch.Tensor, count: int, vocabulary_size: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return scores and indices of the sampled candidates; if fewer are possible, the rest have a score of -inf."""
-        if flat.shape[0] < full:
-            flat = torch.nn.functional.pad(flat, (0, full - flat.shape[0]), value=-math.inf)
-        probabilities = torch.softmax(flat, -1)
+        if flat_scores.shape[0] < vocabulary_size:
+            flat_scores = torch.nn.functional.pad(
+                flat_scores, (0, vocabulary_size - flat_scores.shape[0]), value=-math.inf
+            )
+        probabilities = torch.softmax(flat_scores, -1)
         race = torch.empty_like(probabilities).exponential_(generator=self._generator)
-        places = (probabilities / race).topk(min(count, flat.shape[0])).indices
-        drawn = flat[places].masked_fill(probabilities[places] == 0, -math.inf)
+        places = (probabilities / race).topk(min(count, flat_scores.shape[0])).indices
+        drawn = flat_scores[places].masked_fill(probabilities[places] == 0, -math.inf)
         scores, order = drawn.sort(descending=True, stable=True)
         return scores, places[order]
 
@@ -241,5 +247,5 @@ def _apply_stages(stages: Sequence[ActiveStage], ids: torch.Tensor, scores: torc
 def _reorder_stages(stages: Sequence[ActiveStage], rows: torch.Tensor) -> None:
     """Reorder the state of processors that keep one."""
     for stage in stages:
-        if stage.processor.follow is not None:
-            stage.processor.follow(stage.process, rows)
+        if stage.processor.reorder_rows is not None:
+            stage.processor.reorder_rows(stage.process, rows)

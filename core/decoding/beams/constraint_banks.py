@@ -78,9 +78,9 @@ class ConstraintBanks:
         row[tokens] = allowed_scores
 
     def extra_continuations(
-        self, scores: torch.Tensor, beams: Sequence[BeamNode], known: set[RowToken]
+        self, scores: torch.Tensor, beams: Sequence[BeamNode], existing: set[RowToken]
     ) -> list[RowToken]:
-        """Return continuations to add to the pool besides the `known` ones, without duplicates."""
+        """Return continuations to add to the pool besides the `existing` ones, without duplicates."""
         places = [
             (row, token)
             for row, beam in enumerate(beams)
@@ -88,7 +88,7 @@ class ConstraintBanks:
         ]
         if self._paper or not any(self._can_finish(beam) and not self.is_met(beam) for beam in beams):
             places += list(enumerate(scores.argmax(-1).tolist()))
-        return [place for place in dict.fromkeys(places) if place not in known]
+        return [place for place in dict.fromkeys(places) if place not in existing]
 
     def record_progress(self, node: BeamNode) -> None:
         """Record the node's constraint progress."""

@@ -51,7 +51,7 @@ def make_phrase(alternatives: Sequence[Sequence[int]], label: str = "") -> Const
 
 
 class ConstraintProgress(NamedTuple):
-    """Progress of one path."""
+    """The constraints that one path of the search has met, and the phrase that it is in the middle of."""
 
     pending: tuple[int, ...]
     """Indices of phrases not started."""
@@ -97,21 +97,23 @@ class Constraints:
                 return ConstraintProgress(pending, progress.met)
         return self._begin(seen, pending, progress.met)
 
-    def _begin(self, seen: Alternative, pending: tuple[int, ...], met: tuple[int, ...]) -> ConstraintProgress:
-        """Start a phrase with the longest suffix of `seen` that begins one; it may start inside a broken phrase."""
-        for first in range(len(seen)):
+    def _begin(self, matched_tokens: Alternative, pending: tuple[int, ...], met: tuple[int, ...]) -> ConstraintProgress:
+        """Start a phrase with the longest suffix of `matched_tokens` that begins one; it may start inside a broken
+        phrase.
+        """
+        for first in range(len(matched_tokens)):
             for number in pending:
-                if self.phrases[number].has_prefix(seen[first:]):
+                if self.phrases[number].has_prefix(matched_tokens[first:]):
                     rest = tuple(other for other in pending if other != number)
-                    return self._reach(number, seen[first:], rest, met)
+                    return self._reach(number, matched_tokens[first:], rest, met)
         return ConstraintProgress(pending, met)
 
     def _reach(
-        self, number: int, seen: Alternative, pending: tuple[int, ...], met: tuple[int, ...]
+        self, number: int, matched_tokens: Alternative, pending: tuple[int, ...], met: tuple[int, ...]
     ) -> ConstraintProgress:
-        if seen in self.phrases[number].alternatives:
+        if matched_tokens in self.phrases[number].alternatives:
             return ConstraintProgress(pending, (*met, number))
-        return ConstraintProgress(pending, met, number, seen)
+        return ConstraintProgress(pending, met, number, matched_tokens)
 
     def advancing_tokens(self, progress: ConstraintProgress) -> list[int]:
         """Return the tokens that advance a path: the next ones of the current phrase, or the first ones of those not

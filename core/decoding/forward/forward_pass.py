@@ -267,10 +267,10 @@ class Forward:
         """Return the module; for single steps on a compilable cache the compiled one (kept with the model)."""
         if tokens > 1 or not is_compiled(self.cache):
             return self._module
-        if "compiled" not in self.model.remembered:
+        if "compiled" not in self.model.strategy_data:
             mode = "reduce-overhead" if self.model.device.type == "cuda" else "default"
-            self.model.remembered["compiled"] = torch.compile(self.model.model, mode=mode, dynamic=False)
-        compiled: _Module = self.model.remembered["compiled"]
+            self.model.strategy_data["compiled"] = torch.compile(self.model.model, mode=mode, dynamic=False)
+        compiled: _Module = self.model.strategy_data["compiled"]
         return compiled
 
     def _run_full_text(self, ids: torch.Tensor, kwargs: dict[str, object]) -> _Outputs:
@@ -334,7 +334,7 @@ def _check_states(model: LoadedModel, states: Sequence[torch.Tensor] | None) -> 
         )
 
 
-def _select_encoder_rows(encoded: ModelOutput, rows: torch.Tensor) -> ModelOutput:
+def _select_encoder_rows(encoder_output: ModelOutput, rows: torch.Tensor) -> ModelOutput:
     """Return encoder output with row `rows[i]` at row i; other fields are unchanged."""
-    hidden = encoded["last_hidden_state"].index_select(0, rows.to(encoded["last_hidden_state"].device))
-    return type(encoded)(**{**encoded, "last_hidden_state": hidden})
+    hidden = encoder_output["last_hidden_state"].index_select(0, rows.to(encoder_output["last_hidden_state"].device))
+    return type(encoder_output)(**{**encoder_output, "last_hidden_state": hidden})

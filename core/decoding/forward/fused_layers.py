@@ -91,18 +91,18 @@ class NativeLinear:
         self._multiply(vectors, found, False)
         return found
 
-    def add_to(self, found: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
-        """Add the product to `found` [n, outputs], contiguous, in place and return it."""
-        self._multiply(vectors, found, True)
-        return found
+    def add_to(self, output: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
+        """Add the product to `output` [n, outputs], contiguous, in place and return it."""
+        self._multiply(vectors, output, True)
+        return output
 
-    def _multiply(self, vectors: torch.Tensor, found: torch.Tensor, adds: bool) -> None:
-        place = found.data_ptr()
+    def _multiply(self, vectors: torch.Tensor, output: torch.Tensor, accumulate: bool) -> None:
+        place = output.data_ptr()
         for matrix in self._matrices:
             self._library.matmul(
-                matrix, vectors.data_ptr(), len(vectors), place, self._outputs, adds, torch.get_num_threads()
+                matrix, vectors.data_ptr(), len(vectors), place, self._outputs, accumulate, torch.get_num_threads()
             )
-            place += matrix.outputs * found.element_size()
+            place += matrix.outputs * output.element_size()
 
 
 class NativeGatedMlp:

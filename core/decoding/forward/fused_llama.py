@@ -262,18 +262,18 @@ class FusedLlama:
         turned = torch.addcmul(turned * cos, turned.roll(self.width // 2, -1), sin)
         return turned[:, : self.heads], turned[:, self.heads :], joined[:, self.heads + self.kv_heads :]
 
-    def merge_heads(self, layer: FusedLayerWeights, read: torch.Tensor) -> torch.Tensor:
+    def merge_heads(self, layer: FusedLayerWeights, attended: torch.Tensor) -> torch.Tensor:
         """Combine the attention output of the heads [B, heads, n, width] into [B, n, D]."""
-        batch, _, count, _ = read.shape
-        return linear(read.transpose(1, 2).reshape(batch, count, -1), layer.out, layer.out_bias)
+        batch, _, count, _ = attended.shape
+        return linear(attended.transpose(1, 2).reshape(batch, count, -1), layer.out, layer.out_bias)
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Return logits [B, n, V] of the last layer's output."""
         return linear(F.rms_norm(hidden, self.norm.shape, self.norm, self.eps), self.head)
 
-    def _norm_heads(self, turned: torch.Tensor, q_norm: torch.Tensor, k_norm: torch.Tensor) -> torch.Tensor:
-        queries = F.rms_norm(turned[:, : self.heads], q_norm.shape, q_norm, self.eps)
-        keys = F.rms_norm(turned[:, self.heads :], k_norm.shape, k_norm, self.eps)
+    def _norm_heads(self, head_states: torch.Tensor, q_norm: torch.Tensor, k_norm: torch.Tensor) -> torch.Tensor:
+        queries = F.rms_norm(head_states[:, : self.heads], q_norm.shape, q_norm, self.eps)
+        keys = F.rms_norm(head_states[:, self.heads :], k_norm.shape, k_norm, self.eps)
         return torch.cat([queries, keys], dim=1)
 
     def mlp(self, layer: FusedLayerWeights, hidden: torch.Tensor) -> torch.Tensor:
@@ -428,14 +428,14 @@ def get_fused_llama(model: LoadedModel) -> FusedLlama | None:
     change.
     """
     network = model.model
-    known: FusedLlama | None = model.remembered.get("lean")
+    known: FusedLlama | None = model.strategy_data.get("lean")
     if known is not None and known.is_current():
         return known
-    model.remembered["lean"] = None
+    model.strategy_data["lean"] = None
     if _is_known_class(network) and _is_supported(network) and is_unmodified_llama(network):
         lean = FusedLlama(network)
-        model.remembered["lean"] = lean if matches_module(lean, model) else None
-    found: FusedLlama | None = model.remembered["lean"]
+        model.strategy_data["lean"] = lean if matches_module(lean, model) else None
+    found: FusedLlama | None = model.strategy_data["lean"]
     return found
 
 

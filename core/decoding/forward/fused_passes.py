@@ -245,15 +245,15 @@ def get_fused_decoder(model: LoadedModel) -> FusedDecoder | None:
     if not _can_be_fused(model) or network.training or not is_unmodified(modules):
         return None
     stamp = (weights_fingerprint(modules), content_hashes(modules))
-    tried: _FusedPassTrial | None = model.remembered.get(_KEY)
+    tried: _FusedPassTrial | None = model.strategy_data.get(_KEY)
     if tried is None or tried.fingerprint != stamp:
-        model.remembered[_KEY] = tried = _FusedPassTrial(stamp, _build_fused_decoder(model))
+        model.strategy_data[_KEY] = tried = _FusedPassTrial(stamp, _build_fused_decoder(model))
     return tried.decoder
 
 
 def discard_fused_decoder(model: LoadedModel) -> None:
     """Discard the fused decoder after its module's weights were moved."""
-    model.remembered.pop(_KEY, None)
+    model.strategy_data.pop(_KEY, None)
 
 
 def _can_be_fused(model: LoadedModel) -> bool:
@@ -353,7 +353,7 @@ def get_compiled_step(model: LoadedModel, cache: object) -> CompiledStep | None:
     lean = get_fused_llama(model)
     if lean is None:
         return None
-    known: CompiledStep | None = model.remembered.get("compiled_step")
+    known: CompiledStep | None = model.strategy_data.get("compiled_step")
     if known is None or not known.is_current(lean):
-        model.remembered["compiled_step"] = known = CompiledStep(lean)
+        model.strategy_data["compiled_step"] = known = CompiledStep(lean)
     return known

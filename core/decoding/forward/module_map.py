@@ -246,6 +246,6 @@ def _config_field(config: object, name: str) -> Any:
     return getattr(config, name, None)
 
 
-def _reject(wrong: bool, why: str) -> None:
-    if wrong:
+def _reject(condition: bool, why: str) -> None:
+    if condition:
         raise UnsupportedArchitecture(why)

@@ -86,9 +86,9 @@ class _LayerStorage:
         self._record(index, place, place)
         layer.cumulative_length.add_(count)
 
-    def _record(self, index: int, old: _BufferAddress, new: _BufferAddress) -> None:
+    def _record(self, index: int, old: _BufferAddress, new_address: _BufferAddress) -> None:
         self.old_keys[index], self.old_values[index], self.old_capacities[index] = old
-        self.new_keys[index], self.new_values[index], self.new_capacities[index] = new
+        self.new_keys[index], self.new_values[index], self.new_capacities[index] = new_address
 
 
 def _token_capacity(states: torch.Tensor) -> int:
@@ -135,9 +135,9 @@ class NativeDecodeStep:
         self._weights.extend_tables(length)
         self._library.step(self._weights.model, pass_struct)
 
-    def argmax(self, logits: int, rows: int, chosen: int, found: int) -> None:
+    def argmax(self, logits: int, rows: int, chosen: int, output_address: int) -> None:
         """Write the argmax of float32 logits [rows, V] like `NativeLibrary.choices`."""
-        self._library.top_choices(logits, (rows, self._weights.vocabulary), chosen, found)
+        self._library.top_choices(logits, (rows, self._weights.vocabulary), chosen, output_address)
 
     def supports(self, ids: torch.Tensor, cache: Cache, has_positions: bool = False) -> bool:
         """Whether it supports `ids` [B, n]: a few tokens after the prompt, with room for them.
@@ -246,9 +246,9 @@ def get_native_step(model: LoadedModel, cache: object, fused: FusedForward | Non
     fused = fused or select_fused_pass(model, cache) or _fused_after_conversion(model, cache, found)
     if fused is None:
         return None
-    tried: _NativeStepTrial | None = model.remembered.get(_KEY)
+    tried: _NativeStepTrial | None = model.strategy_data.get(_KEY)
     if tried is None or tried.fused is not fused:
-        model.remembered[_KEY] = tried = _build_native_step(model, cache, fused, found)
+        model.strategy_data[_KEY] = tried = _build_native_step(model, cache, fused, found)
     return tried.step
 
 
@@ -257,9 +257,9 @@ def _fused_after_conversion(model: LoadedModel, cache: object, native: NativeLib
 
     torch multiplies them with bfloat16 vectors, so that a fused pass matches only in that layout. Tried once.
     """
-    if _CONVERTED in model.remembered:
+    if _CONVERTED in model.strategy_data:
         return None
-    model.remembered[_CONVERTED] = True
+    model.strategy_data[_CONVERTED] = True
     if not _convert_to_rows(model, native):
         return None
     discard_fused_decoder(model)
@@ -267,40 +267,42 @@ def _fused_after_conversion(model: LoadedModel, cache: object, native: NativeLib
 
 
 @torch.inference_mode()
-def has_quick_step(model: LoadedModel) -> bool:
+def has_native_step(model: LoadedModel) -> bool:
     """Return whether the model decodes with the native step; tests it with a few passes if that is not known."""
     check_model(model)
     return get_native_step(model, DynamicCache()) is not None
 
 
 @torch.inference_mode()
-def _build_native_step(model: LoadedModel, cache: object, lean: FusedForward, found: NativeLibrary) -> _NativeStepTrial:
+def _build_native_step(
+    model: LoadedModel, cache: object, fused: FusedForward, library: NativeLibrary
+) -> _NativeStepTrial:
     """Build a native step and keep it if it matches the module's output."""
-    if _convert_to_rows(model, found):
+    if _convert_to_rows(model, library):
         discard_fused_decoder(model)
-        lean = select_fused_pass(model, cache) or lean
+        fused = select_fused_pass(model, cache) or fused
     network: Any = model.model
     try:
         parts = map_modules(network, False)
         copies = weight_bytes(network) <= MAX_JOINED_BYTES
         width = network.config.hidden_size
-        panel = found.panel_rows if copies and model.dtype == torch.float32 else 0
-        step = NativeDecodeStep(found, lean, parts, NativeWeights(parts, model.dtype, width, copies, (), panel))
+        panel = library.panel_rows if copies and model.dtype == torch.float32 else 0
+        step = NativeDecodeStep(library, fused, parts, NativeWeights(parts, model.dtype, width, copies, (), panel))
         if panel:
-            shorter = (torch.bfloat16, torch.float16) if found.supports_float16 else (torch.bfloat16,)
+            shorter = (torch.bfloat16, torch.float16) if library.supports_float16 else (torch.bfloat16,)
             copied_weights = NativeWeights(parts, model.dtype, width, True, shorter, panel)
-            step = _faster_step(step, NativeDecodeStep(found, lean, parts, copied_weights), lean)
+            step = _faster_step(step, NativeDecodeStep(library, fused, parts, copied_weights), fused)
     except UnsupportedArchitecture as error:
         log.debug("no quick step for %s: %s", type(network).__name__, error)
-        return _NativeStepTrial(lean, None)
+        return _NativeStepTrial(fused, None)
 
     def either(ids: torch.Tensor, cache: Cache, keep: int = 1) -> torch.Tensor:
-        return step(ids, cache, keep) if step.supports(ids, cache) else lean(ids, cache, keep)
+        return step(ids, cache, keep) if step.supports(ids, cache) else fused(ids, cache, keep)
 
-    return _NativeStepTrial(lean, step if matches_module(either, model) else None)
+    return _NativeStepTrial(fused, step if matches_module(either, model) else None)
 
 
-def _faster_step(step: NativeDecodeStep, other: NativeDecodeStep, lean: FusedForward) -> NativeDecodeStep:
+def _faster_step(step: NativeDecodeStep, other: NativeDecodeStep, fused: FusedForward) -> NativeDecodeStep:
     """Return the faster of two steps. `other` reads the same numbers in fewer bits; whether that is faster depends on
     the CPU caches.
     """
@@ -308,7 +310,7 @@ def _faster_step(step: NativeDecodeStep, other: NativeDecodeStep, lean: FusedFor
         return step
     caches: list[tuple[NativeDecodeStep, DynamicCache]] = [(step, DynamicCache()), (other, DynamicCache())]
     for _, cache in caches:
-        lean(torch.zeros(1, 4, dtype=torch.long), cache)
+        fused(torch.zeros(1, 4, dtype=torch.long), cache)
     times = [[_time_step(one, cache) for one, cache in caches] for _ in range(_TIMED_TOKENS)]
     plain, shorter = (min(column) for column in zip(*times, strict=True))
     return other if shorter < plain else step

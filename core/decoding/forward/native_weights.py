@@ -219,6 +219,6 @@ def _activation_name(mlp: object) -> str:
     raise UnsupportedArchitecture("an activation of another kind")
 
 
-def _reject(wrong: bool, why: str) -> None:
-    if wrong:
+def _reject(condition: bool, why: str) -> None:
+    if condition:
         raise UnsupportedArchitecture(why)

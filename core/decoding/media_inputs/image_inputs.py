@@ -26,7 +26,7 @@ def prepare_image(model: LoadedModel, files: Sequence[MediaFile]) -> MediaInputs
     """Prepare the one image of a model that takes pixel values. Raises MediaError."""
     file = files[0]
     pixels = _pixel_values(model, file)
-    place: MediumPlace = "before" if media_input_of(model.model, model.takes) == "before" else "encoder"
+    place: MediumPlace = "before" if media_input_of(model.model, model.modalities) == "before" else "encoder"
     perceived = MediaInputs(model, (), (file,), {"pixel_values": pixels})
     rows, columns, count = _patch_grid(perceived, place)
     perceived.media = (
@@ -48,17 +48,17 @@ def _pixel_values(model: LoadedModel, file: MediaFile) -> torch.Tensor:
     return pixels.to(model.device, model.dtype)
 
 
-def _patch_grid(perceived: MediaInputs, place: MediumPlace) -> tuple[int, int, int]:
+def _patch_grid(media_inputs: MediaInputs, medium_place: MediumPlace) -> tuple[int, int, int]:
     """Return rows and columns of patches and the number of positions, which may include a leading summary token."""
-    config = perceived.model.model.config
-    vision = config.vision_config if place == "before" else perceived.model.model.get_encoder().config
-    height, width = perceived.inputs["pixel_values"].shape[-2:]
+    config = media_inputs.model.model.config
+    vision = config.vision_config if medium_place == "before" else media_inputs.model.model.get_encoder().config
+    height, width = media_inputs.inputs["pixel_values"].shape[-2:]
     patch = getattr(vision, "patch_size", None)
     rows, columns = (height // patch, width // patch) if isinstance(patch, int) and patch else (0, 0)
-    if place == "before":
+    if medium_place == "before":
         return rows, columns, rows * columns + 1
     with torch.inference_mode():
-        count = int(perceived.states["last_hidden_state"].shape[1])
+        count = int(media_inputs.states["last_hidden_state"].shape[1])
     return (rows, columns, count) if rows * columns <= count else (0, 0, count)
 
 
@@ -251,37 +251,37 @@ def _token_grid(model: LoadedModel, places: Sequence[int], read: Any, number: in
     return (side, side) if side * side == len(places) else (0, 0)
 
 
-def first_pass_inputs(perceived: MediaInputs, ids: torch.Tensor) -> dict[str, torch.Tensor]:
+def first_pass_inputs(media_inputs: MediaInputs, ids: torch.Tensor) -> dict[str, torch.Tensor]:
     """Return the additional inputs of the first pass over `ids` [1, n].
 
     The prompt may have been extended by the answer's prefix, which is plain text.
     """
-    positions, _ = _position_ids(perceived, ids)
+    positions, _ = _position_ids(media_inputs, ids)
     placed = {} if positions is None else {"position_ids": positions}
-    return {**perceived.inputs, **_token_types(perceived, ids), **placed}
+    return {**media_inputs.inputs, **_token_types(media_inputs, ids), **placed}
 
 
-def _token_types(perceived: MediaInputs, ids: torch.Tensor) -> dict[str, torch.Tensor]:
+def _token_types(media_inputs: MediaInputs, ids: torch.Tensor) -> dict[str, torch.Tensor]:
     """Return token types by the names of the module's arguments: which tokens belong to an image.
 
     PaliGemma marks the tokens after the prompt instead, because prompt tokens attend to each other.
     """
     kinds = torch.zeros_like(ids)
-    if perceived.model.model.config.model_type in _PREFIX_FAMILIES:
-        kinds[:, perceived.prompt_length :] = 1
+    if media_inputs.model.model.config.model_type in _PREFIX_FAMILIES:
+        kinds[:, media_inputs.prompt_length :] = 1
     else:
-        kinds[:, list(perceived.image_indices)] = 1
-    names = {"mm_token_type_ids", "token_type_ids"} & perceived.model.forward_parameters
+        kinds[:, list(media_inputs.image_indices)] = 1
+    names = {"mm_token_type_ids", "token_type_ids"} & media_inputs.model.forward_parameters
     return dict.fromkeys(names, kinds)
 
 
-def _position_ids(perceived: MediaInputs, ids: torch.Tensor) -> tuple[torch.Tensor | None, int]:
+def _position_ids(media_inputs: MediaInputs, ids: torch.Tensor) -> tuple[torch.Tensor | None, int]:
     """Return position ids [3, 1, n] and the offset of what follows; for models with sequential positions None and the
     index of the first position.
     """
-    position = position_function(perceived.model.model)
+    position = position_function(media_inputs.model.model)
     if position is None:
-        return None, int(perceived.model.model.config.model_type in _PREFIX_FAMILIES)
-    grids = {name: value for name, value in perceived.inputs.items() if name.endswith("_grid_thw")}
-    placed, shift = position(ids, mm_token_type_ids=_token_types(perceived, ids).get("mm_token_type_ids"), **grids)
+        return None, int(media_inputs.model.model.config.model_type in _PREFIX_FAMILIES)
+    grids = {name: value for name, value in media_inputs.inputs.items() if name.endswith("_grid_thw")}
+    placed, shift = position(ids, mm_token_type_ids=_token_types(media_inputs, ids).get("mm_token_type_ids"), **grids)
     return placed, int(shift.flatten()[0])

@@ -93,10 +93,10 @@ def estimate_media_positions(model: LoadedModel) -> int:
     it depends on the image size (Qwen-VL).
     """
     config: object = model.model.config
-    sense = media_input_of(model.model, model.takes)
+    sense = media_input_of(model.model, model.modalities)
     if sense == "none":
         return 0
-    if model.takes.sound:
+    if model.modalities.sound:
         return int(getattr(config, "max_source_positions", None) or 0)
     if isinstance(length := getattr(config, "image_seq_length", None), int):
         return length
@@ -132,20 +132,20 @@ def _window_seconds(extractor: Any) -> int | None:
     return int(seconds) if seconds else None
 
 
-def _medium_read(perceived: MediaInputs, file: MediaFile, seconds_used: float) -> MediumRead:
-    positions = _encoder_positions(perceived)
+def _medium_read(media_inputs: MediaInputs, file: MediaFile, seconds_used: float) -> MediumRead:
+    positions = _encoder_positions(media_inputs)
     return MediumRead(
         str(file.path), "sound", file.digest, "encoder", 0, positions - 1, seconds=file.seconds, heard=seconds_used
     )
 
 
-def _encoder_positions(perceived: MediaInputs) -> int:
+def _encoder_positions(media_inputs: MediaInputs) -> int:
     """Return the number of encoder positions; for Whisper always its full window."""
-    max_positions = getattr(perceived.model.model.config, "max_source_positions", None)
-    if perceived.model.model.config.model_type == "whisper" and isinstance(max_positions, int):
+    max_positions = getattr(media_inputs.model.model.config, "max_source_positions", None)
+    if media_inputs.model.model.config.model_type == "whisper" and isinstance(max_positions, int):
         return max_positions
     with torch.inference_mode():
-        return int(perceived.states["last_hidden_state"].shape[1])
+        return int(media_inputs.states["last_hidden_state"].shape[1])
 
 
 def _truncation_notices(model: LoadedModel, file: MediaFile, window: int | None) -> tuple[Notice, ...]:
@@ -166,7 +166,7 @@ def has_start_tokens(model: LoadedModel) -> bool:
     return hasattr(model.model, "_retrieve_init_tokens")
 
 
-def start_tokens(model: LoadedModel, config: GenerationConfig, perceived: MediaInputs) -> list[int]:
+def start_tokens(model: LoadedModel, config: GenerationConfig, media_inputs: MediaInputs) -> list[int]:
     """Return the start, language, task and no-timestamps tokens, as far as the model has them.
 
     A language that is not set is detected from the audio (one decoder step). Raises ParameterError.
@@ -181,7 +181,7 @@ def start_tokens(model: LoadedModel, config: GenerationConfig, perceived: MediaI
         with torch.inference_mode():
             network._set_language_and_task(settings.language, settings.task, None, settings)
             found = network._retrieve_init_tokens(
-                None, 1, settings, network.config, 0, {"encoder_outputs": perceived.states}
+                None, 1, settings, network.config, 0, {"encoder_outputs": media_inputs.states}
             )
     except (ValueError, TypeError, KeyError) as error:
         raise ParameterError(

@@ -22,13 +22,13 @@ from core.models.text import TokenSpellings
 class Stopwatch:
     """Lap times of a round in wall-clock seconds, scaled by another clock.
 
-    With `waits` the target waits for the disk, which a thread's CPU time excludes, so wall-clock time counts. Reading
-    the thread's clock is a system call: it is read only at the start and by `finish`, and each lap gets its
+    With `uses_wall_clock` the target waits for the disk, which a thread's CPU time excludes, so wall-clock time counts.
+    Reading the thread's clock is a system call: it is read only at the start and by `finish`, and each lap gets its
     proportional part.
     """
 
-    def __init__(self, clock: Callable[[], float], waits: bool = False) -> None:
-        self._clock, self._uses_wall_clock = clock, waits
+    def __init__(self, clock: Callable[[], float], uses_wall_clock: bool = False) -> None:
+        self._clock, self._uses_wall_clock = clock, uses_wall_clock
         self._clock_start = clock()
         self._started = self._lap_start = time.perf_counter()
         self.seconds: list[float] = []
@@ -96,10 +96,10 @@ class RoundTotals:
     draft_cost: float = 0.0
     """Draft time by the clock used for pass costs."""
 
-    def add(self, outcome: RoundOutcome, step: int, watch: Stopwatch) -> RoundNumbers:
+    def add(self, outcome: RoundOutcome, step: int, stopwatch: Stopwatch) -> RoundNumbers:
         """Count a round and return its numbers. `step`: tokens written before it."""
-        verdict, (draft, verify) = outcome.verified, watch.seconds[:2]
-        figures = RoundNumbers(self.rounds, step, draft, verify, watch.elapsed - draft - verify)
+        verdict, (draft, verify) = outcome.verified, stopwatch.seconds[:2]
+        figures = RoundNumbers(self.rounds, step, draft, verify, stopwatch.elapsed - draft - verify)
         self.rounds += 1
         self.accepted += len(verdict.path)
         self.examined += len(verdict.path) + (not verdict.is_bonus)
@@ -107,7 +107,7 @@ class RoundTotals:
         self.draft_seconds += draft
         self.verify_seconds += verify
         self.overhead_seconds += figures.overhead_seconds
-        self.draft_cost += watch.lap_cost(0)
+        self.draft_cost += stopwatch.lap_cost(0)
         return figures
 
     def write_to_run(self, run: DecodingRun) -> None:
@@ -140,15 +140,15 @@ class NodeProbabilities:
 
 def build_round_event(
     outcome: RoundOutcome,
-    written: int,
+    written_count: int,
     node_probabilities: NodeProbabilities,
     figures: RoundNumbers,
     pieces: TokenSpellings,
 ) -> DraftRound:
-    """Build the event of a round. `written`: number of tokens of path and extra that became text."""
+    """Build the event of a round. `written_count`: number of tokens of path and extra that became text."""
     tree, verdict = outcome.tree, outcome.verified
-    path = verdict.path[:written]
-    has_extra = written > len(verdict.path)
+    path = verdict.path[:written_count]
+    has_extra = written_count > len(verdict.path)
     kind: ExtraKind = ("bonus" if verdict.is_bonus else "correction") if has_extra else "none"
     return DraftRound(
         round=figures.round, step=figures.step, nodes=_draft_nodes(tree, verdict, path, node_probabilities, pieces),
@@ -179,7 +179,7 @@ def _draft_nodes(
             depth=tree.depths[node], drafter=tree.drafters[node], draft_probability=tree.probabilities[node],
             target_probability=node_probabilities.probabilities[node], cut_by=node_probabilities.banned_by[node],
             fate=_node_fate(node, taken, reached, verdict, decision is not None),
-            ratio=decision.ratio if decision else None, die=decision.die if decision else None,
+            ratio=decision.ratio if decision else None, die=decision.random_number if decision else None,
             proposers=shared.get(node, ()), special=tree.ids[node] in pieces.special,
         ))  # fmt: skip
     return tuple(nodes)
@@ -194,9 +194,11 @@ def _shared_proposers(tree: DraftTree) -> dict[int, tuple[int, ...]]:
     return {node: tuple(sorted(who)) for node, who in found.items() if len(who) > 1}
 
 
-def _node_fate(node: int, taken: set[int], reached: bool, verdict: VerifiedPath, was_tested: bool) -> DraftFate:
+def _node_fate(
+    node: int, accepted_nodes: set[int], reached: bool, verdict: VerifiedPath, was_tested: bool
+) -> DraftFate:
     """Return a node's fate; with sampling, siblings after the accepted one were never tried."""
-    if node in taken:
+    if node in accepted_nodes:
         return "accepted"
     if not reached or (verdict.decisions and not was_tested):
         return "unreached"

@@ -163,7 +163,7 @@ def _schedule(
     draft_cost: float | None,
 ) -> DraftLengthSchedule:
     """Build the schedule after prefill, because `auto` then measures target passes."""
-    memory, name = run.model.remembered, _schedule_name(run)
+    memory, name = run.model.strategy_data, _schedule_name(run)
     cost = _cost(run, target)
     if shape.widths and name in ("auto", "constant"):
         return ConstantLength(len(shape.widths))

@@ -102,7 +102,7 @@ class Speculation:
         """Yield all events from prefill to the end of the text."""
         run = self.run
         watched = self.target.passes.hidden_states is not None
-        output, prefilled = run.prefill(hidden=watched, whole=watched)
+        output, prefilled = run.prefill(hidden=watched, is_whole=watched)
         yield prefilled
         try:
             scores = self.target.score_prompt(output, self.text)
@@ -194,10 +194,10 @@ class Speculation:
         selector.update_plain(watch.lap_cost(0), watch.lap_cost(1))
         return events
 
-    def _step_with_extra_rows(self, selector: DrafterSelector, rider: ExtraRowsDrafter) -> Iterator[Event]:
+    def _step_with_extra_rows(self, selector: DrafterSelector, extra_rows_drafter: ExtraRowsDrafter) -> Iterator[Event]:
         """Decode one token with a lookahead branch in the same pass."""
         watch = self._start_stopwatch()
-        scores = self._score_with_extra_rows(rider)
+        scores = self._score_with_extra_rows(extra_rows_drafter)
         token = self._choose_token(scores)
         watch.lap()
         watch.finish()
@@ -207,9 +207,9 @@ class Speculation:
         self.totals.verify_seconds += watch.seconds[0]
         return self._write_plain(scores, token)
 
-    def _score_with_extra_rows(self, rider: ExtraRowsDrafter) -> list[torch.Tensor]:
+    def _score_with_extra_rows(self, extra_rows_drafter: ExtraRowsDrafter) -> list[torch.Tensor]:
         """Return the scores after the text, each [1, V], from a pass that includes the lookahead rows."""
-        scores = self.target.score_tree(self.text, merge_branches(self.text.ids[-1], [Branch()]), rider)
+        scores = self.target.score_tree(self.text, merge_branches(self.text.ids[-1], [Branch()]), extra_rows_drafter)
         self.target.commit([])
         return scores
 
@@ -270,9 +270,9 @@ class Speculation:
         for drafter in self.drafters:
             drafter.commit(accepted)
 
-    def _write_path(self, found: RoundOutcome, scores: list[torch.Tensor]) -> list[Event]:
+    def _write_path(self, outcome: RoundOutcome, scores: list[torch.Tensor]) -> list[Event]:
         """Emit the accepted tokens and the target's own token after them."""
-        tree, verdict = found.tree, found.verified
+        tree, verdict = outcome.tree, outcome.verified
         tokens = [*(tree.ids[node] for node in verdict.path), verdict.extra_token]
         rows = [0, *verdict.path]
         picked = [score[rows] for score in scores]

@@ -20,7 +20,7 @@ from resources.language import tr
 def _check_parallel_stages(run: DecodingRun) -> None:
     """Raise ParameterError for a stage that must see each drawn token before processing the next."""
     for stage in run.pipeline.stages:
-        if stage.processor.in_turn:
+        if stage.processor.needs_every_token:
             title = tr(stage.processor.parameter.title) if stage.processor.parameter else stage.name
             cause = tr("{setting} needs tokens one by one, but drafted tokens are verified several at once.")
             remedy = tr("Turn {setting} off, or choose a strategy without drafts.")
@@ -77,15 +77,17 @@ class TargetModel:
         scores = [raw] if self._guidance is None else [raw, self._guidance.nodes(raw, ids, tree)]
         return [*scores, *self.pipeline.trace_tree(text.tensor, tree, scores[-1])[1:]]
 
-    def _score_with_rows(self, rider: ExtraRowsDrafter, text: SpeculationText, tree: DraftTree) -> torch.Tensor:
+    def _score_with_rows(
+        self, extra_rows_drafter: ExtraRowsDrafter, text: SpeculationText, tree: DraftTree
+    ) -> torch.Tensor:
         """Run one pass over tree and lookahead rows; return the tree's logits [N, V]."""
-        riders, nodes = rider.extra_rows(text), len(tree)
+        riders, nodes = extra_rows_drafter.extra_rows(text), len(tree)
         ids = torch.tensor([[*tree.ids, *riders.ids]], device=self._run.device)
         sees = np.zeros((ids.shape[1], ids.shape[1]), dtype=np.bool_)
         sees[:nodes, :nodes], sees[nodes:, nodes:] = tree.ancestor_mask(), riders.sees
         sees[nodes:, 0] = True
         logits = self.passes.read_nodes(ids, [*tree.depths, *riders.depths], sees)
-        rider.update_rows(logits[nodes:].argmax(-1).tolist())
+        extra_rows_drafter.update_rows(logits[nodes:].argmax(-1).tolist())
         return logits[:nodes]
 
     def commit(self, path: list[int]) -> None:
@@ -123,6 +125,6 @@ class _GuidancePass:
         """Return guided scores after every node, [N, V]."""
         return self._steer(raw, self.passes.read_nodes(ids, tree.depths, tree.ancestor_mask()))
 
-    def _steer(self, raw: torch.Tensor, away: torch.Tensor) -> torch.Tensor:
-        towards, away = torch.log_softmax(raw, -1), torch.log_softmax(away, -1)
-        return self._scale * (towards - away) + away
+    def _steer(self, raw: torch.Tensor, negative_logits: torch.Tensor) -> torch.Tensor:
+        towards, negative_logits = torch.log_softmax(raw, -1), torch.log_softmax(negative_logits, -1)
+        return self._scale * (towards - negative_logits) + negative_logits

@@ -191,7 +191,7 @@ class _TreeBuilder:
             places.append(self._insert_node(places[parent], token, drafter, *shares))
         return places
 
-    def _insert_node(self, parent: int, token: int, drafter: int, probability: float, sure: float) -> int:
+    def _insert_node(self, parent: int, token: int, drafter: int, probability: float, confidence: float) -> int:
         known = self._children[parent].get(token)
         if known is not None:
             return known
@@ -201,7 +201,7 @@ class _TreeBuilder:
         self.depths.append(self.depths[parent] + 1)
         self.drafters.append(drafter)
         self.probabilities.append(probability)
-        self.confidences.append(sure)
+        self.confidences.append(confidence)
         self._children.append({})
         return place
 
@@ -221,7 +221,7 @@ class NodePipeline:
     def __init__(self, stages: Iterable[ActiveStage]) -> None:
         self.stages = list(stages)
         self.headings = [stage.heading for stage in self.stages]
-        self.needs_prefix = any(not stage.processor.blind for stage in self.stages)
+        self.needs_prefix = any(not stage.processor.uses_scores_only for stage in self.stages)
         self._observers: list[StageObserver | None] = []
 
     def process_rows(self, prefixes: list[torch.Tensor], raw: torch.Tensor) -> torch.Tensor:
@@ -250,7 +250,7 @@ class NodePipeline:
 def _apply_stage(
     stage: ActiveStage, prefixes: list[torch.Tensor], scores: torch.Tensor
 ) -> tuple[torch.Tensor, StageObserver | None]:
-    if stage.processor.blind or scores.shape[0] == 1:
+    if stage.processor.uses_scores_only or scores.shape[0] == 1:
         return stage.process(prefixes[0], scores), stage.observer()
     rows, seen = [], []
     for row, prefix in enumerate(prefixes):
@@ -259,13 +259,13 @@ def _apply_stage(
     return torch.cat(rows), _combine_observers(seen)
 
 
-def _combine_observers(witnesses: Sequence[StageObserver | None]) -> StageObserver | None:
+def _combine_observers(observers: Sequence[StageObserver | None]) -> StageObserver | None:
     """Combine one observer per row into one observer."""
-    if not any(witnesses):
+    if not any(observers):
         return None
 
     def observe(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> DetailFactory:
-        witness = witnesses[row]
+        witness = observers[row]
         return witness(0, before, after, chosen) if witness else no_detail
 
     return observe

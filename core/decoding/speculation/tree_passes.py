@@ -84,18 +84,18 @@ class TreePasses:
             self.hidden_states.add_text(last_hidden_states(output))
         return output.last
 
-    def read_nodes(self, ids: torch.Tensor, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> torch.Tensor:
+    def read_nodes(self, ids: torch.Tensor, depths: Sequence[int], visibility: npt.NDArray[np.bool_]) -> torch.Tensor:
         """Read nodes [1, n] after the settled text; return logits [n, V] after each.
 
-        `depths`: 0 for the token directly after the text; `sees` [n, extra + n]: rows each node may attend to.
+        `depths`: 0 for the token directly after the text; `visibility` [n, extra + n]: rows each node may attend to.
         """
         count = ids.shape[1]
         if self._is_sequential:
             more: TokenPositions = {}
-        elif count == 1 and self._positions.window is None and sees.all():
+        elif count == 1 and self._positions.window is None and visibility.all():
             more = {}
         else:
-            more = self._positions.build(self.length, depths, sees, self.forward.offset)
+            more = self._positions.build(self.length, depths, visibility, self.forward.offset)
         output = self._read(ids, 0 if count > 1 else 1, more)
         self.extra += count
         if self.hidden_states is not None:
@@ -190,13 +190,13 @@ TYPICAL_COST = VerifyCost(SIZES, (1.0, 1.125, 1.25, 1.5, 2.0, 3.0))
 
 
 def cost_key() -> str:
-    """Return the key in `LoadedModel.remembered`; it includes the number of threads."""
+    """Return the key in `LoadedModel.strategy_data`; it includes the number of threads."""
     return f"verify_cost/{torch.get_num_threads()}"
 
 
 def remembered_cost(model: LoadedModel) -> VerifyCost | None:
     """Return the curve if it has been measured."""
-    found: VerifyCost | None = model.remembered.get(cost_key())
+    found: VerifyCost | None = model.strategy_data.get(cost_key())
     return found
 
 
@@ -205,7 +205,7 @@ def verify_cost(passes: TreePasses, token: int) -> VerifyCost:
     model = passes.forward.model
     known = remembered_cost(model)
     if known is None:
-        known = model.remembered[cost_key()] = _measure_cost(passes, token)
+        known = model.strategy_data[cost_key()] = _measure_cost(passes, token)
     return known
 
 

@@ -33,37 +33,41 @@ class TreePositions:
         self._device, self._dtype = model.device, model.dtype
         self._lowest = torch.finfo(self._dtype).min
 
-    def build(self, length: int, depths: Sequence[int], sees: npt.NDArray[np.bool_], offset: int = 0) -> TokenPositions:
+    def build(
+        self, length: int, depths: Sequence[int], visibility: npt.NDArray[np.bool_], offset: int = 0
+    ) -> TokenPositions:
         """Return position_ids and attention_mask [1, 1, n, offset + length + rows] for nodes.
 
         The nodes are at `depths` after `length` tokens and see [n, rows]; `offset` cache positions come before the
         text.
         """
         position = torch.tensor([depths], device=self._device) + length
-        return {"position_ids": position, "attention_mask": self._mask(offset + length, depths, sees)}
+        return {"position_ids": position, "attention_mask": self._mask(offset + length, depths, visibility)}
 
-    def _mask(self, length: int, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> Mask:
-        blocked = np.zeros((sees.shape[0], length + sees.shape[1]), dtype=np.bool_)
-        np.logical_not(sees, out=blocked[:, length:])
+    def _mask(self, length: int, depths: Sequence[int], visibility: npt.NDArray[np.bool_]) -> Mask:
+        blocked = np.zeros((visibility.shape[0], length + visibility.shape[1]), dtype=np.bool_)
+        np.logical_not(visibility, out=blocked[:, length:])
         if self.window is None:
             return self._additive(blocked)
-        near = blocked | self._window_mask(length, depths, sees)
+        near = blocked | self._window_mask(length, depths, visibility)
         if not self._layer_types:
             return self._additive(near)
         return {kind: self._additive(near if kind == "sliding_attention" else blocked) for kind in self._layer_types}
 
-    def _window_mask(self, length: int, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    def _window_mask(
+        self, length: int, depths: Sequence[int], visibility: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.bool_]:
         """Return the rows that are a window or more away.
 
         A node's own row and those it sees are ordered by depth, so the depth of a seen row is its rank among them.
         """
         assert self.window is not None
         own = np.asarray(depths)[:, None]
-        seen_depth = sees.cumsum(1) - 1
-        first = own - (sees.sum(1, keepdims=True) - 1)  # depth of the first row after the text that a node sees
+        seen_depth = visibility.cumsum(1) - 1
+        first = own - (visibility.sum(1, keepdims=True) - 1)  # depth of the first row after the text that a node sees
         is_outside_window = own - (first + seen_depth) >= self.window
         text = np.arange(length)[None] <= length + own - self.window
-        return np.concatenate([text, is_outside_window & sees], axis=1)
+        return np.concatenate([text, is_outside_window & visibility], axis=1)
 
     def _additive(self, blocked: npt.NDArray[np.bool_]) -> torch.Tensor:
         mask = np.where(blocked, np.float32(self._lowest), np.float32(0.0))[None, None]
@@ -111,14 +115,14 @@ def _tested_once(model: LoadedModel, name: str, agrees: Callable[[LoadedModel], 
     """Return the result of the test: True for a model without weights (meta device), False if the test raises."""
     if next(model.model.parameters()).is_meta:
         return True
-    if name not in model.remembered:
+    if name not in model.strategy_data:
         try:
-            model.remembered[name] = agrees(model)
+            model.strategy_data[name] = agrees(model)
         except Exception as error:
             if is_out_of_memory(error):
                 raise
-            model.remembered[name] = False
-    return bool(model.remembered[name])
+            model.strategy_data[name] = False
+    return bool(model.strategy_data[name])
 
 
 @torch.inference_mode()

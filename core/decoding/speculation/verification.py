@@ -18,10 +18,10 @@ from core.decoding.tensor_utils import draw_samples
 
 @dataclass(frozen=True, slots=True)
 class NodeDecision:
-    """One acceptance test: accepted when `die` < `ratio` = min(1, p/q)."""
+    """One acceptance test: accepted when `random_number` < `ratio` = min(1, p/q)."""
 
     ratio: float
-    die: float
+    random_number: float
 
 
 @dataclass(slots=True)
@@ -110,7 +110,7 @@ def _try_children(
         drawn = 1.0 if q is None else float(q[token])
         decision = NodeDecision(min(1.0, share / drawn) if drawn > 0 else 0.0, rng())
         decisions[child] = decision
-        if decision.die < decision.ratio:
+        if decision.random_number < decision.ratio:
             return child, left
         left, untouched = _residual(left, q, token), False
     return None, left

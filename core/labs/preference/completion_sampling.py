@@ -195,10 +195,10 @@ def checked_counts(counts: Iterable[int]) -> list[int]:
     return found
 
 
-def _group_texts(rewards: Sequence[float], written: Sequence[tuple[int, ...]]) -> list[tuple[float, float]]:
+def _group_texts(rewards: Sequence[float], completions: Sequence[tuple[int, ...]]) -> list[tuple[float, float]]:
     """Return (reward, fraction) of each distinct text, the worst first."""
     count: dict[tuple[float, tuple[int, ...]], int] = {}
-    for one in zip(rewards, written, strict=True):
+    for one in zip(rewards, completions, strict=True):
         count[one] = count.get(one, 0) + 1
     return [(reward, number / len(rewards)) for (reward, _), number in sorted(count.items())]
 

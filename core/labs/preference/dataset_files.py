@@ -1,6 +1,6 @@
 """Read and write datasets for fine-tuning and rankings as JSON lines, in the formats of TRL, ShareGPT, Alpaca, OpenAI
-and
-UltraFeedback."""
+and UltraFeedback.
+"""
 
 from __future__ import annotations
 
@@ -153,8 +153,8 @@ def _parse_ranking(values: dict[str, object]) -> Ranking:
     return parse_ranking(normalize_ranking(values))
 
 
-def read_json_lines(path: Path, read: Callable[[dict[str, object]], T], remedy: str) -> list[T]:
-    """Parse the object on each line, or each item of a JSON list, with `read`.
+def read_json_lines(path: Path, parse: Callable[[dict[str, object]], T], remedy: str) -> list[T]:
+    """Parse the object on each line, or each item of a JSON list, with `parse`.
 
     `remedy` describes the expected content. Raises PreferenceError naming the file and the line.
     """
@@ -181,18 +181,18 @@ def read_json_lines(path: Path, read: Callable[[dict[str, object]], T], remedy: 
                 tr("{file} is not valid JSON: {error}.").format(file=path.name, error=error), remedy
             ) from error
     return [
-        _read_line(path, number, line, read, remedy)
+        _read_line(path, number, line, parse, remedy)
         for number, line in enumerate(lines, 1)
         if not isinstance(line, str) or line.strip()
     ]
 
 
-def _read_line(path: Path, number: int, line: object, read: Callable[[dict[str, object]], T], remedy: str) -> T:
+def _read_line(path: Path, number: int, line: object, parse: Callable[[dict[str, object]], T], remedy: str) -> T:
     try:
         values = json.loads(line) if isinstance(line, str) else line
         if not isinstance(values, dict):
             raise PreferenceError(tr("It is not a JSON object."))
-        return read(values)
+        return parse(values)
     except (ValueError, RecursionError) as error:
         cause = tr("It is not valid JSON: {error}.").format(error=error)
     except PreferenceError as error:

@@ -354,7 +354,7 @@ def _tokenize_ranking(source: LoadedModel, ranking: Ranking) -> TokenizedRanking
     )
 
 
-def _rewards(model: RewardModel, one: TokenizedRanking) -> tuple[torch.Tensor, torch.Tensor]:
+def _rewards(model: RewardModel, ranking: TokenizedRanking) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the rewards [pairs] of the better and the worse completions; each text is read once."""
-    rewards = model.shared_rewards(one.prompt, one.texts)
-    return rewards[one.better], rewards[one.worse]
+    rewards = model.shared_rewards(ranking.prompt, ranking.texts)
+    return rewards[ranking.better], rewards[ranking.worse]

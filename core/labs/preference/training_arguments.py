@@ -53,7 +53,7 @@ def not_written_error(target: Path | str, error: Exception | None = None) -> Fil
 
 
 def lab_folder(folder: str | Path | None, name: str) -> Path:
-    """Return `folder`, or the folder of that name in the user's data.
+    """Return `folder`, or the folder called `name` in the user's data.
 
     Raises PreferenceError for a file or a bundled model's folder; ParameterError for an invalid path.
     """

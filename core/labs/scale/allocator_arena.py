@@ -88,8 +88,8 @@ def arena(blocks: Iterable[Block], apart: bool = False) -> Arena:
     return Arena(placed, live, max(top, floor), gaps, max_bytes_by_kind)
 
 
-def _end_offset(placed: PlacedBlock) -> int:
-    return placed.offset + placed.block.bytes
+def _end_offset(block: PlacedBlock) -> int:
+    return block.offset + block.block.bytes
 
 
 def _place_contiguously(blocks: Iterable[Block]) -> tuple[list[PlacedBlock], int]:
@@ -118,10 +118,10 @@ def _place_first_fit(blocks: Iterable[Block], floor: int) -> list[PlacedBlock]:
     return placed
 
 
-def _live_blocks(placed: Sequence[PlacedBlock]) -> Iterable[list[PlacedBlock]]:
+def _live_blocks(placed_blocks: Sequence[PlacedBlock]) -> Iterable[list[PlacedBlock]]:
     """Yield the blocks held after each allocation."""
     held: list[PlacedBlock] = []
-    for each in sorted(placed, key=lambda each: each.block.start):
+    for each in sorted(placed_blocks, key=lambda each: each.block.start):
         held = [other for other in held if other.block.stop > each.block.start]
         held.append(each)
         yield held

@@ -101,7 +101,7 @@ class Traffic:
 
 
 @dataclass(frozen=True)
-class Reckoning:
+class SetupEstimate:
     """Estimate for a setup: memory of a device of each stage, traffic of the busiest device, idle fraction, and whether
     it fits.
     """
@@ -124,7 +124,7 @@ class Reckoning:
         return self.fullest.total <= self.memory
 
 
-def reckon(shape: Shape, cluster: Cluster, layout: Layout, training: Training) -> Reckoning:
+def estimate_setup(shape: Shape, cluster: Cluster, layout: Layout, training: Training) -> SetupEstimate:
     """Estimate what the model needs in this setup. Raises ParameterError for invalid or uneven divisions."""
     check_setup(shape, cluster, layout, training)
     return estimate_checked(shape, cluster, layout, training)
@@ -140,13 +140,13 @@ def check_setup(shape: Shape, cluster: Cluster, layout: Layout, training: Traini
         given.check()
 
 
-def estimate_checked(shape: Shape, cluster: Cluster, layout: Layout, training: Training) -> Reckoning:
+def estimate_checked(shape: Shape, cluster: Cluster, layout: Layout, training: Training) -> SetupEstimate:
     """Return the estimate for arguments that are already checked."""
     data = data_parallel_size(shape, cluster, layout)
     stages = tuple(_stage_memory(shape, layout, training, data, stage) for stage in range(layout.pipeline))
     is_steady = training.kind == "pipedream" or training.purpose == "write"
     idle = 0.0 if is_steady else (layout.pipeline - 1) / (training.micro_batches + layout.pipeline - 1)
-    return Reckoning(stages, data, cluster.memory, _step_traffic(shape, cluster, layout, training, data), idle)
+    return SetupEstimate(stages, data, cluster.memory, _step_traffic(shape, cluster, layout, training, data), idle)
 
 
 def data_parallel_size(shape: Shape, cluster: Cluster, layout: Layout) -> int:
@@ -272,7 +272,7 @@ def _first_that_fits(shape: Shape, tries: Iterator[Candidate]) -> Remedy | None:
     return None
 
 
-def _estimate(shape: Shape, setting: Setting) -> Reckoning | None:
+def _estimate(shape: Shape, setting: Setting) -> SetupEstimate | None:
     """Return the estimate, or None for an uneven division."""
     try:
         return estimate_checked(shape, *setting)

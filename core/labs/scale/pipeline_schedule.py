@@ -117,8 +117,8 @@ def _task_order(kind: str, depth: int, count: int) -> list[Task]:
 class _Scheduler:
     """Computes the start of each task: when its device is free and its input has arrived."""
 
-    def __init__(self, stages: int, lasts: dict[str, float], hop: float) -> None:
-        self._stages, self._durations, self._hop = stages, lasts, hop
+    def __init__(self, stages: int, durations: dict[str, float], hop: float) -> None:
+        self._stages, self._durations, self._hop = stages, durations, hop
         self._done: dict[tuple[int, Task], float] = {}
         self._free = [0.0] * stages
 
@@ -188,7 +188,7 @@ def _check_arguments(stages: int, micro_batches: int, kind: str, weights: str) -
         )
 
 
-MOST_MICRO_BATCHES = 16
+MAX_MICRO_BATCHES = 16
 
 
 @dataclass(frozen=True)
@@ -205,9 +205,9 @@ class Options:
 
     def check(self) -> None:
         """Raise ParameterError if a field is invalid."""
-        if positive_integer("micro_batches", self.micro_batches) > MOST_MICRO_BATCHES:
+        if positive_integer("micro_batches", self.micro_batches) > MAX_MICRO_BATCHES:
             raise ParameterError(
-                tr("At most {most} micro-batches are supported.").format(most=MOST_MICRO_BATCHES),
+                tr("At most {most} micro-batches are supported.").format(most=MAX_MICRO_BATCHES),
                 parameter="micro_batches",
             )
         check_bool("recompute", self.recompute)

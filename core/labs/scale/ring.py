@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from core.checks.arguments import check_integer, check_kind, check_number, check_one_of, check_text
 from core.errors import ParameterError
-from core.explain.sentence import Saying, Sentence
+from core.explain.sentence import Sentence, SentenceTemplate
 from core.labs.arguments import check_lab_object
 from core.labs.formatting import decimal
 from resources.language import mark, tr
@@ -88,13 +88,13 @@ def _initial_chunk(kind: str, tensors: Sequence[Sequence[float]], device: int, p
     return Chunk(tuple(tensors[device][begin:end]), (device,))
 
 
-def _add_chunks(held: Chunk, incoming: Chunk) -> Chunk:
-    values = tuple(one + other for one, other in zip(held.values, incoming.values, strict=True))
-    return Chunk(values, tuple(sorted({*held.summed, *incoming.summed})))
+def _add_chunks(chunk: Chunk, incoming: Chunk) -> Chunk:
+    values = tuple(one + other for one, other in zip(chunk.values, incoming.values, strict=True))
+    return Chunk(values, tuple(sorted({*chunk.summed, *incoming.summed})))
 
 
-def _frozen(holds: Sequence[Sequence[Chunk | None]]) -> tuple[tuple[Chunk | None, ...], ...]:
-    return tuple(tuple(row) for row in holds)
+def _frozen(held_chunks: Sequence[Sequence[Chunk | None]]) -> tuple[tuple[Chunk | None, ...], ...]:
+    return tuple(tuple(row) for row in held_chunks)
 
 
 def _check_arguments(kind: str, tensors: Sequence[Sequence[float]]) -> None:
@@ -126,19 +126,19 @@ RING_TITLES = {
     "all_gather": mark("All-gather"),
 }
 _COLLECTIVE_SAYINGS = {
-    "all_reduce": Saying(
+    "all_reduce": SentenceTemplate(
         mark("All devices' numbers are added up, and every device gets the sums; each has sent {sent} so far."),
         mark("All-reduce: a reduce-scatter, then an all-gather. Each device has sent {sent}; a tensor has {whole}."),
         mark("All-reduce of S = {whole} on N = {count}: each sends 2·(N − 1)/N·S in 2·(N − 1) steps; so far {sent}."),
     ),
-    "reduce_scatter": Saying(
+    "reduce_scatter": SentenceTemplate(
         mark(
             "All devices' numbers are added up, and each device gets the sums of one part; each has sent {sent} so far."
         ),
         mark("Reduce-scatter: device c gets the sums of part c. Each device has sent {sent}; a tensor has {whole}."),
         mark("Reduce-scatter of S = {whole} on N = {count}: each sends (N − 1)/N·S in N − 1 steps; so far {sent}."),
     ),
-    "all_gather": Saying(
+    "all_gather": SentenceTemplate(
         mark(
             "Each device has one part of the numbers, and every device gets all of them; each has sent {sent} so far."
         ),
@@ -149,12 +149,12 @@ _COLLECTIVE_SAYINGS = {
         mark("All-gather of S = {whole} on N = {count}: each sends (N − 1)/N·S in N − 1 steps; so far {sent}."),
     ),
 }
-_ADDS = Saying(
+_ADDS = SentenceTemplate(
     mark("Device {device} passes part {part} to device {to}, which adds its own."),
     mark("Device {device} sends part {part} to device {to}, which adds it to its own."),
     mark("{device} → {to}: part {part}, added."),
 )
-_KEEPS = Saying(
+_KEEPS = SentenceTemplate(
     mark("Device {device} passes part {part} to device {to}, which stores it."),
     mark("Device {device} sends part {part} to device {to}, which stores it."),
     mark("{device} → {to}: part {part}, stored."),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from core.checks.arguments import check_bool, check_integer, check_number, check_one_of
-from core.explain.sentence import Saying, Sentence, together
+from core.explain.sentence import Sentence, SentenceTemplate, together
 from core.labs.arguments import check_lab_object
 from core.labs.formatting import decimal, duration, percent
-from core.labs.scale.cluster import Layout, Reckoning, Remedy, Training
+from core.labs.scale.cluster import Layout, Remedy, SetupEstimate, Training
 from core.labs.scale.pipeline_schedule import (
     BACKWARD,
     FORWARD,
@@ -21,12 +21,12 @@ from core.labs.scale.pipeline_schedule import (
 from core.labs.scale.zero_states import PRECISIONS
 from resources.language import mark, tr
 
-_FITS = Saying(
+_FITS = SentenceTemplate(
     mark("It fits: the fullest device needs {total} of memory and has {memory}."),
     mark("It fits: the fullest device uses {total} of its {memory}."),
     mark("It fits: states {states} + activations {activations} + buffers and cache {others} = {total} ≤ {memory}."),
 )
-_DOES_NOT_FIT = Saying(
+_DOES_NOT_FIT = SentenceTemplate(
     mark("It does not fit: the fullest device needs {total} of memory, but has only {memory}."),
     mark("It does not fit: the fullest device needs {total}, but has {memory}."),
     mark(
@@ -34,53 +34,53 @@ _DOES_NOT_FIT = Saying(
     ),
 )
 _SCHEME_SAYINGS = {
-    "ddp": Saying(
+    "ddp": SentenceTemplate(
         mark("Every copy of the model stores everything, so more copies do not free memory."),
         mark("Without ZeRO, each of the {data} copies stores all parameters, gradients and optimizer states."),
         mark("DDP: ({parameter} + {gradient} + {optimizer})·Φ bytes on each of N = {data} devices."),
     ),
-    "zero1": Saying(
+    "zero1": SentenceTemplate(
         mark("The data needed only for learning is stored once, divided among the {data} copies."),
         mark("ZeRO stage 1: the optimizer states are divided among the {data} copies."),
         mark("ZeRO P_os: ({parameter} + {gradient})·Φ + {optimizer}·Φ/N bytes, N = {data}."),
     ),
-    "zero2": Saying(
+    "zero2": SentenceTemplate(
         mark("The data needed only for learning is divided among the {data} copies, and so are the corrections."),
         mark("ZeRO stage 2: optimizer states and gradients are divided among the {data} copies."),
         mark("ZeRO P_os+g: {parameter}·Φ + ({gradient} + {optimizer})·Φ/N bytes, N = {data}."),
     ),
-    "zero3": Saying(
+    "zero3": SentenceTemplate(
         mark("Everything is divided among the {data} copies; each fetches the rest briefly when needed."),
         mark("ZeRO stage 3: parameters are divided among the {data} copies too, and gathered layer by layer."),
         mark("ZeRO P_os+g+p: ({parameter} + {gradient} + {optimizer})·Φ/N bytes, N = {data}; 3·Φ sent instead of 2·Φ."),
     ),
 }
-_INFERENCE = Saying(
+_INFERENCE = SentenceTemplate(
     mark("Only the model and its memory of the text are stored, because nothing is learned."),
     mark("Generating text needs only the parameters and the KV cache."),
     mark("Inference: {parameter}·Φ bytes and 2·layers·kv_heads·head_width·length·batch·{parameter} of cache."),
 )
-_TRAFFIC = Saying(
+_TRAFFIC = SentenceTemplate(
     mark("In each step a device sends {sent} to others, which takes about {time}."),
     mark("A device sends {sent} per step ({data} data, {tensor} tensor, {pipeline} pipeline parallel) in {time}."),
     mark("Traffic per step and device: {data} (data) + {tensor} (tensor) + {pipeline} (pipeline) = {sent}; {time}."),
 )
 
 
-def explain_reckoning(found: Reckoning, layout: Layout, training: Training) -> Sentence:
+def explain_estimate(estimate: SetupEstimate, layout: Layout, training: Training) -> Sentence:
     """Explain whether it fits, how the states are divided, the traffic, and the idle time of a pipeline.
 
     Raises ParameterError.
     """
-    check_lab_object("found", found, Reckoning)
+    check_lab_object("found", estimate, SetupEstimate)
     check_lab_object("layout", layout, Layout)
     check_lab_object("training", training, Training)
     layout.check()
     training.check()
-    fullest, size = found.fullest, PRECISIONS[training.precision]
-    verdict = (_FITS if found.fits else _DOES_NOT_FIT).say(
+    fullest, size = estimate.fullest, PRECISIONS[training.precision]
+    verdict = (_FITS if estimate.fits else _DOES_NOT_FIT).say(
         total=decimal(fullest.total),
-        memory=decimal(found.memory),
+        memory=decimal(estimate.memory),
         states=decimal(fullest.states),
         activations=decimal(fullest.activations),
         others=decimal(fullest.buffers + fullest.cache),
@@ -88,11 +88,11 @@ def explain_reckoning(found: Reckoning, layout: Layout, training: Training) -> S
     why = _INFERENCE if training.purpose == "write" else _SCHEME_SAYINGS[layout.scheme]
     bytes_each = {name: str(value) for name, value in size._asdict().items()}
     stages, count = layout.pipeline, training.micro_batches
-    idle = explain_idle(training.kind, stages, count, found.idle) if found.idle else ""
-    return together(verdict, why.say(data=f"{found.data:,}", **bytes_each), _explain_traffic(found), idle)
+    idle = explain_idle(training.kind, stages, count, estimate.idle) if estimate.idle else ""
+    return together(verdict, why.say(data=f"{estimate.data:,}", **bytes_each), _explain_traffic(estimate), idle)
 
 
-def _explain_traffic(estimate: Reckoning) -> Sentence:
+def _explain_traffic(estimate: SetupEstimate) -> Sentence:
     sent = estimate.traffic
     if not sent.total:
         return Sentence()
@@ -127,8 +127,8 @@ RUN_TITLES = SCHEME_TITLES | {
 }
 KIND_TITLES = {"gpipe": mark("GPipe"), "1f1b": mark("1F1B"), "pipedream": mark("PipeDream")}
 WEIGHTS_TITLES = {
-    "stashed": mark("Of the forward: stashing"),
-    "synced": mark("Of the first stage: sync"),
+    "stashed": mark("Forward version (stashing)"),
+    "synced": mark("First-stage version (sync)"),
     "latest": mark("Latest: neither"),
 }
 PART_TITLES = {
@@ -150,17 +150,17 @@ def explain_remedy(remedy: Remedy) -> str:
     )
 
 
-_IDLE = Saying(
+_IDLE = SentenceTemplate(
     mark("While the devices pass the work along, they spend {share} of their time waiting."),
     mark("The devices are idle {share} of the time, because the pipeline fills and drains once per batch."),
     mark("Idle fraction: (K − 1)/(M + K − 1) = {one}/{all} = {share}, K = {stages} stages, M = {count} micro-batches."),
 )
-_STEADY = Saying(
+_STEADY = SentenceTemplate(
     mark("The devices wait {share} of the time, only at the beginning and the end."),
     mark("{share} idle in the time shown, only while the pipeline fills and drains; none in the steady state."),
     mark("Idle fraction {share}, 0 when steady: no flush, one update per micro-batch, up to K = {stages} versions."),
 )
-_WITH_SENDING = Saying(
+_WITH_SENDING = SentenceTemplate(
     mark("While the devices pass the work along, they spend {share} of their time waiting."),
     mark("The devices are idle {share} of the time, because sending takes time too and nothing is computed meanwhile."),
     mark("Idle fraction {share}, measured over the schedule; with sending time, the formula is only a lower bound."),
@@ -183,27 +183,30 @@ def explain_idle(kind: str, stages: int, count: int, share: float, sends_at_once
 
 
 _BOXES = {
-    FORWARD: Saying(
+    FORWARD: SentenceTemplate(
         mark("Device {device} reads part {number} of the texts, after learning {version} times."),
         mark("Device {device} computes micro-batch {number} forward, with version {version} of its weights."),
         mark("F{number} on stage {device}: t = {start} … {stop}, w^({version})."),
     ),
-    BACKWARD: Saying(
-        mark("Device {device} works out the corrections for part {number}, as after learning {version} times."),
+    BACKWARD: SentenceTemplate(
+        mark(
+            "Device {device} works out the corrections for part {number} with what it knew after learning "
+            "{version} times."
+        ),
         mark("Device {device} computes micro-batch {number} backward, with version {version} of its weights."),
         mark("B{number} on stage {device}: t = {start} … {stop}, ∇f at w^({version})."),
     ),
-    UPDATE: Saying(
+    UPDATE: SentenceTemplate(
         mark("Device {device} has now learned {version} times."),
         mark("Device {device} updates its weights to version {version}."),
         mark("Update on stage {device} at t = {stop}: w^({version})."),
     ),
-    SEND: Saying(
+    SEND: SentenceTemplate(
         mark("Device {device} passes part {number} to its neighbour."),
         mark("Device {device} sends micro-batch {number} to its neighbour."),
         mark("Stage {device} sends micro-batch {number}: t = {start} … {stop}."),
     ),
-    WAIT: Saying(
+    WAIT: SentenceTemplate(
         mark("Device {device} waits for part {number}."),
         mark("Device {device} waits for micro-batch {number} from its neighbour."),
         mark("Stage {device} waits for micro-batch {number}: t = {start} … {stop}."),
@@ -215,12 +218,12 @@ _FIRST_VERSION = {
     UPDATE: mark("Device {device} has now learned once."),
 }
 """The plain wording where the weight version is 1."""
-_WAITS = Saying(
+_WAITS = SentenceTemplate(
     mark("Device {device} waits."),
     mark("Device {device} is idle, because its next input has not arrived."),
     mark("Stage {device}: idle at t = {time}."),
 )
-_DONE = Saying(
+_DONE = SentenceTemplate(
     mark("Device {device} has finished its part."),
     mark("Device {device} has finished the batch."),
     mark("Stage {device}: finished at t = {time}."),

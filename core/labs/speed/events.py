@@ -104,7 +104,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The result of a row."""
+    """Measured speed and memory of one row."""
 
     row: Row
     speeds: tuple[float, ...]

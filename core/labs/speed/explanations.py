@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from core.checks.arguments import check_number, check_one_of, check_text
-from core.explain.sentence import Saying, Sentence, SentenceNumber, together
+from core.explain.sentence import Sentence, SentenceNumber, SentenceTemplate, together
 from core.labs.arguments import check_lab_object, lab_object_list
 from core.labs.formatting import decimal, percent
 from core.labs.speed.events import Ground, Measured, Row, Way
@@ -44,7 +44,7 @@ def row_title(row: Row) -> str:
     return tr(_ROW_TITLES[row]) if row in _ROW_TITLES else row.name
 
 
-_GROUND = Saying(
+_GROUND = SentenceTemplate(
     mark("{model} must read {bytes} for every word, and this machine reads {bandwidth} per second: word by "
         "word, one text cannot exceed {limit} words per second."),
     mark("For each token {model} reads its {bytes} of weights, and this machine reads {bandwidth} per "
@@ -52,7 +52,7 @@ _GROUND = Saying(
     mark("Limit = bandwidth ÷ weight bytes = {bandwidth}/s ÷ {bytes} ({kind}, {threads} threads) = {limit} "
         "tokens/s for each text of a pass."),
 )  # fmt: skip
-_BATCH = Saying(
+_BATCH = SentenceTemplate(
     mark("With {texts} texts at once, {ratio} times as many words are written per second as with one, and "
         "each text has {share} of its speed alone."),
     mark("{texts} texts at once were fastest: {speed} tokens/s in total, {ratio} × one text. Each text had "
@@ -60,64 +60,64 @@ _BATCH = Saying(
     mark("Throughput is highest at batch {texts}: {speed} tokens/s = {ratio} × batch 1; {each} tokens/s per "
         "text ({share} of batch 1), with {bytes} of weights and cache."),
 )  # fmt: skip
-_NO_BATCH = Saying(
+_NO_BATCH = SentenceTemplate(
     mark("Several texts at once are not faster here: a single one is as fast as it gets."),
     mark("Several texts at once are not faster here: a single one was fastest, at {speed} tokens/s."),
     mark("No batch is clearly faster than batch 1, {speed} tokens/s."),
 )
-_QUANTIZED = Saying(
+_QUANTIZED = SentenceTemplate(
     mark("{best} is fastest, {ratio} times as fast as float32, and uses {share} of its memory."),
     mark("{best} was fastest: {speed} tokens/s, {ratio} × float32, with {share} of its memory."),
     mark("{best}: {speed} tokens/s = {ratio} × float32, {bytes} including its cache ({share} of float32)."),
 )
-_NOT_QUANTIZED = Saying(
+_NOT_QUANTIZED = SentenceTemplate(
     mark("Fewer bits are not faster here, but {smallest} uses only {share} of the memory."),
     mark("Fewer bits are not faster here: float32 reached {speed} tokens/s. {smallest} uses {share} of its memory."),
     mark("No format is clearly faster than float32's {speed} tokens/s; {smallest} uses {bytes}, {share} of float32."),
 )
-_DRAFTED = Saying(
+_DRAFTED = SentenceTemplate(
     mark("{best} is fastest: {ratio} times as fast, since one pass of the model yields {passes} words."),
     mark("{best} was fastest: {speed} tokens/s, {ratio} × token by token, with {passes} tokens per pass of the model."),
     mark(
         "{best}: {speed} tokens/s = {ratio} × plain, {passes} tokens per target pass; the limit assumes one per pass."
     ),
 )
-_NOT_DRAFTED = Saying(
-    mark("Guessing ahead does not pay off here: the best way, {best}, is {ratio} times as fast as none."),
+_NOT_DRAFTED = SentenceTemplate(
+    mark("Guessing ahead does not pay off here: the best method, {best}, is {ratio} times as fast as no guessing."),
     mark("Speculative decoding did not pay off here: the best, {best}, reached {ratio} × token by token."),
     mark("No drafter is clearly faster than plain: {best}, {ratio} ×, with {passes} tokens per target pass."),
 )
-_SAME_TEXT = Saying(
+_SAME_TEXT = SentenceTemplate(
     mark("The words are the same in every case."),
     mark("All wrote the same text."),
     mark("Token ids equal the baseline's in every row."),
 )
-_DIFFERENT_TEXT = Saying(
+_DIFFERENT_TEXT = SentenceTemplate(
     mark("{names} wrote other words: if two are almost equally likely, rounding decides."),
     mark("{names} wrote a different text: near ties are decided by the order of summation."),
     mark("Different token ids in {names}: another order of summation decides near ties."),
 )
-_PARALLEL = Saying(
+_PARALLEL = SentenceTemplate(
     mark("Each of {count} processes holds only {bytes}; together they are {ratio} times as fast as one."),
     mark("{count} processes hold {bytes} of the weights each, and together are {ratio} × as fast as one."),
     mark("Tensor parallel over {count}: {bytes} of weights on the fullest rank, {speed} tokens/s = {ratio} × one."),
 )
-_COMMUNICATION = Saying(
+_COMMUNICATION = SentenceTemplate(
     mark("Sending and waiting cost them more than the smaller parts save."),
     mark("Sending and waiting in every layer cost more than the smaller products save."),
     mark("Two all-reduces per layer, with waiting, cost more here than products of 1/N save."),
 )
-_COMPILED = Saying(
+_COMPILED = SentenceTemplate(
     mark("Compiled for this machine, a step is {ratio} times as fast."),
     mark("The compiled step reached {speed} tokens/s, {ratio} × the usual one."),
     mark("Static cache and compiled step: {speed} tokens/s = {ratio} × dynamic."),
 )
-_NOT_COMPILED = Saying(
+_NOT_COMPILED = SentenceTemplate(
     mark("Compiling the step for this machine gains nothing here: {ratio} times as fast."),
     mark("The compiled step was not clearly faster here: {speed} tokens/s, {ratio} × the usual one."),
     mark("Static cache and compiled step: {speed} tokens/s = {ratio} × dynamic, within the variation or below."),
 )
-_ON_DISK = Saying(
+_ON_DISK = SentenceTemplate(
     mark("With {bytes} in memory and the rest read from disk for every word, {speed} words are written per "
         "second; {predicted_speed} were predicted."),
     mark("With {bytes} in memory and the rest read from disk for each pass: {speed} tokens/s, with "
@@ -125,17 +125,17 @@ _ON_DISK = Saying(
     mark("{bytes} of weights and cache in memory, the rest read for each pass: {speed} tokens/s; predicted "
         "{predicted_speed} = 1 ÷ (bytes read ÷ disk speed + computing)."),
 )  # fmt: skip
-_DISK_DRAFTED = Saying(
+_DISK_DRAFTED = SentenceTemplate(
     mark("Guessing ahead makes that {ratio} times as fast, since one read yields {passes} words."),
     mark("Drafts made that {ratio} × as fast, {speed} tokens/s: one read yields {passes} tokens."),
     mark("With drafts: {speed} tokens/s = {ratio} × without, {passes} tokens per target pass."),
 )
-_DISK_NOT_DRAFTED = Saying(
+_DISK_NOT_DRAFTED = SentenceTemplate(
     mark("Guessing ahead does not make that clearly faster: {ratio} times."),
     mark("Drafts did not make that clearly faster: {ratio} ×."),
     mark("With drafts: {ratio} × without, within the variation or below."),
 )
-_NO_COMPARISON = Saying(
+_NO_COMPARISON = SentenceTemplate(
     mark("There is nothing to compare here."), mark("There is nothing to compare here."), mark("No rows to compare.")
 )
 
@@ -174,29 +174,29 @@ def times(ratio: float) -> SentenceNumber:
     return SentenceNumber(f"{ratio:.0f}" if ratio >= 9.95 else f"{ratio:.2g}" if ratio < 1 else f"{ratio:.1f}")
 
 
-def is_clearly_faster(one: Measured, other: Measured) -> bool:
+def is_clearly_faster(measured: Measured, other: Measured) -> bool:
     """Return whether every repeat of one was faster than every repeat of its reference, interleaved if available."""
-    return min(one.speeds) > max(one.against or other.speeds)
+    return min(measured.speeds) > max(measured.against or other.speeds)
 
 
-def _drafts_accepted(one: Measured) -> bool:
+def _drafts_accepted(measured: Measured) -> bool:
     """Return whether enough drafts were accepted to explain a gain."""
-    return (one.per_pass or 1.0) >= _MIN_TOKENS_PER_PASS
+    return (measured.per_pass or 1.0) >= _MIN_TOKENS_PER_PASS
 
 
-def _ratio(one: Measured, base: Measured) -> float:
+def _ratio(measured: Measured, base: Measured) -> float:
     """Return the speed relative to the interleaved reference, or else to the first row."""
-    return one.speed / (one.base or base.speed)
+    return measured.speed / (measured.base or base.speed)
 
 
-def _values(one: Measured, base: Measured) -> dict[str, str]:
+def _values(measured: Measured, base: Measured) -> dict[str, str]:
     return {
-        "best": row_title(one.row),
-        "speed": speed_words(one.speed),
-        "each": speed_words(one.each),
-        "ratio": times(_ratio(one, base)),
-        "bytes": decimal(one.bytes),
-        "passes": SentenceNumber(f"{one.per_pass or 1:.1f}"),
+        "best": row_title(measured.row),
+        "speed": speed_words(measured.speed),
+        "each": speed_words(measured.each),
+        "ratio": times(_ratio(measured, base)),
+        "bytes": decimal(measured.bytes),
+        "passes": SentenceNumber(f"{measured.per_pass or 1:.1f}"),
     }
 
 

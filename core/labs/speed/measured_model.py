@@ -227,12 +227,14 @@ class MeasuredModel:
         if self._cancel.is_set():
             raise MeasurementCancelled
 
-    def to_measured(self, row: Row, timed: TimedRun, model: LoadedModel, base: float = 0.0, texts: int = 1) -> Measured:
+    def to_measured(
+        self, row: Row, timed_run: TimedRun, model: LoadedModel, base: float = 0.0, texts: int = 1
+    ) -> Measured:
         """Return the row's result, with the limit of `texts` tokens for each read of the weights."""
-        metrics = timed.last.metrics
+        metrics = timed_run.last.metrics
         return Measured(
             row,
-            timed.speeds,
+            timed_run.speeds,
             model.weight_bytes + metrics.cache_peak_bytes,
             self.bandwidth(model) / model.weight_bytes * texts,
             texts,

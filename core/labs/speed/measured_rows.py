@@ -65,10 +65,10 @@ def measure_rows(settings: Asked, cancel: threading.Event) -> Iterator[Event]:
     yield Done(time.perf_counter() - began)
 
 
-def _measure_row(subject: MeasuredModel, row: Row, done: Mapping[str, Measured]) -> Measured | LeftOut:
+def _measure_row(subject: MeasuredModel, row: Row, measured_rows: Mapping[str, Measured]) -> Measured | LeftOut:
     try:
         subject.check_cancelled()
-        return _TECHNIQUES[row.way].measure(subject, row, done)
+        return _TECHNIQUES[row.way].measure(subject, row, measured_rows)
     except DecodescopeError as error:
         return LeftOut(row, error.cause)
     except MeasurementCancelled:

@@ -47,8 +47,7 @@ class PackedModule(nn.Module):
     """Base of packed modules: a placeholder parameter `weight` and a hash that identifies the packed numbers.
 
     `weight` has the shape in the file: on torch's meta device until `pack`, and afterwards a single expanded byte, so
-    that
-    its shape, dtype and device are right.
+    that its shape, dtype and device are right.
     """
 
     weight: nn.Parameter

@@ -161,8 +161,7 @@ class PackedQuantizer(HfQuantizer):
 
     def _untie(self, model: Network) -> None:
         """Remove tied packed weights from transformers' list, which would tie parameters. Added weights (the shared
-        bias of BERT
-        and BLIP) are not packed.
+        bias of BERT and BLIP) are not packed.
         """
         tied: dict[str, str] = model.all_tied_weights_keys
         for target, source in list(tied.items()):

@@ -114,8 +114,7 @@ class FloatInt8Matmul:
 
 def _combine_halves(both: torch.Tensor, scales: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
     """Combine integer sums [2 · M, N], coarse before fine, into float32 [M, N]: rounded once before scaling, as in the
-    native
-    kernel.
+    native kernel.
     """
     coarse, fine = both.double().chunk(2)
     return fine.add_(coarse, alpha=_FINE_LEVELS).float().mul_(scales).mul_(steps / _FINE_LEVELS)
@@ -148,8 +147,7 @@ def has_fast_onednn() -> bool:
     """Return whether oneDNN multiplies integers exactly here, with an optimized kernel.
 
     Processors without the instructions (VNNI) add pairs of products in 16 bits, which overflow; for others its build
-    may
-    include only a reference kernel, which handles one number at a time.
+    may include only a reference kernel, which handles one number at a time.
     """
     if not torch._C._has_mkldnn or torch.backends.cpu.get_cpu_capability() in ("NO AVX", "DEFAULT"):
         return False
@@ -302,7 +300,9 @@ class Int4RowMatrix:
     """Packed weights [N, K] in the layout of `core/native/source/matmul_int4.h`."""
 
     def __init__(self, numbers: torch.Tensor, scales: torch.Tensor, library: NativeLibrary) -> None:
-        """Create it from uint8 codes [N, K / 2] and bfloat16 [N, 2, K / 32], a row's scales before its offsets."""
+        """Initialize the matrix from uint8 codes [N, K / 2] and bfloat16 [N, 2, K / 32], a row's scales before its
+        offsets.
+        """
         self._numbers, self._scales, self._library = numbers, scales, library
 
     @property

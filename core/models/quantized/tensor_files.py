@@ -46,8 +46,7 @@ _TYPES = {
 
 class FileTensor:
     """One tensor of a file. `stored[...]` reads it fully, as transformers does, with floats converted to `read_dtype`;
-    `stored[a:b]`
-    reads rows a to b unconverted.
+    `stored[a:b]` reads rows a to b unconverted.
     """
 
     def __init__(
@@ -86,8 +85,8 @@ class FileTensor:
 class LazyWeights:
     """A stored matrix that is passed on unread and read in row portions when it is packed."""
 
-    def __init__(self, stored: FileTensor) -> None:
-        self.stored = stored
+    def __init__(self, file_tensor: FileTensor) -> None:
+        self.stored = file_tensor
 
     def __getitem__(self, everything: EllipsisType) -> LazyWeights:
         return self
@@ -135,8 +134,7 @@ def stored_tensors(
     weights: WeightFiles, by_rows: Collection[tuple[int, ...]] = (), read_dtype: torch.dtype | None = None
 ) -> dict[str, FileTensor | LazyWeights]:
     """Return every tensor of these files by name, floats as `read_dtype` or as stored; matrices of the shapes `by_rows`
-    are
-    LazyWeights.
+    are LazyWeights.
     """
     found: dict[str, FileTensor | LazyWeights] = {}
     for file in weights.files:

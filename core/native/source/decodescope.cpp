@@ -10,8 +10,8 @@
 #define DECODESCOPE extern "C" __attribute__((visibility("default")))
 #endif
 
-// Which version of these functions this is; Python asks before it calls any other.
-DECODESCOPE int64_t decodescope_version() { return 9; }
+// Version of the exported functions; Python checks it before it calls any other.
+DECODESCOPE int64_t decodescope_version() { return 10; }
 
 // Whether the processor converts weights in float16 itself; otherwise they are slow.
 DECODESCOPE int64_t decodescope_halves() { return DECODESCOPE_F16C; }
@@ -78,8 +78,8 @@ DECODESCOPE int64_t decodescope_read(
 }
 
 // What the heads of a layer read, of many tokens of several texts (ragged_attention.h).
-DECODESCOPE int64_t decodescope_beside(const Beside* pass) try {
-    attend_beside(*pass);
+DECODESCOPE int64_t decodescope_ragged_attention(const RaggedAttention* pass) try {
+    attend_ragged(*pass);
     return 0;
 } catch (...) {
     return 1;

@@ -1,21 +1,21 @@
-// A pass over many tokens of several texts, each behind as much of one that was read as it begins with: what stands
-// between the products (matmul_panels.h).
+// Attention over many tokens of several texts, each after its prefix of a cached text: the part
+// between the matrix products (matmul_panels.h).
 #pragma once
 #include "matmul_panels.h"
 #include "decode_step.h"
 
 constexpr long BLOCK = 2 * LANES;       // keys, or numbers of a value, at a time
 
-struct Beside {
+struct RaggedAttention {
     int64_t heads, kv_heads, width;     // width: a multiple of BLOCK
     double scaling;
     Norm q_norm, k_norm;
     const float* cos;       // [positions, width]
     const float* sin;       // the same, its first half negated
-    int64_t texts, last_only, threads, places;  // places: tokens from one head of what was read to the next
-    const int64_t* kept;    // [texts]: tokens that a text begins with of what was read
-    const int64_t* counts;  // [texts]: its own behind them
-    const float* keys;      // of what was read [kv_heads, places, width]; not looked at where nothing is kept
+    int64_t texts, last_only, threads, capacity;  // capacity: tokens from one head of the cache to the next
+    const int64_t* prefix_lengths;  // [texts]: cached tokens that a text begins with
+    const int64_t* counts;  // [texts]: its own tokens after them
+    const float* keys;      // of the cache [kv_heads, capacity, width]; not read if all prefix lengths are 0
     const float* values;
     float* joined;          // [own tokens of all, heads + 2 kv_heads, width]; queries and keys are turned in it
     float* read;            // [the same or texts, heads, width]
@@ -72,7 +72,7 @@ inline void read_four(const Four& four, const Text& text, long count, long from,
     }
 }
 
-inline void turn_to(const Beside& pass, const Norm& norm, float* __restrict head, long place) {
+inline void turn_to(const RaggedAttention& pass, const Norm& norm, float* __restrict head, long place) {
     const long width = pass.width, half = width / 2;
     const float* __restrict cos = pass.cos + place * width;
     const float* __restrict sin = pass.sin + place * width;
@@ -86,7 +86,7 @@ inline void turn_to(const Beside& pass, const Norm& norm, float* __restrict head
 
 // Up to four queries of one text's head, behind `kept` tokens; `own`: places of the queries in the text.
 inline void attend_four(
-    const Beside& pass, const Four& four, const long* own, const Text& before, long kept, const Text& text, float* const* to
+    const RaggedAttention& pass, const Four& four, const long* own, const Text& before, long kept, const Text& text, float* const* to
 ) {
     const long most = *std::max_element(own, own + QUERIES) + 1;
     score_four(four, before, kept, pass.width, float(pass.scaling), 0);
@@ -110,9 +110,9 @@ struct Room {
 };
 
 // Every query of a kv head's group over one text; `row` is its first token among all of the pass.
-inline void attend_text(const Beside& pass, long head, long number, long row, Room& room) {
+inline void attend_text(const RaggedAttention& pass, long head, long number, long row, Room& room) {
     const long width = pass.width, group = pass.heads / pass.kv_heads, token = (pass.heads + 2 * pass.kv_heads) * width;
-    const long count = pass.counts[number], kept = pass.kept[number], first = pass.last_only ? count - 1 : 0;
+    const long count = pass.counts[number], kept = pass.prefix_lengths[number], first = pass.last_only ? count - 1 : 0;
     const float* joined = pass.joined + row * token;
     room.text.take(joined + (pass.heads + head) * width, joined + (pass.heads + pass.kv_heads + head) * width, count, token, width);
     const long space = kept + count + 2 * BLOCK;
@@ -132,20 +132,20 @@ inline void attend_text(const Beside& pass, long head, long number, long row, Ro
         }
 }
 
-inline void attend_beside(const Beside& pass) {
+inline void attend_ragged(const RaggedAttention& pass) {
     const long width = pass.width, token = (pass.heads + 2 * pass.kv_heads) * width;
-    const long most = pass.texts ? *std::max_element(pass.kept, pass.kept + pass.texts) : 0;
+    const long most = pass.texts ? *std::max_element(pass.prefix_lengths, pass.prefix_lengths + pass.texts) : 0;
     #pragma omp parallel for schedule(static) num_threads(pass.threads) if (pass.threads > 1)
     for (long head = 0; head < pass.kv_heads; ++head) {
         static thread_local Room room;
-        const long group = pass.heads / pass.kv_heads, from = head * pass.places * width;
+        const long group = pass.heads / pass.kv_heads, from = head * pass.capacity * width;
         room.before.take(pass.keys + from, pass.values + from, most, width, width);
         for (long number = 0, row = 0; number < pass.texts; row += pass.counts[number++]) {
             for (long i = 0; i < pass.counts[number]; ++i) {
                 float* numbers = pass.joined + (row + i) * token;
                 for (long query = head * group; query < (head + 1) * group; ++query)
-                    turn_to(pass, pass.q_norm, numbers + query * width, pass.kept[number] + i);
-                turn_to(pass, pass.k_norm, numbers + (pass.heads + head) * width, pass.kept[number] + i);
+                    turn_to(pass, pass.q_norm, numbers + query * width, pass.prefix_lengths[number] + i);
+                turn_to(pass, pass.k_norm, numbers + (pass.heads + head) * width, pass.prefix_lengths[number] + i);
             }
             attend_text(pass, head, number, row, room);
         }

@@ -38,7 +38,7 @@ class ConnectedModel(Protocol):
 class NativeReader(Protocol):
     """Reads the messages of one run on a native endpoint. Created with the engine's host and port."""
 
-    def __init__(self, place: str) -> None: ...
+    def __init__(self, machine: str) -> None: ...
 
     @staticmethod
     def is_response(message: Mapping[str, object]) -> bool:
@@ -120,7 +120,7 @@ class EngineKind:
     """`owned_by` in its list of models, in lower case, by which it is recognized."""
     server: str = ""
     """Part of its `Server` header, in lower case, by which it is recognized."""
-    own_paths: frozenset[str] = frozenset()
+    unique_paths: frozenset[str] = frozenset()
     """Paths in its OpenAPI description that only it has."""
     list_may_fail: bool = False
     """Whether its list of models may fail although it works."""

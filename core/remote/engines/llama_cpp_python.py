@@ -14,7 +14,7 @@ ENGINE = EngineKind(
     {**OPENAI_SETTINGS, "top_k": "top_k", "min_p": "min_p", "repetition_penalty": "repeat_penalty", **GRAMMAR},
     alternatives=100,
     scores=True,
-    own_paths=frozenset({"/extras/tokenize", "/extras/detokenize"}),
+    unique_paths=frozenset({"/extras/tokenize", "/extras/detokenize"}),
     grammars={"choice": choice_as_gbnf},
     no_probabilities_notice=mark(
         "The engine was started without log-probabilities. Start it with --logits_all true to see them."

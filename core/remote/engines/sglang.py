@@ -59,7 +59,7 @@ class GenerateResponse:
     setting, and in some versions differs between lists and texts.
     """
 
-    place: str
+    machine: str
     _known: dict[int, _ReceivedText] = field(default_factory=dict)
 
     @staticmethod
@@ -97,7 +97,7 @@ class GenerateResponse:
         if not isinstance(reason, dict):
             return (reason, "") if isinstance(reason, str) else ("", "")
         if reason.get("type") == "abort" and reason.get("message"):
-            raise http_stream.failed_error(str(reason["message"]), self.place)
+            raise http_stream.failed_error(str(reason["message"]), self.machine)
         stop = reason.get("matched")
         return str(reason.get("type") or "stop"), stop if isinstance(stop, str) else ""
 
@@ -165,9 +165,9 @@ def read_usage(usage: ResponseUsage, message: Message) -> None:
         usage.rate = float(rate)
 
 
-def _choice_regex(words: Sequence[str]) -> str:
+def _choice_regex(choices: Sequence[str]) -> str:
     """Return a regular expression that matches one of several texts."""
-    return f"({'|'.join(map(re.escape, words))})"
+    return f"({'|'.join(map(re.escape, choices))})"
 
 
 ENGINE = EngineKind(

@@ -26,7 +26,7 @@ ENGINE = EngineKind(
     "transformers",
     "transformers serve",
     {name: name for name in (*_GENERATION_CONFIG_SETTINGS, "stop_strings")},
-    own_paths=frozenset({"/load_model", "/reset"}),
+    unique_paths=frozenset({"/load_model", "/reset"}),
     list_may_fail=True,  # if no model was ever downloaded
     loads_any_model=True,
     build_settings=build_settings,

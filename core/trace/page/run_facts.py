@@ -175,9 +175,9 @@ def _tokens_read(point: CacheMeasured) -> int:
     return 0 if point.held else point.tokens
 
 
-def _predicted_points(plan: CachePlan | None, lead: int, written: int) -> list[list[int]]:
+def _predicted_points(plan: CachePlan | None, lead: int, written_count: int) -> list[list[int]]:
     """Return the plan by tokens written: the decoder reads a token one step after it was written."""
     if plan is None:
         return []
     points = [(length - lead, size) for length, size in zip(plan.lengths, plan.predicted, strict=True)]
-    return [[max(0, x), size] for x, size in points if x <= written]
+    return [[max(0, x), size] for x, size in points if x <= written_count]

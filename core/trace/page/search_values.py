@@ -75,9 +75,9 @@ def _beam_hypothesis(item: Hypothesis) -> PageValues:
     }
 
 
-def round_values(found: Sequence[DraftRound], names: TokenTextTable) -> list[PageValues]:
+def round_values(rounds: Sequence[DraftRound], names: TokenTextTable) -> list[PageValues]:
     """Return the data of each round, in order."""
-    return [_draft_round(event, names) for event in found]
+    return [_draft_round(event, names) for event in rounds]
 
 
 def _draft_round(event: DraftRound, names: TokenTextTable) -> PageValues:

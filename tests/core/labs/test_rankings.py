@@ -47,14 +47,14 @@ def test_what_is_no_ranking_is_refused(wrong: object) -> None:
 
 
 def test_rankings_and_pairs_come_back_from_their_files(tmp_path: Path) -> None:
-    kept = [ranked(["a", ["b", "c"]], "once "), ranked(["d", "e"], "twice ")]
-    preference.write_rankings(tmp_path / "rankings.jsonl", kept)
-    assert preference.read_rankings(tmp_path / "rankings.jsonl") == kept
-    assert preference.write_pairs(tmp_path / "pairs.jsonl", kept) == 3
+    stored = [ranked(["a", ["b", "c"]], "once "), ranked(["d", "e"], "twice ")]
+    preference.write_rankings(tmp_path / "rankings.jsonl", stored)
+    assert preference.read_rankings(tmp_path / "rankings.jsonl") == stored
+    assert preference.write_pairs(tmp_path / "pairs.jsonl", stored) == 3
     rows = [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text().splitlines()]
     assert rows[0] == {"prompt": "once ", "chosen": "a", "rejected": "b"}, "the three names that TRL reads"
     assert [pairs(one)[0] for one in preference.read_rankings(tmp_path / "pairs.jsonl")] == [
-        pair for one in kept for pair in pairs(one)
+        pair for one in stored for pair in pairs(one)
     ]
 
 

@@ -73,8 +73,8 @@ def test_layers_on_the_disk_write_the_same_and_are_foretold() -> None:
 
 
 def test_what_cannot_be_measured_says_why() -> None:
-    asked = replace(QUICK, model="storyteller-mamba", ways=("drafts",))
-    found = ended(asked)
+    requested = replace(QUICK, model="storyteller-mamba", ways=("drafts",))
+    found = ended(requested)
     assert isinstance(found["plain"], Measured)
     lost = found["prompt_lookup"]
     assert isinstance(lost, speed.LeftOut)
@@ -115,8 +115,13 @@ def test_two_processes_write_what_one_writes(subject: MeasuredModel) -> None:
 
 
 def test_events_cross_as_they_are() -> None:
-    said = [*plan_rows(QUICK).rows[:1], row("batch", "8", 1.5, 2.0, texts=8, same=True)]
-    for event in (speed.Planned((said[0],)), said[1], speed.LeftOut(said[0], "词"), MeasurementFailed("a", "b", "c")):  # type: ignore[arg-type]
+    reported = [*plan_rows(QUICK).rows[:1], row("batch", "8", 1.5, 2.0, texts=8, same=True)]
+    for event in (
+        speed.Planned((reported[0],)),
+        reported[1],
+        speed.LeftOut(reported[0], "词"),
+        MeasurementFailed("a", "b", "c"),
+    ):  # type: ignore[arg-type]
         assert LINES.decode(LINES.encode(event)) == event
     assert LINES.decode(b'{"kind": "Measured", "val') is None
     assert LINES.decode(b'{"kind": "Other", "value": 1}') is None
@@ -165,9 +170,9 @@ def test_every_depth_has_its_words(at_depth: str) -> None:
         "compiled": [row("compiled", "dynamic", 10.0), row("compiled", "compiled", 20.0, same=True)],
     }  # fmt: skip
     for way, found in rows.items():
-        told = speed.explain_way(way, found)  # type: ignore[arg-type]
-        assert "{" not in told
-        assert told.figures or at_depth != depth.EXACT
+        reported = speed.explain_way(way, found)  # type: ignore[arg-type]
+        assert "{" not in reported
+        assert reported.figures or at_depth != depth.EXACT
 
 
 def test_sentences_are_true_of_the_figures() -> None:

@@ -71,9 +71,9 @@ def test_a_prompt_read_once_gives_the_rewards_of_each_text_alone(tiny: LoadedMod
 
 def test_the_last_token_s_reward_is_the_text_s(tiny: LoadedModel, judge: RewardModel) -> None:
     prompt, text = RANKINGS[0].prompt, RANKINGS[0].completions[0]
-    told = score_tokens(judge, prompt, text)
-    assert "".join(token.text for token in told) == text
-    assert told[-1].reward == pytest.approx(judge.score([text_ids(tiny, prompt, text)])[0], abs=1e-5)
+    reported = score_tokens(judge, prompt, text)
+    assert "".join(token.text for token in reported) == text
+    assert reported[-1].reward == pytest.approx(judge.score([text_ids(tiny, prompt, text)])[0], abs=1e-5)
 
 
 def test_completions_are_ranked_by_their_rewards(tiny: LoadedModel, judge: RewardModel) -> None:
@@ -84,7 +84,7 @@ def test_completions_are_ranked_by_their_rewards(tiny: LoadedModel, judge: Rewar
 
 def test_a_reward_model_is_trained_told_of_and_kept(tiny: LoadedModel, tmp_path: Path) -> None:
     before = {name: value.clone() for name, value in tiny.model.state_dict().items()}
-    begun, *middle, kept = list(train_reward(RANKINGS, model=tiny, folder=tmp_path, steps=12, rate=1e-2))
+    begun, *middle, stored = list(train_reward(RANKINGS, model=tiny, folder=tmp_path, steps=12, rate=1e-2))
     steps = [event for event in middle if isinstance(event, RewardStep)]
     checks = [event for event in middle if isinstance(event, RewardChecked)]
     assert isinstance(begun, Begun)
@@ -93,7 +93,7 @@ def test_a_reward_model_is_trained_told_of_and_kept(tiny: LoadedModel, tmp_path:
     assert steps[0].pairs == 2 * 5, "two rankings of four with a tie"
     assert steps[-1].loss < 0.3 < steps[0].loss
     assert checks[-1].accuracy == 1.0
-    assert isinstance(kept, Kept)
+    assert isinstance(stored, Kept)
     assert f"{checks[-1].accuracy:.1%}" in (tmp_path / "README.md").read_text()
     assert not (tmp_path / "training.safetensors").exists()
     assert all(torch.equal(value, before[name]) for name, value in tiny.model.state_dict().items())
@@ -229,11 +229,11 @@ def test_ppo_tells_of_every_round_and_keeps_a_model(tuned: tuple[list[object], P
     assert steps[0].kl == pytest.approx(0, abs=1e-5), "it begins from the model itself"
     assert 0 < steps[1].kl < steps[2].kl
     assert 0 < steps[0].entropy < math.log(2048) + 1e-3
-    checked, *shown, kept = events[4:]
+    checked, *shown, stored = events[4:]
     assert isinstance(checked, PpoChecked)
     assert checked.texts == SMALL.checked
     assert all(isinstance(one, Compared) and one.prompt == RANKINGS[4].prompt for one in shown)
-    assert isinstance(kept, Kept)
+    assert isinstance(stored, Kept)
     entry = core.catalog.inspect(folder)
     assert entry.problem is None
     assert core.load(folder).vocabulary == 2048
@@ -306,10 +306,10 @@ def test_a_broken_example_is_named(tiny: LoadedModel, tmp_path: Path, line: str)
 
 def test_the_bundled_chats_become_turns_of_the_model_s_template(tiny: LoadedModel) -> None:
     chat = read_examples(BUNDLED_CHATS)[0]
-    asked = chat_ids(tiny, chat.prompt)
+    requested = chat_ids(tiny, chat.prompt)
     whole = chat_ids(tiny, (*chat.prompt, {"role": "assistant", "content": chat.completion}), with_answer=True)
-    assert whole[: len(asked)] == asked
-    assert tiny.tokenizer.decode(whole[len(asked) :]) == chat.completion + "<|end|>"
+    assert whole[: len(requested)] == requested
+    assert tiny.tokenizer.decode(whole[len(requested) :]) == chat.completion + "<|end|>"
 
 
 def test_a_training_of_no_steps_is_refused(tiny: LoadedModel, tmp_path: Path) -> None:

@@ -102,11 +102,11 @@ def test_as_much_as_fits_follows_the_free_memory(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_blueprint_foretells_without_weights() -> None:
-    foretold = core.estimate_throughput(core.blueprint("storyteller", device="cpu", memory_limit=LIMIT))
-    assert foretold is not None
-    assert (foretold.kept_layers, foretold.layers) == (6, 12)
-    assert foretold.sentence.startswith("6 of 12 layers stay in memory, the others are read for every token: about ")
-    assert foretold.kept_bytes <= LIMIT
+    predicted = core.estimate_throughput(core.blueprint("storyteller", device="cpu", memory_limit=LIMIT))
+    assert predicted is not None
+    assert (predicted.kept_layers, predicted.layers) == (6, 12)
+    assert predicted.sentence.startswith("6 of 12 layers stay in memory, the others are read for every token: about ")
+    assert predicted.kept_bytes <= LIMIT
 
 
 def test_only_the_layers_of_a_sample_are_read(shelved: core.LoadedModel) -> None:
@@ -127,7 +127,7 @@ def test_what_passes_cost_holds_the_reading_once(shelved: core.LoadedModel, monk
     """Whatever the size of a pass, the same bytes are read: each layer once for the whole curve, which begins there."""
     shelf = shelved.disk_offload
     assert shelf is not None
-    monkeypatch.setattr(shelved, "remembered", {})
+    monkeypatch.setattr(shelved, "strategy_data", {})
     passes = TreePasses(Forward(shelved, draft_cache(shelved)))
     with torch.inference_mode():
         passes.read_text(torch.tensor([[1, 2, 3]]))
@@ -173,8 +173,8 @@ def test_names_without_what_they_stand_in_and_another_type(tmp_path: Path) -> No
     network = GPT2LMHeadModel(GPT2Config(n_layer=4, n_embd=32, n_head=2, vocab_size=64, n_positions=32)).eval()
     folder = _saved(network, tmp_path)
     file = folder / "model.safetensors"
-    kept = {name.removeprefix("transformer."): one.half() for name, one in load_file(file).items()}
-    save_file(kept, file, metadata={"format": "pt"})
+    stored = {name.removeprefix("transformer."): one.half() for name, one in load_file(file).items()}
+    save_file(stored, file, metadata={"format": "pt"})
     whole = _loaded(folder, dtype="float32")
     half = _loaded(folder, dtype="float32", memory_limit=whole.weight_bytes * 2 // 3)
     assert half.disk_offload is not None

@@ -42,16 +42,18 @@ class LazyDownloads:
 
 
 class ModelDownload(QObject):
-    """Opens the dialogs above the window of `over` and adds downloaded models to the picker. `noticed(text, title)`: a
-    download ended while the dialog was closed; `folderRequested`: open a model folder instead.
+    """Opens the dialogs above `parent_window` and adds downloaded models to the picker. `noticed(text,
+    title)`: a download ended while the dialog was closed; `folderRequested`: open a model folder instead.
     """
 
     noticed = Signal(str, str)
     folderRequested = Signal()
 
-    def __init__(self, over: QWidget, downloads: LazyDownloads, model: ModelChoice, settings: ModelsSection) -> None:
-        super().__init__(over)
-        self._over, self._downloads, self._model, self._settings = over, downloads, model, settings
+    def __init__(
+        self, parent_window: QWidget, downloads: LazyDownloads, model: ModelChoice, settings: ModelsSection
+    ) -> None:
+        super().__init__(parent_window)
+        self._parent_window, self._downloads, self._model, self._settings = parent_window, downloads, model, settings
         self._theme: Theme | None = None
         self._dialog: HubDialog | None = None
         model.hubRequested.connect(self.open)
@@ -72,7 +74,7 @@ class ModelDownload(QObject):
         if self._dialog is None:
             if self._downloads.created is None:
                 self._connect_downloads(self._downloads.get())
-            self._dialog = HubDialog(self._over.window(), self._downloads.get(), self._model)
+            self._dialog = HubDialog(self._parent_window.window(), self._downloads.get(), self._model)
             self._dialog.dialog.folderRequested.connect(self._on_folder)
             self._dialog.dialog.destroyed.connect(self._on_closed)
             if self._theme is not None:
@@ -86,7 +88,7 @@ class ModelDownload(QObject):
         """Open the dialog that connects to an engine."""
         from app.control.engine_connection import EngineConnection
 
-        connecting = EngineConnection(self._over.window(), self._model, self._settings)
+        connecting = EngineConnection(self._parent_window.window(), self._model, self._settings)
         if self._theme is not None:
             connecting.dialog.set_theme(self._theme)
         connecting.dialog.open()

@@ -73,7 +73,7 @@ class HubModelList(QListWidget):
         return row.name if isinstance(row, HubModelRow) else ""
 
     def pick(self, name: str) -> None:
-        """Select the model of that name, if it is listed."""
+        """Select the model called `name`, if it is listed."""
         for place in range(self.count()):
             if self.item(place).data(ROW_ROLE).name == name:
                 self.setCurrentRow(place)

@@ -99,17 +99,19 @@ def _complete_text(status: DownloadStatus) -> str:
     return tr("Damaged: {files}").format(files=", ".join(status.damaged))
 
 
-def _transfer_text(status: DownloadStatus, there: str) -> str:
+def _transfer_text(status: DownloadStatus, progress_text: str) -> str:
     now = status.progress
     if now is None:
         return tr("Contacting the hub…") if status.status == "fetching" else tr("Reading…")
     if now.state == "waiting":
         return tr("Rate limited by the hub: resuming in {time}").format(time=duration_text(now.left or 0))
     if now.state == "verifying":
-        return tr("Checking {file}: {there}").format(file=now.file, there=there) if now.file else tr("Checking…")
+        return (
+            tr("Checking {file}: {there}").format(file=now.file, there=progress_text) if now.file else tr("Checking…")
+        )
     speed = tr("{size}/s").format(size=words.size(now.speed)) if now.speed else ""
     left = tr("{time} left").format(time=duration_text(now.left)) if now.left is not None else ""
-    return " · ".join(part for part in (there, speed, left) if part)
+    return " · ".join(part for part in (progress_text, speed, left) if part)
 
 
 def duration_text(seconds: float) -> str:
@@ -127,7 +129,7 @@ def files_text(model: catalog.HubModel) -> str:
     taken = _file_list([f"{file.path} ({words.size(file.size)})" for file in reversed(model.files)])
     if not model.left_out:
         return taken
-    left = trn("{n} other file stays on the hub.", "{n} other files stay on the hub.", len(model.left_out))
+    left = trn("{n} other file is not downloaded.", "{n} other files are not downloaded.", len(model.left_out))
     return f"{taken}\n{left.format(n=len(model.left_out))}"
 
 

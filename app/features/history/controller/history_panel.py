@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 
 class HistoryEdits(QObject):
-    """Edits the history; its dialogs open above the window of `over`. `deleted(name)`: the run that can be restored,
-    empty if none.
+    """Edits the history; its dialogs open above `parent_window`. `deleted(name)`: the run that can be
+    restored, empty if none.
     """
 
     deleted = Signal(str)
 
-    def __init__(self, over: QWidget, history: History, settings: Kept) -> None:
-        super().__init__(over)
-        self._over, self._history, self._settings = over, history, settings
+    def __init__(self, parent_window: QWidget, history: History, settings: Kept) -> None:
+        super().__init__(parent_window)
+        self._parent_window, self._history, self._settings = parent_window, history, settings
         self._deleted: list[str] = []
 
     @property
@@ -87,7 +87,7 @@ class HistoryEdits(QObject):
         from PySide6.QtWidgets import QMessageBox
 
         count, size = self._history.query(lambda store: store.totals(), (0, 0))
-        box = QMessageBox(QMessageBox.Icon.Warning, tr("Delete all"), "", parent=self._over.window())
+        box = QMessageBox(QMessageBox.Icon.Warning, tr("Delete all"), "", parent=self._parent_window.window())
         box.setObjectName("forgetAllQuestion")
         question = trn(
             "Delete {count:,} run ({size}), including pinned ones?",
@@ -206,7 +206,7 @@ class HistoryPanel(QObject):
 
     @Slot()
     def _run_empty_action(self) -> None:
-        """Carry out the action of that button."""
+        """Carry out the action that the button of the empty history offers."""
         if self.view is not None and self.view.query:
             self.view.search.clear()
             self.refresh()

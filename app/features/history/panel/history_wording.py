@@ -73,8 +73,8 @@ def accessible_text(record: HistoryRecord, now: float) -> str:
     return f"{record.name}; {record.words}; {', '.join(details)}"
 
 
-def _day(then: datetime) -> str:
-    return tr("{day} {month}").format(day=then.day, month=tr(_MONTHS[then.month - 1]))
+def _day(moment: datetime) -> str:
+    return tr("{day} {month}").format(day=moment.day, month=tr(_MONTHS[moment.month - 1]))
 
 
 def _local(seconds: float) -> datetime:

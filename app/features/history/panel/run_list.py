@@ -58,7 +58,7 @@ class HistoryModel(QAbstractListModel):
         self.endResetModel()
 
     def record(self, row: int) -> HistoryRecord | None:
-        """Return the record of the run in that row, or None if it no longer exists."""
+        """Return the record of the run in `row`, or None if it no longer exists."""
         if not 0 <= row < len(self._ids):
             return None
         page = row // PAGE_SIZE

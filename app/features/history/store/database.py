@@ -128,7 +128,7 @@ class DamagedError(Exception):
 def open_database(path: Path, migrations: Sequence[Migration]) -> tuple[sqlite3.Connection, str]:
     """Open the database in autocommit mode; also return a sentence if a damaged file had to be set aside.
 
-    Raises HistoryClosed for a file of a later version or a failed migration, StorageError for disk errors.
+    Raises HistoryUnavailable for a file of a later version or a failed migration, StorageError for disk errors.
     """
     with exclusive_writer(path.parent), _translate_errors(path):
         try:
@@ -241,7 +241,7 @@ def _check_and_migrate(connection: sqlite3.Connection, path: Path, migrations: S
 
 
 def _test_migration(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> None:
-    """Migrate an in-memory copy first, so that a failure leaves the file unchanged. Raises HistoryClosed."""
+    """Migrate an in-memory copy first, so that a failure leaves the file unchanged. Raises HistoryUnavailable."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
         connection.backup(copy)
         try:

@@ -95,13 +95,13 @@ SCORED = "scored"
 """Strategy name of a run that only scored a text."""
 
 
-def saved_run_data(run: Run, made: float | None = None) -> SavedRunData:
-    """Build the saved data of a run that ended `made` seconds after 1970 (default: now)."""
+def saved_run_data(run: Run, created_at: float | None = None) -> SavedRunData:
+    """Build the saved data of a run that ended `created_at` seconds after 1970 (default: now)."""
     request, known = run.request, run_status.compute_status_numbers(run)
     texts = _run_texts(run)
     record = HistoryRecord(
         id=run.id,
-        made=time.time() if made is None else made,
+        made=time.time() if created_at is None else created_at,
         opening=preview_line(_last_message(request)),
         words=preview_line(texts[0]),
         model=request.model,
@@ -115,7 +115,7 @@ def saved_run_data(run: Run, made: float | None = None) -> SavedRunData:
         speed=known.decode,
         cache_bytes=known.cache or 0,
         parent=request.parent or None,
-        place=request.place if request.parent else None,
+        place=request.shared_tokens if request.parent else None,
     )
     return SavedRunData(record, "\n".join([_prompt_text(request), *texts]), request_to_json(request))
 

@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class HistoryDatabase:
-    """An open history database. Raises StorageError for disk errors; the constructor also raises HistoryClosed."""
+    """An open history database. Raises StorageError for disk errors; the constructor also raises HistoryUnavailable."""
 
     def __init__(self, path: Path, migrations: Sequence[Migration]) -> None:
         self._path, self._migrations = path, migrations
@@ -101,9 +101,9 @@ class RankingStore:
     def __init__(self, file: HistoryDatabase) -> None:
         self._file = file
 
-    def all(self, read: Callable[[dict[str, Any]], T]) -> list[T]:
-        """Parse every ranking with `read`, which raises ValueError for invalid data (treated as damage)."""
-        return self._file.run(lambda rows: [read(values) for values in rows.rankings()])
+    def all(self, parse: Callable[[dict[str, Any]], T]) -> list[T]:
+        """Parse every ranking with `parse`, which raises ValueError for invalid data (treated as damage)."""
+        return self._file.run(lambda rows: [parse(values) for values in rows.rankings()])
 
     def add(self, rankings: Sequence[dict[str, Any]]) -> None:
         """Append rankings."""
@@ -121,7 +121,7 @@ FOREVER = float("inf")
 
 class HistoryStore:
     """The history of one folder. Every method raises StorageError for disk errors; the constructor also raises
-    HistoryClosed.
+    HistoryUnavailable.
     """
 
     def __init__(self, folder: Path, migrations: Sequence[Migration] = MIGRATIONS) -> None:
@@ -176,7 +176,7 @@ class HistoryStore:
         return self._file.run(lambda rows: rows.request(run))
 
     def latest(self, before: float = FOREVER) -> str | None:
-        """Return the last run saved, or the last one before that time."""
+        """Return the last run saved, or the last one before `before`."""
         return self._file.run(lambda rows: rows.latest(before))
 
     def totals(self) -> tuple[int, int]:
@@ -300,11 +300,11 @@ class ActiveRecordings:
         return self._own_folder
 
 
-def _remove_if_empty(held: HeldLock) -> None:
-    folder = held.path.parent
+def _remove_if_empty(lock: HeldLock) -> None:
+    folder = lock.path.parent
     with suppress(OSError):
-        if all(path == held.path for path in folder.iterdir()):
-            held.path.unlink()
+        if all(path == lock.path for path in folder.iterdir()):
+            lock.path.unlink()
             folder.rmdir()
 
 

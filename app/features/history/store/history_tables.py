@@ -65,14 +65,14 @@ class SearchIndex:
         if self.is_available:
             self._fill()
 
-    def condition(self, words: Sequence[str]) -> SqlCondition:
+    def condition(self, choices: Sequence[str]) -> SqlCondition:
         """Return the SQL condition for rows that contain all of these words."""
-        indexed = [word for word in words if self.is_available and len(word) >= MIN_INDEXED_LENGTH]
+        indexed = [word for word in choices if self.is_available and len(word) >= MIN_INDEXED_LENGTH]
         parts, values = [], []
         if indexed:
             parts.append("texts.number IN (SELECT rowid FROM found WHERE found MATCH ?)")
             values.append(" AND ".join(_quote(word) for word in indexed))
-        for word in words:
+        for word in choices:
             if word not in indexed:
                 parts.append("(instr(texts.title, ?) OR instr(texts.words, ?))")
                 values += [word, word]
@@ -151,7 +151,7 @@ class HistoryTables:
         return _parsed_object("request", rows[0][0]) if rows else {}
 
     def latest(self, before: float) -> str | None:
-        """Return the last run saved before that time."""
+        """Return the last run saved before `before`."""
         sql = f"SELECT id FROM runs WHERE {_NOT_DELETED} AND made < ? ORDER BY made DESC, number DESC LIMIT 1"
         return next(iter(self._fetch_ids(sql, (before,))), None)
 
@@ -195,12 +195,12 @@ class HistoryTables:
         """Pin or unpin a run: pinned runs are listed first and never trimmed."""
         self._connection.execute("UPDATE runs SET pinned = ? WHERE id = ?", (is_pinned, run))
 
-    def mark_deleted(self, run: str, moment: float | None) -> None:
+    def mark_deleted(self, run: str, deleted_at: float | None) -> None:
         """Hide a run from every list, or (None) restore it."""
-        self._connection.execute("UPDATE runs SET deleted = ? WHERE id = ?", (moment, run))
+        self._connection.execute("UPDATE runs SET deleted = ? WHERE id = ?", (deleted_at, run))
 
     def deleted(self, before: float) -> list[str]:
-        """Return the runs marked as deleted before that time."""
+        """Return the runs marked as deleted before `before`."""
         return self._fetch_ids("SELECT id FROM runs WHERE deleted < ?", (before,))
 
     def remove(self, runs: Sequence[str]) -> None:

@@ -65,12 +65,12 @@ class LabJobs:
 
 
 class LabWindows(QObject):
-    """Opens each lab window once, above the window of `over`; they follow its theme and explanation level."""
+    """Opens each lab window once, above `parent_window`; they follow its theme and explanation level."""
 
-    def __init__(self, over: QWidget, makers: Mapping[str, Callable[[QWidget], Room]]) -> None:
+    def __init__(self, parent_window: QWidget, makers: Mapping[str, Callable[[QWidget], Room]]) -> None:
         """`makers` creates the lab window of each name above a window."""
-        super().__init__(over)
-        self._over, self._makers = over, makers
+        super().__init__(parent_window)
+        self._parent_window, self._makers = parent_window, makers
         self._theme: Theme | None = None
         self._windows: dict[str, Room] = {}
 
@@ -107,14 +107,14 @@ class LabWindows(QObject):
             room.set_theme(theme)
 
     @Slot()
-    def words_changed(self) -> None:
+    def wording_changed(self) -> None:
         """Update the texts after a change of the explanation level."""
         for room in self._windows.values():
-            room.words_changed()
+            room.wording_changed()
 
     def _show(self, name: str) -> Room:
         if name not in self._windows:
-            room = self._windows[name] = self._makers[name](self._over.window())
+            room = self._windows[name] = self._makers[name](self._parent_window.window())
             room.destroyed.connect(partial(self._windows.pop, name, None))
             if self._theme is not None:
                 room.set_theme(self._theme)

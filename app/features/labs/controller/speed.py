@@ -94,4 +94,4 @@ class SpeedExport(QObject):
 
 
 def _can_be_measured(entry: ModelEntry) -> bool:
-    return entry.problem is None and entry.path.is_dir() and entry.takes.text and not entry.takes.needs
+    return entry.problem is None and entry.path.is_dir() and entry.modalities.text and not entry.modalities.needs

@@ -57,8 +57,7 @@ class SettingsColumn(QScrollArea):
 
 def lay_out_beside_settings(page: QWidget, settings: SettingsColumn, name: str) -> QVBoxLayout:
     """Lay out `page` with its settings on the left and a scrolling column on the right; return that column's layout.
-    `name` is the
-    accessible name of the scroll area.
+    `name` is the accessible name of the scroll area.
     """
     shown = QWidget(page)
     column = QVBoxLayout(shown)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from app.features.media.controller.media_tools import MediaTools
     from app.features.media.panel.media_bar import MediaBar
-    from core import Takes
+    from core import Modalities
 
 _MISSING_TEXTS = {
     (SOUND,): mark("{model} transcribes audio. Add an audio file."),
@@ -53,7 +53,7 @@ class MediaController(QObject):
         cache.mediumRead.connect(self._on_medium_read)
 
     @property
-    def takes(self) -> Takes:
+    def takes(self) -> Modalities:
         """The modalities that the selected model accepts."""
         return accepted_modalities(self._model.entry, self._info)
 
@@ -108,7 +108,7 @@ class MediaController(QObject):
         self._new_paths.update(paths)
         for path in paths:
             self._cache.reload(path)
-        is_single = self.takes.most == 1
+        is_single = self.takes.max_count == 1
         self._set_paths(paths[-1:] if is_single else [*self._paths, *new])
 
     def set_paths(self, paths: Sequence[str]) -> None:

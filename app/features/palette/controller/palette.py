@@ -26,9 +26,9 @@ MAX_RECENT = 12
 class PaletteController(QObject):
     """Shows the palette over `body`, the content of the window."""
 
-    def __init__(self, body: QWidget, habits: UsageSection) -> None:
+    def __init__(self, body: QWidget, usage: UsageSection) -> None:
         super().__init__(body)
-        self._body, self._habits = body, habits
+        self._body, self._usage = body, usage
         self._make_context: Callable[[], PaletteContext] | None = None
         self._context: PaletteContext | None = None
         self._theme: Theme | None = None
@@ -86,13 +86,13 @@ class PaletteController(QObject):
     def _search(self, query: str) -> None:
         from app.features.palette.controller.search import rank_entries
 
-        self._results = rank_entries(self._entries, query, self._habits.recent)
+        self._results = rank_entries(self._entries, query, self._usage.recent)
         if self.panel is not None:
             self.panel.show_rows([_row(item) for item in self._results])
 
     @Slot(int)
     def _run_entry(self, index: int) -> None:
-        """Run the entry in that row; keep the palette open if it is unavailable."""
+        """Run the entry in the given row; keep the palette open if it is unavailable."""
         entry = self._results[index].entry
         if entry.reason:
             return
@@ -101,8 +101,8 @@ class PaletteController(QObject):
         entry.run()
 
     def _remember(self, key: str) -> None:
-        others = [used for used in self._habits.recent if used != key]
-        self._habits.recent = [key, *others][:MAX_RECENT]
+        others = [used for used in self._usage.recent if used != key]
+        self._usage.recent = [key, *others][:MAX_RECENT]
 
     def _ensure_panel(self) -> CommandPalette:
         if self.panel is None:

@@ -228,10 +228,10 @@ class DemoRecorder(QObject):
 
     saved = Signal(str)
 
-    def __init__(self, centre: Centre, session: Session, messages: Messages, look: WindowAppearance) -> None:
+    def __init__(self, centre: Centre, session: Session, messages: Messages, appearance: WindowAppearance) -> None:
         super().__init__(centre)
         self._centre, self._session, self._messages = centre, session, messages
-        self._appearance = look
+        self._appearance = appearance
         self.film_job: FilmJob | None = None
         self.progress: QProgressDialog | None = None
 

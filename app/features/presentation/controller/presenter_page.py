@@ -22,10 +22,10 @@ class PresenterPageController(QObject):
     leaveRequested = Signal()
     viewRequested = Signal(int)
 
-    def __init__(self, presenter: Presenter, steering: StepControls, over: QWidget, theme: Theme) -> None:
+    def __init__(self, presenter: Presenter, steering: StepControls, parent_window: QWidget, theme: Theme) -> None:
         super().__init__(presenter)
         self._presenter, self._controls = presenter, steering
-        self.page = PresenterWindow(over)
+        self.page = PresenterWindow(parent_window)
         self.page.resize(*(theme.px(side) for side in SIZE))
         self._stopwatch = QElapsedTimer()
         self._clock_timer = QTimer(self, interval=_SECOND)

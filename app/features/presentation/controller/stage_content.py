@@ -58,10 +58,10 @@ RANDOM_METHODS = ("sampled", "dola_sampled")
 class ChoiceDisplay:
     """Three widgets in one place; `show` displays the matching one."""
 
-    def __init__(self, into: QVBoxLayout, theme: Theme) -> None:
+    def __init__(self, layout: QVBoxLayout, theme: Theme) -> None:
         self.bar, self.ladder, self.stamps = ChoiceBar(theme), BeamLadder(theme), DraftStamps(theme)
         for widget in self.all:
-            into.addWidget(widget)
+            layout.addWidget(widget)
             widget.hide()
 
     @property

@@ -34,7 +34,7 @@ class TourViews(QObject):
         self._centre.show_view(name)
 
     def show_run(self, run: Run) -> None:
-        """Show a finished run to its end."""
+        """Show all of a finished run, with the cursor at its end."""
         if self._session.run is not run:
             self._session.show(run)
         self._session.move_cursor(run.length)

@@ -41,9 +41,9 @@ class TourTargets(QObject):
     setupRequested = Signal()
     inspectorRequested = Signal()
 
-    def __init__(self, over: QWidget, centre: Centre, setup: SetupPanel, inspector: Inspector) -> None:
+    def __init__(self, parent_window: QWidget, centre: Centre, setup: SetupPanel, inspector: Inspector) -> None:
         super().__init__(centre)
-        self._over, self._centre, self._setup, self._inspector = over, centre, setup, inspector
+        self._parent_window, self._centre, self._setup, self._inspector = parent_window, centre, setup, inspector
         self._scroll_target = ""
         """Target that is kept visible while the layout settles."""
         self._layout_timer = QTimer(self, interval=LAYOUT_TIMEOUT_MS, singleShot=True)
@@ -78,9 +78,9 @@ class TourTargets(QObject):
             spot = _widget_rect(widget)
         if spot is None:
             return None
-        if visible_rect(*spot, self._over).isEmpty() and self._scroll_target == name:
+        if visible_rect(*spot, self._parent_window).isEmpty() and self._scroll_target == name:
             _scroll_to(spot)
-        return spot if not visible_rect(*spot, self._over).isEmpty() else None
+        return spot if not visible_rect(*spot, self._parent_window).isEmpty() else None
 
     @Slot()
     def _stop_scrolling(self) -> None:
@@ -90,7 +90,7 @@ class TourTargets(QObject):
     def _widget(self, name: str) -> QWidget | None:
         if name in self._special_targets or not name:
             return None
-        found: list[QWidget] = self._over.findChildren(QWidget, name)
+        found: list[QWidget] = self._parent_window.findChildren(QWidget, name)
         return next((widget for widget in found if widget.isVisible()), found[0] if found else None)
 
     def _token(self) -> TargetRect | None:
@@ -139,9 +139,9 @@ class TourUi(QObject):
     playRequested = Signal()
     leaveRequested = Signal()
 
-    def __init__(self, over: QWidget, dock: Callable[[QWidget], None], targets: TourTargets) -> None:
+    def __init__(self, parent_window: QWidget, dock: Callable[[QWidget], None], targets: TourTargets) -> None:
         super().__init__(targets)
-        self._over, self._dock, self.targets = over, dock, targets
+        self._parent_window, self._dock, self.targets = parent_window, dock, targets
         self._theme = theme_for("light")
         self.panel: TourPanel | None = None
         """None before the first tour, as is the spotlight."""
@@ -189,7 +189,7 @@ class TourUi(QObject):
         from app.features.tours.panel.tour_spotlight import TourSpotlight
 
         self.panel = TourPanel()
-        self.spotlight = TourSpotlight(self._over, self.panel)
+        self.spotlight = TourSpotlight(self._parent_window, self.panel)
         self._dock(self.panel)
         for signal, passed_on in (
             (self.panel.backRequested, self.backRequested),

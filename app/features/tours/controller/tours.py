@@ -23,9 +23,9 @@ class Tours(QObject):
     inspectorRequested = Signal()
     playerCreated = Signal(object)
 
-    def __init__(self, make: Callable[[], TourPlayer], over: QWidget) -> None:
-        super().__init__(over)
-        self._make, self._over = make, over
+    def __init__(self, make: Callable[[], TourPlayer], parent_window: QWidget) -> None:
+        super().__init__(parent_window)
+        self._make, self._parent_window = make, parent_window
         self._player: TourPlayer | None = None
         self._theme = theme_for("light")
 
@@ -58,7 +58,7 @@ class Tours(QObject):
 
     @Slot(str)
     def start(self, name: str) -> None:
-        """Start a tour by name. Raises TourProblem."""
+        """Start a tour by name. Raises TourError."""
         from app.features.tours.state import find_tour
 
         self.player.play(find_tour(name))
@@ -75,7 +75,7 @@ class Tours(QObject):
         from app.features.tours.panel.tour_chooser import TourChooser
         from app.features.tours.state import load_tours
 
-        chooser = TourChooser(*load_tours(), self._theme, self._over)
+        chooser = TourChooser(*load_tours(), self._theme, self._parent_window)
         chooser.chosen.connect(self.start)
         chooser.open()
 

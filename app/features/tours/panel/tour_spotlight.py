@@ -33,16 +33,16 @@ FindTarget = Callable[[], tuple[QWidget, QRect] | None]
 class TourSpotlight(QWidget):
     """Ring that follows its target when it is scrolled, moved or repainted."""
 
-    def __init__(self, over: QWidget, undimmed: QWidget) -> None:
-        """Lie over the widget `over`; the widget `undimmed` is not dimmed."""
-        super().__init__(over)
+    def __init__(self, parent_window: QWidget, undimmed: QWidget) -> None:
+        """Lie over the widget `parent_window`; the widget `undimmed` is not dimmed."""
+        super().__init__(parent_window)
         self._undimmed = undimmed
         self.setObjectName("tourSpotlight")
-        self._body, self._theme = over, theme_for("light")
+        self._body, self._theme = parent_window, theme_for("light")
         self._find: FindTarget | None = None
         self._watched: list[QObject] = []
         self.target = QRect()
-        """Rectangle of the target in the coordinates of `over`; empty while there is no target."""
+        """Rectangle of the target in the coordinates of `parent_window`; empty while there is no target."""
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.setAttribute(Qt.WidgetAttribute.WA_NoSystemBackground)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)

@@ -21,7 +21,7 @@ class StepNarration:
     numbers: Mapping[str, TourNumber]
 
     def index_of(self, name: str) -> int | None:
-        """Return the number of that name as the index of a token, node or round; None if it is missing."""
+        """Return the number called `name` as the index of a token, node or round; None if it is missing."""
         value = self.numbers[name].value if name in self.numbers else None
         return int(value) if isinstance(value, int | float) else None
 

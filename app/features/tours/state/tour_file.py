@@ -49,9 +49,9 @@ def names_and_titles() -> list[tuple[str, str]]:
 
 
 def find_tour(name: str) -> Tour:
-    """Return the tour of that name.
+    """Return the tour called `name`.
 
-    Raises TourProblem, which lists the existing tours.
+    Raises TourError, which lists the existing tours.
     """
     tours = {tour.name: tour for tour in load_tours()[0]}
     if name not in tours:
@@ -62,7 +62,7 @@ def find_tour(name: str) -> Tour:
 def read_tour(path: Path) -> Tour:
     """Read a tour file.
 
-    Raises TourProblem.
+    Raises TourError.
     """
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -100,95 +100,95 @@ def _parse_tour(data: Mapping[str, Any]) -> Tour:
     return tour
 
 
-def _parse_setting(table: object, where: str) -> TourSetting:
+def _parse_setting(table: object, location: str) -> TourSetting:
     if not isinstance(table, dict):
-        raise _TourFileError(tr("{place} is not a table.").format(place=where))
-    _check_keys(table, _SETTING, where)
-    strategy = _known_name(table, "strategy", strategies.registry, where)
-    cache_name = _known_name({"cache": "dynamic"} | table, "cache", caches.registry, where)
-    texts = {key: _text(table, key, where) for key in ("model", "prompt")}
+        raise _TourFileError(tr("{place} is not a table.").format(place=location))
+    _check_keys(table, _SETTING, location)
+    strategy = _known_name(table, "strategy", strategies.registry, location)
+    cache_name = _known_name({"cache": "dynamic"} | table, "cache", caches.registry, location)
+    texts = {key: _text(table, key, location) for key in ("model", "prompt")}
     backend = caches.registry[cache_name]
     return TourSetting(
         **texts,
         strategy=strategy,
-        parameters=_values(table, "parameters", strategies.registry[strategy].parameters, where),
+        parameters=_values(table, "parameters", strategies.registry[strategy].parameters, location),
         cache=cache_name,
-        cache_parameters=_values(table, "cache_parameters", backend.parameters, where),
+        cache_parameters=_values(table, "cache_parameters", backend.parameters, location),
         drafts=tuple(table.get("drafts", ())),
         seed=int(table.get("seed", 0)),
         view=str(table.get("view", "tokens")),
     )
 
 
-def _parse_step(table: object, runs: Iterable[str], where: str) -> TourStep:
+def _parse_step(table: object, runs: Iterable[str], location: str) -> TourStep:
     if not isinstance(table, dict):
-        raise _TourFileError(tr("{place} is not a table.").format(place=where))
-    _check_keys(table, _STEP, where)
-    _text(table, "text", where)
+        raise _TourFileError(tr("{place} is not a table.").format(place=location))
+    _check_keys(table, _STEP, location)
+    _text(table, "text", location)
     if table.get("run"):
-        _known_name(table, "run", runs, where)
-    figures = _parse_figures(table.get("figures", {}), set(runs), where)
-    when = tuple(_parse_condition(row, figures, where) for row in table.get("when", ()))
+        _known_name(table, "run", runs, location)
+    figures = _parse_figures(table.get("figures", {}), set(runs), location)
+    when = tuple(_parse_condition(row, figures, location) for row in table.get("when", ()))
     if table.get("waits", "next") not in get_args(Waits):
-        raise _TourFileError(f"{where}: {unknown_name_message('waits', str(table['waits']), get_args(Waits))}")
+        raise _TourFileError(f"{location}: {unknown_name_message('waits', str(table['waits']), get_args(Waits))}")
     step = TourStep(**{**table, "figures": figures, "when": when})
-    _check_placeholders(step, where)
+    _check_placeholders(step, location)
     return step
 
 
-def _parse_figures(table: Mapping[str, Any], runs: set[str], where: str) -> dict[str, MeasureRef]:
+def _parse_figures(table: Mapping[str, Any], runs: set[str], location: str) -> dict[str, MeasureRef]:
     """Parse the numbers of a step; they can refer to runs and to earlier numbers."""
     found: dict[str, MeasureRef] = {}
     for name, entry in table.items():
         measure, *of = list[Any](entry) if isinstance(entry, list) and entry else [entry]
         if not isinstance(measure, str) or measure not in MEASURES:
-            raise _TourFileError(f"{where}: {unknown_name_message('measure', str(measure), MEASURES)}")
+            raise _TourFileError(f"{location}: {unknown_name_message('measure', str(measure), MEASURES)}")
         needed = MEASURES[measure].run_count
         if len(of) < needed or not all(one in runs for one in of[:needed]):
             raise _TourFileError(
                 tr("{place}: {measure} requires {count} runs of this tour.").format(
-                    place=where, measure=measure, count=needed
+                    place=location, measure=measure, count=needed
                 )
             )
         found[name] = MeasureRef(measure, tuple(of))
     return found
 
 
-def _parse_condition(row: object, figures: Mapping[str, MeasureRef], where: str) -> TourCondition:
+def _parse_condition(row: object, figures: Mapping[str, MeasureRef], location: str) -> TourCondition:
     if not isinstance(row, list) or len(row) != 3 or row[1] not in RELATIONS:
         shown = truncate_name(str(row))
         raise _TourFileError(tr("{place}: {what} is not a condition. Use [figure, “>=”, number].").format(
-            place=where, what=shown))  # fmt: skip
+            place=location, what=shown))  # fmt: skip
     left, relation, right = row
     for side in (left, right):
         if isinstance(side, str) and side not in figures:
-            raise _TourFileError(f"{where}: {unknown_name_message('figure', side, figures)}")
+            raise _TourFileError(f"{location}: {unknown_name_message('figure', side, figures)}")
     return TourCondition(left, relation, right)
 
 
-def _check_placeholders(step: TourStep, where: str) -> None:
+def _check_placeholders(step: TourStep, location: str) -> None:
     """Check that every placeholder is a number of the step, and that a step with numbers has an alternative text."""
     for text in (step.text, step.otherwise):
-        for name in _placeholders(text, where):
+        for name in _placeholders(text, location):
             if name not in step.figures:
-                raise _TourFileError(f"{where}: {unknown_name_message('figure', name, step.figures)}")
+                raise _TourFileError(f"{location}: {unknown_name_message('figure', name, step.figures)}")
     lacking = {name for name, reference in step.figures.items() if MEASURES[reference.measure].may_be_missing}
     if lacking & placeholders(step.otherwise):
         raise _TourFileError(
             tr("{place}: “otherwise” cannot use {figures}, which may be missing.").format(
-                place=where, figures=", ".join(sorted(lacking & placeholders(step.otherwise)))
+                place=location, figures=", ".join(sorted(lacking & placeholders(step.otherwise)))
             )
         )
     if step.figures and not step.otherwise:
-        raise _TourFileError(tr("{place}: a step with figures requires “otherwise”.").format(place=where))
+        raise _TourFileError(tr("{place}: a step with figures requires “otherwise”.").format(place=location))
 
 
-def _placeholders(text: str, where: str) -> set[str]:
+def _placeholders(text: str, location: str) -> set[str]:
     try:
         return placeholders(text)
     except ValueError:
         raise _TourFileError(
-            tr("{place}: unmatched brace in “{text}”.").format(place=where, text=truncate_name(text))
+            tr("{place}: unmatched brace in “{text}”.").format(place=location, text=truncate_name(text))
         ) from None
 
 
@@ -197,26 +197,26 @@ def placeholders(text: str) -> set[str]:
     return {name for _, name, _, _ in Formatter().parse(text) if name}
 
 
-def _at(where: str, cause: str) -> str:
-    """Put the part of the file in front of a cause; `where` is empty for the file itself."""
-    return f"{where}: {cause}" if where else cause
+def _at(location: str, cause: str) -> str:
+    """Put the part of the file in front of a cause; `location` is empty for the file itself."""
+    return f"{location}: {cause}" if location else cause
 
 
-def _check_keys(table: Mapping[str, Any], known: Iterable[str], where: str) -> None:
+def _check_keys(table: Mapping[str, Any], known_names: Iterable[str], location: str) -> None:
     for key, value in table.items():
-        if key not in known:
+        if key not in known_names:
             unknown_key = tr("unknown key “{key}”.").format(key=truncate_name(key))
-            raise _TourFileError(_at(where, f"{unknown_key}{did_you_mean(key, known)}"))
+            raise _TourFileError(_at(location, f"{unknown_key}{did_you_mean(key, known_names)}"))
         kind = _KINDS.get(key, str)
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             wrong_type = tr("wrong type for “{key}”: {value}.").format(key=key, value=truncate_name(str(value)))
-            raise _TourFileError(_at(where, wrong_type))
+            raise _TourFileError(_at(location, wrong_type))
 
 
-def _text(table: Mapping[str, Any], key: str, where: str) -> str:
+def _text(table: Mapping[str, Any], key: str, location: str) -> str:
     value = table.get(key)
     if not isinstance(value, str) or not value:
-        raise _TourFileError(_at(where, tr("the key “{key}” is missing.").format(key=key)))
+        raise _TourFileError(_at(location, tr("the key “{key}” is missing.").format(key=key)))
     return value
 
 
@@ -227,21 +227,21 @@ def _table(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return value
 
 
-def _known_name(table: Mapping[str, Any], key: str, known: Iterable[str], where: str) -> str:
-    name = _text(table, key, where)
-    names = list(known)
+def _known_name(table: Mapping[str, Any], key: str, known_names: Iterable[str], location: str) -> str:
+    name = _text(table, key, location)
+    names = list(known_names)
     if name not in names:
-        raise _TourFileError(f"{where}: {unknown_name_message(key, name, names)}")
+        raise _TourFileError(f"{location}: {unknown_name_message(key, name, names)}")
     return name
 
 
-def _values(table: Mapping[str, Any], key: str, parameters: Sequence[Parameter], where: str) -> Mapping[str, Any]:
+def _values(table: Mapping[str, Any], key: str, parameters: Sequence[Parameter], location: str) -> Mapping[str, Any]:
     """Read settings and check that their editors can show them."""
     known = {parameter.name: parameter for parameter in parameters}
     given: Mapping[str, Any] = table.get(key, {})
     for name, value in given.items():
         if name not in known:
-            raise _TourFileError(f"{where}: {unknown_name_message('setting', name, known)}")
+            raise _TourFileError(f"{location}: {unknown_name_message('setting', name, known)}")
         if reason := setting_values.invalid_reason(known[name], value):
-            raise _TourFileError(f"{where}: {reason}")
+            raise _TourFileError(f"{location}: {reason}")
     return given

@@ -61,9 +61,9 @@ def why_not_draft(target: LoadedModel, draft: LoadedModel) -> str | None:
             target=target.name,
             other_kind=kinds[target.is_encoder_decoder],
         )
-    if target.is_encoder_decoder and (target.takes.sound, target.takes.picture) != (
-        draft.takes.sound,
-        draft.takes.picture,
+    if target.is_encoder_decoder and (target.modalities.sound, target.modalities.picture) != (
+        draft.modalities.sound,
+        draft.modalities.picture,
     ):
         return tr("{draft} and {target} accept different inputs (text, audio, images).").format(
             draft=draft.name, target=target.name
@@ -96,9 +96,9 @@ def has_exact_tokenizer(model: LoadedModel) -> bool:
 
     if not isinstance(model.tokenizer, PreTrainedTokenizerBase):
         return False
-    if "spells" not in model.remembered:
-        model.remembered["spells"] = OffsetTokenizer(model.tokenizer, model.pieces).is_exact
-    return bool(model.remembered["spells"])
+    if "spells" not in model.strategy_data:
+        model.strategy_data["spells"] = OffsetTokenizer(model.tokenizer, model.pieces).is_exact
+    return bool(model.strategy_data["spells"])
 
 
 def has_same_tokens(one: LoadedModel, other: LoadedModel) -> bool:

@@ -67,7 +67,7 @@ def _tensor_passes(run: DecodingRun, model: LoadedModel) -> TreePasses:
 
 
 def build_requested_model_drafter(run: DecodingRun, number: int) -> ModelDrafter | RetokenizingDrafter:
-    """Build the drafter of the request's draft model of that number."""
+    """Build the drafter of the request's draft model `number`, counted from 0."""
     return build_model_drafter(run, run.request.drafters[number], number)
 
 

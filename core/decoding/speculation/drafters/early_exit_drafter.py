@@ -18,7 +18,7 @@ def build_early_exit_drafter(run: DecodingRun, number: int) -> Drafter:
     """
     count = int(run.config.assistant_early_exit)
     key = f"lower_layers/{count}"
-    lower = run.model.remembered.get(key) or run.model.remembered.setdefault(
+    lower = run.model.strategy_data.get(key) or run.model.strategy_data.setdefault(
         key, build_early_exit_model(run.model, count)
     )
     return build_model_drafter(run, lower, number)

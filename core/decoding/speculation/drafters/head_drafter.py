@@ -58,7 +58,7 @@ class HeadReader:
         self._states[0].add(found)
         return self.heads.scores(found[:, -1:])
 
-    def read_nodes(self, ids: torch.Tensor, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> torch.Tensor:
+    def read_nodes(self, ids: torch.Tensor, depths: Sequence[int], visibility: npt.NDArray[np.bool_]) -> torch.Tensor:
         """Read drafted tokens [1, n] like `TreePasses.read_nodes`; return logits [n, V]. With several heads, apply the
         chain's next head.
         """
@@ -66,7 +66,7 @@ class HeadReader:
             return self._next_head(ids, depths[0] + 1)
         last = self._states[0].last
         known = last if self._draft_states is None else torch.cat([last, self._draft_states], 1)
-        found = self._run_head(0, ids, known[:, _parent_rows(sees)], sees, depths)
+        found = self._run_head(0, ids, known[:, _parent_rows(visibility)], visibility, depths)
         self._draft_states = found if self._draft_states is None else torch.cat([self._draft_states, found], 1)
         self.extra += ids.shape[1]
         return self.heads.scores(found)
@@ -102,28 +102,28 @@ class HeadReader:
         return self._drafted
 
     def _run_head(
-        self, head: int, ids: torch.Tensor, states: torch.Tensor, sees: npt.NDArray[np.bool_],
+        self, head: int, ids: torch.Tensor, states: torch.Tensor, visibility: npt.NDArray[np.bool_],
         depths: Sequence[int] | None = None,
     ) -> torch.Tensor:  # fmt: skip
-        """Return states of new rows. `sees`: visibility of the rows after the text [n, rows]; `depths`: positions of
-        guesses.
+        """Return states of new rows. `visibility`: visibility of the rows after the text [n, rows]; `depths`: positions
+        of guesses.
         """
         held = self._cached_rows(head)
-        settled = held + ids.shape[1] - sees.shape[1]
+        settled = held + ids.shape[1] - visibility.shape[1]
         places = np.arange(held, held + ids.shape[1]) if depths is None else self.length - 1 + np.asarray(depths)
         positions = torch.from_numpy(places + 1 + head).to(self._device)[None]
-        mask = self._mask(settled, places, sees, self.heads.windows[head])
+        mask = self._mask(settled, places, visibility, self.heads.windows[head])
         return self.heads.read(head, ids, states.to(self._device), positions, mask, self._cache)
 
     def _mask(
-        self, settled: int, places: npt.NDArray[np.int_], sees: npt.NDArray[np.bool_], window: int | None
+        self, settled_rows: int, places: npt.NDArray[np.int_], visibility: npt.NDArray[np.bool_], window: int | None
     ) -> torch.Tensor:
-        """Return the additive mask [1, 1, n, settled + rows]: all settled rows are visible, others by `sees`."""
-        blocked = np.zeros((len(places), settled + sees.shape[1]), dtype=np.bool_)
-        np.logical_not(sees, out=blocked[:, settled:])
+        """Return the additive mask [1, 1, n, settled + rows]: all settled rows are visible, others by `visibility`."""
+        blocked = np.zeros((len(places), settled_rows + visibility.shape[1]), dtype=np.bool_)
+        np.logical_not(visibility, out=blocked[:, settled_rows:])
         if window is not None:  # guesses are less than a window after the text
-            blocked[:, :settled] |= np.arange(settled)[None] <= places[:, None] - window
-            blocked[:, settled:] |= (np.cumsum(sees[:, ::-1], 1)[:, ::-1] > window) & sees
+            blocked[:, :settled_rows] |= np.arange(settled_rows)[None] <= places[:, None] - window
+            blocked[:, settled_rows:] |= (np.cumsum(visibility[:, ::-1], 1)[:, ::-1] > window) & visibility
         mask = torch.zeros(blocked.shape, dtype=self._dtype)
         mask[torch.from_numpy(blocked)] = torch.finfo(self._dtype).min
         return mask[None, None].to(self._device)
@@ -153,12 +153,12 @@ class _HeadStates:
         self._tensor = states if self._tensor is None else torch.cat([self._tensor, states], 1)
         self.count += states.shape[1]
 
-    def replace(self, states: torch.Tensor, rows: int, settled: int) -> None:
-        """Replace the rows after the settled ones by [1, rows, D], the first `settled` of which are now settled."""
+    def replace(self, states: torch.Tensor, rows: int, settled_rows: int) -> None:
+        """Replace the rows after the settled ones by [1, rows, D]; the first `settled_rows` of them are settled now."""
         if self._tensor is not None:
             self._tensor = self._tensor[:, : self.count - self._offset]
         self._tensor = states if self._tensor is None else torch.cat([self._tensor, states], 1)
-        self.count += settled
+        self.count += settled_rows
 
     def from_row(self, row: int) -> torch.Tensor:
         """Return the states from `row` on; drop the earlier ones."""
@@ -174,13 +174,13 @@ class _HeadStates:
         return self._tensor
 
 
-def _parent_rows(sees: npt.NDArray[np.bool_]) -> list[int]:
+def _parent_rows(visibility: npt.NDArray[np.bool_]) -> list[int]:
     """Return each new row's parent among the guessed rows, from 1; 0 is the text's last row.
 
     The parent is the latest other row that it sees, because rows follow their parents.
     """
-    before = sees.shape[1] - sees.shape[0]
-    return [int(max(np.flatnonzero(row[: before + place]), default=-1)) + 1 for place, row in enumerate(sees)]
+    before = visibility.shape[1] - visibility.shape[0]
+    return [int(max(np.flatnonzero(row[: before + place]), default=-1)) + 1 for place, row in enumerate(visibility)]
 
 
 class HeadDrafter(ModelDrafter):

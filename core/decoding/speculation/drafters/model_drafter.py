@@ -41,7 +41,9 @@ class PassReader(Protocol):
     extra: int
 
     def read_text(self, ids: torch.Tensor) -> torch.Tensor: ...
-    def read_nodes(self, ids: torch.Tensor, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> torch.Tensor: ...
+    def read_nodes(
+        self, ids: torch.Tensor, depths: Sequence[int], visibility: npt.NDArray[np.bool_]
+    ) -> torch.Tensor: ...
     def commit(self, rows: Sequence[int]) -> None: ...
     def crop(self, length: int) -> None: ...
 
@@ -244,12 +246,12 @@ class ModelDrafter:
         return branch
 
     def read_level(
-        self, tokens: Sequence[int], parents: Sequence[int], depth: int, sees: npt.NDArray[np.bool_]
+        self, tokens: Sequence[int], parents: Sequence[int], depth: int, visibility: npt.NDArray[np.bool_]
     ) -> torch.Tensor:
         """Read one level of a tree; return logits [n, V]. `parents`: rows of the nodes' parents, -1 for the root."""
         self._cached_nodes += zip(parents, tokens, strict=True)
         ids = self._clamp_ids(torch.tensor([list(tokens)], device=self._generator.device))
-        return self._fit_vocabulary(self.reader.read_nodes(ids, [depth] * len(tokens), sees))
+        return self._fit_vocabulary(self.reader.read_nodes(ids, [depth] * len(tokens), visibility))
 
     @property
     def index(self) -> int:
@@ -276,9 +278,9 @@ def supports_early_exit(model: LoadedModel) -> bool:
         return False
     if next(model.model.parameters()).is_meta:
         return True
-    if _EARLY_EXIT_KEY not in model.remembered:
-        model.remembered[_EARLY_EXIT_KEY] = _test_early_exit(model)
-    return bool(model.remembered[_EARLY_EXIT_KEY])
+    if _EARLY_EXIT_KEY not in model.strategy_data:
+        model.strategy_data[_EARLY_EXIT_KEY] = _test_early_exit(model)
+    return bool(model.strategy_data[_EARLY_EXIT_KEY])
 
 
 def build_early_exit_model(model: LoadedModel, count: int) -> LoadedModel:

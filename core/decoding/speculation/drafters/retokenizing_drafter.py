@@ -291,25 +291,25 @@ class RetokenizingDrafter:
     def _acceptance(self, plan: RoundPlan, share: float) -> float:
         return plan.gate.acceptance(self._index, share) if plan.gate is not None else 1.0
 
-    def _to_target_branch(self, guess: _DraftTokens, begun: bytes, plan: RoundPlan) -> Branch:
-        """Convert a draft to the target's tokens. `begun`: bytes of an incomplete character in the text, which the
-        draft must complete.
+    def _to_target_branch(self, guess: _DraftTokens, partial_token: bytes, plan: RoundPlan) -> Branch:
+        """Convert a draft to the target's tokens. `partial_token`: bytes of an incomplete character in the text, which
+        the draft must complete.
         """
         token_bytes = [self._draft_vocabulary.tokenizer.token_bytes(token) or b"" for token in guess.ids]
         data = b"".join(token_bytes)
         data = data[: complete_length(data)]
-        if not data.startswith(begun):
+        if not data.startswith(partial_token):
             return Branch()
         pieces = (
-            tokenize_continuation(self._text, data[len(begun) :], self._target_vocabulary.tokenizer)
-            if len(data) > len(begun)
+            tokenize_continuation(self._text, data[len(partial_token) :], self._target_vocabulary.tokenizer)
+            if len(data) > len(partial_token)
             else []
         )
         ids, shares = (
             [piece.id for piece in pieces],
-            _target_token_probabilities(pieces, token_bytes, guess.probabilities, len(begun)),
+            _target_token_probabilities(pieces, token_bytes, guess.probabilities, len(partial_token)),
         )
-        if guess.has_ended and self._target_vocabulary.end_token is not None and (pieces or data == begun):
+        if guess.has_ended and self._target_vocabulary.end_token is not None and (pieces or data == partial_token):
             ids, shares = [*ids, self._target_vocabulary.end_token], [*shares, guess.probabilities[-1]]
         ids = self._target_vocabulary.readable_prefix(ids)[: plan.depth]
         return _build_chain(ids, shares[: len(ids)], plan.keeps_q)
@@ -325,10 +325,10 @@ def _build_chain(ids: list[int], shares: list[float], is_sampled: bool) -> Branc
 
 
 def _target_token_probabilities(
-    pieces: Sequence[TokenSpan], token_bytes: Sequence[bytes], shares: Sequence[float], begun: int
+    pieces: Sequence[TokenSpan], token_bytes: Sequence[bytes], shares: Sequence[float], begun_bytes: int
 ) -> list[float]:
     """Return the draft probability of each target token: the product over the draft tokens that begin within it."""
-    found, own, start = [], 0, -begun
+    found, own, start = [], 0, -begun_bytes
     for piece in pieces:
         share = 1.0
         while own < len(token_bytes) and start < piece.end:

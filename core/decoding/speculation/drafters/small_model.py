@@ -52,11 +52,11 @@ class _NumpyLayer:
 class NumpyWeights:
     """The weights of a fused pass as arrays."""
 
-    def __init__(self, lean: FusedLlama) -> None:
-        self.fused = lean
-        self.layers = [_layer(layer) for layer in lean.layers]
-        self.embed = _array(lean.embed)
-        self.head: Array = _array(lean.head) * _array(lean.norm)
+    def __init__(self, fused: FusedLlama) -> None:
+        self.fused = fused
+        self.layers = [_layer(layer) for layer in fused.layers]
+        self.embed = _array(fused.embed)
+        self.head: Array = _array(fused.head) * _array(fused.norm)
         self._rotations = self._rotary_tables(_INITIAL_CAPACITY)
 
     def rotation(self, position: int) -> tuple[Array, Array]:
@@ -96,12 +96,12 @@ class NumpyDraftModel:
         self.length += 1
         return torch.from_numpy(logits[None])
 
-    def read_nodes(self, ids: torch.Tensor, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> torch.Tensor:
-        """Read nodes [1, n] after the text; return logits [n, V]. `depths` and `sees` [n, extra + n] as in
+    def read_nodes(self, ids: torch.Tensor, depths: Sequence[int], visibility: npt.NDArray[np.bool_]) -> torch.Tensor:
+        """Read nodes [1, n] after the text; return logits [n, V]. `depths` and `visibility` [n, extra + n] as in
         `TreePasses`.
         """
         rows = []
-        for token, depth, seen in zip(ids[0].tolist(), depths, sees, strict=True):
+        for token, depth, seen in zip(ids[0].tolist(), depths, visibility, strict=True):
             own = seen[: self.extra + 1]
             rows.append(self._logits(self._step(token, self.length + depth, None if own.all() else self._mask(own))))
             self.extra += 1
@@ -122,11 +122,11 @@ class NumpyDraftModel:
 
     # -- one token
 
-    def _step(self, token: int, place: int, mask: Array | None) -> Array:
+    def _step(self, token: int, position: int, mask: Array | None) -> Array:
         """Return the last layer's output [D]; append keys and values to the cache."""
         row = self.length + self.extra
         self._ensure_capacity(row + 1)
-        turn, hidden = self.weights.rotation(place), self.weights.embed[token]
+        turn, hidden = self.weights.rotation(position), self.weights.embed[token]
         with np.errstate(over="ignore"):  # exp overflows to infinity in silu, whose limit is then correct
             for index, layer in enumerate(self.weights.layers):
                 hidden = self._layer(layer, index, hidden, turn, row, mask)
@@ -193,10 +193,10 @@ class NumpyDraftModel:
         logits: Array = self.weights.head.dot(self._rms_norm(hidden))
         return logits
 
-    def _mask(self, seen: npt.NDArray[np.bool_]) -> Array:
+    def _mask(self, visibility: npt.NDArray[np.bool_]) -> Array:
         """Return the additive mask [length + rows]; all of the text is visible."""
-        mask = np.zeros(self.length + len(seen), np.float32)
-        mask[self.length :][~seen] = -np.inf
+        mask = np.zeros(self.length + len(visibility), np.float32)
+        mask[self.length :][~visibility] = -np.inf
         return mask
 
     def _read_with_fused_pass(self, ids: torch.Tensor) -> torch.Tensor:
@@ -227,14 +227,14 @@ def build_numpy_draft_model(model: LoadedModel) -> NumpyDraftModel | None:
     lean = get_fused_llama(model)
     if lean is None or model.device.type != "cpu" or not lean.is_silu:
         return None
-    known: NumpyWeights | None = model.remembered.get("arrays")
+    known: NumpyWeights | None = model.strategy_data.get("arrays")
     if known is None or known.fused is not lean:
         if (
             sum(parameter.numel() * parameter.element_size() for parameter in model.model.parameters())
             > MAX_WEIGHT_BYTES
         ):
             return None
-        model.remembered["arrays"] = known = NumpyWeights(lean)
+        model.strategy_data["arrays"] = known = NumpyWeights(lean)
     return NumpyDraftModel(known)
 
 
@@ -292,14 +292,14 @@ class NativeDraftModel(NumpyDraftModel):
             self.length += len(some)
         return logits
 
-    def read_nodes(self, ids: torch.Tensor, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> torch.Tensor:
-        """Read nodes [1, n] after the text; return logits [n, V]. `depths` and `sees` [n, extra + n] as in
+    def read_nodes(self, ids: torch.Tensor, depths: Sequence[int], visibility: npt.NDArray[np.bool_]) -> torch.Tensor:
+        """Read nodes [1, n] after the text; return logits [n, V]. `depths` and `visibility` [n, extra + n] as in
         `TreePasses`.
         """
         found, tokens = list[torch.Tensor](), ids[0].tolist()
         for begin in range(0, len(tokens), MAX_TOKENS):
             some = tokens[begin : begin + MAX_TOKENS]
-            own = sees[begin : begin + MAX_TOKENS, : self.extra + len(some)]
+            own = visibility[begin : begin + MAX_TOKENS, : self.extra + len(some)]
             places = np.asarray(depths[begin : begin + MAX_TOKENS], np.int64) + self.length
             plain = len(some) == 1 and bool(own.all())
             found.append(self._run(some, len(some), None if plain else self._mask(own), places))
@@ -335,10 +335,10 @@ class NativeDraftModel(NumpyDraftModel):
         self._step_kernel.run_pass(one, past + len(tokens))
         return logits
 
-    def _mask(self, seen: npt.NDArray[np.bool_]) -> Array:
+    def _mask(self, visibility: npt.NDArray[np.bool_]) -> Array:
         """Return the additive mask [n, length + rows]; all of the text is visible."""
-        mask = np.zeros((len(seen), self.length + seen.shape[1]), np.float32)
-        mask[:, self.length :][~seen] = -np.inf
+        mask = np.zeros((len(visibility), self.length + visibility.shape[1]), np.float32)
+        mask[:, self.length :][~visibility] = -np.inf
         return mask
 
     def _ensure_capacity(self, needed: int) -> None:

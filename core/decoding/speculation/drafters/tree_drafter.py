@@ -30,7 +30,7 @@ class LevelReader(Protocol):
     @property
     def is_cancelled(self) -> Callable[[], bool]: ...
     def read_level(
-        self, tokens: Sequence[int], parents: Sequence[int], depth: int, sees: npt.NDArray[np.bool_]
+        self, tokens: Sequence[int], parents: Sequence[int], depth: int, visibility: npt.NDArray[np.bool_]
     ) -> torch.Tensor: ...
 
 

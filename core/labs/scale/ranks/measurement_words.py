@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.checks.arguments import MAX_FLOAT, check_integer, check_one_of
 from core.explain import words
-from core.explain.sentence import Saying, Sentence, SentenceNumber, together
+from core.explain.sentence import Sentence, SentenceNumber, SentenceTemplate, together
 from core.labs.arguments import check_lab_object
 from core.labs.formatting import decimal, duration, percent
 from core.labs.scale.pipeline_schedule import Box, idle_share
@@ -13,7 +13,7 @@ from resources.language import mark, tr
 
 GRADIENT_TOLERANCE = 1e-5
 """Gradients that differ by at most this fraction of the largest count as equal."""
-_PIPELINE_TRAFFIC = Saying(
+_PIPELINE_TRAFFIC = SentenceTemplate(
     mark("To pass the work along, the busiest process sent {sent} in one step."),
     mark("The busiest process sent {sent} per step; {predicted} was predicted."),
     mark(
@@ -21,17 +21,17 @@ _PIPELINE_TRAFFIC = Saying(
         "predicted {predicted_bytes}."
     ),
 )
-_SAME_GRADIENTS = Saying(
+_SAME_GRADIENTS = SentenceTemplate(
     mark("Their corrections are the same as those of a single process."),
     mark("The gradients match those of a single process, to within {difference} of the largest."),
     mark("max|g − g₁| ÷ max|g₁| = {difference} in the first step, with g₁ from a single process."),
 )
-DIFFERENT_GRADIENTS = Saying(
+DIFFERENT_GRADIENTS = SentenceTemplate(
     mark("Their corrections differ slightly from those of a single process."),
     mark("The gradients differ from those of a single process by {difference} of the largest."),
     mark("max|g − g₁| ÷ max|g₁| = {difference} in the first step, more than rounding."),
 )
-_DEFINED_GRADIENTS = Saying(
+_DEFINED_GRADIENTS = SentenceTemplate(
     mark("Each correction matches PipeDream's definition."),
     mark("After each update the gradients match PipeDream's definition, to within {difference} of the largest."),
     mark(
@@ -40,17 +40,17 @@ _DEFINED_GRADIENTS = Saying(
     ),
 )
 _WEIGHT_POLICY = {
-    "stashed": Saying(
+    "stashed": SentenceTemplate(
         mark("Each text is corrected with the same weights that read it, which are kept until then."),
         mark("Weights are stashed: on each stage, a micro-batch uses the same version backward as forward."),
         mark("Stashing: ∇f(w₁⁽ᵗ⁻ⁿ⁺¹⁾, …, w_n⁽ᵗ⁾), up to K − stage versions held; the buffers hold the older ones."),
     ),
-    "synced": Saying(
+    "synced": SentenceTemplate(
         mark("Each text is read and corrected with weights of the same age everywhere."),
         mark("Vertical sync: every stage uses the version that the first stage used, and holds as many versions."),
         mark("Vertical sync: ∇f(w₁⁽ᵗ⁻ⁿ⁺¹⁾, …, w_n⁽ᵗ⁻ⁿ⁺¹⁾), K versions held on every stage."),
     ),
-    "latest": Saying(
+    "latest": SentenceTemplate(
         mark("Texts are corrected with other weights than those that read them: the corrections are off by {stray}."),
         mark(
             "Nothing is stashed: the gradients differ from those of the forward pass's weights by "
@@ -61,16 +61,16 @@ _WEIGHT_POLICY = {
         ),
     ),
 }
-_UNTIED = Saying(
+_UNTIED = SentenceTemplate(
     mark("The first and the last stage learn separate word tables."),
     mark("The embedding and the output matrix become untied: without a flush their gradients cannot be summed."),
     mark("Tied embeddings become untied: there is no moment at which both gradients belong to one version."),
 )
-_STEP_TIME = Saying(
+_STEP_TIME = SentenceTemplate(
     mark("The last step took {seconds}; with a processor for each process it would take about {expected_time}."),
     mark(
-        "The last step took {seconds}, {idle} idle; the schedule predicts {expected_time} and {share} with a core for "
-        "each."
+        "The last step took {seconds}, {idle} idle; with one core per process, the schedule predicts "
+        "{expected_time}, {share} idle."
     ),
     mark(
         "Step: {seconds}, idle {idle}. Schedule: {expected_time}, idle {share}, if a stage takes 1/K of one process's "
@@ -125,14 +125,14 @@ def _duration_of(boxes: tuple[Box, ...]) -> SentenceNumber:
     return duration(max(box.stop for box in boxes) / 1000)
 
 
-_TENSOR_TRAFFIC = Saying(
+_TENSOR_TRAFFIC = SentenceTemplate(
     mark("In one training step each process sent {sent}; while writing text, {written}."),
     mark("Each process sent {sent} per step ({predicted} predicted), and {written} while generating the text."),
     mark(
         "Traffic per rank: {exactly} bytes per step (predicted {predicted_bytes}), {wrote} for the text ({expected})."
     ),
 )
-_MEGATRON_TRAFFIC = Saying(
+_MEGATRON_TRAFFIC = SentenceTemplate(
     mark("A better implementation would send less: here the corrections of each matrix are summed separately."),
     mark(
         "Megatron's paper needs {paper} for the layers: two sums forward and two back; transformers "
@@ -140,17 +140,17 @@ _MEGATRON_TRAFFIC = Saying(
     ),
     mark("Megatron-LM: 4·L all-reduces of B·T·D = {paper}. transformers: 7·L, plus those of embedding and logits."),
 )
-_SAME_TEXT = Saying(
+_SAME_TEXT = SentenceTemplate(
     mark("Together they write the same text as a single process: “{text}”"),
     mark("All generated tokens match those of a single process: “{text}”"),
     mark("Greedy continuation ({tokens}): identical ids to a single process. “{text}”"),
 )
-_DIFFERENT_TEXT = Saying(
+_DIFFERENT_TEXT = SentenceTemplate(
     mark("Together they write a different text than a single process: “{text}”"),
     mark("The generated tokens differ from those of a single process: “{text}”"),
     mark("Greedy continuation ({tokens}): different from a single process. “{text}”"),
 )
-_SAME_GATHERED_GRADIENTS = Saying(
+_SAME_GATHERED_GRADIENTS = SentenceTemplate(
     mark("Their corrections are the same as those of a single process."),
     mark("The gathered gradients match those of a single process, to within {difference} of the largest."),
     mark("max|g − g₁| ÷ max|g₁| = {difference} in the first step, shards gathered, g₁ from a single process."),
@@ -191,7 +191,7 @@ def _explain_tensor_gradients(measured: Measured) -> Sentence:
     return saying.say(difference=SentenceNumber(f"{measured.difference:.1e}"))
 
 
-_BYTES_EQUAL = Saying(
+_BYTES_EQUAL = SentenceTemplate(
     mark("Each process used exactly the predicted memory, {bytes} at most."),
     mark("Every process held exactly the predicted bytes: {bytes} on the fullest."),
     mark(
@@ -199,46 +199,46 @@ _BYTES_EQUAL = Saying(
         "+ {buffers} = {whole} bytes."
     ),
 )
-_EQUAL_ACTIVE = Saying(
+_EQUAL_ACTIVE = SentenceTemplate(
     *_BYTES_EQUAL[:2],
     mark(
         "Measured = predicted to the byte on all {count} ranks; the fullest: {parameters} + "
         "{gradients} + {optimizer} + {activations} (saved for backward) = {whole} bytes."
     ),
 )
-_EQUAL_VERSIONS = Saying(
+_EQUAL_VERSIONS = SentenceTemplate(
     *_BYTES_EQUAL[:2],
     mark(
         "Measured = predicted to the byte on all {count} ranks; the fullest: {parameters} + "
         "{gradients} + {activations} (saved for backward) + {buffers} (older versions) = {whole} bytes."
     ),
 )
-_BYTES_DIFFERENT = Saying(
+_BYTES_DIFFERENT = SentenceTemplate(
     mark("The fullest process used {bytes}; {predicted} was predicted."),
     mark("The fullest process held {bytes}; {predicted} was predicted."),
     mark("Measured ÷ predicted on the fullest of {count} ranks: {whole} ÷ {predicted_bytes} bytes."),
 )
-_COLLECTIVE_TRAFFIC = Saying(
+_COLLECTIVE_TRAFFIC = SentenceTemplate(
     mark("To stay in sync, each process sent {sent} in one step."),
     mark("Each process sent {sent} per step; {predicted} was predicted."),
     mark("Traffic per rank and step, all-reduce counted as 2·Φ: {exactly} bytes; predicted {predicted_bytes}."),
 )
-_EXTRA_TRAFFIC = Saying(
+_EXTRA_TRAFFIC = SentenceTemplate(
     mark("That is more than necessary: every process receives all corrections, and then the new values as well."),
     mark("ZeRO's paper needs {paper}: torch reduces all gradients everywhere, then broadcasts the new parameters."),
     mark("Paper: 2·Φ = {paper}. ZeroRedundancyOptimizer: an all-reduce (2·Φ), then a broadcast of parameters (Φ)."),
 )
-_FSDP_BUFFERS = Saying(
+_FSDP_BUFFERS = SentenceTemplate(
     mark("The buffers are each process's own part of the model, kept in addition to the whole."),
     mark("The buffers are each rank's own shard of the parameters, which FSDP keeps in addition to the gathered ones."),
     mark("Buffers: the sharded parameters, 4·Φ/N bytes, which FSDP2 updates while the gathered ones remain."),
 )
-_SAME_LOSS = Saying(
+_SAME_LOSS = SentenceTemplate(
     mark("They learned the same as a single process that reads all texts."),
     mark("Loss {loss} after {steps}; a single process reaches {alone}."),
     mark("Loss after {steps}: {loss}; of one process with the whole batch: {alone} (difference {difference})."),
 )
-_DIFFERENT_LOSS = Saying(
+_DIFFERENT_LOSS = SentenceTemplate(
     mark("They did not learn quite the same as a single process that reads all texts."),
     mark("Loss {loss} after {steps}; a single process differs: {alone}."),
     mark("Loss after {steps}: {loss}; of one process: {alone}. The difference, {difference}, exceeds rounding."),

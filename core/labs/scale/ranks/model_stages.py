@@ -50,9 +50,9 @@ class ModelStage(nn.Module):
         self.names = [names[parameter] for parameter in self.parameters()]
         """Parameter names as in the full model."""
 
-    def forward(self, given: Tensor) -> Tensor:
+    def forward(self, inputs: Tensor) -> Tensor:
         """Return hidden states from ids [texts, length] or hidden states [texts, length, width]."""
-        hidden: Tensor = given if self.table is None else self.table(given)
+        hidden: Tensor = inputs if self.table is None else self.table(inputs)
         return self._checkpointed(self._layers, hidden)
 
     def loss(self, hidden: Tensor, targets: Tensor) -> Tensor:

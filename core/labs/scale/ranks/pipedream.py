@@ -17,7 +17,7 @@ from core.labs.processes.distributed import join_process_group, local_bytes
 from core.labs.scale.pipeline_schedule import BACKWARD, FORWARD, UPDATE, Box, schedule
 from core.labs.scale.ranks.instrumentation import BoxRecorder, SavedTensorCounter, TrafficHook, now_ms
 from core.labs.scale.ranks.model_stages import ModelStage
-from core.labs.scale.ranks.rank_messages import BytesCounted, Message, MilestoneReached, RankJob
+from core.labs.scale.ranks.rank_messages import ByteCounts, Message, MilestoneReached, RankJob
 from core.labs.scale.ranks.reference_training import load_for_training, random_texts, relative_difference
 
 SGD_RATE = 0.01
@@ -205,9 +205,9 @@ class StageWithLoss(nn.Module):
         super().__init__()
         self.stage = stage
 
-    def forward(self, given: Tensor, right: Tensor | None) -> Tensor:
+    def forward(self, inputs: Tensor, right: Tensor | None) -> Tensor:
         """Return the hidden states to send, or the loss."""
-        hidden: Tensor = self.stage(given)
+        hidden: Tensor = self.stage(inputs)
         return hidden if right is None else self.stage.loss(hidden, right)
 
 
@@ -330,7 +330,7 @@ def _max_difference(line: PipedreamRank, reference: PipedreamReference, rank: in
 
 def _count_bytes(
     line: PipedreamRank, ids: Tensor, losses: list[float], reference: PipedreamReference, max_difference: float
-) -> BytesCounted:
+) -> ByteCounts:
     """Run and count the last batch, which all ranks start together."""
     line.gradients.clear()
     dist.barrier()
@@ -344,7 +344,7 @@ def _count_bytes(
         "buffers": line.versions.peak_extra_bytes,
     }
     boxes = line.clock.boxes
-    return BytesCounted(
+    return ByteCounts(
         parts, dict(hook.bytes), losses if line.stage.head is not None else [], reference.losses,
         (boxes[-1].stop - boxes[0].start) / 1000, difference=max_difference, boxes=boxes, costs=reference.costs,
         unstashed_error=reference.unstashed_error,

@@ -15,7 +15,7 @@ from core.labs.processes.distributed import join_process_group, local_bytes
 from core.labs.scale.pipeline_schedule import BACKWARD, FORWARD, UPDATE
 from core.labs.scale.ranks.instrumentation import BoxRecorder, SavedTensorCounter, TrafficHook, state_bytes
 from core.labs.scale.ranks.model_stages import ModelStage
-from core.labs.scale.ranks.rank_messages import BytesCounted, Message, MilestoneReached, RankJob
+from core.labs.scale.ranks.rank_messages import ByteCounts, Message, MilestoneReached, RankJob
 from core.labs.scale.ranks.reference_training import (
     LEARNING_RATE,
     SingleProcessReference,
@@ -127,7 +127,7 @@ def _train(
     reference: SingleProcessReference,
     job: RankJob,
     send_message: Callable[[Message], None],
-) -> BytesCounted:
+) -> ByteCounts:
     losses, differs = [], 0.0
     for step in range(job.steps - 1):
         send_message(MilestoneReached("step", step + 1))
@@ -142,7 +142,7 @@ def _train(
 
 def _count_bytes(
     pipe: PipelineRank, ids: Tensor, losses: list[float], reference: SingleProcessReference, max_difference: float
-) -> BytesCounted:
+) -> ByteCounts:
     """Run and count the last step, which all ranks start together."""
     dist.barrier()
     pipe.clock.clear()
@@ -156,7 +156,7 @@ def _count_bytes(
     boxes = pipe.clock.boxes
     seconds = (boxes[-1].stop - boxes[0].start) / 1000
     reported_losses = losses if pipe.stage.head is not None else []
-    return BytesCounted(
+    return ByteCounts(
         parts,
         dict(hook.bytes),
         reported_losses,

@@ -43,7 +43,7 @@ class SampledTexts(msgspec.Struct, frozen=True):
     sent: int
 
 
-class MemoryRecorded(msgspec.Struct, frozen=True):
+class StepMemory(msgspec.Struct, frozen=True):
     """Memory of one training step: bytes of the layers' checkpoints and of the gradient buffer, bytes sent, the sum of
     the squared gradients, and every memory block.
     """
@@ -55,7 +55,7 @@ class MemoryRecorded(msgspec.Struct, frozen=True):
     blocks: list[Block]
 
 
-class BytesCounted(msgspec.Struct):
+class ByteCounts(msgspec.Struct):
     """Bytes that a rank held in its last step, by part, and bytes sent by its collectives, by operation."""
 
     parts: dict[str, int]
@@ -76,7 +76,7 @@ class BytesCounted(msgspec.Struct):
     """Unstashed PipeDream: how far its gradients are from those of the forward pass's weights."""
     sampled_texts: SampledTexts | None = None
     """Text generated with tensor parallelism."""
-    memory_records: list[MemoryRecorded] = []
+    memory_records: list[StepMemory] = []
     """ZeRO-R: a step without it, and one with it."""
 
 
@@ -87,5 +87,5 @@ class RankFailed(msgspec.Struct, frozen=True):
     is_out_of_memory: bool
 
 
-Message = MilestoneReached | BytesCounted | RankFailed
-LINES = JsonLines[Message](MilestoneReached, BytesCounted, RankFailed)
+Message = MilestoneReached | ByteCounts | RankFailed
+LINES = JsonLines[Message](MilestoneReached, ByteCounts, RankFailed)

@@ -22,7 +22,7 @@ from core.labs.processes.distributed import join_process_group, load_tensor_para
 from core.labs.scale.allocator_arena import Block
 from core.labs.scale.ranks.expected_load import FLOAT_BYTES
 from core.labs.scale.ranks.instrumentation import TrafficHook
-from core.labs.scale.ranks.rank_messages import BytesCounted, MemoryRecorded, Message, MilestoneReached, RankJob
+from core.labs.scale.ranks.rank_messages import ByteCounts, Message, MilestoneReached, RankJob, StepMemory
 from core.labs.scale.ranks.reference_training import load_for_training, random_texts, relative_difference, text_loss
 from core.labs.scale.ranks.residual_memory import BUFFER_BYTES
 from core.system.file_writing import temporary_folder
@@ -79,13 +79,13 @@ def blocks_from_events(events: Iterable[dict[str, Any]]) -> list[Block]:
 
 
 class PartitionedCheckpoints:
-    """Checkpoint function that keeps only a layer's input; if `divided`, only this process's part of it.
+    """Checkpoint function that keeps only a layer's input; if `is_partitioned`, only this process's part of it.
 
     `bytes`: total bytes kept.
     """
 
-    def __init__(self, divided: bool) -> None:
-        self._divided = divided
+    def __init__(self, is_partitioned: bool) -> None:
+        self._divided = is_partitioned
         self.bytes = 0
 
     def __call__(self, layer: Callable[..., object], *given: object) -> object:
@@ -114,7 +114,7 @@ def run_zero_r(job: RankJob, send_message: Callable[[Message], None]) -> None:
     join_process_group(job.rank, job.processes, job.port)
     network = load_tensor_parallel(Path(job.folder), torch.float32).train()
     _run_step(network, ids, PartitionedCheckpoints(False), 0)  # warm-up for one-time allocations
-    found: list[MemoryRecorded] = []
+    found: list[StepMemory] = []
     gradients: list[list[Tensor]] = []
     for number, is_on in enumerate((False, True)):
         send_message(MilestoneReached("step", number + 1))
@@ -122,14 +122,14 @@ def run_zero_r(job: RankJob, send_message: Callable[[Message], None]) -> None:
         gradients.append(_gradients(network))
         network.zero_grad(set_to_none=True)
     send_message(
-        BytesCounted(
+        ByteCounts(
             {}, {}, [], [], 0.0, difference=relative_difference(gradients[1], gradients[0]), memory_records=found
         )
     )
     dist.barrier()
 
 
-def _record_step(network: PreTrainedModel, ids: Tensor, is_on: bool) -> MemoryRecorded:
+def _record_step(network: PreTrainedModel, ids: Tensor, is_on: bool) -> StepMemory:
     checkpoints = PartitionedCheckpoints(is_on)
     squares: list[float] = []
     hook = TrafficHook()
@@ -141,7 +141,7 @@ def _record_step(network: PreTrainedModel, ids: Tensor, is_on: bool) -> MemoryRe
     taken = record_blocks(work)
     buffer = sum(block.bytes for block in taken if block.kind == "buffer")
     sent = sum(hook.bytes.values()) if dist.get_world_size() > 1 else 0
-    return MemoryRecorded(checkpoints.bytes, buffer, sent, squares[0], taken)
+    return StepMemory(checkpoints.bytes, buffer, sent, squares[0], taken)
 
 
 def _run_step(network: Any, ids: Tensor, checkpoints: PartitionedCheckpoints, buffer: int) -> float:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from msgspec import structs
 
 from core.checks.arguments import cancel_event_or_new, check_text
-from core.explain.sentence import Saying, Sentence, SentenceNumber, together
+from core.explain.sentence import Sentence, SentenceNumber, SentenceTemplate, together
 from core.labs.arguments import check_lab_object
 from core.labs.formatting import decimal
 from core.labs.processes.lab_processes import free_port
@@ -18,7 +18,7 @@ from core.labs.scale.pipeline_schedule import Options
 from core.labs.scale.ranks import expected_load
 from core.labs.scale.ranks.expected_load import FLOAT_BYTES
 from core.labs.scale.ranks.model_outline import ModelOutline, read_outline
-from core.labs.scale.ranks.rank_messages import MemoryRecorded, RankJob
+from core.labs.scale.ranks.rank_messages import RankJob, StepMemory
 from core.labs.scale.ranks.run_measurement import (
     Progress,
     RankWatcher,
@@ -51,8 +51,8 @@ class Residual:
     `difference`: of their gradients, relative to the largest.
     """
 
-    without: tuple[MemoryRecorded, ...]
-    kept: tuple[MemoryRecorded, ...]
+    without: tuple[StepMemory, ...]
+    kept: tuple[StepMemory, ...]
     expected_without: ResidualEstimate
     expected: ResidualEstimate
     difference: float
@@ -65,7 +65,7 @@ class Residual:
         return self.kept[0].sent - self.without[0].sent
 
 
-def remembering(
+def measuring_memory(
     model_name: str, processes: int = 2, *, port: int = 0, cancel: threading.Event | None = None
 ) -> Iterator[Progress | Residual]:
     """Run both steps with tensor parallelism and record all memory; ends without a result once `cancel` is set.
@@ -105,7 +105,7 @@ def estimate_residual(model: ModelOutline, processes: int, is_on: bool) -> Resid
     return ResidualEstimate(FLOAT_BYTES * shape.layers * share, min(BUFFER_BYTES, whole), gathered)
 
 
-_CHECKPOINTS = Saying(
+_CHECKPOINTS = SentenceTemplate(
     mark("For the backward pass each process keeps {kept} instead of {whole}."),
     mark("Each of {count} processes keeps {kept} of checkpoints instead of {whole}, and sends {sent} to gather them."),
     mark(
@@ -113,12 +113,12 @@ _CHECKPOINTS = Saying(
         "+{sent}."
     ),
 )
-_BUFFER = Saying(
+_BUFFER = SentenceTemplate(
     mark("All corrections pass through a buffer of {kept} instead of {whole}."),
     mark("All gradients pass through a buffer of {kept}, whatever the model's size; otherwise it would be {whole}."),
     mark("C_b: a fused buffer of constant size {kept} instead of {whole} = 4 bytes per gradient."),
 )
-_GAPS = Saying(
+_GAPS = SentenceTemplate(
     mark("Storing long-lived data separately leaves smaller holes: {kept} instead of {whole}."),
     mark(
         "With long-lived data stored separately, gaps are at most {kept} instead of {whole}, memory "
@@ -126,19 +126,19 @@ _GAPS = Saying(
     ),
     mark("M_D: gaps {kept} instead of {whole}, highest byte {top} instead of {high}; first fit in recorded order."),
 )
-_NO_GAPS = Saying(
+_NO_GAPS = SentenceTemplate(
     mark("Storing long-lived data separately leaves holes of {kept}; otherwise they are {whole}."),
     mark(
         "In such a small step this gains nothing: gaps are at most {kept}, without it {whole}; memory {top} and {high}."
     ),
     mark("M_D: gaps {kept}, without it {whole}; highest byte {top}, without it {high}; first fit in recorded order."),
 )
-_IDENTICAL_GRADIENTS = Saying(
+_IDENTICAL_GRADIENTS = SentenceTemplate(
     mark("The corrections are exactly the same."),
     mark("The gradients are identical, bit by bit."),
     mark("g = g₀, bit by bit."),
 )
-_SAME_GRADIENTS = Saying(
+_SAME_GRADIENTS = SentenceTemplate(
     mark("The corrections are the same."),
     mark("The gradients are the same, to within {difference} of the largest."),
     mark("max|g − g₀| ÷ max|g₀| = {difference}."),

@@ -20,7 +20,7 @@ from core.labs.scale.ranks.expected_load import PIPELINES, RUNS, ExpectedLoad, e
 from core.labs.scale.ranks.model_outline import read_outline
 from core.labs.scale.ranks.rank_messages import (
     LINES,
-    BytesCounted,
+    ByteCounts,
     Message,
     MilestoneReached,
     RankFailed,
@@ -78,27 +78,27 @@ class Measured:
 
 
 def combine_counts(
-    scheme: str, counted: Sequence[BytesCounted], expectation: ExpectedLoad, options: Options
+    scheme: str, byte_counts: Sequence[ByteCounts], expectation: ExpectedLoad, options: Options
 ) -> Measured:
     """Combine the counts of all ranks, in order."""
     return Measured(
         scheme,
-        tuple(Parts(**rank.parts) for rank in counted),
+        tuple(Parts(**rank.parts) for rank in byte_counts),
         expectation.ranks,
-        tuple(sum(rank.traffic.values()) for rank in counted),
+        tuple(sum(rank.traffic.values()) for rank in byte_counts),
         max(expectation.traffic),
         expectation.paper_traffic,
-        tuple(next(rank.losses for rank in reversed(counted) if rank.losses)),
-        tuple(counted[0].single_process_losses),
-        max(rank.seconds for rank in counted),
+        tuple(next(rank.losses for rank in reversed(byte_counts) if rank.losses)),
+        tuple(byte_counts[0].single_process_losses),
+        max(rank.seconds for rank in byte_counts),
         expectation.traffic,
-        max(rank.difference for rank in counted),
-        _shift_to_zero([box for rank in counted for box in rank.boxes]),
-        _expected_schedule(scheme, len(counted), options, counted[0].costs) if scheme in PIPELINES else (),
+        max(rank.difference for rank in byte_counts),
+        _shift_to_zero([box for rank in byte_counts for box in rank.boxes]),
+        _expected_schedule(scheme, len(byte_counts), options, byte_counts[0].costs) if scheme in PIPELINES else (),
         options.weights if scheme == "pipedream" else "",
-        counted[0].unstashed_error,
+        byte_counts[0].unstashed_error,
         expectation.is_untied,
-        counted[0].sampled_texts,
+        byte_counts[0].sampled_texts,
         expectation.generation_traffic,
     )
 
@@ -144,7 +144,7 @@ class RankWatcher:
 
     jobs: Sequence[RankJob]
     cancel: threading.Event
-    counted: dict[int, BytesCounted] = field(default_factory=dict)
+    counted: dict[int, ByteCounts] = field(default_factory=dict)
     reached: dict[int, MilestoneReached] = field(default_factory=dict)
 
     def follow(self) -> Iterator[Progress]:
@@ -156,7 +156,7 @@ class RankWatcher:
                     case (rank, MilestoneReached() as reached):
                         self.reached[rank] = reached
                         yield Progress(rank, reached.stage, reached.step, self.jobs[rank].steps, ranks.ids[rank])
-                    case (rank, BytesCounted() as counted):
+                    case (rank, ByteCounts() as counted):
                         self.counted[rank] = counted
                     case (rank, RankFailed() as failed):
                         ended = None if failed.is_out_of_memory else self._silently_ended_rank(rank, ranks)

@@ -18,7 +18,7 @@ from transformers import PreTrainedModel
 from core.labs.processes.distributed import generate_greedily, join_process_group, load_tensor_parallel, local_bytes
 from core.labs.scale.ranks.expected_load import GENERATED_TOKENS, PROMPT_TOKENS
 from core.labs.scale.ranks.instrumentation import TrafficHook, now_ms, state_bytes
-from core.labs.scale.ranks.rank_messages import BytesCounted, Message, MilestoneReached, RankJob, SampledTexts
+from core.labs.scale.ranks.rank_messages import ByteCounts, Message, MilestoneReached, RankJob, SampledTexts
 from core.labs.scale.ranks.reference_training import (
     LEARNING_RATE,
     SingleProcessReference,
@@ -63,7 +63,7 @@ def _train(
     reference: SingleProcessReference,
     job: RankJob,
     send_message: Callable[[Message], None],
-) -> BytesCounted:
+) -> ByteCounts:
     optimizer = torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE)
     losses, differs = [], 0.0
     hook, began = TrafficHook(), 0.0
@@ -84,7 +84,7 @@ def _train(
         "optimizer": state_bytes(optimizer.state),
     }
     sent = {"all": _sent_bytes(hook, job)}
-    return BytesCounted(parts, sent, losses, reference.losses, (now_ms() - began) / 1000, difference=differs)
+    return ByteCounts(parts, sent, losses, reference.losses, (now_ms() - began) / 1000, difference=differs)
 
 
 def _max_difference(network: PreTrainedModel, reference: SingleProcessReference) -> float:

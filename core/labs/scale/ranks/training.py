@@ -16,7 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from core.labs.processes.distributed import join_process_group, local_bytes
 from core.labs.scale.ranks.instrumentation import TrafficHook, state_bytes
-from core.labs.scale.ranks.rank_messages import BytesCounted, Message, MilestoneReached, RankJob
+from core.labs.scale.ranks.rank_messages import ByteCounts, Message, MilestoneReached, RankJob
 from core.labs.scale.ranks.reference_training import LEARNING_RATE, load_for_training, random_texts
 
 
@@ -58,7 +58,7 @@ def train_data_parallel(job: RankJob, send_message: Callable[[Message], None]) -
                 loss, parts = _train_step(trainee, batch[job.rank : job.rank + 1])
         seconds = time.perf_counter() - began
         losses.append(_mean_over_ranks(loss, job.processes))
-    send_message(BytesCounted(parts, dict(hook.bytes), losses, alone, seconds))
+    send_message(ByteCounts(parts, dict(hook.bytes), losses, alone, seconds))
     dist.barrier()
 
 

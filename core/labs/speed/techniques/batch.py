@@ -12,14 +12,14 @@ from core.models.model_entry import cache_bytes, check_memory, read_config
 ROWS = ("1", "2", "4", "8", "16", "32", "64")
 
 
-def measure(subject: MeasuredModel, row: Row, done: Mapping[str, Measured]) -> Measured:
+def measure(subject: MeasuredModel, row: Row, measured_rows: Mapping[str, Measured]) -> Measured:
     """Measure `row.name` texts, each sampled with its own random numbers. Raises DecodescopeError,
     MeasurementCancelled.
     """
     texts, model = int(row.name), subject.base
     _check_free_memory(subject, texts)
     timed = subject.time_request(model, subject.build_request(do_sample=True, num_return_sequences=texts))
-    first = done.get("1")
+    first = measured_rows.get("1")
     return subject.to_measured(row, timed, model, first.speed if first is not None else 0.0, texts)
 
 

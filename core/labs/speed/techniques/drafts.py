@@ -27,7 +27,7 @@ def measure(subject: MeasuredModel, row: Row, _done: Mapping[str, Measured]) -> 
         if subject.draft is None:
             raise no_draft_error(base.name)
         request = replace(request, drafters=(subject.draft,))
-    if reason := registry[row.name].why_not(base, request):
+    if reason := registry[row.name].unsupported_reason(base, request):
         raise StrategyError(reason)
     timed, against = subject.time_against_baseline(request)
     found = subject.to_measured(row, timed, base, median(against))

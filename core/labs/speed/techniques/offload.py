@@ -19,7 +19,7 @@ _MIN_TOKENS, _MAX_TOKENS = 12, 48
 """Tokens of a repeat: enough to show the effect of drafts, few enough for a large model."""
 
 
-def measure(subject: MeasuredModel, row: Row, done: Mapping[str, Measured]) -> Measured:
+def measure(subject: MeasuredModel, row: Row, measured_rows: Mapping[str, Measured]) -> Measured:
     """Measure the model in memory, offloaded to disk, or offloaded with drafts. Raises DecodescopeError,
     MeasurementCancelled.
     """
@@ -29,35 +29,43 @@ def measure(subject: MeasuredModel, row: Row, done: Mapping[str, Measured]) -> M
     throughput = estimate_throughput(model)
     assert throughput is not None, "so little memory holds no model"
     if row.name == DISK:
-        return _measure_disk(subject, row, done, model, throughput)
-    return _measure_drafted(subject, row, done, model, throughput)
+        return _measure_disk(subject, row, measured_rows, model, throughput)
+    return _measure_drafted(subject, row, measured_rows, model, throughput)
 
 
 def _measure_disk(
-    subject: MeasuredModel, row: Row, done: Mapping[str, Measured], model: LoadedModel, estimate: ThroughputEstimate
+    subject: MeasuredModel,
+    row: Row,
+    measured_rows: Mapping[str, Measured],
+    model: LoadedModel,
+    estimate: ThroughputEstimate,
 ) -> Measured:
     timed = subject.time_request(model, warmup_tokens=1, tokens=_tokens(subject, estimate))
-    found = subject.to_measured(row, timed, model, _speed_of_row(done, MEMORY))
+    found = subject.to_measured(row, timed, model, _speed_of_row(measured_rows, MEMORY))
     subject.sequences_by_row[row] = tuple(timed.last.sequences[0])
-    is_alike = MEMORY in done and subject.base.weights == model.weights
+    is_alike = MEMORY in measured_rows and subject.base.weights == model.weights
     same = _same_prefix(subject.sequences_by_row[row], tuple(subject.baseline.last.sequences[0])) if is_alike else None
     return replace(found, limit=estimate.limit, foretold=estimate.tokens_per_second, same=same)
 
 
 def _measure_drafted(
-    subject: MeasuredModel, row: Row, done: Mapping[str, Measured], model: LoadedModel, estimate: ThroughputEstimate
+    subject: MeasuredModel,
+    row: Row,
+    measured_rows: Mapping[str, Measured],
+    model: LoadedModel,
+    estimate: ThroughputEstimate,
 ) -> Measured:
     """Measure with drafts, relative to the disk without them; a short run predicts the tokens per pass."""
     draft = subject.find_draft(model)
     if draft is None:
         raise no_draft_error(model.name)
     request = replace(subject.build_request("assisted"), drafters=(draft,))
-    if reason := registry["assisted"].why_not(model, request):
+    if reason := registry["assisted"].unsupported_reason(model, request):
         raise StrategyError(reason)
     tokens = _tokens(subject, estimate)
     settled = subject.run_once(model, tokens // 2, request).metrics.tokens_per_target_pass or 1.0
     timed = subject.time_request(model, request, warmup_tokens=1, tokens=tokens)
-    found = subject.to_measured(row, timed, model, _speed_of_row(done, DISK))
+    found = subject.to_measured(row, timed, model, _speed_of_row(measured_rows, DISK))
     plain = subject.sequences_by_row.get(Row("offload", DISK))
     same = _same_prefix(tuple(timed.last.sequences[0]), plain) if plain is not None else None
     return replace(
@@ -76,5 +84,5 @@ def _same_prefix(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
     return one[:both] == other[:both]
 
 
-def _speed_of_row(done: Mapping[str, Measured], name: str) -> float:
-    return done[name].speed if name in done else 0.0
+def _speed_of_row(measured_rows: Mapping[str, Measured], name: str) -> float:
+    return measured_rows[name].speed if name in measured_rows else 0.0

@@ -20,15 +20,15 @@ ROWS = ("1", "2", "3", "4")
 _POLL_SECONDS = 0.1
 
 
-def measure(subject: MeasuredModel, row: Row, done: Mapping[str, Measured]) -> Measured:
-    """Measure that many processes, each running transformers' `generate`. Raises DecodescopeError,
+def measure(subject: MeasuredModel, row: Row, measured_rows: Mapping[str, Measured]) -> Measured:
+    """Measure the number of processes in `row`, each running transformers' `generate`. Raises DecodescopeError,
     MeasurementCancelled.
     """
     count = int(row.name)
     _check_supported(subject, count)
     slices = run_processes(subject, count)
     subject.sequences_by_row[row] = tuple(slices[0].ids)
-    alone, held = done.get(ROWS[0]), max(one.bytes for one in slices)
+    alone, held = measured_rows.get(ROWS[0]), max(one.bytes for one in slices)
     return Measured(
         row,
         tuple(slices[0].speeds),

@@ -12,10 +12,10 @@ from core.labs.speed.measured_model import MeasuredModel
 ROWS = ("float32", "bfloat16", "int8", "int4")
 
 
-def measure(subject: MeasuredModel, row: Row, done: Mapping[str, Measured]) -> Measured:
+def measure(subject: MeasuredModel, row: Row, measured_rows: Mapping[str, Measured]) -> Measured:
     """Measure the model with its weights stored as `row.name`. Raises DecodescopeError, MeasurementCancelled."""
     base = subject.base
-    first = done.get(ROWS[0])
+    first = measured_rows.get(ROWS[0])
     against = first.speed if first is not None else 0.0
     if row.name == base.weights:
         return subject.to_measured(row, subject.baseline, base, against)

@@ -120,8 +120,8 @@ Groups = list[list[str]]
 
 
 class CollectPage(LabPage):
-    """Signals: `saveWanted(prompt, [groups, …])` saves these rankings; `exportWanted` exports all saved ones to a
-    file.
+    """Page on which completions are generated and ranked. `saveWanted(prompt, [groups, …])` saves these rankings;
+    `exportWanted` exports all saved ones to a file.
     """
 
     task = "draw"

@@ -26,7 +26,9 @@ from resources.language import join_sentences, tr
 
 
 class LabPage(QFrame):
-    """Signals: `startWanted(LabWish)`, `stopWanted`. Pages override `lab_request` and `figures`."""
+    """Base class of the lab's pages: settings, start and stop, progress. Emits `startWanted` and `stopWanted`. Pages
+    override `lab_request` and `figures`.
+    """
 
     startWanted = Signal(object)
     stopWanted = Signal()

@@ -72,7 +72,9 @@ class RewardColoredText(RichLabel):
 
 
 class PpoPage(LabPage):
-    """Signal: `useWanted` selects the tuned model in the main window."""
+    """Page of PPO: its settings, curves, and texts before and after. `useWanted` selects the tuned model in the main
+    window.
+    """
 
     task = "ppo"
     useWanted = Signal()
@@ -165,10 +167,10 @@ class BeforeAfterTexts(QScrollArea):
         self._theme = theme
         self._rebuild()
 
-    def show_texts(self, compared: list[labs.preference.Compared], live: str) -> None:
+    def show_texts(self, comparisons: list[labs.preference.Compared], live: str) -> None:
         """Show these texts, or the latest generated text until they exist."""
-        if (compared, live) != (self._shown, self._live):
-            self._shown, self._live = compared, live
+        if (comparisons, live) != (self._shown, self._live):
+            self._shown, self._live = comparisons, live
             self._rebuild()
 
     def _rebuild(self) -> None:
@@ -182,18 +184,18 @@ class BeforeAfterTexts(QScrollArea):
             self._column.addWidget(self._row(one))
         self._column.addStretch(1)
 
-    def _row(self, one: labs.preference.Compared) -> QWidget:
+    def _row(self, comparison: labs.preference.Compared) -> QWidget:
         frame = QFrame(self._content)
         frame.setProperty("role", "card")
         row = QHBoxLayout(frame)
         row.setSpacing(self._theme.px(20))
         before, after = tr("Before · reward {reward:+.2f}"), tr("After · reward {reward:+.2f}")
-        row.addWidget(self._label(html.escape(one.before), before.format(reward=one.reward_before)), 1)
-        row.addWidget(self._label(self._diff_html(one), after.format(reward=one.reward_after)), 1)
+        row.addWidget(self._label(html.escape(comparison.before), before.format(reward=comparison.reward_before)), 1)
+        row.addWidget(self._label(self._diff_html(comparison), after.format(reward=comparison.reward_after)), 1)
         return frame
 
-    def _diff_html(self, one: labs.preference.Compared) -> str:
-        spans = [span for span in word_diff(one.before, one.after) if span.kind != "missing"]
+    def _diff_html(self, comparison: labs.preference.Compared) -> str:
+        spans = [span for span in word_diff(comparison.before, comparison.after) if span.kind != "missing"]
         colour = self._theme.color("finished").name()
         return "".join(
             f'<b style="color: {colour}">{html.escape(span.text)}</b>' if span.kind == "own" else html.escape(span.text)
@@ -237,9 +239,9 @@ class TrainingDataChoice(ComboBox):
         return str(self.currentData())
 
     @Slot(int)
-    def _on_activated(self, place: int) -> None:
-        if self.itemData(place) != _FROM_FILE:
-            self._last = place
+    def _on_activated(self, position: int) -> None:
+        if self.itemData(position) != _FROM_FILE:
+            self._last = position
             return
         self.setCurrentIndex(self._last)
         open_file_dialog(self, tr("Choose a JSONL training file"), tr("JSON lines (*.jsonl)"), self.use_file)
@@ -268,7 +270,7 @@ class SftPage(LabPage):
         self.controls.addWidget(self.data)
 
     def use_file(self, path: str) -> None:
-        """Use that data file."""
+        """Use a data file instead of the bundled examples."""
         self.data.use_file(path)
 
     def lab_request(self) -> LabRequest:
@@ -281,7 +283,7 @@ class SftPage(LabPage):
 
 
 class RewardPage(LabPage):
-    """The page of the reward model: train it, then score texts with it. Signal: `queryWanted(LabWish)`."""
+    """The page of the reward model: train it, then score texts with it. Signal: `queryWanted(LabRequest)`."""
 
     task = "reward"
     queryWanted = Signal(object)
@@ -315,7 +317,7 @@ class RewardPage(LabPage):
             self.column.insertWidget(place, label)
 
     def use_file(self, path: str) -> None:
-        """Use that data file."""
+        """Use a data file instead of the bundled examples."""
         self.data.use_file(path)
 
     def lab_request(self) -> LabRequest:

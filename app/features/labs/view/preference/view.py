@@ -33,7 +33,7 @@ _TERMS: dict[Task, str] = {COLLECT: "preference_pair", "reward": "reward_model",
 
 
 class TaskStrip(QWidget):
-    """Signal: `chosen(task)` requests that page."""
+    """The lab's tasks in order, each with its state. `chosen(task)`: show the page of this task."""
 
     chosen = Signal(str)
 
@@ -69,11 +69,11 @@ class TaskStrip(QWidget):
         """Mark that page as current."""
         self.buttons[task].setChecked(True)
 
-    def show_progress(self, done: Set[Task], busy: Task | None) -> None:
+    def show_progress(self, finished_tasks: Set[Task], busy: Task | None) -> None:
         """Mark the finished steps and the running one."""
         for number, (task, title) in enumerate(PAGES):
             name, button = tr(title), self.buttons[task]
-            is_done = task in done
+            is_done = task in finished_tasks
             sign = "● " if is_done else "… " if task == busy else ""
             button.setText(f"{sign}{name}")
             state = tr("done") if is_done else tr("running") if task == busy else tr("not done yet")
@@ -88,7 +88,7 @@ _REWARD_QUERIES: tuple[Task, ...] = ("tokens", "best_of")
 
 
 class PreferenceView(QFrame):
-    """Signals: `startWanted(LabWish)` and `stopWanted`; the pages emit the others."""
+    """The preference lab: a strip of tasks and one page per task. Emits `startWanted` and `stopWanted`."""
 
     startWanted = Signal(object)
     stopWanted = Signal()
@@ -118,7 +118,7 @@ class PreferenceView(QFrame):
 
     @Slot(str)
     def show_page(self, task: Task) -> None:
-        """Show that step's page."""
+        """Show the page of a task."""
         self.strip.set_current(task)
         self.pages.setCurrentWidget(self.page_of[task])
 
@@ -127,15 +127,17 @@ class PreferenceView(QFrame):
         for page in self.page_of.values():
             page.set_theme(theme)
 
-    def show_state(self, done: Set[Task], busy: Task | None) -> None:
+    def show_state(self, finished_tasks: Set[Task], busy: Task | None) -> None:
         """Show which steps are finished, and which task is running."""
         names = {task: tr(title) for task, title in PAGES}
         other = names.get(busy, self.query_name(busy)) if busy is not None else ""
-        self.strip.show_progress(done, busy)
+        self.strip.show_progress(finished_tasks, busy)
         for task, page in self.page_of.items():
             page.show_busy(task == busy, other)
-        self.reward.set_trained("reward" in done, busy is None)
-        self.ppo.set_available("sft" in done, "reward" in done or busy == "ppo", "ppo" in done, busy is None)
+        self.reward.set_trained("reward" in finished_tasks, busy is None)
+        self.ppo.set_available(
+            "sft" in finished_tasks, "reward" in finished_tasks or busy == "ppo", "ppo" in finished_tasks, busy is None
+        )
 
     def query_name(self, busy: Task) -> str:
         """Return the name of a task without its own page."""

@@ -50,8 +50,7 @@ class ScheduleLanes(QWidget, AccessibleWidget):
 
     def show_boxes(self, boxes: Sequence[scale.Box], min_end: float = 0.0, min_width: int = 0) -> None:
         """Show a schedule, at least up to the time `min_end` and at least `min_width` pixels (at 100 %) if the times
-        are not small
-        integers.
+        are not small integers.
         """
         self._boxes, self._min_width = boxes, min_width
         self._devices = max((box.device for box in boxes), default=0) + 1
@@ -242,15 +241,15 @@ class ScheduleComparison(QWidget):
         self.measured.set_theme(theme)
         self._update_height()
 
-    def show_measured(self, found: scale.Measured | None) -> None:
+    def show_measured(self, measured: scale.Measured | None) -> None:
         """Show the measurement; hide the widget if it has no times."""
-        self._boxes = found.boxes if found is not None else ()
+        self._boxes = measured.boxes if measured is not None else ()
         self.setVisible(bool(self._boxes))
-        if found is None or not self._boxes:
+        if measured is None or not self._boxes:
             return
-        until = max(box.stop for box in (*found.boxes, *found.expected_boxes))
-        self.expected.show_boxes(found.expected_boxes, until, LANES_WIDTH)
-        self.measured.show_boxes(found.boxes, until, LANES_WIDTH)
+        until = max(box.stop for box in (*measured.boxes, *measured.expected_boxes))
+        self.expected.show_boxes(measured.expected_boxes, until, LANES_WIDTH)
+        self.measured.show_boxes(measured.boxes, until, LANES_WIDTH)
         self._update_height()
         self.set_time(until)
 
@@ -260,10 +259,10 @@ class ScheduleComparison(QWidget):
         self._time = time
         self.expected.set_cursor(time)
         self.measured.set_cursor(time)
-        self.words_changed()
+        self.wording_changed()
 
     @Slot()
-    def words_changed(self) -> None:
+    def wording_changed(self) -> None:
         """Rebuild the description."""
         devices = sorted({box.device for box in self._boxes})
         self.moment.setText("\n".join(self._device_sentence(device) for device in devices))

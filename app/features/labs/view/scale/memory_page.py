@@ -33,7 +33,7 @@ class ScaleMemoryPage(ScalePage):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(tr("Model and devices"), parent)
         self._shapes = list(_known_shapes())
-        self.reckoning: scale.Reckoning | None = None
+        self.estimate: scale.SetupEstimate | None = None
         self._remedies: tuple[scale.Remedy, ...] = ()
         self.bars = DeviceBars(self)
         self.remedies = FlowRow(self, 6)
@@ -103,21 +103,21 @@ class ScaleMemoryPage(ScalePage):
         """Recalculate and rebuild all texts."""
         inputs = self.shape, self.cluster, self.parallel_layout, self.training
         try:
-            self.reckoning = found = scale.reckon(*inputs)
+            self.estimate = found = scale.estimate_setup(*inputs)
             self._remedies = scale.remedies(*inputs)
         except DecodescopeError as error:
-            self.reckoning, self._remedies = None, ()
+            self.estimate, self._remedies = None, ()
             self.bars.show_rows(())
             self.set_sentence(join_sentences(error.cause, error.remedy))
         else:
             self.bars.show_rows([*_stage_bars(found)], found.memory)
-            self.set_sentence(scale.words.explain_reckoning(found, self.parallel_layout, self.training))
+            self.set_sentence(scale.words.explain_estimate(found, self.parallel_layout, self.training))
         self._show_remedies()
         self._show_schemes()
         parts = [part for part in PART_COLORS if part in (*self.bars.parts, *self.schemes.parts)]
         self.legend.show_parts([*parts, CAPACITY] if parts else ())
 
-    def words_changed(self) -> None:
+    def wording_changed(self) -> None:
         """Rebuild all texts."""
         self.refresh()
 
@@ -151,7 +151,7 @@ class ScaleMemoryPage(ScalePage):
 
     def _show_schemes(self) -> None:
         """Show the fullest device for every scheme, as in the first figure of the ZeRO paper."""
-        is_training = self.reckoning is not None and self.training.purpose == "train"
+        is_training = self.estimate is not None and self.training.purpose == "train"
         rows = [*_scheme_bars(self.shape, self.cluster, self.parallel_layout, self.training)] if is_training else []
         self.schemes.show_rows(rows, self.cluster.memory)
         self._schemes_heading.setVisible(is_training)
@@ -166,7 +166,7 @@ class ScaleMemoryPage(ScalePage):
             button.setObjectName(f"scaleRemedy{number}")
             button.setProperty("role", "chip")
             button.setAutoDefault(False)
-            button.setAccessibleDescription(tr("Change that makes it fit"))
+            button.setAccessibleDescription(tr("Changes that make it fit"))
             button.clicked.connect(lambda _checked=False, chosen=remedy: self.apply_remedy(chosen))
             self.remedies.flow.addWidget(button)
             button.show()
@@ -199,7 +199,7 @@ def _scheme_bars(
     shape: scale.Shape, cluster: scale.Cluster, layout: scale.Layout, training: scale.Training
 ) -> Iterator[DeviceBar]:
     for name, title in _SCHEME_SHORT_TITLES.items():
-        found = scale.reckon(shape, cluster, replace(layout, scheme=name), training)
+        found = scale.estimate_setup(shape, cluster, replace(layout, scheme=name), training)
         yield DeviceBar(title, found.fullest)
 
 
@@ -237,8 +237,8 @@ def _add_step(form: ScaleForm) -> None:
     form.add_checkbox("recompute", tr("Recompute activations"))
 
 
-def _stage_bars(found: scale.Reckoning) -> Iterator[DeviceBar]:
+def _stage_bars(estimate: scale.SetupEstimate) -> Iterator[DeviceBar]:
     """Yield one bar per stage, because all devices of a stage hold the same."""
-    for number, parts in enumerate(found.stages):
-        is_only = len(found.stages) == 1
+    for number, parts in enumerate(estimate.stages):
+        is_only = len(estimate.stages) == 1
         yield DeviceBar(tr("Each device") if is_only else tr("Stage {number}").format(number=number + 1), parts)

@@ -66,9 +66,9 @@ class PipelinePage(ScalePage):
         self.lanes.show_boxes(self.boxes)
         self._update_height()
         self.scrubber.show_steps(len(self._times), len(self._times) - 1)
-        self.words_changed()
+        self.wording_changed()
 
-    def words_changed(self) -> None:
+    def wording_changed(self) -> None:
         """Rebuild all texts."""
         kind, stages, count = (
             self.form.choice_value("kind"),
@@ -81,7 +81,7 @@ class PipelinePage(ScalePage):
 
     @Slot(float)
     def go_to_time(self, time: float) -> None:
-        """Go to the last event before or at that time."""
+        """Go to the last event before or at `time`."""
         self.scrubber.go_to(max(0, bisect_left(self._times, time + 1e-9) - 1))
 
     def _lay_out(self) -> None:
@@ -127,7 +127,7 @@ def _add_settings(form: ScaleForm) -> None:
     form.add_choice("kind", tr("Schedule"), [(name, tr(title)) for name, title in titles.items()])
     form.add_number("stages", tr("Devices"), 4, 1, 16)
     form.add_number("count", tr("Micro-batches"), 8, 1, 64)
-    form.add_choice("weights", tr("Weights for backward"), [(name, tr(title)) for name, title in weights.items()])
+    form.add_choice("weights", tr("Backward weights"), [(name, tr(title)) for name, title in weights.items()])
     form.add_number("forward", tr("Forward time"), 1, 1, 9)
     form.add_number("backward", tr("Backward time"), 2, 1, 9)
     form.add_number("hop", tr("Communication time (tenths)"), 0, 0, 20)

@@ -137,7 +137,7 @@ class ResidualPage(ProcessPage):
         super().__init__(tr("What to run"), 2, parent)
         models = [(entry.name, entry.title) for entry in catalog.bundled()]
         self.form.add_choice("model", tr("Model"), models)
-        self.form.add_number("processes", tr("Processes"), 2, 1, scale.MOST_PROCESSES)
+        self.form.add_number("processes", tr("Processes"), 2, 1, scale.MAX_PROCESSES)
         self.without_zero_r, self.with_zero_r = (
             MemoryMap(tr("Without ZeRO-R"), self),
             MemoryMap(tr("With ZeRO-R"), self),

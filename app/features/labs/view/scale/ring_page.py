@@ -41,7 +41,7 @@ class RingGrid(QWidget, AccessibleWidget):
         self.update()
 
     def show_step(self, step: scale.RingStep) -> None:
-        """Show the data of all devices after that step."""
+        """Show the data of all devices after `step`."""
         self._step = step
         self.updateGeometry()
         self.update()
@@ -144,7 +144,7 @@ class RingPage(ScalePage):
             self.body.addWidget(part)
         self.body.addStretch(1)
         self.form.changed.connect(self.refresh)
-        self.scrubber.moved.connect(self.words_changed)
+        self.scrubber.moved.connect(self.wording_changed)
         self.refresh()
 
     def set_theme(self, theme: Theme) -> None:
@@ -162,11 +162,11 @@ class RingPage(ScalePage):
         tensors = [[float(generator.randint(1, 9)) for _ in range(count * length)] for _ in range(count)]
         self.steps = scale.ring(self.form.choice_value("ring"), tensors)
         self.scrubber.show_steps(len(self.steps), 0)
-        self.words_changed()
+        self.wording_changed()
         self._update_height()
 
     @Slot()
-    def words_changed(self) -> None:
+    def wording_changed(self) -> None:
         """Show the chosen step and rebuild its texts."""
         step = self.steps[min(self.scrubber.step, len(self.steps) - 1)]
         total_bytes = BYTES_PER_FLOAT * self.form.number_value("ringDevices") * self.form.number_value("numbers")

@@ -23,9 +23,9 @@ _STAGES = ("starts", "alone", "joins", "step")
 
 
 class ProcessPage(ScalePage):
-    """Signals: `runWanted(ScaleRequest)`, `stopWanted`; the owner calls `on_started`, `on_event` and `on_ended`. A page
-    adds its settings to `form` (among
-    them a choice `model` and a number `processes`), then calls `lay_out` with its content.
+    """Base class of pages that run processes. Emits `runWanted(ScaleRequest)` and `stopWanted`; the owner calls
+    `on_started`, `on_event` and `on_ended`. A page adds its settings to `form` (among them a choice `model` and a
+    number `processes`), then calls `lay_out` with its content.
     """
 
     runWanted = Signal(object)
@@ -61,13 +61,13 @@ class ProcessPage(ScalePage):
         for part in (self.bar, self.progress, *shown, self.details):
             self.body.addWidget(part)
         self.body.addStretch(1)
-        self.words_changed()
+        self.wording_changed()
 
     def on_started(self) -> None:
         """Note that the run has started."""
         self.is_running, self.result, self._error = True, None, None
         self._progress_by_rank = {}
-        self.words_changed()
+        self.wording_changed()
 
     @Slot(object)
     def on_event(self, event: object) -> None:
@@ -76,15 +76,15 @@ class ProcessPage(ScalePage):
             self._progress_by_rank[event.rank] = event
         else:
             self.result = event
-        self.words_changed()
+        self.wording_changed()
 
     @Slot(object)
     def on_ended(self, error: ErrorReport | None) -> None:
         """Note that the run has ended, with or without an error."""
         self.is_running, self._error = False, error
-        self.words_changed()
+        self.wording_changed()
 
-    def words_changed(self) -> None:
+    def wording_changed(self) -> None:
         """Rebuild all texts."""
         self.form.set_editable(not self.is_running)
         self.button.setText(tr("Stop") if self.is_running else tr("Run"))
@@ -208,13 +208,13 @@ def _add_settings(form: ScaleForm) -> None:
     form.add_choice("model", tr("Model"), [(entry.name, entry.title) for entry in catalog.bundled()])
     titles = scale.words.RUN_TITLES
     form.add_choice("scheme", tr("Parallelism"), [(name, tr(title)) for name, title in titles.items()])
-    form.add_number("processes", tr("Processes"), 2, 1, scale.MOST_PROCESSES)
-    form.add_number("micro", tr("Micro-batches"), 4, 1, scale.MOST_MICRO_BATCHES)
+    form.add_number("processes", tr("Processes"), 2, 1, scale.MAX_PROCESSES)
+    form.add_number("micro", tr("Micro-batches"), 4, 1, scale.MAX_MICRO_BATCHES)
     form.add_checkbox("recompute", tr("Recompute activations"))
     weights = scale.words.WEIGHTS_TITLES
-    form.add_choice("weights", tr("Weights for backward"), [(name, tr(title)) for name, title in weights.items()])
+    form.add_choice("weights", tr("Backward weights"), [(name, tr(title)) for name, title in weights.items()])
 
 
-def _process_bars(found: scale.Measured) -> Iterator[DeviceBar]:
-    for number, (parts, expected) in enumerate(zip(found.ranks, found.predicted, strict=True)):
+def _process_bars(measured: scale.Measured) -> Iterator[DeviceBar]:
+    for number, (parts, expected) in enumerate(zip(measured.ranks, measured.predicted, strict=True)):
         yield DeviceBar(tr("Process {number}").format(number=number + 1), parts, expected.total)

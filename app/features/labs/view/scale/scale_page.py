@@ -143,7 +143,7 @@ class ScaleForm(SettingsColumn):
 
 
 class ScalePage(QWidget):
-    """`form` contains the settings, `body` the content."""
+    """Base class of the pages of the scale lab: `form` contains the settings, `body` the content."""
 
     def __init__(self, settings: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -170,7 +170,7 @@ class ScalePage(QWidget):
         """Set the sentence at the top."""
         self.sentence.setText(text)
 
-    def words_changed(self) -> None:
+    def wording_changed(self) -> None:
         """Rebuild all texts, for example at another level of detail."""
 
 

@@ -17,7 +17,7 @@ STEP_INTERVAL_MS = 600
 
 
 class StepScrubber(QWidget):
-    """`moved(step)` is emitted when the step changes."""
+    """A slider through the steps with buttons to play and pause. Emits `moved(step)` when the step changes."""
 
     moved = Signal(int)
 

@@ -64,10 +64,10 @@ class ScaleView(BaseDialog):
             page.set_theme(theme)
 
     @Slot()
-    def words_changed(self) -> None:
+    def wording_changed(self) -> None:
         """Rebuild all texts, for example at another level of detail."""
         for page in self.pages.values():
-            page.words_changed()
+            page.wording_changed()
 
     def _lay_out(self) -> None:
         column = QVBoxLayout(self)

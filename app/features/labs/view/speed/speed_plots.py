@@ -19,14 +19,14 @@ _WITH_MEMORY: tuple[speed.Way, ...] = ("weights", "parallel", "offload")
 """Techniques whose rows differ in memory."""
 
 
-def technique_plots(way: speed.Way, found: Sequence[speed.Measured]) -> list[TitledPlot]:
+def technique_plots(technique: speed.Way, measured_rows: Sequence[speed.Measured]) -> list[TitledPlot]:
     """Return the plots of a technique; none if nothing was measured."""
-    if not found:
+    if not measured_rows:
         return []
-    if way == "batch":
-        return [(tr("Tokens per second"), _batch_plot(found)), (tr("Memory"), _memory_plot(found))]
-    shown = [(tr("Tokens per second"), _speed_plot(found))]
-    return shown + ([(tr("Memory"), _memory_plot(found))] if way in _WITH_MEMORY else [])
+    if technique == "batch":
+        return [(tr("Tokens per second"), _batch_plot(measured_rows)), (tr("Memory"), _memory_plot(measured_rows))]
+    shown = [(tr("Tokens per second"), _speed_plot(measured_rows))]
+    return shown + ([(tr("Memory"), _memory_plot(measured_rows))] if technique in _WITH_MEMORY else [])
 
 
 def row_sentence(measured: speed.Measured) -> str:
@@ -46,30 +46,30 @@ def row_sentence(measured: speed.Measured) -> str:
 def legend_text(has_predictions: bool) -> str:
     """Return the explanation of the strokes, and of the diamonds if there are any."""
     return join_sentences(
-        tr("The stroke beside a bar is its limit: the speed if reading the weights took all the time."),
+        tr("The line next to a bar is its limit: the speed if reading the weights took all the time."),
         tr("Small weights stay in the processor's cache between passes, so some rows may exceed their limit."),
         tr("The diamond is the prediction.") if has_predictions else "",
     )
 
 
-def _limit_text(one: speed.Measured) -> str:
+def _limit_text(measured: speed.Measured) -> str:
     return tr("{share} of its limit, {limit}").format(
-        share=words.whole_percent(one.speed / one.limit), limit=speed.speed_words(one.limit)
+        share=words.whole_percent(measured.speed / measured.limit), limit=speed.speed_words(measured.limit)
     )
 
 
-def _speed_plot(found: Sequence[speed.Measured]) -> PlotSpec:
+def _speed_plot(measured_rows: Sequence[speed.Measured]) -> PlotSpec:
     """Return one bar per row, the first on top."""
-    best = max(max(one.speed for one in found), *(one.foretold or 0.0 for one in found))
+    best = max(max(one.speed for one in measured_rows), *(one.foretold or 0.0 for one in measured_rows))
     marks = {tr("limit"): lambda one: one.limit, tr("predicted"): lambda one: one.foretold or 0.0}
-    dots = [_limit_marks(name, value, found, best * _MAX_LIMIT_RATIO) for name, value in marks.items()]
+    dots = [_limit_marks(name, value, measured_rows, best * _MAX_LIMIT_RATIO) for name, value in marks.items()]
     top = max([best, *(x for some in dots for x, _ in some.points)])
-    tips = tuple(map(row_sentence, found))
-    figures = tuple(_bar_label(one, best * _MAX_LIMIT_RATIO) for one in found)
-    bars = PlotBars("", "accent", tuple(one.speed for one in found), figures, tips)
+    tips = tuple(map(row_sentence, measured_rows))
+    figures = tuple(_bar_label(one, best * _MAX_LIMIT_RATIO) for one in measured_rows)
+    bars = PlotBars("", "accent", tuple(one.speed for one in measured_rows), figures, tips)
     return PlotSpec(
         PlotAxis(format_value=speed.speed_words, is_visible=False),
-        PlotAxis(labels=tuple(speed.row_title(one.row) for one in found)),
+        PlotAxis(labels=tuple(speed.row_title(one.row) for one in measured_rows)),
         dots=tuple(some for some in dots if some.points),
         bars=(bars,),
         top=top * 1.02,
@@ -78,32 +78,34 @@ def _speed_plot(found: Sequence[speed.Measured]) -> PlotSpec:
 
 
 def _limit_marks(
-    name: str, value: Callable[[speed.Measured], float], found: Sequence[speed.Measured], max_value: float
+    name: str, value: Callable[[speed.Measured], float], measured_rows: Sequence[speed.Measured], max_value: float
 ) -> PlotDots:
-    places = ((value(one), float(len(found) - 1 - place)) for place, one in enumerate(found))
+    places = ((value(one), float(len(measured_rows) - 1 - place)) for place, one in enumerate(measured_rows))
     shape, colour = ("stroke", "refused") if name == tr("limit") else ("diamond", "finished")
     return PlotDots(name, colour, tuple(place for place in places if 0 < place[0] <= max_value), shape)
 
 
-def _bar_label(one: speed.Measured, max_value: float) -> str:
+def _bar_label(measured: speed.Measured, max_value: float) -> str:
     """Return the label at the end of a bar, including the limit if no stroke shows it."""
-    parts = [speed.speed_words(one.speed), f"{speed.times(one.ratio)} ×" if one.base else ""]
-    if one.limit > max_value:
-        parts.append(tr("{share} of its limit").format(share=words.whole_percent(one.speed / one.limit)))
+    parts = [speed.speed_words(measured.speed), f"{speed.times(measured.ratio)} ×" if measured.base else ""]
+    if measured.limit > max_value:
+        parts.append(tr("{share} of its limit").format(share=words.whole_percent(measured.speed / measured.limit)))
     return " · ".join(filter(None, parts))
 
 
-def _batch_plot(found: Sequence[speed.Measured]) -> PlotSpec:
+def _batch_plot(measured_rows: Sequence[speed.Measured]) -> PlotSpec:
     """Return curves over the batch size: total speed, speed per sequence, and the limit as far as visible."""
-    best = max(one.speed for one in found)
-    limit = _clip_rising_line(best * _MAX_LIMIT_RATIO, [(float(n), one.limit) for n, one in enumerate(found)])
+    best = max(one.speed for one in measured_rows)
+    limit = _clip_rising_line(best * _MAX_LIMIT_RATIO, [(float(n), one.limit) for n, one in enumerate(measured_rows)])
     lines = [
-        PlotLine(tr("all sequences together"), "accent", tuple((float(n), one.speed) for n, one in enumerate(found))),
-        PlotLine(tr("each sequence"), "finished", tuple((float(n), one.each) for n, one in enumerate(found))),
+        PlotLine(
+            tr("all sequences together"), "accent", tuple((float(n), one.speed) for n, one in enumerate(measured_rows))
+        ),
+        PlotLine(tr("each sequence"), "finished", tuple((float(n), one.each) for n, one in enumerate(measured_rows))),
     ]
     if limit:
         lines.append(PlotLine(tr("limit"), "refused", limit, (4.0, 3.0)))
-    axis = PlotAxis(tr("number of sequences"), labels=tuple(one.row.name for one in found))
+    axis = PlotAxis(tr("number of sequences"), labels=tuple(one.row.name for one in measured_rows))
     return PlotSpec(axis, PlotAxis(format_value=speed.speed_words), lines=tuple(lines))
 
 
@@ -116,11 +118,11 @@ def _clip_rising_line(max_value: float, points: Sequence[tuple[float, float]]) -
     return tuple(seen)
 
 
-def _memory_plot(found: Sequence[speed.Measured]) -> PlotSpec:
+def _memory_plot(measured_rows: Sequence[speed.Measured]) -> PlotSpec:
     """Return one memory bar per row."""
-    sizes = tuple(words.size(one.bytes) for one in found)
-    names = tuple(speed.row_title(one.row) for one in found)
-    bars = PlotBars("", "kept", tuple(float(one.bytes) for one in found), sizes)
+    sizes = tuple(words.size(one.bytes) for one in measured_rows)
+    names = tuple(speed.row_title(one.row) for one in measured_rows)
+    bars = PlotBars("", "kept", tuple(float(one.bytes) for one in measured_rows), sizes)
     return PlotSpec(
         PlotAxis(format_value=lambda value: words.size(round(value)), is_visible=False),
         PlotAxis(labels=names),
@@ -158,10 +160,10 @@ def speed_excerpt(speeds: SpeedResults) -> Excerpt | None:
     return Excerpt("\n\n".join(plain), "".join(rich))
 
 
-def _technique_lines(speeds: SpeedResults, way: speed.Way) -> list[str]:
-    found = speeds.measurements_of(way)
-    sentence = [str(speed.explain_way(way, found))] if len(found) > 1 else []
-    left = [f"{speed.row_title(row)}: {reason}" for row, reason in speeds.skipped_of(way)]
+def _technique_lines(speeds: SpeedResults, technique: speed.Way) -> list[str]:
+    found = speeds.measurements_of(technique)
+    sentence = [str(speed.explain_way(technique, found))] if len(found) > 1 else []
+    left = [f"{speed.row_title(row)}: {reason}" for row, reason in speeds.skipped_of(technique)]
     return [*sentence, *map(row_sentence, found), *left]
 
 

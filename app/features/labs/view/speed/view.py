@@ -27,17 +27,17 @@ from resources.language import join_sentences, mark, tr
 class TechniqueCard(QFrame):
     """Hidden until there is a result for its technique."""
 
-    def __init__(self, way: speed.Way, parent: QWidget | None = None) -> None:
+    def __init__(self, technique: speed.Way, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName(f"speedCard.{way}")
-        self.way = way
+        self.setObjectName(f"speedCard.{technique}")
+        self.way = technique
         self.sentence = WrappedLabel("", self)
         self.sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.charts = ChartGrid(self)
         self.skipped = WrappedLabel("", self)
         self.skipped.setProperty("role", "muted")
         self.skipped.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        heading = PlainLabel(tr(speed.TITLES[way]).upper(), self)
+        heading = PlainLabel(tr(speed.TITLES[technique]).upper(), self)
         heading.setProperty("role", "heading")
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 8, 0, 8)
@@ -127,13 +127,13 @@ class SpeedSettings(SettingsColumn):
         self.column.addWidget(combo)
         return combo
 
-    def _add_way(self, way: speed.Way) -> QCheckBox:
-        box = QCheckBox(tr(speed.TITLES[way]), self.page)
-        box.setObjectName(f"speedWay.{way}")
+    def _add_way(self, technique: speed.Way) -> QCheckBox:
+        box = QCheckBox(tr(speed.TITLES[technique]), self.page)
+        box.setObjectName(f"speedWay.{technique}")
         box.setChecked(True)
         box.toggled.connect(self.update_button)
-        if find_term(f"control.speed.{way}") is not None:
-            add_glossary_tooltip(box, f"control.speed.{way}")
+        if find_term(f"control.speed.{technique}") is not None:
+            add_glossary_tooltip(box, f"control.speed.{technique}")
         self.column.addSpacing(4)
         self.column.addWidget(box)
         return box
@@ -159,7 +159,9 @@ _INTRODUCTION = mark(
 
 
 class SpeedView(View):
-    """Signals: `startWanted(model, draft, ways)`, `stopWanted`; `exportWanted` and `copyWanted` for the results."""
+    """The speed lab: its settings and a card per technique. Emits `startWanted(model, draft, ways)` and `stopWanted`;
+    `exportWanted` and `copyWanted` for the results.
+    """
 
     startWanted = Signal(str, str, object)
     stopWanted = Signal()

@@ -28,7 +28,7 @@ def entries(context: PaletteContext) -> Iterator[PaletteEntry]:
 
 
 def _trigger(view: View, text: str) -> None:
-    """Trigger the menu item of that text."""
+    """Trigger the menu item with the text `text`."""
     menu = view.selected_node_menu()
     if menu is not None:
         for action in menu.actions():

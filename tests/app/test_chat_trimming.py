@@ -1,0 +1,62 @@
+"""Trimming of a chat before a run: turns that do not fit are dropped, counted by the tokenizer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import core
+from app.session.worker_jobs import trim_chat
+from app.state.conversation import DROP, RESTART
+from app.state.worker_messages import LoadRequest, RunRequest
+
+TURNS = tuple(
+    {"role": role, "content": text}
+    for text in ("Tell me a story about a fox.", "What happened next?", "Who helped?")
+    for role, text in (("user", text), ("assistant", "The fox met a bear who was very friendly."))
+)[:-1]
+
+
+@pytest.fixture(scope="module")
+def model() -> core.LoadedModel:
+    return core.blueprint("storyteller")  # type: ignore[return-value]
+
+
+def tokens(model: core.LoadedModel, messages: Any) -> int:
+    return len(core.encode(model, messages, unbounded=True))
+
+
+def kept(model: core.LoadedModel, context: int, new: int = 0, policy: str = DROP, cache: str = "dynamic") -> int:
+    """How many of the five messages stay in a context of so many tokens."""
+    model.__dict__["context"] = context
+    request = RunRequest(
+        TURNS, config={"max_new_tokens": new}, when_full=policy, cache=cache, load=LoadRequest("storyteller")
+    )
+    result = trim_chat(model, request)
+    assert result.prompt == TURNS[len(TURNS) - len(result.prompt) :]
+    return len(result.prompt)
+
+
+def test_not_a_token_too_many_goes(model: core.LoadedModel) -> None:
+    whole, later, last = (tokens(model, TURNS[start:]) for start in (0, 2, 4))
+    assert whole > later > last
+    model.__dict__["context"] = whole
+    request = RunRequest(TURNS, when_full=DROP, load=LoadRequest("storyteller"))
+    assert trim_chat(model, request) is request
+    assert [kept(model, size) for size in (whole - 1, later, later - 1, last, 1)] == [3, 3, 1, 1, 1]
+    assert kept(model, whole - 1, policy=RESTART) == 1
+
+
+def test_room_for_the_answer_is_kept_but_not_the_whole_context(model: core.LoadedModel) -> None:
+    whole = tokens(model, TURNS)
+    assert kept(model, whole + 10, new=10) == 5
+    assert kept(model, whole + 10, new=11) == 3
+    assert kept(model, 2 * whole, new=10**6) == 5
+
+
+def test_what_has_no_end_drops_nothing(model: core.LoadedModel) -> None:
+    assert kept(model, 10, cache="sink") == 5
+    assert kept(model, 10, policy="") == 5
+    text = RunRequest("Once upon a time " * 50, when_full=DROP, load=LoadRequest("storyteller"))
+    assert trim_chat(model, text) is text

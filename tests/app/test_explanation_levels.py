@@ -1,0 +1,105 @@
+"""Reports on stages, samples and drafted nodes at every level of detail: each number is the run's own."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from transformers import GenerationConfig
+
+import core
+from app.state.run import Run
+from app.state.sample_tree import SampleTree
+from app.state.worker_messages import RunRequest
+from app.views.speculation import round_report as drafted
+from app.views.tree import sample_report
+from core.events import DraftRound, TokenChosen
+from tests.core.recorded_claims import (
+    LEVELS_AND_LANGUAGES,
+    Claim,
+    Recorder,
+    explanations_at,
+    is_close_to,
+    register_claims,
+)
+
+PROMPT = "Once upon a time, there was a little"
+register_claims(sample_report, drafted)
+
+
+@cache
+def _events(strategy: str, **settings: object) -> tuple[object, ...]:
+    """A short run of the bundled model that draws."""
+    config = GenerationConfig(do_sample=True, max_new_tokens=6, temperature=1.2, top_k=40, top_p=0.8, **settings)
+    drafters = [core.load("storyteller-draft", device="cpu")] if strategy == "assisted" else []
+    options = {"seed_each": True} if "num_return_sequences" in settings else {}
+    request = core.Request(PROMPT, config, strategy=strategy, seed=5, drafters=drafters, options=options)
+    return tuple(core.stream(core.load("storyteller", device="cpu"), request))
+
+
+def _holds(claim: Claim, figures: dict[str, float]) -> bool:
+    return all(is_close_to(reported, figures[name]) for name, reported in claim.values.items() if name in figures)
+
+
+def test_a_stage_tells_what_it_cut_and_what_the_rest_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder, received = Recorder(monkeypatch), set()
+    for event in (event for event in _events("sampling", num_return_sequences=8) if isinstance(event, TokenChosen)):
+        for before, stage in zip((None, *event.funnel), event.funnel, strict=False):
+            cut = before.survivors - stage.survivors if before is not None else 0
+            figures = {"left": stage.survivors, "cut": cut, "before": stage.survivors + cut, "mass": stage.mass,
+                       "raw": stage.raw_mass}  # fmt: skip
+            for each, code in LEVELS_AND_LANGUAGES:
+                with explanations_at(each, code):
+                    _said, (claim,) = recorder.claims(lambda one=before, other=stage: core.explain_cut(other, one))
+                received.add(claim.name)
+                assert _holds(claim, figures), (each, code, claim)
+                assert (claim.name == "settings._CUT") == (cut > 0)
+    assert received == {"settings._BEGIN", "settings._SHIFT", "settings._CUT"}
+
+
+def test_a_node_of_a_chorus_tells_who_came_and_who_drew(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, chorus = Run(RunRequest(PROMPT, strategy="sampling", options={"seed_each": True}, seed=5)), SampleTree()
+    run.apply(list(_events("sampling", num_return_sequences=8)))
+    chorus.update(run)
+    recorder = Recorder(monkeypatch)
+    for node in chorus.nodes:
+        passed = [text.tokens for text in run.sequences if node.id in _path(chorus, text.tokens)]
+        came = [text.tokens for text in run.sequences if node.parent in (0, *_path(chorus, text.tokens))]
+        own = passed[0][node.depth - 1]
+        figures = {"probability": own.raw_probability, "settings": own.probability, "rank": own.rank, "id": own.id,
+                   "depth": node.depth, "count": len(passed), "total": 8, "came": len(came)}  # fmt: skip
+        for each, code in LEVELS_AND_LANGUAGES:
+            with explanations_at(each, code):
+                reported = [
+                    *recorder.claims(lambda n=node: sample_report._sentence(chorus, n))[1],
+                    *recorder.claims(lambda n=node: sample_report._facts(chorus, n))[1],
+                    *recorder.claims(lambda n=node: sample_report.sample_node_tooltip(chorus, n.id))[1],
+                ]
+            share = {"_COUNTS": len(passed) / len(came), "_TIP": len(passed) / 8, "_FACTS": len(passed) / 8}
+            for claim in reported:
+                assert _holds(claim, figures | {"share": share.get(claim.name.split(".")[1], 1.0)}), (each, claim)
+            assert [claim.name.split(".")[1] for claim in reported][2:] == ["_FACTS", "_TIP"]
+    assert len(chorus.nodes) > 12
+
+
+def _path(chorus: SampleTree, tokens: list[TokenChosen]) -> list[int]:
+    """Numbers of the nodes that a text passes."""
+    path, at = [], 0
+    for token in tokens:
+        at = next(node.id for node in chorus.nodes if node.parent == at and node.token == token.id)
+        path.append(at)
+    return path
+
+
+def test_a_drafted_node_tells_what_both_models_gave_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = Recorder(monkeypatch)
+    nodes = [(entry, node) for entry in _events("assisted") if isinstance(entry, DraftRound) for node in entry.nodes]
+    for entry, node in nodes:
+        figures = {"draft": node.draft_probability, "target": node.target_probability, "id": node.id}
+        for each, code in LEVELS_AND_LANGUAGES:
+            with explanations_at(each, code):
+                reported, claims = recorder.claims(lambda n=node: drafted._facts(n, several=False))
+                assert drafted.node_report(entry, node.node).facts == reported
+            assert [claim.name for claim in claims] == ["round_report._PROBABILITIES"]
+            assert _holds(claims[0], figures), (each, code, claims)
+    assert nodes

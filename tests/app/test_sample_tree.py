@@ -1,0 +1,125 @@
+"""Samples merged into one tree: counts, fractions, order, growth; by hand and for random texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import core
+from app.state.run import Run
+from app.state.sample_tree import ROOT, SampleTree, has_samples, list_samples, make_samples_request
+from app.state.worker_messages import LoadRequest, RunRequest
+from core.events import SequenceFinished
+from tests.core import tiny
+from tests.ui.scripted import started, token
+
+TEXTS = (("a", "b", "c"), ("a", "b", "d"), ("x",), ("a", "e"), ("a", "b", "c"))
+
+
+def run_of(texts: Sequence[Sequence[str]], ended: bool = True) -> Run:
+    run = Run(RunRequest("Once", strategy="sampling", options={"seed_each": True}, seed=40))
+    run.apply([started(sequences=len(texts))])
+    for step in range(max(map(len, texts), default=0)):
+        for number, text in enumerate(texts):
+            if step < len(text):
+                run.apply([token(step, text[step], sequence=number)])
+            if ended and step == len(text) - 1:
+                run.apply([SequenceFinished(number, "eos")])
+    if ended:
+        run.apply([SequenceFinished(number, "eos") for number, text in enumerate(texts) if not text])
+    return run
+
+
+def grown(texts: Sequence[Sequence[str]]) -> SampleTree:
+    chorus = SampleTree()
+    chorus.update(run_of(texts))
+    return chorus
+
+
+def test_a_tree_by_hand() -> None:
+    chorus = grown(TEXTS)
+    reported = [(n.id, n.parent, n.text, n.count, n.samples) for n in chorus.nodes]
+    assert reported == [
+        (1, 0, "a", 4, (0, 1, 3, 4)),
+        (2, 0, "x", 1, (2,)),
+        (3, 1, "b", 3, (0, 1, 4)),
+        (4, 1, "e", 1, (3,)),
+        (5, 3, "c", 2, (0, 4)),
+        (6, 3, "d", 1, (1,)),
+    ]
+    assert chorus.fraction(1) == 0.8
+    assert chorus.fraction(ROOT) == 1.0
+    assert chorus.text(5) == "abc"
+    assert dict(chorus.endings()) == {2: 1, 4: 1, 5: 2, 6: 1}
+    with pytest.raises(KeyError):
+        chorus.node(7)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.lists(st.sampled_from("abc"), max_size=5), min_size=1, max_size=12))
+def test_counts_add_up_for_any_texts(texts: list[list[str]]) -> None:
+    chorus = grown(texts)
+    assert sum(chorus.endings().values()) == len(texts)
+    ends = chorus.endings()
+    for node in chorus.nodes:
+        assert node.count == ends.get(node.id, 0) + sum(child.count for child in chorus.children(node.id))
+        assert [child.count for child in chorus.children(node.id)] == sorted(
+            (child.count for child in chorus.children(node.id)), reverse=True
+        )
+    for number, text in enumerate(texts):
+        assert chorus.text(chorus.end_of(number)) == "".join(text)
+
+
+def test_it_grows_by_whole_depths_and_into_the_same_tree() -> None:
+    whole, run, chorus = grown(TEXTS), run_of(TEXTS), SampleTree()
+    part = Run(run.request)
+    sizes = []
+    for event in run.events:
+        part.apply([event])
+        chorus.update(part)
+        assert sum(chorus.endings().values()) == part.started.sequences if part.started else True
+        sizes.append(len(chorus.nodes))
+    assert repr(chorus.nodes).encode() == repr(whole.nodes).encode()
+    assert set(sizes) == {0, 2, 4, 6}, "a depth comes when every text is there"
+
+
+def test_the_same_seeds_grow_the_same_tree() -> None:
+    trees = []
+    for _ in range(2):
+        run, chorus = Run(RunRequest("")), SampleTree()
+        config = {"do_sample": True, "max_new_tokens": 12, "num_return_sequences": 8}
+        request = core.Request(tiny.prompt(), config, "sampling", {"seed_each": True})
+        run.apply(core.stream(tiny.shared("llama"), request))
+        chorus.update(run)
+        trees.append(repr(chorus.nodes).encode())
+        assert sum(chorus.endings().values()) == 8
+    assert trees[0] == trees[1]
+
+
+def test_samples_know_their_seeds_and_runs_of_their_own() -> None:
+    run = run_of(TEXTS)
+    chorus = SampleTree()
+    chorus.update(run)
+    rows = list_samples(run, chorus)
+    assert [row.seed for row in rows] == [40, 41, 42, 43, 44]
+    assert [row.node for row in rows] == [5, 6, 2, 4, 5]
+    assert (rows[2].text, rows[2].length, rows[2].state) == ("x", 1, "finished")
+    run.request = RunRequest("Once", strategy="sampling")
+    assert list_samples(run, chorus)[0].seed is None
+
+
+def test_a_request_becomes_a_chorus() -> None:
+    base = RunRequest(
+        "Once", strategy="beam_search", config={"max_new_tokens": 30, "num_beams": 4, "repetition_penalty": 1.2},
+        load=LoadRequest("storyteller"), seed=5,
+    )  # fmt: skip
+    request = make_samples_request(base, 64)
+    assert (request.strategy, request.seed, request.prompt, request.model) == ("sampling", 5, "Once", "storyteller")
+    assert request.settings == {
+        "max_new_tokens": 30, "repetition_penalty": 1.2, "num_return_sequences": 64, "seed_each": True,
+    }  # fmt: skip
+    assert not has_samples(Run(request))
+    assert has_samples(run_of(TEXTS))

@@ -1,0 +1,42 @@
+"""Threads of the window allocate from the process's first heap, where the C library supports that."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+
+import pytest
+
+from app.session.worker import SETTING
+
+pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="heaps of threads are glibc's")
+CODE = """
+import ctypes, threading
+from app.session.worker import share_heap
+print({told})
+thread = threading.Thread(target=lambda: [bytearray(100_000) for _ in range(9)])
+thread.start()
+thread.join()
+ctypes.CDLL(None).malloc_stats()
+"""
+
+
+def heaps(told: str, **environment: str) -> tuple[str, int]:
+    """What `told` gives, and how many heaps there are behind a thread that has allocated."""
+    others = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
+    done = subprocess.run(
+        [sys.executable, "-c", CODE.format(told=told)],
+        capture_output=True, text=True, check=True, timeout=60, env={**others, **environment},
+    )  # fmt: skip
+    return done.stdout.strip(), done.stderr.count("Arena ")
+
+
+def test_a_thread_has_a_heap_of_its_own_unless_it_is_told() -> None:
+    assert heaps("None") == ("None", 2)
+    assert heaps("share_heap()") == ("True", 1)
+
+
+def test_what_the_user_has_set_goes_before_it() -> None:
+    assert heaps("share_heap()", **{SETTING: "4"}) == ("False", 2)

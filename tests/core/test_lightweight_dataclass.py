@@ -1,0 +1,199 @@
+"""A class decorated with `plain` behaves like the dataclass with the same fields."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from dataclasses import KW_ONLY, FrozenInstanceError, asdict, astuple, dataclass, field, fields, is_dataclass, replace
+from typing import Any
+
+import pytest
+
+from core.common.lightweight_dataclass import plain
+
+
+@plain(frozen=True)
+class Place:
+    """One of ours."""
+
+    name: str
+    size: int = 3
+    marks: list[str] = field(default_factory=list, metadata={"check": "any"})
+    beyond: object = None
+
+    @property
+    def doubled(self) -> int:
+        return 2 * self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Dataclass:
+    """What it stands for."""
+
+    name: str
+    size: int = 3
+    marks: list[str] = field(default_factory=list, metadata={"check": "any"})
+    beyond: object = None
+
+
+@plain()
+class Draft:
+    """One that changes."""
+
+    name: str = "a"
+    parts: list[int] = field(default_factory=list)
+
+
+@plain()
+class Longer(Draft):
+    """One more field."""
+
+    rest: int = 0
+
+
+@plain(frozen=True, eq=False)
+class Only:
+    """One that is equal to itself alone."""
+
+    name: str
+
+
+GIVEN: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = (
+    (("a",), {}),
+    (("a", 5), {}),
+    (("a", 5, ["x"], None), {}),
+    ((), {"name": "a"}),
+    (("a",), {"beyond": 1, "size": 0}),
+)
+
+
+@pytest.mark.parametrize(("values", "named"), GIVEN)
+def test_it_is_made_as_a_dataclass_is(values: tuple[Any, ...], named: dict[str, Any]) -> None:
+    ours, reference = Place(*values, **named), Dataclass(*values, **named)
+    assert asdict(ours) == asdict(reference)
+    assert astuple(ours) == astuple(reference)
+    assert repr(ours) == repr(reference).replace("Dataclass", "Place")
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [((), {}), (("a", 1, [], None, 2), {}), (("a",), {"name": "b"}), (("a",), {"colour": 1}), ((), {"size": 1})],
+)
+@pytest.mark.parametrize("made", [Place, Dataclass])
+def test_what_it_cannot_be_made_of_is_refused(
+    made: Callable[..., object], values: tuple[Any, ...], named: dict[str, Any]
+) -> None:
+    with pytest.raises(TypeError):
+        made(*values, **named)
+
+
+def test_its_fields_are_those_of_a_dataclass() -> None:
+    assert is_dataclass(Place)
+    assert [(own.name, own.metadata) for own in fields(Place)] == [
+        (own.name, own.metadata) for own in fields(Dataclass)
+    ]
+    assert Place.__match_args__ == Dataclass.__match_args__
+    assert not hasattr(Place("a"), "__dict__")
+    assert Place("a").doubled == 6
+    assert [own.name for own in fields(Longer)] == ["name", "parts", "rest"]
+
+
+def test_each_has_lists_of_its_own() -> None:
+    Draft().parts.append(1)
+    assert Draft().parts == []
+
+
+def test_equal_ones_are_equal_and_only_those() -> None:
+    assert Place("a") == Place("a", 3)
+    assert Place("a") != Place("a", 4)
+    assert Place("a") != Dataclass("a")
+    assert Draft("a") != Longer("a")
+    assert hash(Place("a", 1, (), None)) == hash(Place("a", 1, (), None))  # type: ignore[arg-type]  # may be hashed
+    with pytest.raises(TypeError):
+        hash(Place("a"))  # a list cannot be
+    with pytest.raises(TypeError):
+        hash(Draft())
+
+
+def test_one_may_be_equal_to_itself_alone() -> None:
+    one, other = Only("a"), Only("a")
+    assert one != other
+    assert {one: 1, other: 2}[one] == 1
+    with pytest.raises(FrozenInstanceError):
+        one.name = "b"  # type: ignore[misc]  # that is what is tried
+
+
+def test_a_frozen_one_stays_as_it_is() -> None:
+    place = Place("a")
+    with pytest.raises(FrozenInstanceError):
+        place.name = "b"  # type: ignore[misc]  # that is what is tried
+    with pytest.raises(FrozenInstanceError):
+        del place.name
+    assert place == Place("a")
+
+
+def test_another_one_changes() -> None:
+    draft = Longer("a", [1])
+    draft.name = "b"
+    assert draft == Longer("b", [1], 0)
+    with pytest.raises(AttributeError):
+        draft.colour = "red"  # type: ignore[attr-defined]  # there is no room for it
+
+
+@pytest.mark.parametrize("one", [Place("a", 2, ["x"]), Longer("a", [1], 2)])
+def test_copies_are_equal(one: Place | Longer) -> None:
+    for other in (copy.copy(one), copy.deepcopy(one), pickle.loads(pickle.dumps(one)), replace(one)):
+        assert other == one
+        assert other is not one
+    assert replace(one, name="b").name == "b"
+
+
+def test_one_that_holds_itself_can_be_written() -> None:
+    draft = Draft("a")
+    draft.parts.append(draft)  # type: ignore[arg-type]  # no number
+    assert repr(draft) == "Draft(name='a', parts=[...])"
+
+
+def test_what_a_class_says_itself_goes_before() -> None:
+    @plain(frozen=True)
+    class Loud:
+        a: int
+
+        def __repr__(self) -> str:
+            return "LOUD"
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        def __hash__(self) -> int:
+            return 7
+
+    assert repr(Loud(1)) == "LOUD"
+    assert Loud(1) == Loud(2)
+    assert hash(Loud(1)) == 7
+
+
+def test_what_it_does_not_know_is_refused_with_the_class() -> None:
+    with pytest.raises(TypeError, match=r"Checked.__post_init__"):
+
+        @plain()
+        class Checked:
+            a: int
+
+            def __post_init__(self) -> None:
+                raise AssertionError
+
+    with pytest.raises(TypeError, match=r"Keyed\.b"):
+
+        @plain()
+        class Keyed:
+            a: int
+            _: KW_ONLY
+            b: int
+
+    with pytest.raises(TypeError, match=r"Hidden\.a"):
+
+        @plain()
+        class Hidden:
+            a: int = field(default=0, compare=False)

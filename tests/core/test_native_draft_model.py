@@ -1,0 +1,160 @@
+"""Native draft models: small models, chains, states for heads and spare capacity equal the tensor versions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import DynamicCache
+
+from core.caches.tensors import cache_operations
+from core.caches.tensors.continuation_probe import draft_cache
+from core.decoding.forward.forward_pass import Forward
+from core.decoding.speculation.drafters.base import SpeculationText
+from core.decoding.speculation.drafters.model_drafter import ModelDrafter
+from core.decoding.speculation.drafters.small_model import (
+    NativeDraftModel,
+    NumpyDraftModel,
+    build_numpy_draft_model,
+    build_small_draft_model,
+)
+from core.decoding.speculation.round_plan import RoundPlan
+from core.decoding.speculation.tree import NodePipeline
+from core.decoding.speculation.tree_passes import TargetHiddenStates, TreePasses
+from core.decoding.speculation.tree_support import causal_visibility
+from core.native import native_library
+from tests.core import tiny
+from tests.core.native_step_models import step_of, wide_model
+
+pytestmark = pytest.mark.skipif(native_library.find_compiler() is None, reason="no C++ compiler")
+
+
+class Open:
+    """A gate that lets everything pass, with one leaf beside each token."""
+
+    def acceptance(self, drafter: int, probability: float, is_alternative: bool = False) -> float:
+        return probability
+
+    def should_branch(self) -> bool:
+        return False
+
+    def draw_count(self, probability: float, nodes: int) -> int:
+        return 1
+
+    def should_extend(self, probabilities: Sequence[float], nodes: int) -> bool:
+        return True
+
+    def is_worthwhile(self, probability: float, nodes: int) -> bool:
+        return True
+
+    def child_count(
+        self, probability: float, probabilities: Sequence[float], drafter: int, nodes: int, sampled: bool
+    ) -> int:
+        return 2
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3"])
+@torch.inference_mode()
+def test_drafts_of_a_small_model(kind: str) -> None:
+    """Text, a tree of more nodes than a pass takes, a kept path, a longer and a shorter text: as on arrays."""
+    model = wide_model(kind)
+    result, reference = build_small_draft_model(model), build_numpy_draft_model(model)
+    assert isinstance(result, NativeDraftModel)
+    level = np.eye(20, 2, dtype=bool)
+    level[np.arange(20), np.arange(20) % 2] = True
+    sees = np.concatenate([level, np.eye(20, dtype=bool)], 1)
+    steps: list[Callable[[Any], torch.Tensor | None]] = [
+        lambda reader: reader.read_text(torch.tensor([tiny.prompt(11)])),
+        lambda reader: reader.read_nodes(torch.tensor([[21, 22]]), (0, 0), np.eye(2, dtype=bool)),
+        lambda reader: reader.read_nodes(torch.tensor([list(range(20))]), (1,) * 20, sees),
+        lambda reader: reader.commit((1, 19)),
+        lambda reader: reader.read_nodes(torch.tensor([[32]]), (0,), np.ones((1, 1), dtype=bool)),
+        lambda reader: reader.commit(()),
+        lambda reader: reader.read_text(torch.tensor([tiny.prompt(20, 1)])),
+        lambda reader: reader.read_text(torch.tensor([tiny.prompt(33, 2)])),
+        lambda reader: reader.crop(7),
+        lambda reader: reader.read_text(torch.tensor([list(range(4, 50)) * 6])),
+        lambda reader: reader.read_text(torch.tensor([[7]])),
+    ]
+    for step in steps:
+        found, expected = step(result), step(reference)
+        assert (found is None) == (expected is None)
+        if found is not None and expected is not None:
+            torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-4)
+    assert (result.length, result.extra) == (7 + 6 * 46 + 1, 0)
+    native_library.enable_native_steps(False)
+    assert type(build_small_draft_model(model)) is NumpyDraftModel
+    native_library.enable_native_steps(True)
+
+
+@pytest.mark.usefixtures("built")
+@torch.inference_mode()
+def test_states_for_heads() -> None:
+    """What the module's own head reads, of every token and with a mask, without the module being asked."""
+    model = wide_model("qwen3")
+    step_of(model)
+    forward, ids, cache = Forward(model, draft_cache(model)), tiny.prompt(20), DynamicCache()
+    forward(torch.tensor([ids[:12]]))
+    wanted = model.model(torch.tensor([ids]), **{model.cache_name: cache}, output_hidden_states=True).hidden_states[-1]
+    passes = TreePasses(forward, 12)
+    passes.hidden_states = TargetHiddenStates()
+    passes.read_text(torch.tensor([ids[12:13]]))
+    passes.read_nodes(torch.tensor([ids[13:]]), range(7), causal_visibility(7))
+    passes.commit(range(7))
+    torch.testing.assert_close(passes.hidden_states.take(0, 8), wanted[:, 12:], rtol=1e-4, atol=1e-4)
+    assert len(forward.forward_with_states(torch.tensor([[5]])).hidden or ()) == 1
+
+
+@pytest.mark.usefixtures("built")
+@torch.inference_mode()
+def test_room_behind_a_text_is_taken_by_drafts_and_given_back() -> None:
+    """Rounds of drafts move nothing: the storage stays, and every row is what a pass of its own would give."""
+    model = tiny.shared("llama")
+    step_of(model)
+    ids, forward, plain = tiny.prompt(64), Forward(model, draft_cache(model)), Forward(model, draft_cache(model))
+    passes = TreePasses(forward)
+    for one in (passes.read_text, lambda text: plain(text)):
+        one(torch.tensor([ids[:12]]))
+    places = []
+    for begin in range(12, 60, 2):  # more than there is room for at first
+        drafted = torch.tensor([[ids[begin], ids[begin + 1], 7, 8]])
+        logits = passes.read_nodes(drafted, range(4), causal_visibility(4))
+        passes.commit((0, 1))
+        expected = plain(torch.tensor([ids[begin : begin + 2]]), keep=0).logits[0]
+        torch.testing.assert_close(logits[:2], expected, rtol=1e-4, atol=1e-4)
+        places.append(forward.cache.layers[0].keys.data_ptr())
+    assert len(set(places)) == 2
+    twin = forward.fork()
+    twin(torch.tensor([[9]]))
+    torch.testing.assert_close(passes.read_text(torch.tensor([ids[60:61]])), plain(torch.tensor([ids[60:61]])).last)
+    cache_operations.compact(forward.cache)
+    for result, reference in zip(forward.cache.layers, plain.cache.layers, strict=True):
+        assert result.keys.untyped_storage().nbytes() == reference.keys.untyped_storage().nbytes()
+        torch.testing.assert_close(result.keys, reference.keys, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize(
+    "plan",
+    [RoundPlan(6), RoundPlan(6, threshold=0.3), RoundPlan(6, allows_leaves=True, gate=Open())],
+    ids=["plain", "threshold", "gate"],
+)
+@torch.inference_mode()
+def test_a_chain_that_the_machine_code_follows_is_the_one_of_tensors(plan: RoundPlan) -> None:
+    model, text = wide_model("llama"), SpeculationText(tiny.prompt(11), torch.device("cpu"))
+    drafts = []
+    for reader in (build_small_draft_model(model), build_numpy_draft_model(model)):
+        assert reader is not None
+        funnel, dice = NodePipeline([]), torch.Generator()
+        drafter = ModelDrafter("d", reader, funnel, dice, 0, lambda: False, model.vocabulary, None)
+        branch = drafter.propose(text, plan)
+        assert branch is not None
+        drafter.commit(branch.ids[:2])
+        drafts.append((branch.ids, branch.parents, reader.length, branch.probabilities))
+    (*result, sure), (*reference, shares) = drafts
+    assert result == reference
+    assert sure == pytest.approx(shares, abs=1e-5)

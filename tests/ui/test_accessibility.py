@@ -1,0 +1,185 @@
+"""Accessibility: everything in the window has a name, a role and a value, and changes are announced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, QRect
+from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QAccessibleEvent
+from PySide6.QtWidgets import QWidget
+from pytestqt.qtbot import QtBot
+
+from app.control.audible_feedback import complete_prefix
+from app.widgets.accessibility import AccessibleText, accessible_widget
+from app.widgets.accessibility.qt_interfaces import TextInterface
+from app.window.main_window import MainWindow
+from tests.app.history_files import run_data
+from tests.app.test_cache_history import events, plan
+from tests.ui.accessibility_tree import Role, faults, read_tree
+from tests.ui.beams import beam_run, beam_steps
+from tests.ui.dialogs import DIALOGS, dialog_of
+from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.test_memory_view import ended
+from tests.ui.test_speculation_view import a_run
+from tests.ui.windows import open_window, run
+from tests.ui.windows import whole as all_of
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
+    return all_of(open_window(qtbot, config_dir, ScriptedEngine()))
+
+
+def check(part: QWidget) -> None:
+    assert "\n".join(faults(read_tree(part))) == ""
+
+
+def test_everything_has_a_name_in_every_view(qtbot: QtBot, window: MainWindow) -> None:
+    check(window)
+    run(qtbot, window)
+    window.session.select_token(2)
+    check(window)
+    for number in range(1, window.parts.centre.columns[0].tabs.count()):
+        window.parts.centre.show_number(number)
+        check(window)
+
+
+def test_beams_rounds_and_bytes_have_names(qtbot: QtBot, window: MainWindow) -> None:
+    for view, shown in (
+        ("tree", beam_run(beam_steps(6), ranked=True)),
+        ("speculation", a_run()),
+        ("memory", ended(events(plan(9), 40))),
+    ):
+        assert window.session.show(shown)
+        window.parts.centre.show_view(view)
+        check(window)
+
+
+def test_history_chat_and_split_have_names(qtbot: QtBot, window: MainWindow) -> None:
+    assert window.history.store is not None
+    for number in range(3):
+        window.history.store.save(
+            run_data(number, "Once upon a time", "a fox", title=f"Run {number}", tokens=7, speed=9.0)
+        )
+    window.parts.history_panel.toggle()
+    check(window)
+    window.parts.setup.prompt.mode.button("chat").click()
+    window.parts.setup.prompt.editor.setPlainText("Hello")
+    run(qtbot, window)
+    window.parts.centre.set_split(True)
+    check(window)
+
+
+def test_every_control_of_the_dialogs_has_a_name(qtbot: QtBot, window: MainWindow) -> None:
+    run(qtbot, window)
+    for kind in DIALOGS:
+        with dialog_of(qtbot, window, kind) as dialog:
+            check(dialog)
+
+
+# What is drawn is told part by part
+
+
+def test_the_text_is_read_word_by_word_and_token_by_token(qtbot: QtBot, window: MainWindow) -> None:
+    run(qtbot, window)
+    area = read_tree(window).one(Role.EditableText, "Generated text")
+    assert len(area.children) == len(window.session.run.tokens)
+    assert area.children[2].name.startswith(f"Token 3 of {len(area.children)}: “Mia”, probability")
+    announced = QAccessible.queryAccessibleInterface(area.widget)
+    text = announced.textInterface()
+    words = text.text(0, text.characterCount())
+    assert "fox named Mia. She lived in a den" in words
+    text.setCursorPosition(words.index("Mia"))
+    assert window.session.run.selected == 2
+    assert text.cursorPosition() == words.index(" Mia")
+    assert announced.child(2).state().selected
+    announced.child(5).actionInterface().doAction("Press")
+    assert window.session.run.selected == 5
+    assert announced.rect().contains(text.characterRect(words.index("She")))
+
+
+def test_text_beyond_the_basic_plane_is_counted_as_qt_counts() -> None:
+    went: list[int] = []
+    face = TextInterface(lambda: AccessibleText("a🦊b", 2, lambda n: QRect(n, 0, 1, 1), went.append), lambda rect: rect)
+    assert (face.characterCount(), face.cursorPosition(), face.text(1, 3), face.text(3, 4)) == (4, 3, "🦊", "b")
+    face.setCursorPosition(3)
+    assert (went, face.characterRect(3), face.offsetAtPoint(QPoint(1, 0))) == ([2], QRect(2, 0, 1, 1), 1)
+
+
+def test_bars_stages_and_sliders_say_what_they_show(qtbot: QtBot, window: MainWindow) -> None:
+    run(qtbot, window)
+    window.session.select_token(2)
+    received = read_tree(window)
+    assert [bar.role for bar in received.one(Role.List, "Alternatives").children] == [Role.ListItem] * 6
+    funnel = received.one(Role.List, "Funnel").children
+    assert funnel[0].name.startswith("1: model: 2,048 left")
+    slider = received.one(Role.Slider, "Surprise of every token")
+    value = QAccessible.queryAccessibleInterface(slider.widget).valueInterface()
+    assert value.currentValue() == value.maximumValue() == len(window.session.run.tokens)
+    value.setCurrentValue(4)
+    assert window.session.run.cursor == 4
+    setting = received.one(Role.Slider, "New tokens slider")
+    assert setting.value == received.one(Role.SpinBox, "New tokens").value
+    strategy = received.one(Role.ComboBox, "Strategy")
+    assert strategy.value == "Sampling"
+
+
+# What happens is told
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, bool]]]:
+    """(words, whether they are urgent) of every announcement to a screen reader at work."""
+    received: list[tuple[str, bool]] = []
+
+    def listen(event: QAccessibleEvent) -> None:
+        if isinstance(event, QAccessibleAnnouncementEvent):
+            received.append((event.message(), event.politeness() == QAccessible.AnnouncementPoliteness.Assertive))
+
+    monkeypatch.setattr(accessible_widget, "send_accessibility_event", listen)
+    QAccessible.setActive(True)
+    yield received
+    QAccessible.setActive(False)
+
+
+def test_text_is_told_as_it_comes_in_whole_words(
+    qtbot: QtBot, window: MainWindow, said: list[tuple[str, bool]]
+) -> None:
+    run(qtbot, window)
+    reported = " ".join(words for words, _urgent in said)
+    assert window.session.run.text.strip() in reported
+    assert said[-1][0].endswith(window.session.run.outcome.message)
+    assert not any(urgent for _words, urgent in said)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a fox. She ra", "a fox."), ("a fox na", "a fox "), ("fo", ""), ("狐狸说：你好。然", "狐狸说：你好。"),
+        ("狐狸跑", "狐狸跑"), ("3.14 is", "3.14 "), ("“Yes!”\nHe", "“Yes!”\n"),
+    ],
+)  # fmt: skip
+def test_only_what_is_whole_is_told(text: str, told: str) -> None:
+    assert complete_prefix(text) == told
+
+
+def test_nothing_is_told_before_the_cursor_reaches_it(
+    qtbot: QtBot, window: MainWindow, said: list[tuple[str, bool]]
+) -> None:
+    run(qtbot, window)
+    window.session.show(window.session.run)
+    said.clear()
+    window.session.move_cursor(3)
+    window.session.move_cursor(8)
+    window.parts.screen_reader_text._announce()
+    assert said == []
+
+
+def test_errors_are_told_at_once_and_notices_when_there_is_time(
+    qtbot: QtBot, window: MainWindow, said: list[tuple[str, bool]]
+) -> None:
+    window.parts.centre.error_banner.show_message("No room", "It needs 2 GiB.", "Choose a smaller model.")
+    window.parts.centre.notice_banner.show_message("About this run")
+    assert said == [("No room. It needs 2 GiB. Choose a smaller model.", True), ("About this run", False)]

@@ -1,0 +1,238 @@
+"""Animations of choices: the funnel closes, the ball falls, beams overtake each other, drafts are stamped. The tests
+move the clock.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QVariantAnimation
+from pytestqt.qtbot import QtBot
+
+from app.features.presentation.controller import stage_content
+from app.panels.settings.settings_dialog import StageSettings
+from app.storage.settings import AppearanceSection
+from app.theme.theme import theme_for
+from app.widgets import sound_player
+from app.widgets.animation import motion
+from app.widgets.animation.choice_animations import (
+    FALL_HEIGHT,
+    BeamLadder,
+    BeamRow,
+    ChoiceBar,
+    ChoiceDistribution,
+    DraftChip,
+    DraftStamps,
+)
+from app.widgets.animation.motion import DURATION, AnimatedWidget
+from app.widgets.sound_player import CUES, CuePlayer, player_command, sound_unsupported_reason
+from app.window.main_window import MainWindow
+from tests.ui.scripted import token
+from tests.ui.windows import open_window, run
+
+THREE = ChoiceDistribution(
+    ("fox", "girl", "bear"), ((0.4, 0.3, 0.1), (0.5, 0.3, 0.0), (0.6, 0.4, 0.0)), 1, is_sampled=True
+)
+
+
+@pytest.fixture(autouse=True)
+def _asked_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the desktop of this machine says."""
+    motion.prefers_reduced_motion.cache_clear()
+    monkeypatch.setenv(motion.REDUCED_MOTION_VARIABLE, "0")
+
+
+def shown(qtbot: QtBot, widget: AnimatedWidget) -> AnimatedWidget:
+    qtbot.addWidget(widget)
+    widget.resize(600, 60)
+    return widget
+
+
+def hold(widget: AnimatedWidget, share: float) -> None:
+    """Stop the clock at that share of the motion."""
+    widget.animation.pause()
+    widget.animation.setCurrentTime(round(DURATION * share))
+
+
+def test_the_funnel_closes_and_the_ball_falls(qtbot: QtBot) -> None:
+    bar = ChoiceBar(theme_for("light"))
+    shown(qtbot, bar)
+    bar.show_choice(THREE, animate=True)
+    assert bar.animation.state() == QVariantAnimation.State.Running
+    hold(bar, 0.0)
+    assert bar.probabilities() == THREE.stages[0]
+    above = bar.ball_center().y()
+    hold(bar, 0.06)
+    assert THREE.stages[0][0] < bar.probabilities()[0] < THREE.stages[-1][0]
+    hold(bar, 0.9)
+    assert bar.probabilities() == pytest.approx(THREE.stages[-1])
+    assert above < bar.ball_center().y()
+    bar.animation.stop()
+    left, width = bar.spans()[THREE.chosen]
+    assert left < bar.ball_center().x() < left + width
+    assert bar.ball_center().y() == FALL_HEIGHT
+    assert not bar.grab().isNull()
+
+
+def test_the_next_step_does_not_wait_and_stillness_shows_the_end(qtbot: QtBot) -> None:
+    bar = ChoiceBar(theme_for("light"))
+    shown(qtbot, bar)
+    bar.show_choice(THREE, animate=True)
+    hold(bar, 0.1)
+    bar.show_choice(THREE._replace(chosen=0), animate=False)
+    assert bar.progress == 1.0
+    assert bar.probabilities() == THREE.stages[-1]
+    assert bar.animation.duration() <= 300
+
+
+def test_beams_glide_from_where_they_stood(qtbot: QtBot) -> None:
+    ladder = BeamLadder(theme_for("dark"))
+    shown(qtbot, ladder)
+    ladder.show_beams([BeamRow(1, 0, "a", "−1"), BeamRow(2, 0, "b", "−2")], animate=False)
+    ladder.show_beams(
+        [BeamRow(3, 2, "b b", "−2"), BeamRow(4, 1, "a a", "−3"), BeamRow(5, 1, "a c", "−4")], animate=True
+    )
+    hold(ladder, 0.0)
+    assert ladder.row_positions() == [1.0, 0.0, 0.0]
+    hold(ladder, 0.2)
+    overtaking = ladder.row_positions()
+    assert 0 < overtaking[0] < 1
+    assert 0 < overtaking[1] < 1
+    ladder.animation.stop()
+    assert ladder.row_positions() == [0, 1, 2]
+    assert not ladder.grab().isNull()
+
+
+def test_stamps_come_down_one_after_another(qtbot: QtBot) -> None:
+    stamps = DraftStamps(theme_for("light"))
+    shown(qtbot, stamps)
+    chips = [
+        DraftChip("one", "accepted"),
+        DraftChip("two", "refused"),
+        DraftChip("three", "unreached"),
+        DraftChip("four", "correction"),
+    ]
+    stamps.show_chips(chips, animate=True)
+    hold(stamps, 0.15)
+    first, second = stamps.stamp_progress(0), stamps.stamp_progress(1)
+    assert first == 1.0
+    assert 0 < second < 1
+    assert stamps.stamp_progress(3) == 0.0
+    assert not stamps.grab().isNull()
+    stamps.animation.stop()
+    assert [stamps.stamp_progress(place) for place in range(4)] == [1.0] * 4
+
+
+def test_the_bars_shares_are_the_tokens_own() -> None:
+    chosen = token(3, " fox", 0.3, 2)
+    reported = stage_content.choice_distribution(chosen)
+    own = {item.id: item for item in chosen.alternatives}
+    assert reported.stages[0][reported.chosen] == own[chosen.id].raw_probability
+    assert reported.stages[-1][reported.chosen] == own[chosen.id].probability
+    assert reported.is_sampled
+    assert not stage_content.choice_distribution(token(3, " fox", method="greedy")).is_sampled
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
+    window = open_window(qtbot, config_dir)
+    run(qtbot, window)
+    window.parts.presentation.enter()
+    window.parts.presentation.presenter.go_to(3)
+    window.parts.presentation.presenter.update_stage()
+    return window
+
+
+def test_only_the_next_step_moves_and_only_where_there_is_time(window: MainWindow) -> None:
+    presenter, stored = window.parts.presentation.presenter, window.parts.settings.appearance
+    bar = presenter.choices.bar
+
+    def moves_at(place: int) -> bool:
+        bar.animation.stop()
+        presenter.go_to(place)
+        presenter.update_stage()
+        return bar.animation.state() == QVariantAnimation.State.Running
+
+    assert bar.animation.state() == QVariantAnimation.State.Stopped
+    assert moves_at(4)
+    assert not moves_at(3)
+    assert not moves_at(8)
+    stored.animated = False
+    assert not moves_at(9)
+    stored.animated = True
+    presenter.playback.play()
+    assert moves_at(10)
+    presenter.playback.set_pace(8.0)
+    assert not moves_at(11)
+
+
+def test_the_desktop_can_ask_for_stillness(monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> None:
+    monkeypatch.delenv(motion.REDUCED_MOTION_VARIABLE)
+    monkeypatch.setattr(sys, "platform", "linux")
+    for answer, reduces in (("false", True), ("true", False), ("", False)):
+        motion.prefers_reduced_motion.cache_clear()
+        monkeypatch.setattr(motion, "_command_output", lambda command, answer=answer: answer)
+        assert motion.prefers_reduced_motion() is reduces
+    monkeypatch.setenv(motion.REDUCED_MOTION_VARIABLE, "1")
+    motion.prefers_reduced_motion.cache_clear()
+    assert motion.prefers_reduced_motion()
+    settings = StageSettings(AppearanceSection())
+    qtbot.addWidget(settings)
+    assert not settings.animated.isEnabled()
+    assert "Reduced motion" in settings.animated.accessibleDescription()
+
+
+def test_sounds_are_off_until_asked_for_and_never_trouble(
+    qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played: list[str] = []
+    monkeypatch.setattr(CuePlayer, "play", lambda _self, name: played.append(name))
+    controller, stored, presenter = (
+        window.parts.sounds,
+        window.parts.settings.appearance,
+        window.parts.presentation.presenter,
+    )
+    held = window.session.run
+    assert held is not None
+    presenter.go_to(held.length - 1)
+    presenter.update_stage()
+    presenter.go_to(held.length)
+    presenter.update_stage()
+    assert played == []
+    stored.sounds = True
+    controller.follow_settings()
+    presenter.go_to(held.length - 1)
+    presenter.update_stage()
+    presenter.go_to(held.length)
+    presenter.update_stage()
+    assert played == ["finished"]
+    window.parts.presentation.leave()
+    run(qtbot, window)
+    assert played == ["finished", "finished"]
+    stored.sounds = False
+    controller.follow_settings()
+    run(qtbot, window)
+    assert len(played) == 2
+
+
+def test_a_player_that_is_gone_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sound_player, "player_command", lambda: ("no-such-player",))
+    started: list[bool] = []
+    begin = sound_player._start_detached
+    monkeypatch.setattr(sound_player, "_start_detached", lambda command: started.append(begin(command)))
+    sound = CuePlayer()
+    for name in CUES:
+        sound.play(name)
+    assert started == [False]
+
+
+def test_why_no_sound_can_be_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sound_player.shutil, "which", lambda name: None)
+    assert "paplay" in sound_unsupported_reason("linux")
+    assert player_command("linux") == ()
+    assert sound_unsupported_reason("win32") == ""
+    monkeypatch.setattr(sound_player.shutil, "which", lambda name: f"/usr/bin/{name}" if name == "aplay" else None)
+    assert sound_unsupported_reason("linux") == ""
+    assert player_command("linux") == ("aplay", "-q")

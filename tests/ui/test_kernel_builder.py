@@ -1,0 +1,199 @@
+"""Native code is compiled while the program is idle, used from the next run on, and its state is shown."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QCheckBox, QLabel
+from pytestqt.qtbot import QtBot
+
+import core
+from app import build_window
+from app.panels.settings.settings_dialog import SettingsDialog
+from app.session import kernel_builder
+from app.state.worker_messages import DecodeBackend, ModelInfo
+from app.storage.settings_file import SettingsStore
+from app.window.main_window import MainWindow
+from core.native import kernel_build, native_library
+from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.layout import faults, settle
+from tests.ui.windows import WAIT_MS, find, open_window, run
+
+
+class Builder:
+    """Takes the compiler's place: waits for `go`, or for its end."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.go, self.begun, self.ended = threading.Event(), 0, threading.Event()
+        self.outcome, self.standing = "built", "missing"
+        self.is_on = True
+        monkeypatch.setattr(kernel_builder, "build_kernels", self.build)
+        monkeypatch.setattr(kernel_builder, "IDLE_MS", 0)
+        monkeypatch.setattr(core, "kernel_status", self.look)
+        monkeypatch.setattr(core, "enable_native_steps", self.switch)
+
+    def switch(self, on: bool) -> None:
+        self.is_on = on
+
+    def look(self) -> core.BuildResult:
+        return core.BuildResult(self.standing if self.is_on else "off", "")
+
+    def build(self, cancel: threading.Event) -> core.BuildResult:
+        self.begun += 1
+        while not (self.go.wait(0.01) or cancel.is_set()):
+            pass
+        outcome = "cancelled" if cancel.is_set() else self.outcome
+        self.standing = "ready" if outcome == "built" else self.standing
+        self.ended.set()
+        return core.BuildResult(outcome, "", details="decode_step.h:7: error")
+
+
+@pytest.fixture
+def builder(monkeypatch: pytest.MonkeyPatch) -> Builder:
+    return Builder(monkeypatch)
+
+
+def until(qtbot: QtBot, window: MainWindow, state: str, quick: bool | None = None) -> DecodeBackend:
+    """What is told once it is so."""
+    reported = window.parts.services.kernel_builder
+    qtbot.waitUntil(
+        lambda: (
+            reported.backend is not None
+            and (reported.backend.state, reported.backend.uses_native_code) == (state, quick)
+        ),
+        timeout=WAIT_MS,
+    )
+    assert reported.backend is not None
+    return reported.backend
+
+
+def staying(qtbot: QtBot, folder: Path, engine: ScriptedEngine | None = None) -> MainWindow:
+    """A window as one that stays: it may have things built."""
+    window = open_window(qtbot, folder, engine)
+    window.parts.services.kernel_builder.allow_building()
+    return window
+
+
+def test_built_once_beside_runs_and_used_by_the_next(qtbot: QtBot, config_dir: Path, builder: Builder) -> None:
+    window = staying(qtbot, config_dir)
+    until(qtbot, window, "building")
+    status = window.parts.status.device
+    assert "quick" not in status.text()
+    assert "being built" in status.toolTip()
+    assert run(qtbot, window).kind == "completed"  # it does not wait for the compiler
+    builder.go.set()
+    until(qtbot, window, "ready", True)
+    assert "native code" in status.text()
+    assert "native code" in status.toolTip()
+    window.session.emit_current()
+    until(qtbot, window, "ready", True)
+    assert builder.begun == 1
+
+
+def test_a_model_that_it_does_not_know(qtbot: QtBot, config_dir: Path, builder: Builder) -> None:
+    builder.standing = "ready"
+    window = staying(qtbot, config_dir, ScriptedEngine(is_quick=False))
+    until(qtbot, window, "ready", False)
+    assert "native code" not in window.parts.status.device.text()
+    assert "does not support" in window.parts.status.device.toolTip()
+    assert builder.begun == 0
+
+
+@pytest.mark.parametrize(("outcome", "words"), [("failed", "could not be built"), ("no_compiler", "C++ compiler")])
+def test_nothing_alarming_where_it_cannot_be(
+    outcome: str, words: str, qtbot: QtBot, config_dir: Path, builder: Builder
+) -> None:
+    builder.outcome = outcome
+    builder.standing = "missing" if outcome == "failed" else outcome
+    builder.go.set()
+    window = staying(qtbot, config_dir)
+    until(qtbot, window, outcome)
+    assert not window.parts.centre.error_banner.isVisible()
+    assert not window.parts.centre.notice_banner.isVisible()
+    assert words in window.parts.status.device.toolTip()
+    window.parts.dialogs.open_settings()
+    dialog = find(window, SettingsDialog, "settingsDialog")
+    settle(dialog)
+    assert not faults(dialog)
+    standing = find(dialog, QLabel, "quickStanding")
+    assert words in standing.text()
+    assert ("decode_step.h:7" in standing.toolTip()) == (outcome == "failed")
+    dialog.close()
+    window.session.emit_current()
+    assert builder.begun == (outcome == "failed")  # not tried again
+
+
+def test_switched_off_it_ends_and_on_it_begins_anew(qtbot: QtBot, config_dir: Path, builder: Builder) -> None:
+    window = staying(qtbot, config_dir)
+    until(qtbot, window, "building")
+    window.parts.dialogs.open_settings()
+    dialog = find(window, SettingsDialog, "settingsDialog")
+    box = find(dialog, QCheckBox, "quickChoice")
+    box.setChecked(False)
+    until(qtbot, window, "off")
+    qtbot.waitUntil(builder.ended.is_set, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: not window.parts.services.kernel_builder.is_building, timeout=WAIT_MS)
+    assert "turned off" in find(dialog, QLabel, "quickStanding").text()
+    assert not SettingsStore(config_dir).load().compute.quick_steps
+    builder.go.set()
+    box.setChecked(True)
+    until(qtbot, window, "ready", True)
+    assert builder.begun == 2
+    dialog.close()
+
+
+def test_the_compiler_ends_with_the_window(qtbot: QtBot, config_dir: Path, builder: Builder) -> None:
+    window = staying(qtbot, config_dir)
+    until(qtbot, window, "building")
+    window.close()
+    assert builder.ended.is_set()
+
+
+def test_only_for_models_on_this_machines_processor(qtbot: QtBot, config_dir: Path, builder: Builder) -> None:
+    window = staying(qtbot, config_dir, ScriptedEngine(info=ModelInfo("storyteller", device="cuda")))
+    with qtbot.waitSignal(window.session.modelReady, timeout=WAIT_MS):
+        window.session.emit_current()
+    assert window.parts.services.kernel_builder.backend is None
+    assert builder.begun == 0
+
+
+def test_a_window_that_only_leaves_a_picture_builds_nothing(qtbot: QtBot, config_dir: Path, builder: Builder) -> None:
+    window = open_window(qtbot, config_dir)
+    until(qtbot, window, "missing")
+    run(qtbot, window)
+    assert builder.begun == 0
+
+
+@pytest.fixture
+def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine's own compiler, in a hurry; nothing of it stays."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv(native_library.SWITCH_VARIABLE, raising=False)
+    monkeypatch.setattr(kernel_build, "FLAGS", tuple("-O0" if flag == "-O3" else flag for flag in kernel_build.FLAGS))
+    monkeypatch.setattr(native_library, "_HOLDER", native_library._LibraryHolder())
+    monkeypatch.setattr(kernel_builder, "IDLE_MS", 0)
+
+
+@pytest.mark.skipif(native_library.find_compiler() is None, reason="no C++ compiler")
+@pytest.mark.usefixtures("real")
+def test_for_real(qtbot: QtBot, config_dir: Path) -> None:
+    """The storyteller's text is the same before and after."""
+    window = build_window(config_dir)
+    qtbot.addWidget(window)
+    with qtbot.waitSignal(window.session.modelReady, timeout=6 * WAIT_MS):
+        window.show()
+    window.parts.settings_controller.update_values({"max_new_tokens": 12})
+    run(qtbot, window)
+    assert window.session.run is not None
+    before = window.session.run.text
+    window.parts.services.kernel_builder.allow_building()
+    with qtbot.waitSignal(
+        window.parts.services.kernel_builder.changed,
+        timeout=12 * WAIT_MS,
+        check_params_cb=lambda steps: bool(steps.uses_native_code),
+    ):
+        pass
+    run(qtbot, window)
+    assert window.session.run.text == before

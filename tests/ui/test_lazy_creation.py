@@ -1,0 +1,122 @@
+"""Parts of a window are created on first use, and work then."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QSize
+from PySide6.QtGui import QColor, QIcon, QImage
+from PySide6.QtWidgets import QWidget
+from pytestqt.qtbot import QtBot
+
+from app.theme.theme import theme_for
+from app.views.tokens.token_strips import MediaStrip, ScoreStrip
+from app.widgets.icons import IconButton
+from app.widgets.picker_combo import TwoLineDelegate
+from app.window.main_window import MainWindow
+from tests.ui.windows import open_window, run
+
+LATE = {
+    "html",
+    "app.panels.grammar_editor",
+    "app.session.engine",
+    "app.views.tokens.branches",
+    "app.views.tokens.excerpt",
+    "app.views.tokens.token_strips",
+    "app.views.tokens.accessible_text",
+    "app.widgets.accessibility.qt_interfaces",
+}
+"""Modules of which nothing is seen in a window that has just been opened."""
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
+    return open_window(qtbot, config_dir)
+
+
+def test_the_first_picture_goes_without_what_is_not_in_it(config_dir: Path) -> None:
+    """In an interpreter of its own: this one has long imported everything."""
+    code = (
+        "import sys; from PySide6.QtWidgets import QApplication; a = QApplication([]); import app;"
+        f"w = app.build_window({str(config_dir)!r}, assembled=False); w.show(); w.assemble();"
+        f"w.resize(1280, 800); w.grab(); print(*sorted({LATE!r} & set(sys.modules))); w.close()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.split() == []
+
+
+def test_a_pickers_list_is_ready_when_it_opens(window: MainWindow) -> None:
+    picker = window.parts.toolbar.strategy
+    assert not picker.is_open
+    assert not isinstance(picker.itemDelegate(), TwoLineDelegate)
+    window.parts.appearance.set_font_scale(1.5)  # a style that the list has not heard of
+    picker.showPopup()
+    assert picker.is_open
+    delegate = picker.itemDelegate()
+    assert isinstance(delegate, TwoLineDelegate)
+    assert delegate.theme is not None
+    assert delegate.theme.scale == 1.5
+    assert picker.view().fontMetrics().height() == picker.fontMetrics().height()
+    picker.hidePopup()
+    window.parts.appearance.set_font_scale(1.0)
+    assert picker.view().fontMetrics().height() == picker.fontMetrics().height()
+
+
+def test_a_screen_reader_need_not_open_the_list(window: MainWindow) -> None:
+    picker = window.parts.toolbar.cache
+    interface = picker.accessible_interface()
+    assert interface.state().collapsed
+    assert not isinstance(picker.itemDelegate(), TwoLineDelegate)
+
+
+def test_a_banner_is_empty_until_it_speaks(window: MainWindow) -> None:
+    banner = window.parts.centre.notice_banner
+    assert banner.last_title == ""
+    assert banner.findChildren(QWidget) == []
+    window.parts.messages.withdraw_notice("")
+    window.parts.messages.show_notice("It is so.", "Know")
+    assert (banner.last_title, banner.title.text(), banner.cause.text()) == ("Know", "Know", "It is so.")
+    theme = window.parts.appearance.theme
+    assert banner.details.maximumHeight() == theme.px(132)
+    window.parts.messages.withdraw_notice("Know")
+    assert banner.isHidden()
+
+
+def test_a_plain_run_has_no_strips(qtbot: QtBot, window: MainWindow) -> None:
+    run(qtbot, window)
+    assert window.findChildren(MediaStrip) == []
+    assert window.findChildren(ScoreStrip) == []
+
+
+def shade(button: IconButton, mode: QIcon.Mode) -> QColor:
+    """The colour of most of an icon's ink."""
+    image = button.icon().pixmap(QSize(48, 48), mode).toImage().convertToFormat(QImage.Format.Format_ARGB32)
+    inked = [image.pixelColor(x, y) for x in range(image.width()) for y in range(image.height())]
+    return max((color for color in inked), key=QColor.alpha)
+
+
+def test_a_button_that_is_disabled_later_fades_in_the_themes_colour(qtbot: QtBot) -> None:
+    holder = QWidget()
+    qtbot.addWidget(holder)
+    button, theme = IconButton("close", "Close", holder), theme_for("dark")
+    button.set_theme(theme)
+    assert shade(button, QIcon.Mode.Normal).name() == theme.muted
+    holder.setEnabled(False)
+    assert shade(button, QIcon.Mode.Disabled).name() == theme.faint
+    other = theme_for("light")
+    button.set_theme(other)
+    assert shade(button, QIcon.Mode.Disabled).name() == other.faint
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.3, 2.0])
+def test_tabs_are_as_wide_as_was_reckoned(window: MainWindow, scale: float) -> None:
+    window.parts.appearance.set_font_scale(scale)
+    tabs = window.parts.centre.columns[0].tabs
+    for tight in (True, False, True):
+        tabs.fit(10_000, tight)
+        drawn = [tabs.tabSizeHint(index).width() for index in range(tabs.count())]
+        present = [width for index, width in enumerate(drawn) if not tabs.is_removed(index)]
+        assert tabs.total_width(tight) == sum(present)

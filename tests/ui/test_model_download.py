@@ -1,0 +1,209 @@
+"""Download of a model in the window, from a local fake hub."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import huggingface_hub
+import pytest
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtWidgets import QApplication, QFileDialog, QLineEdit, QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.control.model_list import HUB_ITEM
+from app.features.downloads.panel.download_dialog import ROW_ROLE, DownloadDialog
+from app.features.downloads.session import Downloads, DownloadStatuses
+from app.state.worker_messages import DownloadStatus
+from app.theme.theme import panel_stylesheet, theme_for
+from app.window.main_window import MainWindow
+from core import catalog
+from core.catalog import UnfinishedDownload, file_download
+from resources import language
+from tests import fake_hub
+from tests.core import tiny
+from tests.fake_hub import Hub
+from tests.ui import layout
+from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.windows import WAIT_MS, find, open_window
+
+NAME, WEIGHTS = "someone/small-stories", "model.safetensors"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("uploaded")
+    tiny.make("llama").model.save_pretrained(place)
+    return place
+
+
+@pytest.fixture
+def hub(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    with fake_hub.running() as running:
+        running.put(NAME, folder)
+        running.put("someone/other-stories", {**running.models[NAME].files}, downloads=3, gated=True)
+        monkeypatch.setenv("HF_ENDPOINT", running.address)
+        monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+        monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+        monkeypatch.setattr(file_download, "RETRY_DELAYS", (0.0,))
+        yield running
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path) -> Iterator[MainWindow]:
+    made = open_window(qtbot, config_dir, ScriptedEngine())
+    yield made
+    made.close()
+    language.set_language(language.ENGLISH)
+
+
+def opened(window: MainWindow) -> tuple[DownloadDialog, Downloads]:
+    window.parts.actions.do("get_model")
+    made = window.parts.services.downloads.created
+    assert made is not None
+    return find(window, DownloadDialog, "downloadDialog"), made
+
+
+def searched(qtbot: QtBot, dialog: DownloadDialog, downloads: Downloads, text: str = "stories") -> None:
+    """Search as a person does, until everything found is judged."""
+    field = find(dialog, QLineEdit, "downloadSearch")
+    field.setText(text)
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: not downloads.hub.is_searching, timeout=WAIT_MS)
+
+
+def told(dialog: DownloadDialog) -> dict[str, str]:
+    rows = [dialog.list.item(place).data(ROW_ROLE) for place in range(dialog.list.count())]
+    return {row.name: row.status for row in rows}
+
+
+def press(dialog: DownloadDialog, name: str) -> None:
+    button = find(dialog, QPushButton, f"{name}Model")
+    assert button.isVisible()
+    button.click()
+
+
+def come(qtbot: QtBot, downloads: Downloads, status: str) -> None:
+    qtbot.waitUntil(lambda: downloads.status(NAME).status == status, timeout=6 * WAIT_MS)  # torch may be read first
+
+
+def test_a_model_is_found_paused_gone_on_with_and_chosen(qtbot: QtBot, hub: Hub, window: MainWindow) -> None:
+    dialog, downloads = opened(window)
+    assert not hub.asked, "the hub was asked before anything was searched for"
+    searched(qtbot, dialog, downloads)
+    assert told(dialog)[NAME].startswith("Fits: ")
+    assert "gated" in told(dialog)["someone/other-stories"]
+    assert WEIGHTS in dialog.page.files.text()
+    assert not hub.sent("store")
+    hub.held.clear()
+    hub.models[NAME].cuts[WEIGHTS] = [30_000]
+    press(dialog, "fetch")
+    qtbot.waitUntil(lambda: downloads.status(NAME).progress is not None, timeout=WAIT_MS)
+    press(dialog, "pause")
+    hub.held.set()
+    come(qtbot, downloads, "paused")
+    assert dialog.page.progress_label.text().startswith("Paused: ")
+    dialog.close()
+    press(opened(window)[0], "resume")
+    with qtbot.waitSignal(downloads.arrived, timeout=WAIT_MS):
+        pass
+    dialog, _ = opened(window)
+    press(dialog, "verify")
+    qtbot.waitUntil(lambda: downloads.status(NAME).damaged == (), timeout=WAIT_MS)
+    assert "every file matches the hub" in dialog.page.progress_label.text()
+    press(dialog, "use")
+    assert window.parts.chosen.model.name == NAME
+
+
+def test_a_fault_is_told_where_one_looks(qtbot: QtBot, hub: Hub, window: MainWindow) -> None:
+    dialog, downloads = opened(window)
+    searched(qtbot, dialog, downloads)
+    hub.models[NAME].cuts[WEIGHTS] = [20_000, *[0] * 20]
+    press(dialog, "fetch")
+    come(qtbot, downloads, "failed")
+    banner = dialog.page.banner
+    assert banner.isVisible()
+    assert (banner.title.text(), bool(banner.cause.text()), bool(banner.remedy.text())) == (
+        "The download was interrupted", True, True,
+    )  # fmt: skip
+    hub.models[NAME].cuts.clear()
+    press(dialog, "resume")
+    dialog.close()
+    come(qtbot, downloads, "whole")
+    assert window.parts.centre.notice_banner.title.text() == f"{NAME} downloaded"
+    dialog, _ = opened(window)
+    press(dialog, "delete")
+    press(dialog, "surely")
+    with qtbot.waitSignal(downloads.deleted, timeout=WAIT_MS):
+        pass
+    assert window.parts.toolbar.model.findData(NAME) < 0
+    assert catalog.hub_cached() == []
+
+
+def test_no_network_is_said_once_and_nothing_else_is_touched(
+    qtbot: QtBot, hub: Hub, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    dialog, downloads = opened(window)
+    searched(qtbot, dialog, downloads)
+    assert "cannot be reached" in dialog.note.text()
+    assert window.parts.messages.error is None
+
+
+def test_it_goes_on_through_another_language_and_ends_with_the_window(
+    qtbot: QtBot, hub: Hub, window: MainWindow
+) -> None:
+    dialog, downloads = opened(window)
+    searched(qtbot, dialog, downloads)
+    dialog.list.pick(NAME)
+    hub.held.clear()
+    press(dialog, "fetch")
+    qtbot.waitUntil(lambda: downloads.status(NAME).progress is not None, timeout=WAIT_MS)
+    window.parts.actions.do("speak_chinese")
+    qtbot.waitUntil(lambda: language.current_language() == "zh_CN", timeout=WAIT_MS)
+    anew = find(window, DownloadDialog, "downloadDialog")
+    assert anew is not dialog
+    assert anew.isVisible()
+    assert anew.list.name == NAME
+    assert find(anew, QPushButton, "pauseModel").isVisible()
+    hub.held.set()
+    come(qtbot, downloads, "whole")
+    assert window.parts.toolbar.model.findData(NAME) >= 0
+
+
+def test_the_picker_leads_there_and_on_to_a_folder(window: MainWindow) -> None:
+    picker = window.parts.toolbar.model
+    before = picker.currentIndex()
+    picker.setCurrentIndex(picker.findData(HUB_ITEM))
+    picker.activated.emit(picker.currentIndex())
+    assert picker.currentIndex() == before
+    dialog = find(window, DownloadDialog, "downloadDialog")
+    find(dialog, QPushButton, "chooseFolder").click()
+    assert len(window.findChildren(QFileDialog)) == 1
+    window.findChildren(QFileDialog)[0].close()
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.5])
+def test_nothing_is_cut(qtbot: QtBot, hub: Hub, window: MainWindow, scale: float) -> None:
+    dialog, downloads = opened(window)
+    searched(qtbot, dialog, downloads)
+    theme = theme_for("dark", scale)
+    dialog.setStyleSheet(theme.stylesheet() + panel_stylesheet(theme))
+    dialog.set_theme(theme)
+    for name in (NAME, "someone/other-stories"):
+        dialog.list.pick(name)
+        layout.settle(dialog)
+        assert not layout.faults(dialog)
+    QApplication.processEvents()
+
+
+def test_what_was_read_from_the_disk_before_a_download_ended_does_not_call_it_paused(qtbot: QtBot) -> None:
+    standings = DownloadStatuses(QObject(QApplication.instance()))
+    begun = standings.revision
+    standings.set_status(NAME, DownloadStatus("whole", 7, 7))
+    standings.apply_scan(begun, [], (UnfinishedDownload(NAME, 3, 7), UnfinishedDownload("other/one", 1, 7)))
+    assert standings.get(NAME) == DownloadStatus("whole", 7, 7)
+    assert standings.get("other/one").status == "paused"
+    standings.apply_scan(standings.revision, [], (UnfinishedDownload(NAME, 3, 7),))
+    assert standings.get(NAME).status == "paused", "what is read later counts"
+    standings.parent().deleteLater()

@@ -1,0 +1,142 @@
+"""A view in the background receives all events of a run when it becomes visible."""
+
+import pytest
+from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtWidgets import QStackedWidget
+from pytestqt.qtbot import QtBot
+
+from app.views.base import View
+from app.window.view_feed import ViewEventBuffer
+
+
+class Run:
+    """One of that name, under way until it has an outcome."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.outcome: str | None = None
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Session(QObject):
+    """The signals that it listens to."""
+
+    runStarted = Signal(object)
+    runShown = Signal(object)
+    cursorMoved = Signal(object)
+    selectionChanged = Signal(object)
+    eventsArrived = Signal(object, object)
+
+
+class Page(View):
+    """Notes what it is told."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.told: list[object] = []
+
+    def show_run(self, run: Run | None) -> None:  # type: ignore[override]
+        self.told.append(f"shows {run}")
+
+    def events_arrived(self, run: Run, events: object) -> None:  # type: ignore[override]
+        self.told.append((str(run), list(events)))  # type: ignore[call-overload]
+
+    def cursor_moved(self, run: object) -> None:
+        self.told.append("cursor")
+
+
+@pytest.fixture
+def pages(qtbot: QtBot) -> tuple[QStackedWidget, Page, Page, Session, ViewEventBuffer]:
+    """Two pages in a stack, the first in front, and the session that both follow."""
+    stack, front, back, session = QStackedWidget(), Page("front"), Page("back"), Session()
+    for page in (front, back):
+        stack.addWidget(page)
+    feeds = [ViewEventBuffer(page, session) for page in (front, back)]  # type: ignore[arg-type]
+    session.cursorMoved.connect(back.cursor_moved)
+    qtbot.addWidget(stack)
+    return stack, front, back, session, feeds[1]
+
+
+def test_events_wait_for_a_page_until_it_is_seen(pages) -> None:
+    stack, front, back, session, _ = pages
+    run = Run("run")
+    session.eventsArrived.emit(run, (1, 2))
+    session.eventsArrived.emit(run, (3,))
+    assert front.told == [("run", [1, 2]), ("run", [3])]
+    assert back.told == []
+    stack.show()
+    stack.setCurrentWidget(back)
+    assert back.told == [("run", [1, 2, 3])]
+    session.eventsArrived.emit(run, (4,))
+    assert back.told[1:] == [("run", [4])]
+    assert front.told[2:] == []
+
+
+def test_nothing_else_is_said_of_a_run_before_its_events(pages) -> None:
+    _, _, back, session, _ = pages
+    run = Run("run")
+    session.runStarted.emit(run)
+    session.eventsArrived.emit(run, (1,))
+    session.cursorMoved.emit(run)
+    assert back.told == ["shows run", ("run", [1]), "cursor"]
+
+
+def test_a_page_in_the_background_catches_up_after_the_end(qtbot: QtBot, pages) -> None:
+    """For whoever takes its figures along without looking at it."""
+    _, front, back, session, feed = pages
+    run = Run("run")
+    session.runStarted.emit(run)
+    session.eventsArrived.emit(run, (1,))
+    assert front.told == ["shows run", ("run", [1])]
+    run.outcome = "stopped"
+    feed.finish(run)
+    assert back.told == [], "what is in sight is drawn first"
+    qtbot.waitUntil(lambda: bool(back.told))
+    assert back.told == ["shows run", ("run", [1])], "once is enough"
+
+
+def test_a_page_learns_of_the_end_once(pages) -> None:
+    """With the last events where there are some, else alone: what it draws for a run that has ended it draws once."""
+    stack, _, back, session, feed = pages
+    stack.show()
+    stack.setCurrentWidget(back)
+    for last in ((2,), ()):
+        run = Run("run")
+        back.told.clear()
+        session.runStarted.emit(run)
+        session.eventsArrived.emit(run, (1,))
+        run.outcome = "finished"
+        if last:
+            session.eventsArrived.emit(run, last)
+        feed.finish(run)
+        assert back.told == ["shows run", ("run", [1]), ("run", list(last))]
+
+
+def test_the_next_run_does_not_wait_for_a_page_in_the_background(qtbot: QtBot, pages) -> None:
+    stack, _, back, session, feed = pages
+    first = Run("first")
+    session.runStarted.emit(first)
+    first.outcome = "finished"
+    feed.finish(first)
+    session.runStarted.emit(Run("second"))
+    assert not feed.findChild(QTimer).isActive()
+    stack.show()
+    stack.setCurrentWidget(back)
+    assert back.told == ["shows second"]
+
+
+def test_a_kept_run_is_shown_by_every_page_at_once(pages) -> None:
+    _, _, back, session, _ = pages
+    session.runShown.emit(Run("kept"))
+    assert back.told == ["shows kept"]
+
+
+def test_the_events_of_a_run_that_is_shown_no_more_are_forgotten(pages) -> None:
+    stack, _, back, session, _ = pages
+    session.eventsArrived.emit(Run("old"), (1,))
+    session.runStarted.emit(Run("new"))
+    stack.show()
+    stack.setCurrentWidget(back)
+    assert back.told == ["shows new"]
