@@ -281,7 +281,7 @@ def test_decode_step_with_blocks() -> None:
             num_key_value_heads=2, head_dim=64, max_position_embeddings=256,
         )
     )  # fmt: skip
-    kept = []
+    kept: list[BlockMatrix] = []
 
     def pack(linear: torch.nn.Linear, name: str) -> Any:
         matrix = matrix_of(name, linear.out_features, linear.in_features, len(kept))

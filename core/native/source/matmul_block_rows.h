@@ -314,6 +314,8 @@ inline float sum_of_parts(__m256 parts) {
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
+constexpr long ROW_AHEAD = 4096;        // bytes of weights that are fetched ahead: the processor stops at the end of a page
+
 // A row of blocks times vector `number`.
 template <typename Format>
 inline float product_of_row(const uint8_t* row, long blocks, const BlockVectors& of, long number) {
@@ -321,6 +323,7 @@ inline float product_of_row(const uint8_t* row, long blocks, const BlockVectors&
     __m256 parts = _mm256_setzero_ps();
     long block = 0;
     for (; block + SPAN <= blocks; block += SPAN, row += SPAN_BYTES<Format>) {
+        for (long i = 0; i < SPAN_BYTES<Format>; i += 64) __builtin_prefetch(row + ROW_AHEAD + i);
         parts = add_span<Format, 8, true>({row, 7}, numbers, parts);
         numbers.codes += SPAN * BLOCK_SIZE, numbers.scales += SPAN, numbers.totals += SPAN, numbers.sums += 2 * SPAN;
     }
