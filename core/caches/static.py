@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 COMPILE = Parameter(
     "compile", mark("Compile"), "bool", False,
-    mark("Compile the decoding step into machine code for this size. The first run takes about a minute "
-        "longer; later runs are faster. Needs a C++ compiler."),
+    mark("Compile the decoding step for this size. On a CPU, native code is faster and replaces it where it supports "
+        "the model; otherwise the first run takes a minute or more longer and needs a C++ compiler."),
     option=True,
 )  # fmt: skip
 ROOM = Parameter(

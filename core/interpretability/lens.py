@@ -16,7 +16,7 @@ from transformers.modeling_outputs import MoEModelOutput
 from core.caches.tensors.continuation_probe import are_close
 from core.checks.arguments import check_cancel
 from core.common.setting_values import to_plain_value
-from core.decoding.forward.fused_llama import get_fused_llama
+from core.decoding.forward.fused_decoder import get_fused_decoder
 from core.errors import InsideError
 from core.interpretability.native_text_pass import TextRemainder, native_text_pass
 from core.interpretability.step_query import StepQuery, new_forward, stack_ids, step_query
@@ -48,7 +48,7 @@ class LayerReader:
         """Output of the last layer, in its original form."""
         self._constant_output: object = None
         """Output of the layers that compute nothing."""
-        self._fused = get_fused_llama(model)
+        self._fused = get_fused_decoder(model)
         """Fused forward pass through the same layers, if supported."""
         self._native = None if self._fused is None else native_text_pass(model, self._fused)
         """Native pass, faster still, if built."""
@@ -58,7 +58,7 @@ class LayerReader:
         [V] after the last one, float32. Raises InsideError.
         """
         encoded, before = question.encoded, question.before
-        if self._fused is not None:
+        if self._fused is not None and question.media_inputs is None:
             if self._native is not None:
                 passed = self._native.states([TextRemainder(0, before)])[:, -count:]
             else:

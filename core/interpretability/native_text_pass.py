@@ -16,8 +16,9 @@ import torch
 from torch.nn import functional as F
 from transformers import DynamicCache
 
-from core.decoding.forward.fused_layers import NativeGatedMlp, NativeLinear
-from core.decoding.forward.fused_llama import FusedLayerWeights, FusedLlama
+from core.decoding.forward.fused_decoder import FusedDecoder
+from core.decoding.forward.fused_layers import NativeGatedMlp, NativeLinear, RootMeanSquare
+from core.decoding.forward.module_map import LlamaLayer, LlamaWeights, UnsupportedArchitecture, llama_weights
 from core.models.loaded_model import LoadedModel
 from core.native import native_library
 from core.native.native_library import NativeLibrary, library
@@ -57,10 +58,15 @@ class _NativeLayerWeights(NamedTuple):
 class NativeTextPass:
     """Runs texts after a shared prefix in native code."""
 
-    def __init__(self, fused: FusedLlama, library: NativeLibrary) -> None:
-        self._fused, self._library = fused, library
-        self._layers = [_layer(layer, fused.eps, library) for layer in fused.layers]
-        self._norm, self._head = _norm(fused.norm, fused.eps), NativeLinear(library, [(fused.head, None)])
+    def __init__(self, fused: FusedDecoder, weights: LlamaWeights, library: NativeLibrary) -> None:
+        self._fused, self._weights, self._library = fused, weights, library
+        self._layers = [_layer(layer, library) for layer in weights.layers]
+        self._norm, self._head = _norm(weights.norm), NativeLinear(library, [(weights.head, None)])
+
+    @property
+    def vocabulary(self) -> int:
+        """Number of token ids."""
+        return len(self._weights.embed)
 
     def states(self, remainders: Sequence[TextRemainder], prefix: Sequence[LayerKeysValues] = ()) -> torch.Tensor:
         """Return the states between the layers, [L + 1, n, D], one text after another. Without `prefix`, no text shares
@@ -89,7 +95,7 @@ class NativeTextPass:
         return self._head(self._normed(states.contiguous(), self._norm))
 
     def _embed(self, layout: _BatchLayout) -> torch.Tensor:
-        return F.embedding(layout.ids, self._fused.embed)
+        return F.embedding(layout.ids, self._weights.embed)
 
     def _run_layer(self, index: int, hidden: torch.Tensor, layout: _BatchLayout, last_only: bool) -> torch.Tensor:
         """Apply a layer to hidden [n, D] in place; with `last_only`, return new states for the last token of each
@@ -110,7 +116,7 @@ class NativeTextPass:
         layer = self._layers[index]
         if index or layout.unique_ids.numel() == layout.ids.numel():
             return layer.qkv(self._normed(hidden, layer.norm))
-        embedded = F.embedding(layout.unique_ids, self._fused.embed)
+        embedded = F.embedding(layout.unique_ids, self._weights.embed)
         return F.embedding(layout.unique_index, layer.qkv(self._normed(embedded, layer.norm)))
 
     def _normed(self, hidden: torch.Tensor, norm: native_library.NormStruct) -> torch.Tensor:
@@ -120,16 +126,16 @@ class NativeTextPass:
 
     def _attend(self, index: int, joined: torch.Tensor, layout: _BatchLayout, last_only: bool) -> torch.Tensor:
         """Return the attention output [n, heads · width] for the joined queries, keys and values of all tokens."""
-        lean, layer = self._fused, self._layers[index]
-        cos, sin = lean.rotary_tables(layout.max_length)
-        read = joined.new_empty(len(layout.remainders) if last_only else len(joined), lean.heads * lean.width)
+        modules, layer = self._fused.modules, self._layers[index]
+        cos, sin = self._fused.rotary_table(self._weights.rope, layout.max_length)
+        read = joined.new_empty(len(layout.remainders) if last_only else len(joined), modules.heads * modules.width)
         keys, values, capacity = layout.prefix_addresses(index)
         self._library.ragged_attention(
             native_library.RaggedAttentionStruct(
-                heads=lean.heads,
-                kv_heads=lean.kv_heads,
-                width=lean.width,
-                scaling=lean.width**-0.5,
+                heads=modules.heads,
+                kv_heads=modules.kv_heads,
+                width=modules.width,
+                scaling=modules.scaling,
                 q_norm=layer.q_norm,
                 k_norm=layer.k_norm,
                 cos=cos.data_ptr(),
@@ -173,52 +179,55 @@ class _BatchLayout:
         return keys.data_ptr(), values.data_ptr(), keys.shape[2]
 
 
-def _layer(layer: FusedLayerWeights, eps: float, library: NativeLibrary) -> _NativeLayerWeights:
-    maps = layer.gate_up.weights
-    gate, up = maps if len(maps) > 1 else maps[0].chunk(2)
+def _layer(layer: LlamaLayer, library: NativeLibrary) -> _NativeLayerWeights:
+    gate, up = layer.gate_up if len(layer.gate_up) > 1 else layer.gate_up[0].chunk(2)
     return _NativeLayerWeights(
-        norm=_norm(layer.norm_in, eps), q_norm=_norm(layer.q_norm, eps), k_norm=_norm(layer.k_norm, eps),
-        norm_mlp=_norm(layer.norm_mlp, eps),
-        qkv=NativeLinear(library, list(zip(layer.qkv.weights, layer.qkv.biases, strict=True))),
-        out=NativeLinear(library, [(layer.out, layer.out_bias)]), gate_up=NativeGatedMlp(library, gate, up),
-        down=NativeLinear(library, [(layer.down, None)]),
+        norm=_norm(layer.norm), q_norm=_norm(layer.q_norm), k_norm=_norm(layer.k_norm), norm_mlp=_norm(layer.norm_mlp),
+        qkv=NativeLinear(library, layer.project), out=NativeLinear(library, [layer.out]),
+        gate_up=NativeGatedMlp(library, gate, up), down=NativeLinear(library, [(layer.down, None)]),
     )  # fmt: skip
 
 
-def _norm(weight: torch.Tensor | None, eps: float) -> native_library.NormStruct:
-    if weight is None:
+def _norm(norm: RootMeanSquare | None) -> native_library.NormStruct:
+    if norm is None:
         return native_library.NormStruct()
-    return native_library.NormStruct(native_library.NORMS["root_mean_square"], weight.data_ptr(), None, eps)
+    return native_library.NormStruct(
+        native_library.NORMS["root_mean_square"], norm.weight.data_ptr(), None, norm.eps
+    )  # fmt: skip
 
 
-def native_text_pass(model: LoadedModel, fused: FusedLlama) -> NativeTextPass | None:
+def native_text_pass(model: LoadedModel, fused: FusedDecoder) -> NativeTextPass | None:
     """Return the native pass of a model with the fused pass `fused`, if it is built and agrees with it; cached."""
     found = library()
-    if found is None or not _is_supported(fused):
+    if found is None or fused.modules.width % _HEAD_MULTIPLE:
         return None
-    tried: tuple[FusedLlama, NativeTextPass | None] | None = model.strategy_data.get(_CACHE_KEY)
+    tried: tuple[FusedDecoder, NativeTextPass | None] | None = model.strategy_data.get(_CACHE_KEY)
     if tried is None or tried[0] is not fused:
-        made = NativeTextPass(fused, found)
-        model.strategy_data[_CACHE_KEY] = tried = (fused, made if _matches_fused(made, fused) else None)
+        model.strategy_data[_CACHE_KEY] = tried = fused, _build_text_pass(fused, found)
     return tried[1]
 
 
-def _is_supported(fused: FusedLlama) -> bool:
-    return fused.embed.device.type == "cpu" and fused.is_silu and fused.width % _HEAD_MULTIPLE == 0
+def _build_text_pass(fused: FusedDecoder, found: NativeLibrary) -> NativeTextPass | None:
+    try:
+        made = NativeTextPass(fused, llama_weights(fused.modules), found)
+    except UnsupportedArchitecture as error:
+        log.debug("no native text pass: %s", error)
+        return None
+    return made if _matches_fused(made, fused) else None
 
 
 @torch.inference_mode()
-def _matches_fused(native: NativeTextPass, fused: FusedLlama) -> bool:
+def _matches_fused(native: NativeTextPass, fused: FusedDecoder) -> bool:
     """Return whether both passes give the same states, and the same logits after shared prefixes."""
-    ids = [token % len(fused.embed) for token in range(1, 9)]
     cache: Any = DynamicCache()
+    ids = [token % native.vocabulary for token in range(1, 9)]
     expected = fused.layer_states(torch.tensor([ids]), cache)[:, 0]
     prefix_states = [(layer.keys, layer.values) for layer in cache.layers]
     near = _is_close(native.states([TextRemainder(0, ids)]), expected)
     both = native.last_logits([TextRemainder(5, ids[5:]), TextRemainder(0, ids[:7])], prefix_states)
     if near and _is_close(both, fused.logits(expected[-1])[[-1, -2]]):
         return True
-    log.info("the wide pass disagrees with the lean one, which is used")
+    log.info("the native text pass disagrees with the fused pass, which is used")
     return False
 
 

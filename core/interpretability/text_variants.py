@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from typing import NamedTuple
 
 import torch
-from torch.nn import functional as F
 
 from core.caches.tensors import cache_operations
 from core.caches.tensors.continuation_probe import memory_kind
 from core.caches.tensors.dynamic_layers import is_plain_dynamic_layer
 from core.decoding.forward.forward_pass import Forward
-from core.decoding.forward.fused_llama import FusedLlama
-from core.decoding.forward.fused_passes import select_fused_pass
+from core.decoding.forward.fused_decoder import FusedDecoder, causal_mask, select_fused_pass
 from core.decoding.speculation.tree_support import supports_drafts
 from core.decoding.text_scoring import supports_full_pass
 from core.interpretability.native_text_pass import NativeTextPass, TextRemainder, native_text_pass
@@ -32,7 +31,7 @@ class RaggedBatch:
     """Reads texts after a prefix that stays unchanged."""
 
     def __init__(
-        self, fused: FusedLlama, prefix: Sequence[tuple[torch.Tensor, torch.Tensor]], native: NativeTextPass | None
+        self, fused: FusedDecoder, prefix: Sequence[tuple[torch.Tensor, torch.Tensor]], native: NativeTextPass | None
     ) -> None:
         """`prefix`: keys and values [1, heads, T, width] of every layer. `native`: a faster pass with the same
         result.
@@ -46,49 +45,45 @@ class RaggedBatch:
         """
         if self._native is not None:
             return self._native.last_logits(remainders, self._prefix)
-        lean, device = self._fused, self._fused.embed.device
-        ids = [token for rest in remainders for token in rest.ids]
+        fused, modules = self._fused, self._fused.modules
+        ids = torch.tensor([[token for rest in remainders for token in rest.ids]], device=modules.device)
         places = [rest.prefix_length + place for rest in remainders for place in range(len(rest.ids))]
-        at = torch.tensor(places, device=device)
-        angles = tuple(table[at] for table in lean.rotary_tables(max(places) + 1))
-        hidden = F.embedding(torch.tensor([ids], device=device), lean.embed)
-        masks = [_causal_mask(rest, device) for rest in remainders]
-        for index in range(len(lean.layers) - 1):
-            hidden = self._layer(index, hidden, angles, remainders, masks)
-        return lean.logits(self._layer(len(lean.layers) - 1, hidden, angles, remainders, None))[0]
+        positions = torch.tensor(places, device=modules.device)
+        ends = torch.tensor([len(rest.ids) for rest in remainders], device=modules.device).cumsum(0) - 1
+        hidden, turns = modules.embed_tokens(ids, positions), fused.rotations(positions)
+        masks = [causal_mask(len(rest.ids), rest.prefix_length, hidden) for rest in remainders]
+        for layer, states in zip(modules.layers, self._prefix, strict=True):
+            is_last = layer is modules.layers[-1]
+            attend = partial(self._attend, states, remainders, None if is_last else masks)
+            hidden = fused.run_layer(layer, hidden, turns, attend, ends if is_last else None)
+        return fused.logits(hidden)[0]
 
-    def _layer(
-        self, index: int, hidden: torch.Tensor, angles: tuple[torch.Tensor, ...], remainders: Sequence[TextRemainder],
-        masks: Sequence[torch.Tensor | None] | None,
+    def _attend(
+        self, states: tuple[torch.Tensor, torch.Tensor], rests: Sequence[TextRemainder],
+        masks: Sequence[torch.Tensor] | None, queries: torch.Tensor, *new: torch.Tensor,
     ) -> torch.Tensor:  # fmt: skip
-        """Apply a layer and return [1, N, D]; without `masks`, only for the last token of each text [1, n, D]."""
-        lean, layer = self._fused, self._fused.layers[index]
-        queries, *new = lean.project(layer, hidden, *angles)
-        rooms = [_prefix_buffer(states, remainders) for states in self._prefix[index]]
-        found, begin, ends = list[torch.Tensor](), 0, list[int]()
-        for number, (prefix_length, ids) in enumerate(remainders):
-            end = begin + len(ids)
-            ends.append(end - 1)
-            stop = prefix_length + len(ids)
-            for room, states in zip(rooms, new, strict=True):
-                room[:, :, prefix_length:stop] = states[:, :, begin:end]
-            read = F.scaled_dot_product_attention(
-                queries[:, :, begin if masks else end - 1 : end], rooms[0][:, :, :stop], rooms[1][:, :, :stop],
-                attn_mask=masks[number] if masks else None, enable_gqa=lean.is_grouped,
-            )  # fmt: skip
-            found.append(read)
+        """Return the attention output of all texts; without `masks`, only for the last token of each."""
+        buffers = [_prefix_buffer(part, rests) for part in states]
+        found, begin = list[torch.Tensor](), 0
+        for number, (prefix_length, ids) in enumerate(rests):
+            end, stop = begin + len(ids), prefix_length + len(ids)
+            for buffer, part in zip(buffers, new, strict=True):
+                buffer[:, :, prefix_length:stop] = part[:, :, begin:end]
+            keys, values = (buffer[:, :, :stop] for buffer in buffers)
+            own = queries[:, :, begin if masks else end - 1 : end]
+            found.append(self._fused.attention(own, keys, values, masks[number] if masks else None))
             begin = end
-        hidden = (hidden if masks else hidden[:, ends]) + lean.merge_heads(layer, torch.cat(found, 2))
-        return hidden + lean.mlp(layer, hidden)
+        return torch.cat(found, 2)
 
 
 def build_ragged_batch(forward: Forward) -> RaggedBatch | None:
     """Return a ragged batch after the text that `forward` has read, if its model supports it."""
-    lean = select_fused_pass(forward.model, forward.cache)
-    layers = forward.cache.layers if isinstance(lean, FusedLlama) else ()
-    if not isinstance(lean, FusedLlama) or not all(map(is_plain_dynamic_layer, layers)):
+    fused = select_fused_pass(forward.model, forward.cache)
+    layers = forward.cache.layers if fused is not None else ()
+    if fused is None or fused.has_windows or not all(map(is_plain_dynamic_layer, layers)):
         return None
-    return RaggedBatch(lean, [(layer.keys, layer.values) for layer in layers], native_text_pass(forward.model, lean))
+    native = native_text_pass(forward.model, fused)
+    return RaggedBatch(fused, [(layer.keys, layer.values) for layer in layers], native)
 
 
 def _prefix_buffer(states: torch.Tensor, remainders: Sequence[TextRemainder]) -> torch.Tensor:
@@ -101,17 +96,6 @@ def _prefix_buffer(states: torch.Tensor, remainders: Sequence[TextRemainder]) ->
     room = states.new_empty(1, heads, max_length, width)
     room[:, :, :prefix_length] = states[:, :, :prefix_length]
     return room
-
-
-def _causal_mask(remainder: TextRemainder, device: torch.device) -> torch.Tensor | None:
-    """Return the additive mask [n, kept + n]: each token sees the prefix, the tokens before it and itself."""
-    count = len(remainder.ids)
-    if count == 1:
-        return None
-    lowest = torch.finfo(torch.float32).min
-    return torch.full((count, remainder.prefix_length + count), lowest, device=device).triu_(
-        remainder.prefix_length + 1
-    )
 
 
 MAX_ROWS = 16

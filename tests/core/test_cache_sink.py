@@ -11,6 +11,7 @@ from transformers import GenerationConfig
 
 import core
 from core.caches.tensors.sink import KeyRotation, SinkLayer
+from core.decoding.forward.fused_decoder import get_fused_decoder
 from core.errors import CacheError
 from core.events import CacheMeasured, Prefilled, SequenceFinished
 from tests.core import tiny
@@ -71,8 +72,8 @@ def test_the_lean_pass_reads_it_as_the_module_does() -> None:
     hooked = tiny.make("llama")
     hooked.model.register_forward_pre_hook(lambda module, args: None)  # the lean pass leaves such modules alone
     lean, module = core.run(tiny.shared("llama"), request), core.run(hooked, request)
-    assert "lean" in tiny.shared("llama").strategy_data
-    assert hooked.strategy_data["lean"] is None
+    assert get_fused_decoder(tiny.shared("llama")) is not None
+    assert get_fused_decoder(hooked) is None
     assert lean.sequences == module.sequences
 
 

@@ -11,9 +11,13 @@ import transformers as t
 from transformers import DynamicCache, GenerationConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 import core
-from core.decoding.forward import fused_llama as lean_module
-from core.decoding.forward.fused_llama import get_fused_llama, has_growing_layers
-from core.decoding.forward.fused_passes import FusedDecoder, get_fused_decoder, select_fused_pass
+from core.decoding.forward import fused_decoder as lean_module
+from core.decoding.forward.fused_decoder import (
+    FusedDecoder,
+    get_fused_decoder,
+    has_growing_layers,
+    select_fused_pass,
+)
 from tests.core import tiny
 
 
@@ -48,7 +52,7 @@ MODELS = {
 @torch.no_grad()
 def both(model: core.LoadedModel, rows: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
     """Logits of 40 tokens in uneven portions: the module's and the lean pass's."""
-    lean = get_fused_llama(model)
+    lean = get_fused_decoder(model)
     assert lean is not None
     ids = torch.randint(3, 61, (rows, 40), generator=torch.Generator().manual_seed(1))
     result, reference, outputs = DynamicCache(config=model.config), DynamicCache(config=model.config), []
@@ -68,9 +72,10 @@ def test_same_logits(name: str, rows: int, largest: int, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("past", [0, 9])
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "gpt_neox", "gemma2", "gemma3"])
 @torch.no_grad()
-def test_the_last_layer_goes_on_for_the_places_that_are_scored(past: int) -> None:
-    lean = get_fused_llama(tiny.shared("llama"))
+def test_the_last_layer_goes_on_for_the_places_that_are_scored(kind: str, past: int) -> None:
+    lean = get_fused_decoder(family(kind))
     assert lean is not None
     ids, whole = torch.tensor([tiny.prompt(20), tiny.prompt(21)[1:]]), DynamicCache()
     lean(ids[:, :past], whole, 0) if past else None
@@ -85,7 +90,7 @@ def test_the_last_layer_goes_on_for_the_places_that_are_scored(past: int) -> Non
 def test_tree_mask_and_positions() -> None:
     """Two children of one parent, in one pass, equal two passes of their own."""
     model = tiny.make("llama")
-    lean = get_fused_llama(model)
+    lean = get_fused_decoder(model)
     assert lean is not None
     low = torch.finfo(torch.float32).min
     mask = torch.tensor([[0, 0, 0, 0, low], [0, 0, 0, low, 0]])[None, None]

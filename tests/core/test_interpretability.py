@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import core
+from core.decoding.forward.fused_decoder import get_fused_decoder
 from core.errors import (
     EmptyPromptError,
     InsideError,
@@ -90,10 +91,11 @@ def test_a_text_is_read_once_for_all_its_tokens(kind: str) -> None:
 def test_the_model_is_left_as_it_was() -> None:
     model, ids = tiny.make("llama"), tiny.prompt(9)
     before = core.run(model, core.Request(ids, {"max_new_tokens": 4})).sequences
-    lean = model.strategy_data["lean"]
+    fused = get_fused_decoder(model)
+    assert fused is not None
     core.lens(model, ids, 5)
     assert model.model.config.num_hidden_layers == 4
-    assert lean.is_current(), "nothing is hooked or patched"
+    assert get_fused_decoder(model) is fused, "nothing is hooked or patched"
     assert core.run(model, core.Request(ids, {"max_new_tokens": 4})).sequences == before
 
 

@@ -27,7 +27,7 @@ from core.decoding.speculation.tree_passes import TargetHiddenStates, TreePasses
 from core.decoding.speculation.tree_support import causal_visibility
 from core.native import native_library
 from tests.core import tiny
-from tests.core.native_step_models import step_of, wide_model
+from tests.core.native_step_models import model_of, step_of, wide_model
 
 pytestmark = pytest.mark.skipif(native_library.find_compiler() is None, reason="no C++ compiler")
 
@@ -92,10 +92,11 @@ def test_drafts_of_a_small_model(kind: str) -> None:
 
 
 @pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("kind", ["qwen3", "gpt2", "gpt_neox", "opt"])
 @torch.inference_mode()
-def test_states_for_heads() -> None:
+def test_states_for_heads(kind: str) -> None:
     """What the module's own head reads, of every token and with a mask, without the module being asked."""
-    model = wide_model("qwen3")
+    model = wide_model(kind) if kind == "qwen3" else model_of(kind)
     step_of(model)
     forward, ids, cache = Forward(model, draft_cache(model)), tiny.prompt(20), DynamicCache()
     forward(torch.tensor([ids[:12]]))

@@ -11,9 +11,8 @@ from transformers import DynamicCache
 
 import core
 from core.decoding.forward import fused_layers
+from core.decoding.forward.fused_decoder import get_fused_decoder, select_fused_pass
 from core.decoding.forward.fused_layers import NativeGatedMlp, NativeLinear
-from core.decoding.forward.fused_llama import get_fused_llama
-from core.decoding.forward.fused_passes import select_fused_pass
 from core.interpretability import lens
 from core.interpretability.native_text_pass import NativeTextPass, TextRemainder, native_text_pass
 from core.native import native_library
@@ -24,7 +23,7 @@ pytestmark = pytest.mark.skipif(native_library.find_compiler() is None, reason="
 
 
 def wide_of(model: core.LoadedModel) -> NativeTextPass:
-    lean = get_fused_llama(model)
+    lean = get_fused_decoder(model)
     assert lean is not None
     found = native_text_pass(model, lean)
     assert found is not None
@@ -163,9 +162,9 @@ def test_choices_of_layers_are_those_of_torch() -> None:
 def test_a_wide_pass_that_disagrees_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native_library.NativeLibrary, "gated_matmul", lambda self, *given: None)
     model = wide_model("llama")
-    lean = get_fused_llama(model)
+    lean = get_fused_decoder(model)
     assert lean is not None
     assert native_text_pass(model, lean) is None
     assert (
-        native_text_pass(tiny.shared("llama"), get_fused_llama(tiny.shared("llama"))) is None
+        native_text_pass(tiny.shared("llama"), get_fused_decoder(tiny.shared("llama"))) is None
     )  # its heads are too narrow

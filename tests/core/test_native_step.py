@@ -13,7 +13,7 @@ from transformers import DynamicCache, GenerationConfig
 import core
 from core.caches.tensors.cache_operations import measure_storages
 from core.decoding.forward import native_step as native_step_module
-from core.decoding.forward.fused_passes import select_fused_pass
+from core.decoding.forward.fused_decoder import select_fused_pass
 from core.decoding.forward.native_step import NativeDecodeStep, get_native_step
 from core.models.quantized.packed_layers import PackedLinear, weight_bytes
 from core.models.quantized.packed_matrices import (
@@ -133,6 +133,17 @@ def test_drafts_are_read_by_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     request = core.Request(prompt, GREEDY, strategy="prompt_lookup")
     assert core.run(model, request).sequences == tiny.reference(model, prompt, GREEDY)
     assert max(calls) > 1
+
+
+@pytest.mark.usefixtures("built")
+def test_a_static_cache_for_compiled_steps_is_read_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, prompt = tiny.make("llama"), tiny.prompt()
+    step_of(model)
+    calls = calls_of(monkeypatch)
+    request = core.Request(prompt, GREEDY, cache="static", cache_options={"compile": True})
+    assert core.run(model, request).sequences == tiny.reference(model, prompt, GREEDY)
+    assert calls
+    assert "compiled" not in model.strategy_data
 
 
 @pytest.mark.usefixtures("built")

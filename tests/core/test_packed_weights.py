@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from transformers import GenerationConfig
 
 import core
-from core.decoding.forward.fused_llama import matches_module
+from core.decoding.forward.fused_decoder import matches_module
 from core.errors import CacheError, ParameterError, UnpackableError
 from core.models import devices
 from core.models.quantized import packed_matrices

@@ -262,7 +262,7 @@ def test_https_to_a_server_without_it_is_named() -> None:
         server.url = server.url.replace("http:", "https:")
         with pytest.raises(EngineUnreachableError, match="no valid certificate, or does not support https") as error:
             get(server)
-    assert "http can be used" in error.value.remedy
+    assert "Plain http" in error.value.remedy
 
 
 CERTIFICATE = """\
@@ -310,7 +310,7 @@ def test_a_certificate_must_be_one_that_the_system_trusts(tmp_path: Path, monkey
     with answering_over_tls(tmp_path) as engine:
         with pytest.raises(EngineUnreachableError, match=r"no valid certificate.*self.signed") as error:
             engine.get("/v1/models", threading.Event())
-        assert "http can be used" in error.value.remedy
+        assert "Plain http" in error.value.remedy
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "certificate.pem"))
     with answering_over_tls(tmp_path) as engine:
         assert engine.get("/v1/models", threading.Event())[0] == []

@@ -145,10 +145,8 @@ def test_a_gguf_file_and_a_folder_with_one_open_it(window: MainWindow, tmp_path:
     for given in (path, tmp_path):
         assert drag(window, files(given)) == ("Open this model", "tiny.gguf", True)
     drop(window, files(path))
-    assert window.parts.model.name == str(path)
-    entry = window.parts.model.entry
-    assert entry is not None
-    assert (entry.title, entry.format_name) == ("tiny", "Q8_0")
+    picker = window.parts.toolbar.model
+    assert (picker.currentData(), picker.currentText()) == (str(path), "tiny")
 
 
 def test_settings_are_applied(window: MainWindow, tmp_path: Path) -> None:

@@ -15,9 +15,8 @@ from core.caches.tensors.cache_operations import copy, reorder, tokens_read
 from core.caches.tensors.continuation_probe import memory_kind, needs_explicit_positions
 from core.caches.tensors.sink import SinkCache
 from core.caches.tensors.static_layers import is_compiled
-from core.decoding.forward.fused_llama import FusedLlama
-from core.decoding.forward.fused_passes import FusedForward, get_compiled_step, select_fused_pass
-from core.decoding.forward.native_step import NativeDecodeStep, get_native_step
+from core.decoding.forward.fused_decoder import select_fused_pass
+from core.decoding.forward.native_step import get_native_step
 from core.decoding.media_inputs.image_inputs import first_pass_inputs
 from core.decoding.media_inputs.media_inputs import MediaInputs
 from core.errors import StrategyError
@@ -100,7 +99,7 @@ class Forward:
         self._needs_positions = position_function(model.model) is not None or needs_explicit_positions(model)
         self._has_no_cache = cache is None and memory_kind(model) == "none"
         self._fused = select_fused_pass(model, cache)
-        self._fast_step = select_fast_step(model, cache, self._fused)
+        self._native = get_native_step(model, cache, self._fused)
 
     @property
     def can_reorder(self) -> bool:
@@ -121,7 +120,7 @@ class Forward:
             self.set_encoder_states(media.states)
             return
         self._media, self.offset, self._position_shift = media, media.leading_positions, media.position_shift
-        self._fused = self._fast_step = None
+        self._fused = self._native = None
 
     def fork(self) -> Forward:
         """Return an independent copy at the same position of the text. Raises CacheError like `copy`."""
@@ -166,10 +165,10 @@ class Forward:
         mask = extra.get("attention_mask")
         if not hidden and not isinstance(mask, dict):
             positions = extra.get("position_ids")
-            if self._fast_step is not None and self._fast_step.supports(ids, self.cache, bool(extra)):
+            if self._native is not None and self._native.supports(ids, self.cache, bool(extra)):
                 self.passes += 1
-                return ForwardOutput(self._fast_step(ids, self.cache, keep, mask, positions, self.extra_capacity), None)
-            if self._fused is not None:
+                return ForwardOutput(self._native(ids, self.cache, keep, mask, positions, self.extra_capacity), None)
+            if self._fused is not None and (ids.shape[1] > 1 or not is_compiled(self.cache)):
                 self.passes += 1
                 return ForwardOutput(self._fused(ids, self.cache, keep, mask, positions), None)
         outputs = self._run(ids, keep, hidden, extra)
@@ -183,9 +182,9 @@ class Forward:
 
     def forward_with_states(self, ids: torch.Tensor, keep: int = 1, **extra: Unpack[TokenPositions]) -> ForwardOutput:
         """Feed ids like `__call__` and return the head's input [B, n, D] as the last (or only) element of `hidden`."""
-        step, mask = self._fast_step, extra.get("attention_mask")
+        step, mask = self._native, extra.get("attention_mask")
         if (
-            isinstance(step, NativeDecodeStep) and isinstance(self._fused, FusedLlama) and not isinstance(mask, dict)
+            step is not None and self.model.dtype == torch.float32 and not isinstance(mask, dict)
             and step.supports(ids, self.cache, bool(extra))
         ):  # fmt: skip
             self.passes += 1
@@ -200,7 +199,7 @@ class Forward:
         self.cache = cache
         if self._media is None:
             self._fused = select_fused_pass(self.model, cache)
-            self._fast_step = select_fast_step(self.model, cache, self._fused)
+            self._native = get_native_step(self.model, cache, self._fused)
         self._has_read = True
 
     def _max_pass_tokens(self, ids: torch.Tensor) -> int | None:
@@ -303,24 +302,6 @@ class Forward:
         outputs = network(**{**inputs, **kwargs})
         self._extra = network._update_model_kwargs_for_generation(outputs, self._extra, is_encoder_decoder=False)
         return outputs
-
-
-class _FastPass(Protocol):
-    """The fastest available pass for few tokens."""
-
-    def supports(self, ids: torch.Tensor, cache: Any, has_positions: bool = False) -> bool: ...
-
-    def __call__(
-        self, ids: torch.Tensor, cache: Any, keep: int = 1, mask: torch.Tensor | None = None,
-        positions: torch.Tensor | None = None, extra_capacity: int = 0,
-    ) -> torch.Tensor: ...  # fmt: skip
-
-
-def select_fast_step(model: LoadedModel, cache: object, fused: FusedForward | None = None) -> _FastPass | None:
-    """Return the compiled step for a cache that supports it, else the native step if it is built; `fused`: see
-    `get_native_step`.
-    """
-    return get_compiled_step(model, cache) or get_native_step(model, cache, fused)
 
 
 def _check_states(model: LoadedModel, states: Sequence[torch.Tensor] | None) -> None:

@@ -20,7 +20,7 @@ from core.models.quantized.packed_matrices import Int4RowMatrix, Int8Matrix, spl
 from core.native.native_library import WEIGHTS, MatrixStruct, NativeLibrary, library
 
 WeightAndBias = tuple[torch.Tensor, torch.Tensor | None]
-"""float32 weights [outputs, inputs] and their bias [outputs]."""
+"""Weights [outputs, inputs] and their bias [outputs]."""
 
 
 _MIN_NATIVE_VECTORS = 16
@@ -136,6 +136,16 @@ TensorFunction = Callable[[torch.Tensor], torch.Tensor]
 
 
 @dataclass(frozen=True, slots=True)
+class TokenEmbedding:
+    """A plain table of embeddings."""
+
+    weight: torch.Tensor
+
+    def __call__(self, ids: torch.Tensor) -> torch.Tensor:
+        return torch.embedding(self.weight, ids)
+
+
+@dataclass(frozen=True, slots=True)
 class RootMeanSquare:
     """x / √(mean x² + ε) · w; Gemma's modules store w − 1."""
 
@@ -143,7 +153,7 @@ class RootMeanSquare:
     eps: float
 
     def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
-        return F.rms_norm(hidden, self.weight.shape, self.weight, self.eps)
+        return torch.rms_norm(hidden, self.weight.shape, self.weight, self.eps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,20 +188,19 @@ def fuse_norm(module: nn.Module) -> TensorFunction:
 class FloatLinear:
     """Linear maps of one input with concatenated outputs."""
 
-    parts: tuple[tuple[torch.Tensor, torch.Tensor | None], ...]
+    parts: tuple[WeightAndBias, ...]
 
     def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
-        product = _in_float32 if _is_better_in_float32(hidden) else linear
+        product = _in_float32 if hidden.dtype is torch.bfloat16 and _is_better_in_float32(hidden) else linear
         if len(self.parts) == 1:
             return product(hidden, *self.parts[0])
         return torch.cat([product(hidden, *part) for part in self.parts], -1)
 
 
 def _is_better_in_float32(hidden: torch.Tensor) -> bool:
-    """Whether these are many bfloat16 vectors on a CPU without bfloat16 instructions."""
-    if hidden.dtype is not torch.bfloat16 or hidden.device.type != "cpu" or hidden.shape[:-1].numel() < _MIN_VECTORS:
-        return False
-    return not _has_bfloat16(torch.get_num_threads())
+    """Whether these bfloat16 vectors are many on a CPU without bfloat16 instructions."""
+    is_many = hidden.device.type == "cpu" and hidden.shape[:-1].numel() >= _MIN_VECTORS
+    return is_many and not _has_bfloat16(torch.get_num_threads())
 
 
 @functools.cache
@@ -257,7 +266,7 @@ def fuse_linears(modules: Sequence[nn.Module], copies: bool = False) -> TensorFu
     pairs = [_float_weights(module) for module in modules]
     floats = [pair for pair in pairs if pair is not None]
     if len(floats) == len(modules):
-        return FloatLinear((_join_weights(floats),) if copies and len(floats) > 1 else tuple(floats))
+        return FloatLinear((join_weights(floats),) if copies else tuple(floats))
     blocks = [(module.matrix, module.bias) for module in modules if isinstance(module, GgufLinear)]
     stored = tuple(matrix for matrix, _ in blocks if matrix is not None)
     if len(stored) == len(modules):
@@ -273,20 +282,36 @@ def _quantized_matrix(module: PackedLinear) -> Int8Matrix | Int4RowMatrix | None
     return module.int4_matrix if isinstance(module.int4_matrix, Int4RowMatrix) else module.int8_matrix
 
 
-def _float_weights(module: nn.Module) -> tuple[torch.Tensor, torch.Tensor | None] | None:
+def _float_weights(module: nn.Module) -> WeightAndBias | None:
     if type(module) is nn.Linear:
         return module.weight, module.bias
     return (module.weight.t(), module.bias) if type(module) is Conv1D else None
 
 
-def _join_weights(
-    pairs: Sequence[tuple[torch.Tensor, torch.Tensor | None]],
-) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Concatenate matrices and biases; where only some have a bias, the others get zeros."""
+def join_weights(pairs: Sequence[WeightAndBias]) -> WeightAndBias:
+    """Concatenate matrices and biases; where only some have a bias, the others get zeros. One pair is not copied."""
+    if len(pairs) == 1:
+        return pairs[0]
     weight = torch.cat([weight for weight, _ in pairs])
     if all(bias is None for _, bias in pairs):
         return weight, None
     return weight, torch.cat([weight.new_zeros(len(weight)) if bias is None else bias for weight, bias in pairs])
+
+
+_ACTIVATIONS: dict[str, TensorFunction] = {
+    "silu": F.silu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "gelu_erf": F.gelu,
+    "relu": F.relu,
+}
+
+
+def activation_name(act: TensorFunction) -> str | None:
+    """Identify an activation by probing it with a few numbers; None for an unknown one."""
+    probe = torch.linspace(-4.0, 4.0, 64)
+    found = act(probe)
+    matches = (name for name, one in _ACTIVATIONS.items() if torch.allclose(one(probe), found, rtol=0, atol=2e-6))
+    return next(matches, None)
 
 
 @dataclass(frozen=True, slots=True)

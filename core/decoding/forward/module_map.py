@@ -7,17 +7,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import nn
+from torch.nn import functional as F
+from transformers.activations import SiLUActivation
 
-from core.decoding.forward.fused_layers import FeedForwardMlp, GatedMlp, TensorFunction, fuse_linears, fuse_norm
+from core.decoding.forward.fused_layers import (
+    FeedForwardMlp,
+    FloatLinear,
+    GatedMlp,
+    RootMeanSquare,
+    TensorFunction,
+    TokenEmbedding,
+    WeightAndBias,
+    activation_name,
+    fuse_linears,
+    fuse_norm,
+)
 
 RotaryFunction = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
 """cos and sin [1, n, width] of positions [1, n]."""
+Rotation = tuple[torch.Tensor, torch.Tensor]
+"""cos and signed sin (first half negated), [n, rotated width]."""
+Positions = torch.Tensor | slice
+"""Positions of the tokens of a pass: [n], or a range that follows the cache."""
 _TRUNKS = ("model.decoder", "model", "transformer", "gpt_neox")
-FIXED_ROPES = ("default", "linear", "llama3")
+_FIXED_ROPES = ("default", "linear", "llama3")
 """RoPE types whose angles do not depend on the text's length."""
 _ATTENTION = ("self_attn", "attn", "attention")
 _PROJECTIONS = (("q_proj", "k_proj", "v_proj"), ("qkv_proj",), ("c_attn",), ("query_key_value",))
@@ -27,6 +44,9 @@ _SECOND_NORM = ("pre_feedforward_layernorm", "post_attention_layernorm", "ln_2",
 _UP = ("c_fc", "dense_h_to_4h", "fc1")
 _DOWN = ("c_proj", "dense_4h_to_h", "fc2")
 _ACT = ("act_fn", "activation_fn", "act")
+
+
+_Part = TypeVar("_Part")
 
 
 class UnsupportedArchitecture(Exception):
@@ -61,9 +81,10 @@ class DecoderLayer:
 class DecoderModules:
     """The submodules of a decoder."""
 
+    device: torch.device
     embed: TensorFunction
-    positions: tuple[torch.Tensor, int] | None
-    """Learned position table and the row of the first position."""
+    positions: torch.Tensor | None
+    """Learned position embeddings, from the first position on."""
     layers: tuple[DecoderLayer, ...]
     norm: TensorFunction
     head: TensorFunction
@@ -75,6 +96,20 @@ class DecoderModules:
     scaling: float
     attention_cap: float | None
     logit_cap: float | None
+
+    def embed_tokens(self, ids: torch.Tensor, places: Positions) -> torch.Tensor:
+        """Return the embeddings [B, n, D] of ids [B, n] at these positions."""
+        hidden = self.embed(ids)
+        if self.positions is None:
+            return hidden
+        index = torch.arange(places.start, places.stop, device=ids.device) if isinstance(places, slice) else places
+        return hidden + F.embedding(index, self.positions)
+
+    def rotary_table(self, kind: str, length: int) -> Rotation:
+        """Return cos and signed sin of the first `length` positions."""
+        cos, sin = self.ropes[kind](torch.arange(length, device=self.device)[None])
+        half = sin.shape[-1] // 2
+        return cos[0].clone(), torch.cat([-sin[0, :, :half], sin[0, :, half:]], -1)
 
 
 def map_modules(network: Any, copies: bool) -> DecoderModules:
@@ -89,7 +124,8 @@ def map_modules(network: Any, copies: bool) -> DecoderModules:
     _reject(embed.weight.shape[-1] != config.hidden_size, "the embedding is projected")
     capped = config._attn_implementation == "eager"
     return DecoderModules(
-        embed=embed,
+        device=embed.weight.device,
+        embed=TokenEmbedding(embed.weight) if type(embed) is nn.Embedding and embed.max_norm is None else embed,
         positions=_positions(trunk),
         layers=tuple(_map_layer(layer, place, config, copies) for place, layer in enumerate(_layers(trunk))),
         norm=fuse_norm(_submodule(trunk, ("norm", "ln_f", "final_layer_norm"))),
@@ -154,7 +190,7 @@ def _has_activation(mlp: nn.Module) -> bool:
 def _activation(mlp: nn.Module) -> TensorFunction:
     found = next((mlp._modules.get(name) or vars(mlp).get(name) for name in _ACT if _has_member(mlp, name)), None)
     _reject(not callable(found), "no activation")
-    return cast("TensorFunction", found)
+    return F.silu if isinstance(found, (nn.SiLU, SiLUActivation)) else cast("TensorFunction", found)
 
 
 def _has_member(module: nn.Module, name: str) -> bool:
@@ -178,13 +214,13 @@ def _layers(trunk: nn.Module) -> Sequence[nn.Module]:
     return list(layers)
 
 
-def _positions(trunk: nn.Module) -> tuple[torch.Tensor, int] | None:
+def _positions(trunk: nn.Module) -> torch.Tensor | None:
     table = trunk._modules.get("wpe") or trunk._modules.get("embed_positions")
     if table is None:
         return None
     _reject(not isinstance(table, nn.Embedding), "positions of another kind")
     assert isinstance(table, nn.Embedding)
-    return table.weight, int(vars(table).get("offset", 0))
+    return table.weight[int(vars(table).get("offset", 0)) :]
 
 
 def _ropes(trunk: nn.Module, config: Any) -> dict[str, RotaryFunction]:
@@ -194,7 +230,7 @@ def _ropes(trunk: nn.Module, config: Any) -> dict[str, RotaryFunction]:
         return {}
     rope_parameters = config.rope_parameters
     kinds = {"": rope_parameters} if "rope_type" in rope_parameters else rope_parameters
-    _reject(any(rope["rope_type"] not in FIXED_ROPES for rope in kinds.values()), "angles that follow the length")
+    _reject(any(rope["rope_type"] not in _FIXED_ROPES for rope in kinds.values()), "angles that follow the length")
     present = set(_config_field(config, "layer_types") or ("full_attention",))
     return {kind: _angles(rotary, kind if "" not in kinds else None) for kind in present}
 
@@ -249,3 +285,74 @@ def _config_field(config: object, name: str) -> Any:
 def _reject(condition: bool, why: str) -> None:
     if condition:
         raise UnsupportedArchitecture(why)
+
+
+@dataclass(frozen=True, slots=True)
+class LlamaLayer:
+    """Weights of a layer of the Llama kind."""
+
+    norm: RootMeanSquare
+    project: tuple[WeightAndBias, ...]
+    """Queries, keys and values, joined or not."""
+    q_norm: RootMeanSquare | None
+    k_norm: RootMeanSquare | None
+    out: WeightAndBias
+    norm_mlp: RootMeanSquare
+    gate_up: tuple[torch.Tensor, ...]
+    down: torch.Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class LlamaWeights:
+    """float32 weights of a decoder of the Llama kind on the CPU."""
+
+    embed: torch.Tensor
+    layers: tuple[LlamaLayer, ...]
+    norm: RootMeanSquare
+    """The last norm; its epsilon is that of all norms."""
+    head: torch.Tensor
+    rope: str
+
+
+def llama_weights(modules: DecoderModules) -> LlamaWeights:
+    """Return the weights of a decoder whose layers are those of Llama: RMS norms, rotary embeddings of whole heads and
+    a gated MLP with SiLU, without windows or caps. Raises UnsupportedArchitecture for any other.
+    """
+    embed, ropes = _expect(modules.embed, TokenEmbedding).weight, {layer.rope for layer in modules.layers}
+    _reject(embed.dtype != torch.float32 or embed.device.type != "cpu", "weights of another kind")
+    _reject(modules.positions is not None or len(ropes) != 1, "positions of another kind")
+    _reject(modules.attention_cap is not None or modules.logit_cap is not None, "capped logits")
+    (rope,) = ropes
+    is_whole = rope in modules.ropes and modules.rotary_table(rope, 1)[0].shape[-1] == modules.width
+    _reject(not is_whole, "partial rotation")
+    layers, norm = tuple(map(_llama_layer, modules.layers)), _expect(modules.norm, RootMeanSquare)
+    norms = (one for layer in layers for one in (layer.norm, layer.q_norm, layer.k_norm, layer.norm_mlp))
+    _reject(any(one is not None and one.eps != norm.eps for one in norms), "several epsilons")
+    (head,) = _unbiased(modules.head)
+    return LlamaWeights(embed, layers, norm, head, rope)
+
+
+def _llama_layer(layer: DecoderLayer) -> LlamaLayer:
+    mlp = _expect(layer.mlp, GatedMlp)
+    _reject(activation_name(mlp.act) != "silu", "an activation of another kind")
+    _reject(layer.is_interleaved or layer.is_parallel or layer.window is not None, "layers of another kind")
+    _reject(layer.norm_out is not None or layer.norm_mlp_out is not None, "norms after attention")
+    q_norm, k_norm = (
+        None if norm is None else _expect(norm, RootMeanSquare) for norm in (layer.q_norm, layer.k_norm)
+    )  # fmt: skip
+    (out,), (down,) = _expect(layer.out, FloatLinear).parts, _unbiased(mlp.down)
+    return LlamaLayer(
+        _expect(layer.norm, RootMeanSquare), _expect(layer.project, FloatLinear).parts, q_norm, k_norm, out,
+        _expect(layer.norm_mlp, RootMeanSquare), _unbiased(mlp.gate_up), down,
+    )  # fmt: skip
+
+
+def _unbiased(maps: TensorFunction) -> tuple[torch.Tensor, ...]:
+    parts = _expect(maps, FloatLinear).parts
+    _reject(any(bias is not None for _, bias in parts), "biases")
+    return tuple(weight for weight, _ in parts)
+
+
+def _expect(part: object, kind: type[_Part]) -> _Part:
+    _reject(not isinstance(part, kind), "parts of another kind")
+    return cast("_Part", part)

@@ -14,13 +14,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.nn import functional as F
 from transformers.cache_utils import Cache, DynamicCache, DynamicLayer, StaticCache
 
 from core.caches.tensors.dynamic_layers import KeyValueStorage, PreallocatedLayer, is_plain_dynamic_layer
 from core.caches.tensors.static_layers import FixedSizeLayer
-from core.decoding.forward.fused_llama import MAX_JOINED_BYTES, matches_module, weight_bytes
-from core.decoding.forward.fused_passes import FusedForward, discard_fused_decoder, select_fused_pass
+from core.decoding.forward.fused_decoder import (
+    FusedDecoder,
+    can_join_matrices,
+    discard_fused_decoder,
+    matches_module,
+    select_fused_pass,
+)
 from core.decoding.forward.module_map import DecoderModules, UnsupportedArchitecture, map_modules
 from core.decoding.forward.native_weights import NativeWeights
 from core.models.loaded_model import LoadedModel, check_model
@@ -108,10 +112,8 @@ class NativeDecodeStep:
     cache.
     """
 
-    def __init__(
-        self, native: NativeLibrary, fused: FusedForward, modules: DecoderModules, weights: NativeWeights
-    ) -> None:
-        self._library, self._fused, self._modules, self._weights = native, fused, modules, weights
+    def __init__(self, native: NativeLibrary, modules: DecoderModules, weights: NativeWeights) -> None:
+        self._library, self._modules, self._weights = native, modules, weights
         self._storage = _LayerStorage(len(modules.layers))
         self._pass = native_library.PassStruct(**{
             name: ctypes.addressof(getattr(self._storage, name))
@@ -182,7 +184,8 @@ class NativeDecodeStep:
         (texts, count), past, keep = ids.shape, int(cache.get_seq_length()), keep or ids.shape[1]
         places = None if positions is None else positions.reshape(-1).to(torch.int64).contiguous()
         sees = None if mask is None else mask.reshape(count, past + count).float().contiguous()
-        hidden, logits = self._embed(ids, past, places), torch.empty(texts, keep, self._weights.vocabulary)
+        embedded = self._modules.embed_tokens(ids, slice(past, past + count) if places is None else places)
+        hidden, logits = embedded.float().contiguous(), torch.empty(texts, keep, self._weights.vocabulary)
         self._weights.extend_tables(past + count)
         self._prepare_storage(cache, count, extra_capacity)
         one = self._pass
@@ -201,15 +204,6 @@ class NativeDecodeStep:
                 self._storage.use_fixed(index, layer, count)
             elif isinstance(layer, DynamicLayer):
                 self._storage.use_growing(index, layer, count, extra_capacity)
-
-    def _embed(self, ids: torch.Tensor, past: int, places: torch.Tensor | None) -> torch.Tensor:
-        """Return a float32 copy of the embeddings [B, n, D]."""
-        hidden = self._modules.embed(ids)
-        if self._modules.positions is not None:
-            table, start = self._modules.positions
-            places = torch.arange(past, past + ids.shape[1]) if places is None else places
-            hidden = hidden + F.embedding(places + start, table)
-        return hidden.float().contiguous()
 
 
 def _has_capacity(layer: object, ids: torch.Tensor) -> bool:
@@ -230,11 +224,11 @@ def _has_keys(layer: Any, ids: torch.Tensor) -> bool:
 class _NativeStepTrial:
     """Result of trying to build a native step for a fused pass."""
 
-    fused: FusedForward
+    fused: FusedDecoder
     step: NativeDecodeStep | None
 
 
-def get_native_step(model: LoadedModel, cache: object, fused: FusedForward | None = None) -> NativeDecodeStep | None:
+def get_native_step(model: LoadedModel, cache: object, fused: FusedDecoder | None = None) -> NativeDecodeStep | None:
     """Return the model's native step for a cache, if it is built and both support it.
 
     It is kept with the model, rebuilt when weights change and ignored while the module is hooked or patched. Pass
@@ -252,7 +246,7 @@ def get_native_step(model: LoadedModel, cache: object, fused: FusedForward | Non
     return tried.step
 
 
-def _fused_after_conversion(model: LoadedModel, cache: object, native: NativeLibrary) -> FusedForward | None:
+def _fused_after_conversion(model: LoadedModel, cache: object, native: NativeLibrary) -> FusedDecoder | None:
     """Convert int4 weights to row layout and return the fused pass.
 
     torch multiplies them with bfloat16 vectors, so that a fused pass matches only in that layout. Tried once.
@@ -275,7 +269,7 @@ def has_native_step(model: LoadedModel) -> bool:
 
 @torch.inference_mode()
 def _build_native_step(
-    model: LoadedModel, cache: object, fused: FusedForward, library: NativeLibrary
+    model: LoadedModel, cache: object, fused: FusedDecoder, library: NativeLibrary
 ) -> _NativeStepTrial:
     """Build a native step and keep it if it matches the module's output."""
     if _convert_to_rows(model, library):
@@ -284,14 +278,14 @@ def _build_native_step(
     network: Any = model.model
     try:
         parts = map_modules(network, False)
-        copies = weight_bytes(network) <= MAX_JOINED_BYTES
+        copies = can_join_matrices(network)
         width = network.config.hidden_size
         panel = library.panel_rows if copies and model.dtype == torch.float32 else 0
-        step = NativeDecodeStep(library, fused, parts, NativeWeights(parts, model.dtype, width, copies, (), panel))
+        step = NativeDecodeStep(library, parts, NativeWeights(parts, model.dtype, width, copies, (), panel))
         if panel:
             shorter = (torch.bfloat16, torch.float16) if library.supports_float16 else (torch.bfloat16,)
             copied_weights = NativeWeights(parts, model.dtype, width, True, shorter, panel)
-            step = _faster_step(step, NativeDecodeStep(library, fused, parts, copied_weights), fused)
+            step = _faster_step(step, NativeDecodeStep(library, parts, copied_weights), fused)
     except UnsupportedArchitecture as error:
         log.debug("no quick step for %s: %s", type(network).__name__, error)
         return _NativeStepTrial(fused, None)
@@ -302,7 +296,7 @@ def _build_native_step(
     return _NativeStepTrial(fused, step if matches_module(either, model) else None)
 
 
-def _faster_step(step: NativeDecodeStep, other: NativeDecodeStep, fused: FusedForward) -> NativeDecodeStep:
+def _faster_step(step: NativeDecodeStep, other: NativeDecodeStep, fused: FusedDecoder) -> NativeDecodeStep:
     """Return the faster of two steps. `other` reads the same numbers in fewer bits; whether that is faster depends on
     the CPU caches.
     """

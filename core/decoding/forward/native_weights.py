@@ -17,21 +17,16 @@ from core.decoding.forward.fused_layers import (
     QuantizedLinears,
     RootMeanSquare,
     TensorFunction,
+    WeightAndBias,
+    activation_name,
 )
-from core.decoding.forward.module_map import DecoderLayer, DecoderModules, UnsupportedArchitecture
+from core.decoding.forward.module_map import DecoderLayer, DecoderModules, Rotation, UnsupportedArchitecture
 from core.models.gguf.block_formats import NATIVE
 from core.models.quantized.packed_matrices import Int4RowMatrix, Int8RowMatrix
 from core.native import native_library
 
-_ACTS: dict[str, TensorFunction] = {
-    "silu": F.silu,
-    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
-    "gelu_erf": F.gelu,
-    "relu": F.relu,
-}
 _DTYPE_NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
 _SUPPORTED_DTYPES = (torch.float32, torch.bfloat16)
-_Pair = tuple[torch.Tensor, torch.Tensor | None]
 
 
 class NativeWeights:
@@ -92,15 +87,10 @@ class NativeWeights:
                 cos, sin = self._tables[layer.rope]
                 own.cos, own.sin, own.turned = cos.data_ptr(), sin.data_ptr(), cos.shape[-1]
 
-    def _table(self, kind: str) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return float32 cos and signed sin (first half negated), [length, rotated width], rounded like the weights."""
-        cos, sin = self._modules.ropes[kind](torch.arange(self._length)[None])
-        half = sin.shape[-1] // 2
-        signed = torch.cat([-sin[0, :, :half], sin[0, :, half:]], -1)
-        return self._rounded(cos[0]), self._rounded(signed)
-
-    def _rounded(self, table: torch.Tensor) -> torch.Tensor:
-        return table.to(self._dtype).float().contiguous()
+    def _table(self, kind: str) -> Rotation:
+        """Return float32 cos and signed sin, rounded like the weights."""
+        cos, sin = self._modules.rotary_table(kind, self._length)
+        return cos.to(self._dtype).float().contiguous(), sin.to(self._dtype).float().contiguous()
 
     def _layer_struct(self, layer: DecoderLayer) -> Any:
         mlp = layer.mlp
@@ -153,7 +143,7 @@ class NativeWeights:
         pairs = zip(maps.matrices, maps.biases, strict=True)
         return [_row_major_matrix(matrix).to_struct(self._float32_address(bias)) for matrix, bias in pairs]
 
-    def _float_matrix(self, pair: _Pair, interleaved: bool) -> Any:
+    def _float_matrix(self, pair: WeightAndBias, interleaved: bool) -> Any:
         weight, bias = pair
         if interleaved:
             weight, bias = self._group_by_kind(weight), None if bias is None else self._group_by_kind(bias)
@@ -209,14 +199,11 @@ def _row_major_matrix(matrix: object) -> Int8RowMatrix | Int4RowMatrix:
 
 
 def _activation_name(mlp: object) -> str:
-    """Identify the activation by probing it with a few numbers."""
     assert isinstance(mlp, (GatedMlp, FeedForwardMlp))
-    probe = torch.linspace(-4.0, 4.0, 64)
-    found = mlp.act(probe)
-    for name, act in _ACTS.items():
-        if torch.allclose(act(probe), found, rtol=0, atol=2e-6):
-            return name
-    raise UnsupportedArchitecture("an activation of another kind")
+    name = activation_name(mlp.act)
+    if name is None:
+        raise UnsupportedArchitecture("an activation of another kind")
+    return name
 
 
 def _reject(condition: bool, why: str) -> None:

@@ -1,4 +1,4 @@
-"""What llama.cpp's metadata and tensor names mean to transformers, one entry per architecture.
+"""Meaning of llama.cpp's metadata and tensor names in transformers, one entry per architecture.
 
 A GGUF file has no config.json: `transformers_config` makes its content from the metadata, and `parameter_names` says
 which tensor is which parameter, with the operation that undoes what llama.cpp's converter did to it. Importing this

@@ -39,7 +39,7 @@ _MAGNITUDES = {"K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
 
 
 class GgufSummary(NamedTuple):
-    """What a list shows of a GGUF model."""
+    """Description of a GGUF model in a list."""
 
     config: JsonObject
     """The shape in transformers' names."""

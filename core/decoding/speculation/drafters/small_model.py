@@ -19,7 +19,9 @@ import torch
 from transformers import DynamicCache
 
 from core.caches.tensors.cache_operations import adapted_layers
-from core.decoding.forward.fused_llama import FusedLayerWeights, FusedLlama, get_fused_llama
+from core.decoding.forward.fused_decoder import FusedDecoder, get_fused_decoder
+from core.decoding.forward.fused_layers import join_weights
+from core.decoding.forward.module_map import LlamaLayer, LlamaWeights, UnsupportedArchitecture, llama_weights
 from core.decoding.forward.native_step import MAX_TOKENS, NativeDecodeStep, get_native_step
 from core.models.loaded_model import LoadedModel
 from core.native import native_library
@@ -52,11 +54,11 @@ class _NumpyLayer:
 class NumpyWeights:
     """The weights of a fused pass as arrays."""
 
-    def __init__(self, fused: FusedLlama) -> None:
-        self.fused = fused
-        self.layers = [_layer(layer) for layer in fused.layers]
-        self.embed = _array(fused.embed)
-        self.head: Array = _array(fused.head) * _array(fused.norm)
+    def __init__(self, fused: FusedDecoder, weights: LlamaWeights) -> None:
+        self.fused, self.rope, self.eps = fused, weights.rope, weights.norm.eps
+        self.layers = [_layer(layer) for layer in weights.layers]
+        self.embed = _array(weights.embed)
+        self.head: Array = _array(weights.head) * _array(weights.norm.weight)
         self._rotations = self._rotary_tables(_INITIAL_CAPACITY)
 
     def rotation(self, position: int) -> tuple[Array, Array]:
@@ -66,7 +68,7 @@ class NumpyWeights:
         return self._rotations[0][position], self._rotations[1][position]
 
     def _rotary_tables(self, length: int) -> tuple[Array, Array]:
-        cos, sin = (_array(part).reshape(len(part), 2, -1) for part in self.fused.rotary_tables(length))
+        cos, sin = (_array(part).reshape(len(part), 2, -1) for part in self.fused.rotary_table(self.rope, length))
         return cos, sin
 
 
@@ -74,12 +76,12 @@ class NumpyDraftModel:
     """`TreePasses` of a small Llama-like draft model: `length` settled text tokens, followed by `extra` node rows."""
 
     def __init__(self, weights: NumpyWeights) -> None:
-        self.weights, lean = weights, weights.fused
-        self._heads, self._kv_heads, self._width = lean.heads, lean.kv_heads, lean.width
-        self._eps, self._scale = lean.eps, np.float32(lean.width**-0.5)
+        self.weights, modules = weights, weights.fused.modules
+        self._heads, self._kv_heads, self._width = modules.heads, modules.kv_heads, modules.width
+        self._eps, self._scale = weights.eps, np.float32(modules.scaling)
         self.length = 0
         self.extra = 0
-        shape = (len(weights.layers), lean.kv_heads, _INITIAL_CAPACITY, lean.width)
+        shape = (len(weights.layers), modules.kv_heads, _INITIAL_CAPACITY, modules.width)
         self._keys, self._values = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
 
     # -- called by the drafter
@@ -223,30 +225,28 @@ class NumpyDraftModel:
 
 
 def build_numpy_draft_model(model: LoadedModel) -> NumpyDraftModel | None:
-    """Return passes for a small CPU model with a fused pass; None for any other."""
-    lean = get_fused_llama(model)
-    if lean is None or model.device.type != "cpu" or not lean.is_silu:
+    """Return passes for a small Llama-like CPU model with a fused pass; None for any other."""
+    fused = get_fused_decoder(model)
+    if fused is None or model.weight_bytes > MAX_WEIGHT_BYTES:
         return None
     known: NumpyWeights | None = model.strategy_data.get("arrays")
-    if known is None or known.fused is not lean:
-        if (
-            sum(parameter.numel() * parameter.element_size() for parameter in model.model.parameters())
-            > MAX_WEIGHT_BYTES
-        ):
+    if known is None or known.fused is not fused:
+        try:
+            model.strategy_data["arrays"] = known = NumpyWeights(fused, llama_weights(fused.modules))
+        except UnsupportedArchitecture:
             return None
-        model.strategy_data["arrays"] = known = NumpyWeights(lean)
     return NumpyDraftModel(known)
 
 
-def _layer(layer: FusedLayerWeights) -> _NumpyLayer:
+def _layer(layer: LlamaLayer) -> _NumpyLayer:
     q_norm, k_norm = (
-        None if norm is None else _array(norm).reshape(2, -1) for norm in (layer.q_norm, layer.k_norm)
+        None if norm is None else _array(norm.weight).reshape(2, -1) for norm in (layer.q_norm, layer.k_norm)
     )  # fmt: skip
-    (qkv,), (qkv_bias,) = layer.qkv.weights, layer.qkv.biases
-    (gate_up,) = layer.gate_up.weights
+    (qkv, qkv_bias), (out, out_bias) = join_weights(layer.project), layer.out
+    gate_up, _ = join_weights([(part, None) for part in layer.gate_up])
     return _NumpyLayer(
-        _array(qkv) * _array(layer.norm_in), _array(qkv_bias), q_norm, k_norm, _array(layer.out),
-        _array(layer.out_bias), _array(gate_up) * _array(layer.norm_mlp), _array(layer.down),
+        _array(qkv) * _array(layer.norm.weight), _array(qkv_bias), q_norm, k_norm, _array(out), _array(out_bias),
+        _array(gate_up) * _array(layer.norm_mlp.weight), _array(layer.down),
     )  # fmt: skip
 
 
