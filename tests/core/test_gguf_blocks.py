@@ -17,7 +17,7 @@ import core
 from core.models.gguf.block_formats import DEQUANTIZABLE, FORMATS, NATIVE, BlockFormat, dequantize
 from core.models.gguf.block_matrix import BlockMatrix
 from core.native import native_library
-from tests.core.quick_models import step_of
+from tests.core.native_step_models import step_of
 
 needs_compiler = pytest.mark.skipif(native_library.find_compiler() is None, reason="no C++ compiler")
 BY_NAME = {fmt.name: fmt for fmt in FORMATS.values()}
