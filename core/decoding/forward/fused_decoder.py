@@ -376,6 +376,7 @@ _MAX_CHECK_TOKENS = 64
 """Maximum number of tokens used to check a sliding window."""
 
 
+@torch.no_grad()
 def matches_module(fused: _FusedPass, model: LoadedModel) -> bool:
     """Whether both give the same logits for ordinary texts, in one pass and in several.
 
@@ -393,7 +394,7 @@ def matches_module(fused: _FusedPass, model: LoadedModel) -> bool:
     if packed_bits(network.modules()) is not None:
         allowed = max(_TOLERANCE_QUANTIZED, allowed)
     if allowed < difference < _MAX_DIFFERENCE:
-        allowed = max(allowed, _TIMES_OWN_DIFFERENCE * _own_difference(network, texts, expected))
+        allowed = max(allowed, _TIMES_OWN_DIFFERENCE * _own_difference(model, texts, expected))
     if difference > min(allowed, _MAX_DIFFERENCE):
         log.info(
             "the fused pass disagrees with %s by %.1e; the module itself is used", type(network).__name__, difference
@@ -431,11 +432,12 @@ def _in_parts(read: Callable[[torch.Tensor, DynamicCache], torch.Tensor], ids: t
     return torch.cat([read(part, cache).float() for part in ids.split([4, 1, ids.shape[1] - 5], 1)], 1)
 
 
-def _own_difference(network: Any, texts: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> float:
+def _own_difference(model: LoadedModel, texts: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> float:
     """Return by how much a module differs from itself."""
+    network: Any = model.model
 
     def read(part: torch.Tensor, cache: DynamicCache) -> torch.Tensor:
-        logits: torch.Tensor = network(part, past_key_values=cache, use_cache=True).logits
+        logits: torch.Tensor = network(part, use_cache=True, **{model.cache_name: cache}).logits
         return logits
 
     generator = torch.Generator(texts[0].device).manual_seed(0)
