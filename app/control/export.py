@@ -14,7 +14,6 @@ from PySide6.QtWidgets import QWidget
 from app.control.messages import Messages
 from app.control.recorded_runs import RecordedRuns
 from app.panels.centre import Centre
-from app.theme.theme import Theme, theme_for
 from app.views.base import Excerpt
 from app.widgets.clipboard import copy_text_and_html
 from app.widgets.file_dialogs import open_save_dialog, show_save_error
@@ -67,21 +66,11 @@ class ExportController(QObject):
     def __init__(self, parent_window: QWidget, make: Callable[[], ExportItems], recorded: RecordedRuns) -> None:
         super().__init__(parent_window)
         self._parent_window, self._make, self._recorded = parent_window, make, recorded
-        self._theme = theme_for("light")
 
     @cached_property
     def exports(self) -> ExportItems:
-        """The available exports, in the current theme."""
-        exports = self._make()
-        exports.theme = self._theme
-        return exports
-
-    @Slot(object)
-    def set_theme(self, theme: Theme) -> None:
-        """Use this theme for exports."""
-        self._theme = theme
-        if "exports" in vars(self):
-            self.exports.theme = theme
+        """The available exports."""
+        return self._make()
 
     def add_lab(self, name: str, title: str, view: View) -> None:
         """Offer the view of an open lab for export."""

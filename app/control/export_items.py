@@ -15,7 +15,6 @@ from app.panels.export_dialog import HTML, PNG, SVG, TRACE, ExportTarget
 from app.panels.view_column import ViewColumn
 from app.session.session import Session
 from app.storage.exported_files import CSV, JSON, write_table
-from app.theme.theme import theme_for
 from app.views import VIEWS
 from app.views.base import Table, View
 from app.views.inspector.panel import Inspector
@@ -39,7 +38,6 @@ class ExportItems:
         self._panels: dict[str, tuple[str, View]] = {
             "inspector": (tr("Inspector"), inspector), "timeline": (tr("Timeline"), timeline),
         }  # fmt: skip
-        self.theme = theme_for("light")
 
     def add_lab(self, name: str, title: str, view: View) -> None:
         """Offer the view of an open lab like a panel."""
@@ -77,7 +75,7 @@ class ExportItems:
         if name == WINDOW:
             return widget_pictures.render_widget(self._centre.window(), scale=options.scale)
         with self._subject(name) as subject:
-            return render_view(subject, options, self.theme)
+            return render_view(subject, options)
 
     def save(self, name: str, path: Path, options: PictureOptions) -> None:
         """Write the item in the format of the path's suffix. Raises OSError."""
@@ -94,7 +92,7 @@ class ExportItems:
             widget_pictures.save_picture(self._centre.window(), path, scale=options.scale)
         else:
             with self._subject(name) as subject:
-                save_view_picture(subject, path, options, self.theme)
+                save_view_picture(subject, path, options)
 
     def _save_page(self, path: Path) -> None:
         run = self._session.run
@@ -106,13 +104,13 @@ class ExportItems:
         """Bring the view to the front while its picture is taken, without repainting the window."""
         if name in self._panels:
             title, panel = self._panels[name]
-            yield PictureSubject(title, panel, panel, "panel")
+            yield PictureSubject(title, panel, "panel")
             return
         column = self._column(name)
         before = column.current_name
         column.show_view(name)
         try:
-            yield PictureSubject(_title(name), column.current_view, column.current_view)
+            yield PictureSubject(_title(name), column.current_view)
         finally:
             column.show_view(before)
 

@@ -14,7 +14,7 @@ from app.panels.toolbar import Toolbar
 from app.session.session import Session
 from app.state.glossary_terms import find_term
 from app.storage.settings import UsageSection
-from app.theme.theme import Theme
+from app.theme.themed import inherit_theme
 from app.views.shared.glossary_tooltip import LazyTooltip, add_glossary_tooltip
 
 if TYPE_CHECKING:
@@ -123,7 +123,6 @@ class WelcomeController(QObject):
     def __init__(self, body: QWidget, setup: SetupPanel, session: Session, usage: UsageSection) -> None:
         super().__init__(body)
         self._body, self._setup, self._usage = body, setup, usage
-        self._theme: Theme | None = None
         self._previous_focus: QWidget | None = None
         self.page: WelcomePage | None = None
         """None until first shown."""
@@ -161,13 +160,6 @@ class WelcomeController(QObject):
         if has_cursor and self._previous_focus is not None:
             self._previous_focus.setFocus()
 
-    @Slot(object)
-    def set_theme(self, theme: Theme) -> None:
-        """Set colours and sizes, now or when the page is created."""
-        self._theme = theme
-        if self.page is not None:
-            self.page.set_theme(theme)
-
     def _make_page(self) -> WelcomePage:
         from app.panels.welcome.welcome_page import WelcomePage
 
@@ -179,8 +171,7 @@ class WelcomeController(QObject):
             (page.skipped, self.leave),
         ):
             signal.connect(slot)
-        if self._theme is not None:
-            page.set_theme(self._theme)
+        inherit_theme(page)
         return page
 
     @Slot()

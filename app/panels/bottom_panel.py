@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QFrame, QPushButton, QVBoxLayout, QWidget
 from shiboken6 import isValid
 
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets.labels import TextBlock
 from app.widgets.plain_text import PlainLabel
 
@@ -15,7 +16,7 @@ _PRESS_KEYS = (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key
 """Keys that press a button or open a list."""
 
 
-class BottomPanel(QFrame):
+class BottomPanel(Themed, QFrame):
     """Panel that takes its own space at the foot of the window and covers nothing.
 
     While it is open it has the keyboard focus: Esc closes it before it stops a run, and no key reaches the widgets
@@ -77,8 +78,7 @@ class BottomPanel(QFrame):
         if before is not None and isValid(before) and before.isVisible() and before.isEnabled():
             before.setFocus(Qt.FocusReason.OtherFocusReason)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's colours and sizes."""
+    def restyle(self, theme: Theme) -> None:
         self.sentence.refit()
         side = theme.space(16)
         self.column.setContentsMargins(side, theme.space(10), side, theme.space(12))

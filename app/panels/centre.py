@@ -17,7 +17,8 @@ from PySide6.QtWidgets import (
 
 from app.panels.view_column import ViewColumn
 from app.state.run import Run
-from app.theme.theme import Theme, Themeable
+from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.views import ViewSpec
 from app.views.base import View
 from app.widgets.banner import Banner
@@ -86,7 +87,7 @@ class MessageArea(QScrollArea):
             self.setFixedHeight(height)
 
 
-class Centre(QWidget):
+class Centre(Themed, QWidget):
     """Views in one or two columns, the sequence selector and the two banners."""
 
     viewCreated = Signal(object)
@@ -97,7 +98,6 @@ class Centre(QWidget):
         super().__init__(parent)
         self.setObjectName("centre")
         self._specs = list(specs)
-        self._theme: Theme | None = None
         self._availability: dict[str, bool] = {}
         self.error_banner = Banner("errorBanner")
         self.notice_banner = Banner("noticeBanner", icon="info", role="card")
@@ -173,8 +173,7 @@ class Centre(QWidget):
                 column.set_view_available(name, is_there)
             self.splitter.addWidget(column)
             self.splitter.handle(self.splitter.count() - 1).setAccessibleName(tr("Width of the left view"))
-            if self._theme is not None:
-                column.set_theme(self._theme)
+            column.set_theme(self._theme)
             for view in column.created_views:
                 self.viewCreated.emit(view)
             column.show_view("tree")
@@ -221,12 +220,7 @@ class Centre(QWidget):
         self._update_selector_visibility()
         self.viewShown.emit(view)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's colours and sizes to the whole centre."""
-        self._theme = theme
-        themed: tuple[Themeable, ...] = (self.error_banner, self.notice_banner, self.split_button, *self.columns)
-        for part in themed:
-            part.set_theme(theme)
+    def restyle(self, theme: Theme) -> None:
         self._progress_container.setFixedHeight(2)
         self.progress.setFixedHeight(2)
 

@@ -119,8 +119,7 @@ class EngineDialog(BaseDialog):
         """Show or hide the button that deletes what is stored for this address."""
         self.forget.setVisible(is_visible)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply sizes that follow the font."""
+    def restyle(self, theme: Theme) -> None:
         self.models.setMinimumHeight(theme.px(96))
         self.setMinimumWidth(theme.px(520))
 

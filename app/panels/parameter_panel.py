@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 import core
 from app.panels.parameter_row import MARGIN, ParameterRow
 from app.state.setting_values import is_number
-from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets.flow_layout import delete_widget
 from app.widgets.plain_text import PlainLabel
 from core import strategies
@@ -111,7 +111,7 @@ def _column() -> QVBoxLayout:
 _SAMPLING_PARAMETERS = strategies.drawing()
 
 
-class ParameterPanel(ParameterFrame):
+class ParameterPanel(Themed, ParameterFrame):
     """Parameters of a strategy or cache. A parameter shared by two strategies keeps its value when the strategy
     changes.
     """
@@ -129,7 +129,6 @@ class ParameterPanel(ParameterFrame):
         self._settings: dict[str, ParameterRow | DeferredSetting] = {}
         self._has_all_rows = False
         """Whether the folded advanced parameters have rows too; these are created later, when the program is idle."""
-        self._theme: Theme | None = None
         self.reset_button.clicked.connect(self.reset)
         self.more_button.toggled.connect(self._on_more)
 
@@ -221,13 +220,6 @@ class ParameterPanel(ParameterFrame):
         """Reset all parameters to their defaults."""
         self.set_values({})
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's colours and sizes."""
-        self._theme = theme
-        for row in self._settings.values():
-            if isinstance(row, ParameterRow):
-                row.set_theme(theme)
-
     def _add(self, parameter: Parameter, existing_row: ParameterRow | None) -> None:
         """Append a parameter, reusing `existing_row` if its row already exists."""
         is_seen = self._has_all_rows or self.is_advanced or not parameter.advanced
@@ -247,8 +239,7 @@ class ParameterPanel(ParameterFrame):
         row.set_default(self._default(parameter))
         row.edited.connect(self._on_edited)
         row.helpRequested.connect(self.helpRequested)
-        if self._theme is not None:
-            row.set_theme(self._theme)
+        row.set_theme(self._theme)
         self._insert_row(row)
         return row
 

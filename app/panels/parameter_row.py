@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QBoxLayout, QMenu, QVBoxLayout, QWidget
 from app.panels.editors import ChoiceEditor, FloatEditor, IntEditor, make_editor
 from app.state import setting_values
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.views.shared.glossary_tooltip import add_glossary_tooltip
 from app.widgets.accessibility import AccessibleValue, AccessibleWidget, Role
 from app.widgets.inputs import Slider
@@ -111,7 +112,7 @@ _FULL_WIDTH_KINDS = ("text", "lines", "tokens", "names", "grammar")
 """Kinds of parameters whose editor takes a line of its own."""
 
 
-class ParameterRow(QWidget):
+class ParameterRow(Themed, QWidget):
     """Row of one parameter. Emits `edited` when the user changes it, and `helpRequested(self)` when it is hovered or
     focused.
     """
@@ -126,7 +127,6 @@ class ParameterRow(QWidget):
         self.default: Any = parameter.default
         self.unavailable = ""
         """Why the parameter has no effect now; empty if it has one."""
-        self._theme: Theme | None = None
         self._editor_width = 0
         """Preferred width of a choice editor in pixels; 0 for other editors."""
         self._build()
@@ -178,9 +178,7 @@ class ParameterRow(QWidget):
         self.editor.setAccessibleDescription(reason or tr(self.parameter.help))
         self.setToolTip(rich_tooltip(_tooltip_text(self.parameter, self.unavailable, self.default)))
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's colours and sizes."""
-        self._theme = theme
+    def restyle(self, theme: Theme) -> None:
         if isinstance(self.editor, IntEditor | FloatEditor):
             font = theme.font(13, tabular=True)
             word = QFontMetrics(font).horizontalAdvance(str(self.default)) + theme.px(10) + theme.space(12)
@@ -218,7 +216,7 @@ class ParameterRow(QWidget):
         self.reset()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        if self._theme is None or not self.is_changed:
+        if not self.is_changed:
             return
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)

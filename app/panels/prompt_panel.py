@@ -22,6 +22,7 @@ from app.state.media import kind_by_name
 from app.state.worker_messages import Prompt
 from app.storage.examples import ExamplePrompt
 from app.theme.theme import Theme, tab_distance
+from app.theme.themed import Themed
 from app.widgets import text_documents
 from app.widgets.buttons import SegmentedControl
 from app.widgets.flow_layout import FlowLayout
@@ -118,7 +119,7 @@ def has_image_only(source: QMimeData) -> bool:
     return source.hasImage() and not source.hasText()
 
 
-class PromptPanel(QWidget):
+class PromptPanel(Themed, QWidget):
     """Prompt editor with mode switch and example chips.
 
     Emits `exampleChosen(example)`, `edited` when text or mode changed, `modeChosen(is_chat)` when the user switched the
@@ -224,8 +225,7 @@ class PromptPanel(QWidget):
         button.setEnabled(not reason or self.is_chat)
         button.setToolTip(tooltip(reason or tr("Chat with the model, using its own chat template")))
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply sizes that follow the font."""
+    def restyle(self, theme: Theme) -> None:
         self.editor.setFont(theme.font(13))
         self.editor.setTabStopDistance(tab_distance(self.editor.font()))
         self.reuse_label.setFont(theme.font(12))

@@ -14,7 +14,8 @@ from app.panels.preset_bar import PresetBar
 from app.panels.prompt_panel import PromptPanel
 from app.state import setting_values
 from app.storage.examples import ExamplePrompt
-from app.theme.theme import Theme, theme_for
+from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets.inputs import ScrollArea
 from app.widgets.labels import ElidedLabel
 from app.widgets.plain_text import PlainLabel, RichLabel, escape_html, tooltip
@@ -57,7 +58,7 @@ MIN_PAGE_HEIGHT = 40
 """Smallest height of the page above the help, in pixels at 100 %."""
 
 
-class SetupPanel(QFrame):
+class SetupPanel(Themed, QFrame):
     """Left panel with the inputs of a run. The help area at the bottom has a fixed height."""
 
     def __init__(self, examples: Sequence[ExamplePrompt], parent: QWidget | None = None) -> None:
@@ -81,7 +82,6 @@ class SetupPanel(QFrame):
         self.memory_label.setAccessibleName(tr("Memory required by the run"))
         self.memory_label.hide()
         self._default_help = ""
-        self._theme = theme_for("light")
         self._is_low = False
         for panel in (self.parameters, self.cache_parameters):
             panel.helpRequested.connect(self.show_help)
@@ -154,11 +154,7 @@ class SetupPanel(QFrame):
         """Scroll to a part of the panel, after the layout has been updated."""
         QTimer.singleShot(0, part, lambda: self._scroll.ensureWidgetVisible(part))
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's colours and sizes to the whole panel."""
-        self._theme = theme
-        for part in (self.prompt, self.parameters, self.cache_parameters):
-            part.set_theme(theme)
+    def restyle(self, theme: Theme) -> None:
         self._scroll.setMinimumHeight(
             theme.px(MIN_PAGE_HEIGHT)
         )  # the default minimum is the height of a scroll bar's buttons and handle

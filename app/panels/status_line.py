@@ -16,6 +16,7 @@ from app.state.run import Run
 from app.state.setting_changes import SettingChange
 from app.state.worker_messages import DecodeBackend, ModelInfo
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets.icons import IconButton
 from app.widgets.labels import ElidedLabel
 from app.widgets.plain_text import PlainLabel, tooltip
@@ -27,7 +28,7 @@ REFRESH_MS = 1000
 GAP = 20
 
 
-class StatusLine(QFrame):
+class StatusLine(Themed, QFrame):
     """Status line; numbers are updated once per second during a run, and when it ends."""
 
     settingsRequested = Signal()
@@ -192,13 +193,10 @@ class StatusLine(QFrame):
         for name, label in self.number_labels.items():
             label.setVisible(name in widths)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's colours and sizes, with tabular digits."""
+    def restyle(self, theme: Theme) -> None:
         font = theme.font(12, tabular=True)
         for label in (self.device, *self.number_labels.values(), self.outcome):
             label.setFont(font)
-        for button in (self.history_button, *self.toggles):
-            button.set_theme(theme)
         self.setFixedHeight(theme.px(28))
 
     def _label(self, title: str, label: QLabel) -> QLabel:

@@ -12,7 +12,8 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QToolButton, QWi
 
 from app.panels.commands import key_of
 from app.storage.settings import MAX_SEED
-from app.theme.theme import Theme, Themeable
+from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets.buttons import RunButton
 from app.widgets.drafter_marks import paint_drafter_mark
 from app.widgets.icons import IconButton
@@ -29,7 +30,7 @@ VISIBLE_DIGITS = 5
 """Visible digits. Random seeds have at most this many; the editor scrolls for longer typed ones."""
 
 
-class SeedBox(QFrame):
+class SeedBox(Themed, QFrame):
     """Seed number and lock button in one frame."""
 
     changed = Signal()
@@ -67,9 +68,7 @@ class SeedBox(QFrame):
             self.spin.setValue(random.SystemRandom().randint(0, 99_999))
         return self.spin.value()
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's colours and sizes."""
-        self.lock_button.set_theme(theme)
+    def restyle(self, theme: Theme) -> None:
         self.setFixedHeight(theme.px(34))
         figures = self.spin.fontMetrics().horizontalAdvance("0" * VISIBLE_DIGITS)
         self.spin.setFixedWidth(figures + theme.space(18))
@@ -226,7 +225,7 @@ class DraftPicker(PickerCombo):
         return super().eventFilter(watched, event)
 
     def _is_box(self, x: float, row: QRect) -> bool:
-        width = self._theme.px(_BOX_WIDTH) if self._theme is not None else _BOX_WIDTH
+        width = self._theme.px(_BOX_WIDTH)
         return self.has_boxes and x > row.right() - width
 
     def _tick(self, index: Index) -> bool:
@@ -260,14 +259,13 @@ the export button; tours and export are also in the menus.
 """
 
 
-class Toolbar(QFrame):
+class Toolbar(Themed, QFrame):
     """Row of widgets; the window connects them."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("toolbar")
         self.setProperty("role", "bar")
-        self._theme: Theme | None = None
         self.brand = RichLabel()
         self.brand.setProperty("role", "brand")
         self.brand.setAccessibleName("Decodescope")
@@ -292,13 +290,8 @@ class Toolbar(QFrame):
         """Pickers for model, draft model, strategy and cache."""
         return (self.model, self.draft, self.strategy, self.cache)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's colours and sizes."""
-        self._theme = theme
+    def restyle(self, theme: Theme) -> None:
         self.brand.setText(f'Decode<span style="color:{theme.accent}">scope</span>')
-        themed: tuple[Themeable, ...] = (*self.pickers, self.seed, self.export_button, self.run_button)
-        for part in themed:
-            part.set_theme(theme)
         self.tours_button.setFixedHeight(theme.px(34))
         self.export_button.setFixedSize(theme.px(38), theme.px(34))
         self._row.setContentsMargins(theme.space(16), 0, theme.space(16), 0)
@@ -311,7 +304,7 @@ class Toolbar(QFrame):
 
     def _fit(self) -> None:
         """In a narrow window, hide the name first, then labels that are also in tooltips."""
-        width = self.width() / self._theme.scale if self._theme else BRAND_MIN_WIDTH
+        width = self.width() / self._theme.scale
         self.brand.setVisible(width >= BRAND_MIN_WIDTH)
         self.seed.label.setVisible(width >= KEYS_MIN_WIDTH)
         self.tours_button.setVisible(width >= TOURS_MIN_WIDTH)
@@ -321,7 +314,7 @@ class Toolbar(QFrame):
 
     def event(self, event: QEvent) -> bool:
         """Redistribute the width when a widget's size hint changes."""
-        if event.type() == QEvent.Type.LayoutRequest and self._theme is not None:
+        if event.type() == QEvent.Type.LayoutRequest and self.is_themed:
             self._distribute_width()
         return super().event(event)
 

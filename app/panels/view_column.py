@@ -11,13 +11,14 @@ from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 from app.panels.view_header import ViewHeader, replace_widget
 from app.state.glossary_terms import tooltip_html
 from app.theme.theme import Theme
+from app.theme.themed import Themed, apply_theme
 from app.views import ViewSpec
 from app.views.base import View
 from app.views.shared.glossary_tooltip import LazyTooltip
 from resources.language import tr
 
 
-class ViewColumn(QWidget):
+class ViewColumn(Themed, QWidget):
     """Tab bar over a stack of views, with the tools of the shown view at the right.
 
     A view is created when it is first shown or requested; then `viewCreated` is emitted.
@@ -30,7 +31,6 @@ class ViewColumn(QWidget):
         super().__init__(parent)
         self._specs = list(specs)
         self._suffix = suffix
-        self._theme: Theme | None = None
         self._created_views: dict[int, View] = {}
         self._is_presenting = self._is_laid_out = False
         self.header = ViewHeader(tr(spec.title) for spec in self._specs)
@@ -113,12 +113,7 @@ class ViewColumn(QWidget):
         if self.tabs.set_removed(index, not is_available):
             self.fit_header()
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's colours and sizes, also to the views."""
-        self._theme = theme
-        for view in self.created_views:
-            view.set_theme(theme)
-        self.header.set_theme(theme)
+    def restyle(self, theme: Theme) -> None:
         self.fit_header()
 
     def set_presenting(self, on: bool) -> None:
@@ -137,12 +132,13 @@ class ViewColumn(QWidget):
         if index not in self._created_views:
             view = self._created_views[index] = self._specs[index].factory()
             view.setObjectName(view.objectName() + self._suffix)
-            if self._theme is not None:
-                view.set_theme(self._theme)
+            tools = view.header_widget() or QWidget()
+            for part in (view, tools):
+                apply_theme(part, self._theme)
             if self._is_presenting:
                 view.set_presenting(True)
             replace_widget(self.stack, index, view)
-            self.header.set_tools(index, view.header_widget() or QWidget())
+            self.header.set_tools(index, tools)
             self.fit_header()
             self.viewCreated.emit(view)
         return self._created_views[index]
@@ -162,5 +158,5 @@ class ViewColumn(QWidget):
     @Slot()
     def fit_header(self) -> None:
         """Distribute the width between tabs and tools, once width and theme are known."""
-        if self._is_laid_out and self._theme is not None:
+        if self._is_laid_out and self.is_themed:
             self.header.fit(self.width())

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QSizePolicy, QStackedW
 
 from app.panels.commands import MAX_VIEW_KEYS
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets.inputs import TabBar
 from app.widgets.plain_text import caption
 from resources.language import tr
@@ -143,7 +144,7 @@ class ViewTabs(TabBar):
 LEFT, GAP, RIGHT = 13, 4, 10
 
 
-class ViewHeader(QFrame):
+class ViewHeader(Themed, QFrame):
     """Tabs at the left and tools at the right; the tools move below if one line is too narrow for both."""
 
     def __init__(self, titles: Iterable[str]) -> None:
@@ -182,8 +183,7 @@ class ViewHeader(QFrame):
         rows.addLayout(self._first_line)
         rows.addLayout(self._second_line)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's sizes; `fit` must be called afterwards."""
+    def restyle(self, theme: Theme) -> None:
         self._row_height = theme.px(20) + theme.space(20)
         self._spacer.setFixedSize(0, self._row_height)
         self.tabs.measure_tabs(theme)

@@ -9,6 +9,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from resources.language import tr
 
 PREFERRED_WIDTHS, MIN_WIDTHS, REQUIRED_WIDTHS = (300, 324), (236, 250), (173, 194)
@@ -21,7 +22,7 @@ CENTRE_WIDTH = 440
 MAX_WIDTH = 2000
 
 
-class SideSplitter(QSplitter):
+class SideSplitter(Themed, QSplitter):
     """Splitter that restores the preferred widths of its side panels when a small window grows again, unlike QSplitter.
 
     Widths are stored for 100 %, so that they follow the text size.
@@ -60,8 +61,7 @@ class SideSplitter(QSplitter):
             panel.setMinimumWidth(round(max(min_width * (1 + (scale - 1) * MIN_WIDTH_GROWTH), needed * scale)))
         self.distribute_width()
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's text size."""
+    def restyle(self, theme: Theme) -> None:
         self.set_scale(theme.scale)
 
     def distribute_width(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from PySide6.QtCore import QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontInfo, QFontMetricsF, QGuiApplication, QPainter
@@ -245,13 +245,6 @@ def _interpolate(stops: list[QColor], t: float) -> QColor:
     a, b = ((stop.red(), stop.green(), stop.blue()) for stop in stops[left : left + 2])
     red, green, blue = (round(x + (y - x) * fraction) for x, y in zip(a, b, strict=True))
     return QColor(red, green, blue)
-
-
-class Themeable(Protocol):
-    """An object that has colours and sizes from a theme."""
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme at once."""
 
 
 REFERENCE_SIZE = QSize(1280, 720)

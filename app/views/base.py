@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from PySide6.QtCore import QObject, QRect, Signal
 from PySide6.QtWidgets import QFrame, QMenu, QWidget
 
+from app.theme.themed import Themed
+
 if TYPE_CHECKING:
     from app.session.side_runs import MeasurementProgress
     from app.state.conversation import Conversation
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from app.state.run import Run
     from app.state.run_history import RunTreeEntry
     from app.state.worker_messages import ModelInfo
-    from app.theme.theme import Theme
     from app.views.node_reports import NodeReport
     from core import ModelEntry
     from core.events import Event
@@ -124,7 +125,7 @@ class ViewSignals(QObject):
     """Set the chat's policy for a full context: one of `app.state.conversation`."""
 
 
-class View(QFrame, PresentationHooks, ComparisonHooks, SettingsHooks):
+class View(Themed, QFrame, PresentationHooks, ComparisonHooks, SettingsHooks):
     """A view of the run. Hooks that are not overridden do nothing; requests go out as `signals`."""
 
     report: NodeReport | None = None
@@ -161,9 +162,6 @@ class View(QFrame, PresentationHooks, ComparisonHooks, SettingsHooks):
 
     def restore_view_state(self, state: Any) -> None:
         """Restore the state of `saved_view_state`; None for an unknown state."""
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colours and sizes of `theme`."""
 
     def wording_changed(self) -> None:
         """Update all texts after the level of detail of explanations changed."""

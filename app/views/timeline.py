@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QWidget
 from app.state.run import Run
 from app.state.token_stats import MEASURES, bar_height
 from app.theme.theme import Theme, theme_for
+from app.theme.themed import Themed
 from app.views.base import Table, View
 from app.views.replay import SPEEDS, STEP_SPEED, Replay
 from app.views.shared.table_export import timeline_table
@@ -92,7 +93,7 @@ class StageCurves:
         return lines
 
 
-class PlayButton(QToolButton):
+class PlayButton(Themed, QToolButton):
     """Shows a triangle, or two bars while playing."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -102,9 +103,7 @@ class PlayButton(QToolButton):
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.set_playing(False)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colours and sizes of `theme`."""
-        self._theme = theme
+    def restyle(self, theme: Theme) -> None:
         self.set_playing(self.is_playing)
 
     def set_stepping(self, stepping: bool) -> None:
@@ -242,10 +241,7 @@ class Timeline(View):
         super().resizeEvent(event)
         self.measure_button.setVisible(self.width() >= _MIN_WIDTH_IN_LINES * self.fontMetrics().height())
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colours and sizes of `theme`."""
-        for part in (self.play_button, self.back_button, self.forward_button, self.sparkline):
-            part.set_theme(theme)
+    def restyle(self, theme: Theme) -> None:
         self._row.setContentsMargins(theme.space(14), theme.space(8), theme.space(14), theme.space(8))
         self._row.setSpacing(theme.space(4))
         self.setFixedHeight(theme.space(62))

@@ -9,6 +9,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets import icons
 from app.widgets.accessibility import announce
 from app.widgets.flow_layout import FlowRow
@@ -22,7 +23,7 @@ _NARROW_ICON_WIDTHS = 20
 """Width below which the lower part is not indented, in icon widths."""
 
 
-class Banner(QFrame):
+class Banner(Themed, QFrame):
     """A message bar, hidden until `show_message`, which builds it on first use.
 
     `actionChosen` reports the pressed button; dismissing reports `dismiss`.
@@ -35,7 +36,6 @@ class Banner(QFrame):
         self.setObjectName(name)
         self.setProperty("role", role)
         self._icon_name, self._role = icon, role
-        self._theme: Theme | None = None
         self._buttons: list[QPushButton] = []
         self._is_built = False
         self.hide()
@@ -82,16 +82,11 @@ class Banner(QFrame):
         """Return the button of an action, or None if this message has no such action."""
         return next((button for button in self._buttons if button.objectName() == f"{name}Action"), None)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours, icon and the height of the details."""
-        self._theme = theme
-        if self._is_built:
-            self._apply_theme(theme)
-
-    def _apply_theme(self, theme: Theme) -> None:
+    def restyle(self, theme: Theme) -> None:
+        if not self._is_built:
+            return
         color = theme.danger if self._role == "banner" else theme.muted
         self._icon_label.setPixmap(icons.icon_pixmap(self._icon_name, color, theme.px(18)))
-        self.close_button.set_theme(theme)
         self.details.setMinimumHeight(theme.px(48))
         self.details.setMaximumHeight(theme.px(132))
 
@@ -115,8 +110,7 @@ class Banner(QFrame):
         self.close_button = IconButton("close", tr("Dismiss this message"), self)
         self.close_button.clicked.connect(self.dismiss)
         self._lay_out()
-        if self._theme is not None:
-            self._apply_theme(self._theme)
+        self.set_theme(self._theme)
 
     def _lay_out(self) -> None:
         words = QVBoxLayout()

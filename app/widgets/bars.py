@@ -20,6 +20,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
 
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
 from app.widgets.plain_text import show_tooltip
 from resources.language import tr
@@ -198,7 +199,7 @@ def _paint_track(painter: QPainter, theme: Theme, row: BarRow, cell: QRectF) -> 
             painter.drawRoundedRect(QRectF(cell.left(), top + n * (thick + 1), max(width, 1.5), thick), 2, 2)
 
 
-class BarList(QWidget, AccessibleWidget):
+class BarList(Themed, QWidget, AccessibleWidget):
     """Painted rows with a tooltip on hover; rows with a key can be clicked, and all can be copied as a table."""
 
     rowPicked = Signal(int)
@@ -213,8 +214,7 @@ class BarList(QWidget, AccessibleWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(label)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colours and sizes of `theme`."""
+    def restyle(self, theme: Theme) -> None:
         self._layout = replace(self._layout, theme=theme, width=self.width())
         self.updateGeometry()
         self.update()

@@ -9,6 +9,7 @@ from PySide6.QtGui import QFont, QFontMetrics, QPainter, QPaintEvent
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLayout, QMenu, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets import icons
 from app.widgets.flow_layout import FlowRow
 from app.widgets.plain_text import caption, tooltip
@@ -115,14 +116,13 @@ RUN_BUTTON_MODES = {
 }
 
 
-class RunButton(QPushButton):
+class RunButton(Themed, QPushButton):
     """Icon, label and shortcut in a button of constant width, so that its neighbours do not move."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setProperty("role", "primary")
         self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self._theme: Theme | None = None
         self._face = ""
         self._is_compact = False
         self.set_mode("run")
@@ -152,15 +152,7 @@ class RunButton(QPushButton):
             self.updateGeometry()
             self.update()
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colours and sizes of `theme`."""
-        self._theme = theme
-        self.updateGeometry()
-        self.update()
-
     def sizeHint(self) -> QSize:
-        if self._theme is None:
-            return QSize(124, 34)
         return QSize(max(map(self._mode_width, RUN_BUTTON_MODES)), self._theme.px(34))
 
     def minimumSizeHint(self) -> QSize:
@@ -173,7 +165,6 @@ class RunButton(QPushButton):
 
     def _mode_width(self, face: str) -> int:
         """Return the width that a mode needs."""
-        assert self._theme is not None
         _name, word, key = self._mode_parts(face)
         words = QFontMetrics(self._theme.font(13, 600)).horizontalAdvance(word)
         keys = QFontMetrics(self._theme.font(11)).horizontalAdvance(key) + self._theme.px(7) if key else 0
@@ -181,8 +172,7 @@ class RunButton(QPushButton):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)  # paints the button without its text
-        if self._theme is not None:
-            self._paint_face(QPainter(self), self._theme)
+        self._paint_face(QPainter(self), self._theme)
 
     def _paint_face(self, painter: QPainter, theme: Theme) -> None:
         name, word, key = self._mode_parts(self._face)

@@ -6,6 +6,7 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QDialog, QScrollArea, QVBoxLayout, QWidget
 
+from app.theme.themed import Themed, inherit_theme
 from app.widgets.screen import available_rect
 from app.widgets.tab_order import TabOrder
 
@@ -13,8 +14,8 @@ WINDOW_FRAME = QSize(16, 40)
 """Approximate size of a window's frame on the desktop."""
 
 
-class BaseDialog(QDialog):
-    """Base class of the dialogs: the Tab order goes line by line and wraps around."""
+class BaseDialog(Themed, QDialog):
+    """Base class of the dialogs: the Tab order goes line by line and wraps around, and the theme is the window's."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -22,6 +23,7 @@ class BaseDialog(QDialog):
 
     def showEvent(self, event: QShowEvent) -> None:
         """Limit the dialog to the screen before it is shown; larger contents scroll."""
+        inherit_theme(self)
         layout = self.layout()
         if layout is not None:
             layout.activate()  # drop the size hint from before the labels had their width

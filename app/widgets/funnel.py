@@ -13,6 +13,7 @@ from PySide6.QtGui import QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEv
 from PySide6.QtWidgets import QApplication, QSizePolicy, QWidget
 
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role, announce
 from app.widgets.funnel_layout import MAX_SIDE_BY_SIDE, FunnelLayout, FunnelStage, bar_fractions
 from app.widgets.plain_text import show_tooltip
@@ -43,7 +44,7 @@ class _DraggedStage(NamedTuple):
         return cls(name, QRect(point, QSize()).adjusted(-reach, -reach, reach, reach))
 
 
-class FunnelWidget(QWidget, AccessibleWidget):
+class FunnelWidget(Themed, QWidget, AccessibleWidget):
     """Painted stages with tooltips.
 
     `stageMoved(name, index)`: a stage was moved, by dragging or with Alt and an arrow key, to an index among the
@@ -63,12 +64,6 @@ class FunnelWidget(QWidget, AccessibleWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setMouseTracking(True)
         self.setAccessibleName(tr("Funnel"))
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colours and sizes of `theme`."""
-        self._theme = theme
-        self.updateGeometry()
-        self.update()
 
     def set_stages(self, stages: Sequence[FunnelStage]) -> None:
         """Show these stages."""

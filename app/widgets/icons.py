@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QToolButton, QWidget
 
 import resources
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets.plain_text import tooltip
 
 OVERSAMPLING = 3
@@ -44,13 +45,12 @@ def create_icon(name: str, color: str, px: int) -> QIcon:
     return QIcon(icon_pixmap(name, color, px))
 
 
-class IconButton(QToolButton):
+class IconButton(Themed, QToolButton):
     """A flat button with one icon, and optionally another one for the checked state."""
 
     def __init__(self, name: str, label: str, parent: QWidget | None = None, checked_name: str = "") -> None:
         super().__init__(parent)
         self._names = (name, checked_name or name)
-        self._theme: Theme | None = None
         self._has_been_disabled = False
         """Whether the button has ever been disabled, which most never are."""
         self.setAccessibleName(label)
@@ -58,13 +58,11 @@ class IconButton(QToolButton):
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.toggled.connect(self._update_icon)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Redraw the icon in the theme's colours; the checked state is darker."""
-        self._theme = theme
+    def restyle(self, theme: Theme) -> None:
         self._update_icon()
 
     def _update_icon(self) -> None:
-        if self._theme is None:
+        if not self.is_themed:
             return
         color = self._theme.faint if self.isCheckable() and not self.isChecked() else self._theme.muted
         px = self._theme.px(16)

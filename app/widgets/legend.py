@@ -10,6 +10,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPolygonF
 from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets.accessibility import AccessibleWidget
 from resources.language import join_sentences, tr
 
@@ -30,19 +31,13 @@ class LegendStep(NamedTuple):
     thickness: float
 
 
-class ColourLegend(QWidget, AccessibleWidget):
+class ColourLegend(Themed, QWidget, AccessibleWidget):
     """A legend in one line. The wedge is thick at the first label, like the underlines that it explains."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme, self._low, self._high, self._hint = theme, "", "", ""
         self._steps: Sequence[LegendStep] = ()
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colours and sizes of `theme`."""
-        self._theme = theme
-        self.updateGeometry()
-        self.update()
 
     def set_labels(self, low: str, high: str, hint: str, steps: Sequence[LegendStep] = ()) -> None:
         """Set the labels of the scale's ends (empty: no scale) or of each of its `steps`, and the hint."""

@@ -9,7 +9,8 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.theme.theme import Theme, theme_for
+from app.theme.theme import Theme
+from app.theme.themed import Themed
 
 Peaks = Sequence[tuple[float, float]]
 _MIN_AMPLITUDE = 0.02
@@ -82,12 +83,11 @@ WIDTH, HEIGHT = 84, 44
 """Return the height of a plot in pixels at 100 %."""
 
 
-class MediumThumbnail(QWidget):
+class MediumThumbnail(Themed, QWidget):
     """A waveform or a thumbnail; grey until loaded. It has no accessible text, because its card has."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme_for("light")
         self._peaks: Peaks = ()
         self._image: QImage | None = None
         self._played = 0.0
@@ -108,9 +108,7 @@ class MediumThumbnail(QWidget):
         self._played = fraction
         self.update()
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colours and sizes of `theme`."""
-        self._theme = theme
+    def restyle(self, theme: Theme) -> None:
         self.setFixedSize(self.sizeHint())
         self.update()
 
@@ -155,14 +153,13 @@ class PositionCells(NamedTuple):
     """Fraction of the width that the file covers: less than 1 if the model pads it with silence."""
 
 
-class MediumPositions(QWidget):
+class MediumPositions(Themed, QWidget):
     """Emits `cellHovered(i)` for the cell under the pointer, counted row by row; −1 for none."""
 
     cellHovered = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme_for("light")
         self._peaks: Peaks = ()
         self._image: QImage | None = None
         self.cells = PositionCells()
@@ -180,9 +177,7 @@ class MediumPositions(QWidget):
         self._peaks, self._image, self.cells = (), image, cells
         self._reset_size()
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colours and sizes of `theme`."""
-        self._theme = theme
+    def restyle(self, theme: Theme) -> None:
         self._reset_size()
 
     def sizeHint(self) -> QSize:

@@ -8,28 +8,23 @@ from PySide6.QtCore import QEvent, QObject, QRect, QRectF, Qt
 from PySide6.QtGui import QColor, QFocusEvent, QPainter, QPainterPath, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
-from app.theme.theme import Theme, theme_for
+from app.theme.theme import Theme
+from app.theme.themed import Themed
 
 MARGIN, TEXT_WIDTH = 24, 560
 """Pixels at 100 %: margin around the frame, and width of the text."""
 
 
-class DropOverlay(QWidget):
+class DropOverlay(Themed, QWidget):
     """Covers its parent. The frame is solid if the drop is accepted, dashed otherwise."""
 
     def __init__(self, parent_window: QWidget) -> None:
         super().__init__(parent_window)
         self.setObjectName("dropOverlay")
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-        self._theme = theme_for("light")
         self.title = self.detail = ""
         self.is_accepted = False
         self.hide()
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colours and sizes of `theme`."""
-        self._theme = theme
-        self.update()
 
     def show_drop_effect(self, title: str, detail: str, is_accepted: bool) -> None:
         """Show what a drop would do."""
@@ -88,21 +83,16 @@ _POINTER_REASONS = (Qt.FocusReason.MouseFocusReason, Qt.FocusReason.PopupFocusRe
 WIDTH = 2
 
 
-class FocusRing(QWidget):
+class FocusRing(Themed, QWidget):
     """Lies over `target` and is visible while that has the focus by keyboard, not by mouse."""
 
     def __init__(self, target: QWidget) -> None:
         super().__init__(target)
-        self._target, self._theme = target, theme_for("light")
+        self._target = target
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.hide()
         target.installEventFilter(self)
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colour of `theme`."""
-        self._theme = theme
-        self.update()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Show, hide and resize together with the target."""
@@ -131,7 +121,7 @@ GAP, RING, CORNER_RADIUS = 4, 3, 7
 """Pixels at 100 %: gap between rectangle and ring, width of the ring, its corner radius."""
 
 
-class SpotlightOverlay(QWidget):
+class SpotlightOverlay(Themed, QWidget):
     """Lies over `target` and ignores the mouse. `target_rect()` returns the lit rectangle in the target's
     coordinates.
     """
@@ -145,11 +135,6 @@ class SpotlightOverlay(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setGeometry(target.rect())
         target.installEventFilter(self)
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colours and sizes of `theme`."""
-        self._theme = theme
-        self.update()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Follow the target's size and stay above its children."""

@@ -20,6 +20,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets import icons
 from app.widgets.accessibility import AccessibleWidget
 from app.widgets.inputs import LazyComboBox
@@ -120,7 +121,7 @@ def _standard_item(item: PickerItem) -> QStandardItem:
     return row
 
 
-class PickerCombo(LazyComboBox, AccessibleWidget):
+class PickerCombo(Themed, LazyComboBox, AccessibleWidget):
     """Shows title and subtitle in the box and in its list."""
 
     delegate_class: ClassVar[type[TwoLineDelegate]] = TwoLineDelegate
@@ -133,7 +134,6 @@ class PickerCombo(LazyComboBox, AccessibleWidget):
         self._width = width
         self._assigned_width: int | None = None
         self._subtitle: str | None = None
-        self._theme: Theme | None = None
         self._hovered = False
         self.items: tuple[PickerItem, ...] = ()
         """The current list items."""
@@ -181,9 +181,7 @@ class PickerCombo(LazyComboBox, AccessibleWidget):
         self.setAccessibleDescription(text or "")
         self.update()
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colours and sizes of `theme` to the box and its list."""
-        self._theme = theme
+    def restyle(self, theme: Theme) -> None:
         self._apply_theme_to_list()
         self.updateGeometry()
         self.update()
@@ -191,7 +189,7 @@ class PickerCombo(LazyComboBox, AccessibleWidget):
     def _apply_theme_to_list(self) -> None:
         """Apply the theme to the list, if it exists, and fit its width to the subtitles."""
         theme = self._theme
-        if self._delegate is None or theme is None:
+        if self._delegate is None:
             return
         self._delegate.theme = theme
         metrics = QFontMetrics(theme.font(11))
@@ -209,8 +207,6 @@ class PickerCombo(LazyComboBox, AccessibleWidget):
     @property
     def title_width(self) -> int:
         """Width in pixels at which the first line is fully visible."""
-        if self._theme is None:
-            return self._width
         around = self._theme.px(10) + self._theme.px(14) + self._theme.px(12)
         return QFontMetrics(self._theme.font(13, 500)).horizontalAdvance(self._title()) + around + 2
 
@@ -236,9 +232,6 @@ class PickerCombo(LazyComboBox, AccessibleWidget):
         super().leaveEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        if self._theme is None:
-            super().paintEvent(event)
-            return
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._paint_box(painter, self._theme)
@@ -274,4 +267,4 @@ class PickerCombo(LazyComboBox, AccessibleWidget):
         model.appendRow(_standard_item(item))  # append the complete row: each later change would emit signals
 
     def _scaled(self, width: int) -> QSize:
-        return QSize(self._theme.px(width), self._theme.px(38)) if self._theme else QSize(width, 38)
+        return QSize(self._theme.px(width), self._theme.px(38))

@@ -9,6 +9,7 @@ from PySide6.QtGui import QHideEvent, QWheelEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets.inputs import changes_text_size
 from app.widgets.plain_text import PlainLabel
 from app.widgets.screen import available_rect
@@ -43,7 +44,7 @@ class HoverArea(QAbstractScrollArea):
         self.viewport().update()
 
 
-class Popover(QFrame):
+class Popover(Themed, QFrame):
     """Figures in two columns, right-aligned and tabular."""
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
@@ -59,9 +60,7 @@ class Popover(QFrame):
         box.addLayout(self._grid)
         self._cells: list[tuple[PlainLabel, PlainLabel]] = []
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colours and sizes of `theme`."""
-        self._theme = theme
+    def restyle(self, theme: Theme) -> None:
         self.setStyleSheet(f"Popover {{ background: {theme.panel}; border: 1px solid {theme.line}; }}")
         self._box.setContentsMargins(theme.px(12), theme.px(9), theme.px(12), theme.px(10))
         self._box.setSpacing(theme.px(6))

@@ -9,6 +9,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPainterPath, QPaintEvent, QP
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets.plain_text import tooltip
 from resources.language import tr
 
@@ -25,7 +26,7 @@ class RepeatedPassage(NamedTuple):
     penalty: str
 
 
-class RepeatArc(QWidget):
+class RepeatArc(Themed, QWidget):
     """Two lines: the earlier and the current occurrence of the passage. An arc joins their continuations."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
@@ -34,12 +35,6 @@ class RepeatArc(QWidget):
         self._shown = RepeatedPassage("", "", "", "")
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(tr("Repeated passage"))
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colours and sizes of `theme`."""
-        self._theme = theme
-        self.updateGeometry()
-        self.update()
 
     def show_passage(self, shown: RepeatedPassage, description: str) -> None:
         """Show a passage. `description`: the same as a sentence."""

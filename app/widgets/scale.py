@@ -10,6 +10,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets.plain_text import tooltip
 
 
@@ -22,7 +23,7 @@ class ScaleMark(NamedTuple):
     """Whether this is the outcome: drawn as a wedge with its label above. Others are lines with labels below."""
 
 
-class NumberScale(QWidget):
+class NumberScale(Themed, QWidget):
     """Scale from `low` to `high` with one range filled. Its description comes from its owner."""
 
     def __init__(self, theme: Theme, label: str, parent: QWidget | None = None) -> None:
@@ -38,12 +39,6 @@ class NumberScale(QWidget):
     def marks(self) -> tuple[ScaleMark, ...]:
         """The shown marks."""
         return self._marks
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colours and sizes of `theme`."""
-        self._theme = theme
-        self.updateGeometry()
-        self.update()
 
     def show_marks(
         self, low: float, high: float, filled: tuple[float, float], marks: Sequence[ScaleMark], description: str

@@ -12,6 +12,7 @@ from PySide6.QtGui import QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEv
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme.theme import Theme, fill_rect
+from app.theme.themed import Themed
 from app.widgets.accessibility import AccessibleValue, AccessibleWidget, Role
 from app.widgets.plain_text import show_tooltip
 
@@ -44,7 +45,7 @@ class SparklineCurve(NamedTuple):
     dashed: bool = False
 
 
-class Sparkline(QWidget, AccessibleWidget):
+class Sparkline(Themed, QWidget, AccessibleWidget):
     """Bars up to the cursor in the accent colour, the rest faint. `picked(n)`: move the cursor to n."""
 
     picked = Signal(int)
@@ -60,11 +61,6 @@ class Sparkline(QWidget, AccessibleWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setMinimumWidth(120)
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colours and sizes of `theme`."""
-        self._theme = theme
-        self.update()
 
     def set_values(self, values: Sequence[float], cursor: int, slots: int = 0) -> None:
         """Show `values` with the cursor after `cursor` of them, and reserve room for `slots` in total."""

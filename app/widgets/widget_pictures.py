@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from html import escape, unescape
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QBuffer, QByteArray, QCoreApplication, QEvent, QIODevice, QPoint, QRect, QSize
 from PySide6.QtGui import QColor, QFont, QFontInfo, QImage, QImageWriter, QPainter, QRegion
 from PySide6.QtWidgets import QAbstractScrollArea, QScrollBar, QWidget
 
-from app.theme.theme import Theme, panel_stylesheet, theme_for
+from app.theme.theme import panel_stylesheet, theme_for
+from app.theme.themed import Themed
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -112,19 +113,11 @@ _MAX_SIDE = 30_000
 """Maximum pixels in one direction; Qt paints at most 32,767."""
 
 
-class ThemeTarget(Protocol):
-    """An object that can be drawn in a theme."""
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colours and sizes of `theme`."""
-
-
 class PictureSubject(NamedTuple):
     """A widget that can be rendered as a picture."""
 
     title: str
-    widget: QWidget
-    themed: ThemeTarget
+    widget: Themed
     ground: str = "window"
     """Theme colour of the background."""
 
@@ -141,33 +134,33 @@ class PictureOptions(NamedTuple):
     """Whether CSV cells that a spreadsheet would run as formulas are marked as text."""
 
 
-def save_view_picture(subject: PictureSubject, path: Path, options: PictureOptions, shown: Theme) -> None:
+def save_view_picture(subject: PictureSubject, path: Path, options: PictureOptions) -> None:
     """Write the picture as SVG or PNG, by the suffix of `path`. Raises OSError."""
-    with _applied_options(subject, options, shown) as ground:
+    with _applied_options(subject, options) as ground:
         save_picture(subject.widget, path, ground, options.scale)
 
 
-def render_view(subject: PictureSubject, options: PictureOptions, shown: Theme) -> QImage:
+def render_view(subject: PictureSubject, options: PictureOptions) -> QImage:
     """Return the picture as an image. Raises OSError if it would have too many pixels."""
-    with _applied_options(subject, options, shown) as ground:
+    with _applied_options(subject, options) as ground:
         return render_widget(subject.widget, ground, options.scale)
 
 
 @contextmanager
-def _applied_options(subject: PictureSubject, options: PictureOptions, shown: Theme) -> Iterator[QColor]:
+def _applied_options(subject: PictureSubject, options: PictureOptions) -> Iterator[QColor]:
     """Apply the options to the widget and yield the background colour.
 
     Everything is restored afterwards, before the screen is painted again.
     """
+    widget, shown = subject.widget, subject.widget.current_theme
     theme = theme_for(options.theme or shown.name, shown.scale)
-    widget = subject.widget
     geometry, sheet = widget.geometry(), widget.styleSheet()
     bounds = widget.minimumSize(), widget.maximumSize()
     scrolled = [(bar, bar.value()) for bar in widget.findChildren(QScrollBar)]
     try:
         if theme != shown:
             widget.setStyleSheet(theme.stylesheet() + panel_stylesheet(theme))
-            subject.themed.set_theme(theme)
+            widget.set_theme(theme)
         widget.setMinimumSize(0, 0)
         widget.setMaximumSize(_MAX_SIDE, _MAX_SIDE)
         widget.resize(options.size)
@@ -179,7 +172,7 @@ def _applied_options(subject: PictureSubject, options: PictureOptions, shown: Th
     finally:
         if theme != shown:
             widget.setStyleSheet(sheet)
-            subject.themed.set_theme(shown)
+            widget.set_theme(shown)
         widget.setMinimumSize(bounds[0])
         widget.setMaximumSize(bounds[1])
         widget.setGeometry(geometry)

@@ -20,7 +20,7 @@ from app.features.media.controller.prompt_media import MediaController
 from app.state.media import kind_by_name
 from app.storage import drop_offers
 from app.storage.drop_offers import DropOffer
-from app.theme.theme import Theme
+from app.theme.themed import inherit_theme
 from app.widgets.overlays import DropOverlay
 from resources.language import tr
 
@@ -110,19 +110,11 @@ class DropTarget(QObject):
         """`media_unsupported_reason(path)`: why the model cannot use an image or audio file; empty if it can."""
         super().__init__(body)
         self._body, self._media_unsupported_reason = body, media_unsupported_reason
-        self._theme: Theme | None = None
         self._offer: DropOffer | None = None
         self.overlay: DropOverlay | None = None
         """None until something is dragged over the window."""
         window.setAcceptDrops(True)
         window.installEventFilter(self)
-
-    @Slot(object)
-    def set_theme(self, theme: Theme) -> None:
-        """Set colours and sizes, now or when the overlay is created."""
-        self._theme = theme
-        if self.overlay is not None:
-            self.overlay.set_theme(theme)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Show the effect of a drop, and carry it out."""
@@ -178,8 +170,7 @@ class DropTarget(QObject):
     def _show(self, offer: DropOffer) -> None:
         if self.overlay is None:
             self.overlay = DropOverlay(self._body)
-            if self._theme is not None:
-                self.overlay.set_theme(self._theme)
+            inherit_theme(self.overlay)
         self.overlay.show_drop_effect(offer.title, offer.detail, bool(offer.action))
 
     def _hide(self) -> None:

@@ -25,6 +25,7 @@ from PySide6.QtWidgets import QMainWindow, QWidget
 from app.storage.settings_file import SettingsStore
 from app.theme.language import set_language
 from app.theme.palettes import PALETTES
+from app.theme.themed import Themed
 
 if TYPE_CHECKING:
     from app.features.history.controller.history import History
@@ -50,7 +51,7 @@ def first_size(screen: QSize) -> QSize:
     return QSize(*FIRST_SIZE).boundedTo(screen - FRAME_SIZE)
 
 
-class MainWindow(QMainWindow):
+class MainWindow(Themed, QMainWindow):
     """Frame that opens and closes. Its content is built by `assemble` in `app.window.assembly`; `parts` is used by the
     command line and tests.
     """
@@ -131,10 +132,11 @@ class MainWindow(QMainWindow):
 
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
-        """Set colours and sizes of everything."""
+        """Apply a theme to everything in the window and its dialogs."""
         from app.theme.theme import panel_stylesheet
 
         self.setStyleSheet(theme.stylesheet() + panel_stylesheet(theme))
+        super().set_theme(theme)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Change the text size on Ctrl+wheel, except over widgets that zoom themselves."""

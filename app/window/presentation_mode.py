@@ -113,7 +113,7 @@ class PresentationMode(QObject):
 
     @Slot()
     def _set_page_theme(self) -> None:
-        self.presenter_page.set_theme(self._appearance.settings_theme)
+        self.presenter_page.page.set_theme(self._appearance.settings_theme)
 
     @Slot()
     def _update_stage_theme(self) -> None:
@@ -130,7 +130,6 @@ class PresentationMode(QObject):
         self.step_controls.changed.connect(presenter.update_stage)
         presenter.runRequested.connect(self.runRequested)
         presenter.soundTriggered.connect(self.soundTriggered)
-        self._appearance.changed.connect(presenter.set_theme)
         self._appearance.wordingChanged.connect(presenter.update_stage)
         panels = self._centre.parentWidget()
         body = panels.parentWidget() if panels is not None else None

@@ -177,8 +177,6 @@ def _connect_tours(parts: WindowParts) -> None:
     parts.guess.started.connect(parts.setup.show_inputs)
     parts.guess.started.connect(parts.timeline.hide_future)
     parts.guess.ended.connect(parts.timeline.show_future)
-    for part in (parts.tours, parts.guess):
-        parts.appearance.changed.connect(part.set_theme)
     parts.tours.playerCreated.connect(parts.presentation.step_controls.connect_tours)
 
 
@@ -196,19 +194,7 @@ def _connect_frame(window: MainWindow, parts: WindowParts) -> None:
     """Connect theme, menu and shortcuts, and what starts after the first painting."""
     appearance = parts.appearance
     parts.palette.set_context(lambda: _palette_context(window, parts))
-    themed = (parts.toolbar, parts.setup, parts.centre, parts.inspector, parts.timeline, parts.status, parts.splitter)
-    for part in (
-        window,
-        *themed,
-        parts.export,
-        parts.history_panel,
-        parts.palette,
-        parts.welcome,
-        parts.model_download,
-        parts.labs,
-        parts.media_bar,
-    ):
-        appearance.changed.connect(part.set_theme)
+    appearance.changed.connect(window.set_theme)
     appearance.wordingChanged.connect(parts.view_feed.on_wording_changed)
     appearance.wordingChanged.connect(parts.glossary.refresh)
     appearance.wordingChanged.connect(parts.labs.wording_changed)
@@ -221,7 +207,6 @@ def _connect_frame(window: MainWindow, parts: WindowParts) -> None:
     drops.dropped.connect(parts.dropping.handle_drop)
     drops.rejected.connect(parts.dropping.show_rejection)
     drops.pictureDropped.connect(parts.media_bar.add_picture)
-    appearance.changed.connect(drops.set_theme)
     window.firstPainted.connect(parts.loading.start_preloading)
     window.firstPainted.connect(parts.centre.create_remaining_views)
     window.firstPainted.connect(parts.setup.create_all_rows)

@@ -9,7 +9,6 @@ from pytestqt.qtbot import QtBot
 
 from app.features.tours.panel.tour_chooser import TourChooser
 from app.features.tours.state import load_tours
-from app.theme.theme import theme_for
 from app.views.chat.area import EMPTY_HINT
 from app.window.main_window import MainWindow
 from core.errors import PromptTooLongError
@@ -97,6 +96,6 @@ def test_the_length_of_the_tours_is_the_same_everywhere(qtbot: QtBot, window: Ma
     assert page is not None
     reported = " ".join(label.text() for label in page.findChildren(type(window.parts.status.outcome).__mro__[1]))
     assert "minute and a half" not in reported
-    chooser = TourChooser(*load_tours(), theme_for("light"))
+    chooser = TourChooser(*load_tours())
     qtbot.addWidget(chooser)
     assert all(tour.seconds <= 75 for tour in load_tours()[0])

@@ -1,4 +1,4 @@
-"""Themes: contrast, the scale of probabilities, the style sheet, the size of type."""
+"""Themes: contrast, the scale of probabilities, the style sheet, the size of type; all of a window has the same."""
 
 import os
 import re
@@ -8,12 +8,18 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QSize
 from PySide6.QtGui import QColor, QFontMetricsF
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.theme import theme as module
 from app.theme.theme import Theme, theme_for
+from app.theme.themed import Themed, inherit_theme, surrounding_theme
+from app.widgets.widget_pictures import PictureOptions
+from app.window.main_window import MainWindow
 from tests.fonts import FONTS
+from tests.ui.windows import open_window, run, whole
 
 ROOT = Path(__file__).parents[2]
 
@@ -130,3 +136,102 @@ def test_words_have_no_serifs_where_nobody_says_what_a_sans_serif_is(tmp_path: P
     variables = {**os.environ, "FONTCONFIG_FILE": str(config), "QT_QPA_PLATFORM": "offscreen"}
     reported = subprocess.run([sys.executable, "-c", FAMILIES], env=variables, capture_output=True, text=True, cwd=ROOT)
     assert reported.stdout.strip() == "DejaVu Sans, DejaVu Sans Mono", reported.stderr
+
+
+def themes(window: MainWindow) -> dict[Theme, set[str]]:
+    """The classes of the widgets that have each theme, in the window and its dialogs."""
+    found: dict[Theme, set[str]] = {}
+    for part in (window, *window.findChildren(QWidget)):
+        if isinstance(part, Themed):
+            found.setdefault(part.current_theme, set()).add(type(part).__name__)
+    return found
+
+
+def open_everything(window: MainWindow) -> None:
+    """What is made on first use: views, panels, pages and dialogs."""
+    parts = whole(window).parts
+    parts.centre.set_split(True)
+    parts.history_panel.show()
+    parts.palette.open()
+    parts.welcome.show()
+    parts.media_bar.ensure_bar()
+    parts.media.add(["a picture that is not there.png"])
+    parts.tours.player.ui.open()
+    parts.guess.toggle()
+    parts.messages.show_notice("A notice.")
+    parts.export.open_dialog()
+    parts.labs.open_scale()
+    parts.labs.open_speed()
+    parts.labs.open_preference()
+    parts.model_download.open()
+    parts.model_download.connect_engine()
+
+
+def test_what_is_made_after_a_change_has_the_new_theme(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir)
+    assert run(qtbot, window).kind == "completed"
+    appearance = window.parts.appearance
+    appearance.set_theme("dark")
+    few = themes(window)
+    assert list(few) == [appearance.theme]
+    open_everything(window)
+    made = themes(window)
+    assert list(made) == [appearance.theme], {theme.name: names for theme, names in made.items()}
+    late = {"CommandPalette", "ExportDialog", "GuessPanel", "MediaCard", "ScaleView", "TourPanel", "WelcomeButton"}
+    assert late <= made[appearance.theme] - few[appearance.theme]
+
+
+def test_what_is_open_follows_every_change(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir)
+    open_everything(window)
+    for name, scale in (("dark", 1.0), ("light", 1.5)):
+        window.parts.appearance.set_theme(name)
+        window.parts.appearance.set_font_scale(scale)
+        assert list(themes(window)) == [theme_for(name, scale)]
+
+
+def test_each_window_has_its_own_theme(qtbot: QtBot, tmp_path: Path) -> None:
+    first, second = (open_window(qtbot, tmp_path / name) for name in ("one", "two"))
+    first.parts.appearance.set_theme("dark")
+    assert list(themes(first)) == [theme_for("dark")]
+    assert list(themes(second)) == [theme_for("light")]
+
+
+def test_a_picture_in_another_theme_leaves_the_window_as_it_was(qtbot: QtBot, config_dir: Path) -> None:
+    window = whole(open_window(qtbot, config_dir))
+    before = themes(window)
+    exports = window.parts.export.exports
+    pictures = [exports.image("tokens", PictureOptions(QSize(400, 300), theme=name)) for name in ("light", "dark")]
+    assert pictures[0] != pictures[1]
+    assert themes(window) == before
+
+
+class Painted(Themed, QWidget):
+    """Counts how often it was styled, and notes the theme of what it contains."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.styled: list[tuple[Theme, list[Theme]]] = []
+
+    def restyle(self, theme: Theme) -> None:
+        super().restyle(theme)
+        self.styled.append((theme, [inner.current_theme for inner in self.findChildren(Painted)]))
+
+
+def test_the_inner_widgets_are_styled_first_and_all_of_them_once(qtbot: QtBot) -> None:
+    outer = Painted()
+    qtbot.addWidget(outer)
+    between = QWidget(outer)
+    inner = Painted(between)
+    assert not outer.is_themed
+    assert surrounding_theme(inner) is None
+    inherit_theme(inner)
+    assert not inner.styled
+    dark = theme_for("dark")
+    outer.set_theme(dark)
+    assert (outer.styled, inner.styled) == ([(dark, [dark])], [(dark, [])])
+    late = Painted()
+    QVBoxLayout(between).addWidget(late)
+    inherit_theme(late)
+    assert late.current_theme == dark
+    assert len(outer.styled) == 1

@@ -21,7 +21,7 @@ from app.panels.centre import Centre
 from app.session.session import Session
 from app.state.run import Run
 from app.state.worker_messages import Outcome
-from app.theme.theme import Theme, theme_for
+from app.theme.themed import inherit_theme
 from core import words
 from resources.language import tr
 
@@ -68,7 +68,6 @@ class GuessController(QObject):
         super().__init__(centre)
         self._borrowed = borrowed
         self._dock, self._centre, self._session, self._messages = dock, centre, session, messages
-        self._theme = theme_for("light")
         self.panel: GuessPanel | None = None
         """None before the first game."""
         self.questions: list[GuessQuestion] = []
@@ -186,13 +185,6 @@ class GuessController(QObject):
             self._show_full_run()
             self._close()
 
-    @Slot(object)
-    def set_theme(self, theme: Theme) -> None:
-        """Set colours and sizes, now or when the panel is created."""
-        self._theme = theme
-        if self.panel is not None:
-            self.panel.set_theme(theme)
-
     @property
     def _current_question(self) -> GuessQuestion | None:
         return self.questions[self.number] if self.number < len(self.questions) else None
@@ -258,7 +250,7 @@ class GuessController(QObject):
             panel.picked.connect(self.pick)
             panel.nextRequested.connect(self.next)
             panel.leaveRequested.connect(self.leave)
-            panel.set_theme(self._theme)
+            inherit_theme(panel)
         if panel.isHidden():
             panel.show()
             panel.take_focus()

@@ -9,7 +9,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from app.panels.bottom_panel import BottomPanel
-from app.theme.theme import Theme, theme_for
+from app.theme.theme import theme_for
 from app.widgets.bars import BarList, BarRow
 from app.widgets.plain_text import caption
 from core import words
@@ -53,10 +53,6 @@ class GuessPanel(BottomPanel):
         self.next.setText(next_title)
         self.next.setVisible(bool(next_title))
         (self.next if next_title else self.leave).setFocus(Qt.FocusReason.OtherFocusReason)
-
-    def set_theme(self, theme: Theme) -> None:
-        super().set_theme(theme)
-        self.bars.set_theme(theme)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Choose a word with a number key; continue with Enter."""

@@ -7,7 +7,6 @@ from PySide6.QtWidgets import QDialogButtonBox, QVBoxLayout, QWidget
 
 from app.features.labs.view.preference.view import PreferenceView
 from app.features.labs.view.speed.view import SpeedView
-from app.theme.theme import Theme
 from app.widgets.dialog import BaseDialog
 from resources.language import tr
 
@@ -30,10 +29,6 @@ class PreferenceLabDialog(BaseDialog):
         column.addWidget(self.view)
         column.addWidget(buttons)
         self.resize(960, 720)
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's colours and sizes."""
-        self.view.set_theme(theme)
 
     def wording_changed(self) -> None:
         """Do nothing: the lab's sentences are the same at every level of detail."""
@@ -61,10 +56,6 @@ class SpeedLabDialog(BaseDialog):
         column.addWidget(self.view, 1)
         column.addWidget(buttons)
         self.resize(*SIZE)
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's colours and sizes."""
-        self.view.set_theme(theme)
 
     def wording_changed(self) -> None:
         """Update the texts after a change of the level of detail."""

@@ -28,6 +28,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets.labels import WrappedLabel
 from app.widgets.painted_rows import Index, ThemedDelegate, paint_line
 from app.widgets.plain_text import tooltip
@@ -173,7 +174,7 @@ _STEPS = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1, Qt.Key.Key_Backtab: -1, Qt.Key.
           Qt.Key.Key_PageUp: -MAX_VISIBLE_ROWS, Qt.Key.Key_PageDown: MAX_VISIBLE_ROWS}  # fmt: skip
 
 
-class CommandPalette(QFrame):
+class CommandPalette(Themed, QFrame):
     """Palette laid over `body`; the keyboard focus stays in its search field.
 
     Emits `searched(text)` when the text changes, `chosen(row)` on Enter or click, and `closeRequested` on Esc or when
@@ -188,7 +189,6 @@ class CommandPalette(QFrame):
         super().__init__(body)
         self.setObjectName("commandPalette")
         self.setAccessibleName(tr("Command palette"))
-        self._theme: Theme | None = None
         self._body = body
         self.field, self.list = QLineEdit(self), QListView(self)
         self.model, self._delegate = PaletteModel(self), PaletteDelegate(self)
@@ -228,9 +228,8 @@ class CommandPalette(QFrame):
             self._set_description(tr("No matches. Try a shorter search."))
         self._update_geometry()
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's colours and sizes."""
-        self._theme = self._delegate.theme = theme
+    def restyle(self, theme: Theme) -> None:
+        self._delegate.theme = theme
         self.setStyleSheet(
             f"#commandPalette {{ background: {theme.panel}; border: 1px solid {theme.line};"
             f" border-radius: {theme.px(12)}px; }}"
@@ -339,8 +338,6 @@ class CommandPalette(QFrame):
 
     def _update_geometry(self) -> None:
         """Place the palette near the top centre, as high as its rows need and the window allows."""
-        if self._theme is None:
-            return
         theme, room = self._theme, self._body.size()
         self.setFixedWidth(min(theme.px(WIDTH), room.width() - 2 * EDGE))
         others = self.field.sizeHint().height() + self._footer.sizeHint().height()

@@ -6,7 +6,8 @@ from PySide6.QtCore import QEvent, QObject, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetrics, QKeyEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
-from app.theme.theme import Theme, Themeable, theme_for
+from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets import icons
 from app.widgets.labels import WrappedLabel
 from resources.language import tr
@@ -16,7 +17,7 @@ SIDE, ABOVE, ICON, GAP, BETWEEN, RADIUS = 18, 14, 22, 16, 3, 10
 _STEPS = {Qt.Key.Key_Down: 1, Qt.Key.Key_Right: 1, Qt.Key.Key_Up: -1, Qt.Key.Key_Left: -1}
 
 
-class WelcomeButton(QPushButton):
+class WelcomeButton(Themed, QPushButton):
     """Button whose height follows its description; arrow keys move to the next button."""
 
     def __init__(self, name: str, icon: str, title: str, about: str, parent: QWidget) -> None:
@@ -27,11 +28,8 @@ class WelcomeButton(QPushButton):
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self._icon, self._about = icon, about
-        self._theme: Theme | None = None
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's colours and sizes."""
-        self._theme = theme
+    def restyle(self, theme: Theme) -> None:
         self._refit()
         self.update()
 
@@ -55,8 +53,6 @@ class WelcomeButton(QPushButton):
             super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        if self._theme is None:
-            return
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._paint_background(painter, self._theme)
@@ -90,8 +86,6 @@ class WelcomeButton(QPushButton):
         return QRect(left, 0, max(1, self.width() - left - theme.space(SIDE)), 10_000)
 
     def _refit(self) -> None:
-        if self._theme is None:
-            return
         theme = self._theme
         metrics = QFontMetrics(theme.font(13))
         about = metrics.boundingRect(self._text_rect(theme), int(Qt.TextFlag.TextWordWrap), self._about).height()
@@ -112,16 +106,10 @@ SAMPLE = ((30, 0.95), (18, 0.8), (42, 0.5), (26, 0.25), (36, 0.05))
 """Sample underlines of the token view: (width, probability)."""
 
 
-class UnderlineSample(QWidget):
+class UnderlineSample(Themed, QWidget):
     """Row of underlines from certain to unlikely, as the token view shows them for every token."""
 
-    def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self._theme = theme_for("light")
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's colours and sizes."""
-        self._theme = theme
+    def restyle(self, theme: Theme) -> None:
         self.setFixedHeight(theme.px(10))
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -131,7 +119,7 @@ class UnderlineSample(QWidget):
             x += theme.px(width + 5)
 
 
-class WelcomePage(QFrame):
+class WelcomePage(Themed, QFrame):
     """Page that covers `body`. Emits one signal for each way to start, and `skipped` when the user skips the page."""
 
     storyRequested = Signal()
@@ -163,16 +151,12 @@ class WelcomePage(QFrame):
         self.raise_()
         self.buttons[0].setFocus(Qt.FocusReason.OtherFocusReason)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's colours and sizes."""
+    def restyle(self, theme: Theme) -> None:
         self.setStyleSheet(
             f"#welcomePage {{ background: {theme.window}; border: 0; }}"
             f"#welcomeTitle {{ font-size: {theme.px(24)}px; font-weight: 700; }}"
             f"#welcomeWords {{ font-size: {theme.px(15)}px; color: {theme.muted}; }}"
         )
-        themed: tuple[Themeable, ...] = (self._sample, *self.buttons)
-        for part in themed:
-            part.set_theme(theme)
         self._column.setSpacing(theme.space(12))
         self._column.setContentsMargins(EDGE, theme.space(EDGE), EDGE, theme.space(EDGE))
         self._content.setMaximumWidth(theme.px(TEXT_WIDTH) + 2 * EDGE)

@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.state.empty_view import BRANCH
 from app.state.run_history import RunTreeEntry
-from app.theme.theme import Theme, theme_for
 from app.views.base import Table, View
 from app.views.node_reports import NodeReport
 from app.views.shared.empty_page import add_fill_button, paint_empty_page
@@ -89,7 +88,6 @@ class BranchesView(View):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("branchesView", parent)
-        self._theme = theme_for("light")
         self._members: Sequence[RunTreeEntry] = ()
         self._shown = ""
         self.canvas = TreeCanvas(self)
@@ -104,13 +102,6 @@ class BranchesView(View):
         column.addWidget(self.canvas)
         self.setFocusProxy(self.canvas)
         self._show_parts()
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes at once."""
-        self._theme = theme
-        self.canvas.set_theme(theme)
-        self.offer.set_theme(theme)
-        self.update()
 
     def export_table(self) -> Table:
         """Return one line per run."""

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QWidget
 from app.state.conversation import Conversation
 from app.state.run import Run
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.views.chat.bubbles import Bubble, BubbleColumn
 from app.views.shared.empty_page import paint_empty_page
 from app.views.text.row_painting import PaintOptions
@@ -29,7 +30,7 @@ EMPTY_HINT = mark(
 )
 
 
-class ChatArea(HoverArea, AccessibleWidget):
+class ChatArea(Themed, HoverArea, AccessibleWidget):
     """Draw `conversation` and let the user pick tokens of the latest answer. Key presses are left to the surrounding
     view.
     """
@@ -53,10 +54,8 @@ class ChatArea(HoverArea, AccessibleWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.viewport().setMouseTracking(True)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colours and sizes of `theme`."""
+    def restyle(self, theme: Theme) -> None:
         self._paint_options.theme = theme
-        self.popover.set_theme(theme)
         self.verticalScrollBar().setSingleStep(theme.px(35))
         self.arrange()
 

@@ -24,6 +24,7 @@ from app.state.empty_view import CHAT, fill_unsupported_reason
 from app.state.run import Run
 from app.state.worker_messages import ModelInfo
 from app.theme.theme import Theme, theme_for
+from app.theme.themed import Themed
 from app.views.base import Excerpt, Table, View
 from app.views.chat.area import EMPTY_HINT, EMPTY_TITLE, ChatArea
 from app.views.shared.empty_page import add_fill_button
@@ -38,7 +39,7 @@ _WARNING_FRACTION = 0.85
 """Fraction of the context above which the meter shows the warning colour."""
 
 
-class ChatTools(QWidget):
+class ChatTools(Themed, QWidget):
     """Buttons above the chat. `formattingToggled(bool)` says whether answers are shown formatted."""
 
     newChatRequested = Signal()
@@ -82,8 +83,7 @@ class ChatTools(QWidget):
         self.formatted.setEnabled(has_formatted or not self.formatted.isChecked())
         self.new.setEnabled(bool(conversation.turns) and not conversation.is_open)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's font sizes."""
+    def restyle(self, theme: Theme) -> None:
         for button in (self.formatted, self.regenerate, self.edit, self.new):
             button.setFont(theme.font(12))
 
@@ -98,7 +98,7 @@ class ChatTools(QWidget):
         return button
 
 
-class ContextMeter(QWidget, AccessibleWidget):
+class ContextMeter(Themed, QWidget, AccessibleWidget):
     """Bar and text that show how much of the context the chat uses."""
 
     accessible_role = Role.ProgressBar
@@ -128,11 +128,6 @@ class ContextMeter(QWidget, AccessibleWidget):
         self.setAccessibleName(self.text)
         self.update()
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colours and sizes of `theme`."""
-        self._theme = theme
-        self.update()
-
     def sizeHint(self) -> QSize:
         """Return the size of bar and text."""
         return QSize(self._theme.px(320), self._theme.px(30))
@@ -158,7 +153,7 @@ class ContextMeter(QWidget, AccessibleWidget):
         painter.drawText(QRectF(x, 0, self.width() - x, self.height()), Qt.AlignmentFlag.AlignVCenter, words)
 
 
-class ChatFooter(QWidget):
+class ChatFooter(Themed, QWidget):
     """Context meter and the choice of what happens when the context is full (`overflowPolicyChosen`)."""
 
     overflowPolicyChosen = Signal(str)
@@ -194,10 +189,8 @@ class ChatFooter(QWidget):
         for action in self._group.actions():
             action.setChecked(action.data() == conversation.when_full)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colours and sizes of `theme`."""
+    def restyle(self, theme: Theme) -> None:
         self._min_full_width = theme.px(500)
-        self.meter.set_theme(theme)
         self.overflow_button.setFont(theme.font(12))
         self._update_button_text()
 
@@ -292,10 +285,7 @@ class ChatView(View):
         for part in (self, self.area):
             part.setAccessibleDescription(description)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colours and sizes of `theme`."""
-        for part in (self.area, self._ring, self._footer, self._tools, self.offer):
-            part.set_theme(theme)
+    def restyle(self, theme: Theme) -> None:
         self._footer.setFixedHeight(theme.px(38))
         self._footer.setContentsMargins(theme.px(26), 0, theme.px(26), 0)
 

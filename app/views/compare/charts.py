@@ -8,7 +8,8 @@ from PySide6.QtCore import QSize
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
-from app.theme.theme import Theme, theme_for
+from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets.plain_text import PlainLabel
 from app.widgets.plots import PlotPanel, PlotSpec, TitledPlot
 
@@ -18,21 +19,18 @@ _BAR_HEIGHT, _CURVE_HEIGHT = 25, 180
 """Heights in pixels: of each horizontal bar, and of an upright plot."""
 
 
-class ChartGrid(QWidget):
+class ChartGrid(Themed, QWidget):
     """A grid with one plot per figure."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme_for("light")
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._cells: list[QWidget] = []
         self._headings: list[QLabel] = []
         self.plots: list[PlotPanel] = []
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        self._theme = theme
+    def restyle(self, theme: Theme) -> None:
         self._grid.setHorizontalSpacing(theme.px(28))
         self._grid.setVerticalSpacing(theme.px(14))
         for plot in self.plots:

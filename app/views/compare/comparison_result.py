@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QBoxLayout, QFrame, QGridLayout, QPushButton, QVBo
 
 from app.state.comparison.results import Comparison, ComparisonEntry, DiffSpan
 from app.state.run import Run
-from app.theme.theme import Theme, theme_for
+from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.views.base import ViewSignals
 from app.views.compare.charts import ChartGrid
 from app.views.compare.comparison_kinds import CACHES, REFERENCE_MARK, entry_summary
@@ -36,7 +37,7 @@ MISSING_MARK = "‸"
 """Marks words that only the reference contains."""
 
 
-class TextCards(QWidget):
+class TextCards(Themed, QWidget):
     """Cards of the compared texts. Signals: `referenceWanted(ComparisonEntry)` makes that entry the reference;
     `entryPicked(ComparisonEntry)` shows that run.
     """
@@ -46,14 +47,11 @@ class TextCards(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme_for("light")
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
         self.cards: list[TextCard] = []
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply sizes; the texts are rebuilt separately."""
-        self._theme = theme
+    def restyle(self, theme: Theme) -> None:
         self._grid.setSpacing(theme.px(16))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -177,7 +175,7 @@ def displayed_entries(comparison: Comparison) -> list[ComparisonEntry]:
     return shown
 
 
-class BackToBaseRow(QWidget):
+class BackToBaseRow(Themed, QWidget):
     """A line with a button; hidden while the other views show the base run of the comparison."""
 
     clicked = Signal()
@@ -196,8 +194,7 @@ class BackToBaseRow(QWidget):
         row.addWidget(self._words, 1)
         row.addWidget(self.button)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply sizes."""
+    def restyle(self, theme: Theme) -> None:
         self.button.setFont(theme.font(12, 500))
 
     def show_run(self, shown: ComparisonEntry | None, base: Run | None) -> None:
@@ -235,12 +232,6 @@ class ComparisonResult(QObject):
         self.texts.entryPicked.connect(self._on_picked)
         self.texts.referenceWanted.connect(self._on_reference)
         self.way_back.clicked.connect(self._on_back)
-
-    def set_theme(self, theme: Theme, spacing: int) -> None:
-        """Apply colours and sizes; `spacing` is the spacing of the parts in pixels at 100 %."""
-        self.column.setSpacing(theme.px(spacing))
-        for part in self._parts:
-            part.set_theme(theme)
 
     def show_comparison(self, comparison: Comparison, kind: str, shown: Run | None, base: Run | None) -> None:
         """Show a comparison; `shown` is the run of the other views, `base` the run that was compared."""

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QAbstractItemView, QFrame, QHeaderView, QTableView
 
 from app.state.comparison.results import Comparison, ComparisonEntry
 from app.theme.theme import Theme, theme_for
+from app.theme.themed import Themed
 from app.views.compare.comparison_kinds import REFERENCE_MARK, entry_summary
 from app.views.compare.plots import METRIC_COLUMNS, TEXT_COLUMN_PRIORITY, MetricColumn
 from app.widgets.plain_text import tooltip
@@ -158,7 +159,7 @@ _NAME_MIN_WIDTH, _NAME_MAX_WIDTH, _SUMMARY_MIN_WIDTH = 110, 240, 150
 """Pixels at 100 %: minimum and maximum width of the name column, minimum width of the summary."""
 
 
-class ResultTable(QTableView):
+class ResultTable(Themed, QTableView):
     """The table of a comparison, one row per run. `entryPicked(ComparisonEntry)`: a row was clicked, or Enter was
     pressed on it.
     """
@@ -167,7 +168,6 @@ class ResultTable(QTableView):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme_for("light")
         self._order: Sequence[MetricColumn] = TEXT_COLUMN_PRIORITY
         self.rows_model = ResultsModel(self)
         self.setModel(self.rows_model)
@@ -197,8 +197,7 @@ class ResultTable(QTableView):
         header.setSortIndicator(-1, Qt.SortOrder.DescendingOrder)
         self.setSortingEnabled(True)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
+    def restyle(self, theme: Theme) -> None:
         self._theme = self.rows_model.theme = theme
         self.setStyleSheet(
             "QTableView { border: 0; padding: 0; background: transparent; }"

@@ -13,7 +13,6 @@ from app.state.comparison.candidates import ComparisonCandidate
 from app.state.comparison.results import Comparison, start_comparison
 from app.state.run import Run
 from app.state.worker_messages import ModelInfo, RunRequest
-from app.theme.theme import Theme
 from app.views.compare.comparison_kinds import (
     KINDS_WITH_REFERENCE,
     SEEDS,
@@ -143,10 +142,6 @@ class CompareSetup(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         for part in (self.chips, self._seed_row, self.sweep, self._reasons):
             column.addWidget(part)
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply sizes."""
-        self.sweep.set_theme(theme)
 
     def add_run(self, run: Run) -> None:
         """Add a finished run to the offered runs."""

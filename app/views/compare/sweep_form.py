@@ -13,6 +13,7 @@ from app.state.comparison.candidates import Sweep
 from app.state.setting_values import InvalidValueError
 from app.state.worker_messages import RunRequest
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets.flow_layout import FlowRow
 from app.widgets.inputs import ComboBox, SpinBox
 from app.widgets.plain_text import PlainLabel
@@ -26,7 +27,7 @@ _ENDS_WIDTH, _LIST_WIDTH = 64, 110
 """Return the height of a plot in pixels at 100 %."""
 
 
-class SweepForm(QWidget):
+class SweepForm(Themed, QWidget):
     """Form for the setting to sweep, its values and seeds. `changed()`: `sweep` has changed. The list of values counts;
     the range fields write into it.
     """
@@ -87,8 +88,7 @@ class SweepForm(QWidget):
         column.addWidget(fields)
         column.addWidget(self.problem)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply sizes."""
+    def restyle(self, theme: Theme) -> None:
         for edit in (self.low, self.high):
             edit.setFixedWidth(theme.px(_ENDS_WIDTH))
         self.list.setMinimumWidth(theme.px(_LIST_WIDTH))

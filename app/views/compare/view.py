@@ -14,6 +14,7 @@ from app.state.comparison.results import Comparison, comparison_rows
 from app.state.run import Run
 from app.state.worker_messages import ModelInfo
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.views.base import Table
 from app.views.compare.comparison_kinds import (
     KINDS,
@@ -116,7 +117,7 @@ class FirstComparisonStarter(QObject):
             self._head.button.click()
 
 
-class ProgressRow(QWidget):
+class ProgressRow(Themed, QWidget):
     """A progress bar with a text below."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -130,8 +131,7 @@ class ProgressRow(QWidget):
         for part in (self.bar, self.words):
             self._column.addWidget(part)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply sizes."""
+    def restyle(self, theme: Theme) -> None:
         self._column.setSpacing(theme.px(4))
 
     def show_progress(self, progress: MeasurementProgress) -> None:
@@ -192,13 +192,10 @@ class CompareView(ScrolledView):
         super().resizeEvent(event)
         self.head.set_wide(self.width() >= self._theme.px(_WIDE_FROM))
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes at once."""
+    def restyle(self, theme: Theme) -> None:
         self._set_spacing(theme, _SPACING)
         self.head.set_wide(self.width() >= theme.px(_WIDE_FROM))
-        for part in (self.setup, self.progress):
-            part.set_theme(theme)
-        self.outcome.set_theme(theme, _SPACING)
+        self.outcome.column.setSpacing(theme.px(_SPACING))
         self._draw()
 
     def show_run(self, run: Run | None) -> None:

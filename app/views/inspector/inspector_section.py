@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.state.run import Run
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.views.inspector import inspector_rows
 from app.views.shared.glossary_tooltip import add_glossary_tooltip
 from app.views.text.token_wording import is_remote_token
@@ -27,7 +28,7 @@ def page_margins(theme: Theme, scroll_bar_width: int) -> QMargins:
     return QMargins(margin, theme.px(14), margin - min(margin, scroll_bar_width), margin)
 
 
-class InspectorSection(QWidget):
+class InspectorSection(Themed, QWidget):
     """A small heading, an optional remark, and one part below."""
 
     def __init__(self, title: str, part: QWidget, term: str, parent: QWidget | None = None) -> None:
@@ -45,8 +46,7 @@ class InspectorSection(QWidget):
         for widget in (self._title, self._remark, part):
             self._column.addWidget(widget)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's spacing; the owner themes the part."""
+    def restyle(self, theme: Theme) -> None:
         self._column.setSpacing(theme.px(7))
 
     def activate_layout(self) -> None:

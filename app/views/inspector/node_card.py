@@ -9,6 +9,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme, theme_for
+from app.theme.themed import Themed
 from app.views.inspector.inspector_rows import with_bold_figures
 from app.views.node_reports import NodeReport, ReportRow
 from app.views.shared.glossary_tooltip import add_glossary_tooltip
@@ -17,21 +18,18 @@ from app.widgets.plain_text import PlainLabel
 from resources.language import join_sentences, tr
 
 
-class ReportTable(QWidget):
+class ReportTable(Themed, QWidget):
     """A table whose first column is wrapped text; the other columns are figures."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme_for("light")
         self._content: tuple[tuple[str, ...], tuple[ReportRow, ...]] = ((), ())
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._cells: list[QLabel] = []
         self._is_stacked = False
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        self._theme = theme
+    def restyle(self, theme: Theme) -> None:
         self._grid.setVerticalSpacing(theme.px(3))
         self.show_rows(*self._content)
 
@@ -109,7 +107,7 @@ class ReportTable(QWidget):
         )
 
 
-class NodeCard(QFrame):
+class NodeCard(Themed, QFrame):
     """Show a `NodeReport` in a narrow panel."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -140,14 +138,12 @@ class NodeCard(QFrame):
         label.setProperty("role", "heading")
         return label
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
+    def restyle(self, theme: Theme) -> None:
         self._column.setSpacing(theme.px(5))
         self._column.setContentsMargins(theme.px(16), theme.px(14), theme.px(16), theme.px(14))
         self._card_layout.setContentsMargins(theme.px(13), theme.px(11), theme.px(13), theme.px(11))
         for title in (self._text_title, self._table_title, self._score_title):
             title.setContentsMargins(0, theme.px(10), 0, 0)
-        self._table.set_theme(theme)
         for block in (self._heading, self._token, self._facts, self._sentence, self._text, self._score):
             block.refit()
 

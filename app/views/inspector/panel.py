@@ -14,6 +14,7 @@ from app.state.empty_view import AS_SET
 from app.state.run import Run
 from app.state.token_stats import uncertain_steps, uncertain_unavailable_reason
 from app.theme.theme import Theme, theme_for
+from app.theme.themed import Themed
 from app.views.base import Table, View
 from app.views.inspector.inspector_section import page_margins
 from app.views.node_reports import NodeReport
@@ -32,13 +33,12 @@ if TYPE_CHECKING:
     from core.events import Event, TokenChosen
 
 
-class EmptyInspectorPage(QFrame):
+class EmptyInspectorPage(Themed, QFrame):
     """The page without a token: what is missing, and a button that runs the prompt."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setProperty("role", "panel")
-        self._theme = theme_for("light")
         self.heading, self.title, self.facts = (TextBlock(self, role) for role in ("heading", "title", "muted"))
         self.offer = FillButton(tr("Run this prompt"), self)
         self._column = QVBoxLayout(self)
@@ -48,9 +48,7 @@ class EmptyInspectorPage(QFrame):
         self._column.addWidget(self.offer)
         self._column.addStretch(1)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        self._theme = theme
+    def restyle(self, theme: Theme) -> None:
         self._column.setSpacing(theme.px(4))
         for block in (self.heading, self.title, self.facts):
             block.refit()
@@ -68,14 +66,13 @@ class EmptyInspectorPage(QFrame):
         self._column.activate()
 
 
-class InspectorPages(ScrollArea):
+class InspectorPages(Themed, ScrollArea):
     """Scroll area with the pages. `tokenPageCreated(TokenPage)`: the token page has been created."""
 
     tokenPageCreated = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme_for("light")
         self._token: TokenPage | None = None
         self._node: NodeCard | None = None
         self._is_empty = True
@@ -115,12 +112,7 @@ class InspectorPages(ScrollArea):
         """Whether the node page is visible."""
         return self._node is not None and self._node.report is not None
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        self._theme = theme
-        for page in (self.empty, self._token, self._node):
-            if page is not None:
-                page.set_theme(theme)
+    def restyle(self, theme: Theme) -> None:
         self._update_margins()
 
     def show_report(self, report: NodeReport | None) -> None:
@@ -223,10 +215,7 @@ class Inspector(View):
         page.branch.branch_requested.connect(self._on_branch)
         page.funnel.orderWanted.connect(self._on_order)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes at once."""
-        for whole in (self._ring, self.area):
-            whole.set_theme(theme)
+    def restyle(self, theme: Theme) -> None:
         self.setMinimumWidth(min(theme.px(284), MAX_MINIMUM_WIDTH))
 
     @Slot()

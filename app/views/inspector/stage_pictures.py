@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.state.run import Run
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.views.inspector import stage_values as values
 from app.views.inspector.inspector_section import InspectorSection
 from app.widgets.bars import BarList
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from core.events import Stage, StageDetail, TokenChosen
 
 
-class StagePicture(QWidget):
+class StagePicture(Themed, QWidget):
     """Base of a stage's picture: parts in a column."""
 
     def __init__(self, theme: Theme) -> None:
@@ -31,9 +32,7 @@ class StagePicture(QWidget):
         self.column = QVBoxLayout(self)
         self.column.setContentsMargins(0, 0, 0, 0)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        self._theme = theme
+    def restyle(self, theme: Theme) -> None:
         self.column.setSpacing(theme.px(6))
 
     def show_detail(self, detail: StageDetail, run: Run, token: TokenChosen, sentence: str) -> None:
@@ -48,12 +47,6 @@ class RepetitionPicture(StagePicture):
         self.arc, self.bars = RepeatArc(theme), BarList(theme, tr("Penalized"))
         self.column.addWidget(self.arc)
         self.column.addWidget(self.bars)
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        super().set_theme(theme)
-        self.arc.set_theme(theme)
-        self.bars.set_theme(theme)
 
     def show_detail(self, detail: StageDetail, run: Run, token: TokenChosen, sentence: str) -> None:
         """Show the arc to the longest passage, and bars if several tokens were penalized."""
@@ -74,12 +67,6 @@ class TopCutPicture(StagePicture):
         self.column.addWidget(self.scale)
         self.column.addWidget(self.bars)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        super().set_theme(theme)
-        self.scale.set_theme(theme)
-        self.bars.set_theme(theme)
-
     def show_detail(self, detail: StageDetail, run: Run, token: TokenChosen, sentence: str) -> None:
         """Show the random number and the top tokens."""
         if detail.top_cut is None:
@@ -98,10 +85,8 @@ class ScoreHistogramPicture(StagePicture):
         self.plot = PlotPanel(tr("Scores of all tokens"), self, size=(240, 130), min_size=(120, 110))
         self.column.addWidget(self.plot)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        super().set_theme(theme)
-        self.plot.set_theme(theme)
+    def restyle(self, theme: Theme) -> None:
+        super().restyle(theme)
         self.plot.setFixedHeight(theme.px(130))
 
     def show_detail(self, detail: StageDetail, run: Run, token: TokenChosen, sentence: str) -> None:
@@ -117,11 +102,6 @@ class SurprisePicture(StagePicture):
         super().__init__(theme)
         self.scale = NumberScale(theme, tr("Surprise"))
         self.column.addWidget(self.scale)
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        super().set_theme(theme)
-        self.scale.set_theme(theme)
 
     def show_detail(self, detail: StageDetail, run: Run, token: TokenChosen, sentence: str) -> None:
         """Show the surprise in bits, from zero to the limit."""
@@ -139,11 +119,6 @@ class TemperaturePicture(StagePicture):
         self.scale = NumberScale(theme, tr("Temperature"))
         self.column.addWidget(self.scale)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        super().set_theme(theme)
-        self.scale.set_theme(theme)
-
     def show_detail(self, detail: StageDetail, run: Run, token: TokenChosen, sentence: str) -> None:
         """Show the temperature between its two limits."""
         if detail.heat is not None:
@@ -159,11 +134,6 @@ class WatermarkPicture(StagePicture):
         super().__init__(theme)
         self.scale = NumberScale(theme, tr("Watermark"))
         self.column.addWidget(self.scale)
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        super().set_theme(theme)
-        self.scale.set_theme(theme)
 
     def show_detail(self, detail: StageDetail, run: Run, token: TokenChosen, sentence: str) -> None:
         """Show the standard deviations above chance."""
@@ -190,7 +160,7 @@ def picture_class(detail: StageDetail) -> Callable[[Theme], StagePicture] | None
     return WatermarkPicture if detail.sign is not None else None
 
 
-class StagePictures(QWidget):
+class StagePictures(Themed, QWidget):
     """One section per stage with details: its name, its effect in words, and a picture."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
@@ -201,12 +171,8 @@ class StagePictures(QWidget):
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(0)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        self._theme = theme
-        for section, picture in self._sections.values():
-            picture.set_theme(theme)
-            section.set_theme(theme)
+    def restyle(self, theme: Theme) -> None:
+        for section, _ in self._sections.values():
             section.setContentsMargins(0, theme.px(14), 0, 0)
 
     def show_step(self, run: Run, token: TokenChosen) -> None:

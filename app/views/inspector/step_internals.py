@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QComboBox, QPushButton, QVBoxLayout, QWidget
 
 from app.state.layer_queries import LayerAttention, LayerQuery, LayerView, PositionWeight, QueryKind
 from app.theme.theme import Theme, theme_for
+from app.theme.themed import Themed
 from app.views.inspector import layer_rows
 from app.views.inspector.inspector_section import InspectorSection
 from app.views.shared.glossary_tooltip import add_glossary_tooltip
@@ -38,7 +39,7 @@ _UNITS: dict[str, Unit] = {"word": "word", "sentence": "sentence", "token": "tok
 _TERMS: dict[QueryKind, str] = {"layers": "logit_lens", "influence": "occlusion", "attention": "attention_weights"}
 
 
-class StepInternalsPanel(QWidget):
+class StepInternalsPanel(Themed, QWidget):
     """Controls and results of the analysis. Signals: `queryRequested(LayerQuery)`; `stopWanted` stops a running
     analysis; `left` when another step is shown; `attentionShown(weights)`; `pageWanted` opens the page of all tokens,
     layer by layer.
@@ -98,10 +99,8 @@ class StepInternalsPanel(QWidget):
         combo.setMinimumContentsLength(MIN_CONTENTS_LENGTH)
         return combo
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
+    def restyle(self, theme: Theme) -> None:
         self._column.setSpacing(theme.px(7))
-        self.bars.set_theme(theme)
 
     def set_token(self, token: TokenChosen) -> None:
         """Switch to another step."""
@@ -216,8 +215,6 @@ class StepInternalsSection(InspectorSection):
         self.part = StepInternalsPanel()
         super().__init__(tr("Inside this step"), self.part, "logit_lens", parent)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        super().set_theme(theme)
-        self.part.set_theme(theme)
+    def restyle(self, theme: Theme) -> None:
+        super().restyle(theme)
         self.setContentsMargins(0, theme.px(14), 0, 0)

@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QPushButton, QVBox
 
 from app.state.branching import branch_unsupported_reason, forbidden_reason
 from app.state.setting_changes import move_stage, order_setting
-from app.theme.theme import Theme, theme_for
+from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.views.inspector import inspector_rows
 from app.views.inspector.inspector_section import (
     InspectorSection,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from core.events import Alternative, TokenChosen
 
 
-class BranchBar(QWidget):
+class BranchBar(Themed, QWidget):
     """The controls that continue the run with another token or text. `branch_requested(what)` continues the run with
     that token id or text; `picked(id)`: an alternative has been selected, in any way.
     """
@@ -66,8 +67,7 @@ class BranchBar(QWidget):
         self._column.addWidget(self.button)
         self._column.addWidget(self.field)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's spacing."""
+    def restyle(self, theme: Theme) -> None:
         self._column.setSpacing(theme.px(6))
         self._column.setContentsMargins(0, theme.px(8), 0, 0)
         self._update_button()
@@ -161,7 +161,7 @@ class BranchBar(QWidget):
             self.branch_requested.emit(choice)
 
 
-class FunnelSection(QWidget):
+class FunnelSection(Themed, QWidget):
     """The funnel of the step's stages, which can be reordered. `orderWanted(names)`: run the stages in this order;
     None: in the default order.
     """
@@ -187,14 +187,8 @@ class FunnelSection(QWidget):
         self._default_order.clicked.connect(lambda: self.orderWanted.emit(None))
         self.stages.stageMoved.connect(self._on_moved)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        self._theme = theme
+    def restyle(self, theme: Theme) -> None:
         self._column.setSpacing(theme.px(4))
-        for part in (self.stages, self._section):
-            part.set_theme(theme)
-        if self._pictures is not None:
-            self._pictures.set_theme(theme)
 
     def show_step(self, run: Run, token: TokenChosen, stages: Sequence[FunnelStage]) -> None:
         """Show what each stage of a step left; hide the part if there were no stages."""
@@ -237,7 +231,7 @@ class FunnelSection(QWidget):
         self.orderWanted.emit(order_setting(move_stage(self.stages.movable_stages, stage, index)))
 
 
-class TokenPage(QFrame):
+class TokenPage(Themed, QFrame):
     """Show a given token. Signals: `internalsCreated(StepInternalsPanel)` when the internals panel is created;
     `runWhatIfWanted` to continue from the what-if step; `backWanted` to restore the run's settings.
     """
@@ -248,7 +242,7 @@ class TokenPage(QFrame):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme = theme_for("light")
+        theme = self._theme
         self.setProperty("role", "panel")
         self.heading, self.title = TextBlock(self, "heading"), TextBlock(self, "title")
         self.facts, self.numbers = TextBlock(self, "muted"), TextBlock(self, "muted", rich=True)
@@ -289,18 +283,13 @@ class TokenPage(QFrame):
         self.bars.rowPicked.connect(self.branch.select_alternative)
         self.branch.picked.connect(self.bars.mark_row)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        self._theme = theme
+    def restyle(self, theme: Theme) -> None:
         self._column.setSpacing(theme.px(4))
         self._card_layout.setContentsMargins(theme.px(13), theme.px(11), theme.px(13), theme.px(11))
         # Three lines, so that the parts below do not move with every token.
         self.sentence.set_min_text_height(theme.px(17) * 3)
         for block in (self.heading, self.title, self.facts, self.numbers):
             block.refit()
-        late = [part for part in (self._internals, self._what_if) if part is not None]
-        for part in (self.bars, self.comparison_bars, self.layer_bars, self.branch, *self._sections, *late):
-            part.set_theme(theme)
         for section in self._sections:
             section.setContentsMargins(0, theme.px(14), 0, 0)
 

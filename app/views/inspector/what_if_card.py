@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFrame, QPushButton, QVBoxLayout, QWidget
 from app.state.setting_changes import changes_text
 from app.state.worker_messages import MemoryEstimate, PrefixResult, StepReplayRequest
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.views.inspector import inspector_rows
 from app.views.shared.glossary_tooltip import add_glossary_tooltip
 from app.widgets.accessibility import announce
@@ -56,7 +57,7 @@ class WhatIfContent(NamedTuple):
         return explain_what_if(self.replay.before, self.replay.after, self.replay.is_decided)
 
 
-class WhatIfCard(QFrame):
+class WhatIfCard(Themed, QFrame):
     """The step under other settings, compared with the recorded one. `runWanted` continues from here with the changed
     settings; `backWanted` restores the run's settings.
     """
@@ -85,8 +86,7 @@ class WhatIfCard(QFrame):
             self._buttons.addWidget(button)
         self._column.addLayout(self._buttons)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's spacing."""
+    def restyle(self, theme: Theme) -> None:
         self._column.setContentsMargins(theme.px(13), theme.px(9), theme.px(13), theme.px(11))
         self._column.setSpacing(theme.px(5))
         for block in (self._heading, self._changes, self._sentence):

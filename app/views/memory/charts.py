@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from app.state.cache_history import CacheHistory, CachePoint
 from app.state.run import Run
-from app.theme.theme import Theme, theme_for
+from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.views.memory import cached_tokens as memory_tokens
 from app.views.memory.report import (
     bytes_by_layer,
@@ -40,21 +41,14 @@ class LegendKey:
     mark: str = "area"
 
 
-class MemoryLegend(QWidget, AccessibleWidget):
+class MemoryLegend(Themed, QWidget, AccessibleWidget):
     """Marks with words, on as many lines as needed."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme_for("light")
         self._keys: tuple[LegendKey, ...] = ()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.hide()
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        self._theme = theme
-        self.updateGeometry()
-        self.update()
 
     def set_keys(self, keys: Sequence[LegendKey]) -> None:
         """Show these keys."""
@@ -113,7 +107,7 @@ def _paint_mark(painter: QPainter, key: LegendKey, box: QRectF, theme: Theme) ->
         painter.fillRect(box, QBrush(theme.color(key.colour), Qt.BrushStyle.BDiagPattern))
 
 
-class MemoryCharts(QWidget):
+class MemoryCharts(Themed, QWidget):
     """Draw a run's cache at one position of the text, with tooltips."""
 
     def __init__(self, parent: QWidget) -> None:
@@ -142,11 +136,8 @@ class MemoryCharts(QWidget):
                      self.layers, self._formula):  # fmt: skip
             self._column.addWidget(part, 1 if part is self.chart else 0)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes at once."""
+    def restyle(self, theme: Theme) -> None:
         self._column.setSpacing(theme.px(8))
-        for part in (self.chart, self.legend, self.cells, self.layers):
-            part.set_theme(theme)
         self.layers.setFixedHeight(theme.px(64))
         for label in (self._axis, self._layers_title):
             label.setStyleSheet(f"color: {theme.muted}; font-size: {theme.font_pixels(11)}px;")

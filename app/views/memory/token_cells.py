@@ -9,7 +9,8 @@ from PySide6.QtCore import QEvent, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QHelpEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.theme.theme import Theme, theme_for
+from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.views.memory.cached_tokens import (
     EVICTED,
     EXACT,
@@ -35,14 +36,13 @@ MAX_HEIGHT = 108
 """Maximum height in pixels of all cells."""
 
 
-class TokenCells(QWidget, AccessibleWidget):
+class TokenCells(Themed, QWidget, AccessibleWidget):
     """A grid of cells below a title for each part of the cache; `describe(row, place)` returns a token's tooltip."""
 
     accessible_role = Role.List
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme_for("light")
         self._rows: tuple[CachedTokenRow, ...] = ()
         self.describe: Callable[[int, int], str] | None = None
         self._tokens_per_cell, self._announced_height = 1, -1
@@ -51,9 +51,7 @@ class TokenCells(QWidget, AccessibleWidget):
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        self._theme = theme
+    def restyle(self, theme: Theme) -> None:
         self._update_layout()
 
     def set_rows(self, rows: Sequence[CachedTokenRow]) -> None:

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QWidget
 from app.state.cache_history import CacheHistory, CachePoint
 from app.state.run import Run
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.views.base import Table
 from app.views.memory.charts import MemoryCharts
 from app.views.memory.report import cache_report
@@ -25,7 +26,7 @@ from resources.language import mark, tr
 _FILE_FILTER = mark("Prefixes (*.safetensors)")
 
 
-class MemoryTools(QWidget):
+class MemoryTools(Themed, QWidget):
     """Buttons that save and load a prefix. Emit `saveWanted(path)` and `loadWanted(path)`."""
 
     saveWanted = Signal(str)
@@ -41,8 +42,7 @@ class MemoryTools(QWidget):
         row.setSpacing(2)
         row.addWidget(self.button)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply sizes."""
+    def restyle(self, theme: Theme) -> None:
         self.button.setFont(theme.font(12))
 
     @Slot()
@@ -88,11 +88,8 @@ class MemoryView(ScrolledView):
         """Return the buttons for prefixes."""
         return self._tools
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes at once."""
+    def restyle(self, theme: Theme) -> None:
         self._set_spacing(theme, 0)
-        self.charts.set_theme(theme)
-        self._tools.set_theme(theme)
         self._draw()
 
     def wording_changed(self) -> None:

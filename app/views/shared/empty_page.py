@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QFrame, QPushButton, QScrollArea, QVBoxLayout, QWi
 
 from app.state.empty_view import AS_SET
 from app.state.run import Run
-from app.theme.theme import Theme, theme_for
+from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.views.base import View
 from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import caption
@@ -21,7 +22,7 @@ TopPosition = Callable[[QRect, Theme], float]
 """Returns the y position of the button in such an area."""
 
 
-class FillButton(QWidget):
+class FillButton(Themed, QWidget):
     """Emits `fillRequested` when the page should be filled. With a position function it floats over its parent,
     centred; otherwise it is part of its parent's layout.
     """
@@ -30,7 +31,7 @@ class FillButton(QWidget):
 
     def __init__(self, text: str, parent: QWidget, top_position: TopPosition | None = None) -> None:
         super().__init__(parent)
-        self._top_position, self._theme = top_position, theme_for("light")
+        self._top_position = top_position
         self.button, self.reason_label = QPushButton(caption(text), self), WrappedLabel("", self)
         self.button.setObjectName("fillButton")
         self.button.setCursor(Qt.CursorShape.PointingHandCursor)
@@ -44,9 +45,7 @@ class FillButton(QWidget):
         self.hide()
         parent.installEventFilter(self)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the sizes of `theme`."""
-        self._theme = theme
+    def restyle(self, theme: Theme) -> None:
         self.reposition()
 
     def update_state(self, is_empty: bool, disabled_reason: str = "", description: str = "") -> None:
@@ -149,7 +148,6 @@ class ScrolledView(View):
     def __init__(self, name: str, title: str, hint: str, offer: str, parent: QWidget | None = None) -> None:
         """Create the page. `offer`: the text of the button that starts a run with the current settings."""
         super().__init__(name, parent)
-        self._theme = theme_for("light")
         self._title, self._hint = title, hint
         self._page, self._scroll = QFrame(self), QScrollArea(self)
         self._column = QVBoxLayout(self._page)
@@ -185,7 +183,5 @@ class ScrolledView(View):
 
     def _set_spacing(self, theme: Theme, between: int) -> None:
         """Set the margins and the spacing between the parts, in pixels at 100 %."""
-        self._theme = theme
-        self.offer.set_theme(theme)
         self._column.setContentsMargins(theme.px(20), theme.px(14), theme.px(20), theme.px(14))
         self._column.setSpacing(theme.px(between))

@@ -9,7 +9,8 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from app.state.draft_rounds import DraftRounds
-from app.theme.theme import Theme, theme_for
+from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.views.speculation.round_report import speed_rows
 from app.widgets.plain_text import PlainLabel
 from app.widgets.plots import PlotAxis, PlotBars, PlotLine, PlotPanel, PlotSpec
@@ -90,7 +91,7 @@ _MIN_CHART_WIDTH = 100
 _MEASURE = mark("Measure both")
 
 
-class SpeculationCards(QWidget):
+class SpeculationCards(Themed, QWidget):
     """Small cards in one row, or two by two, without empty cells; `roundPicked(n)`: a round was clicked in a chart."""
 
     measureWanted = Signal()
@@ -98,7 +99,6 @@ class SpeculationCards(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme_for("light")
         self._drafted: Finished | None = None
         self._plain: Finished | None = None
         self._measured_drafted: Finished | None = None
@@ -194,9 +194,7 @@ class SpeculationCards(QWidget):
         outer.addStretch(1)
         return table
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        self._theme = theme
+    def restyle(self, theme: Theme) -> None:
         self._card_grid.setHorizontalSpacing(theme.px(22))
         self._card_grid.setVerticalSpacing(theme.px(14))
         self._arrange()

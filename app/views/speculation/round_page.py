@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QVBoxLayout, QWi
 from app.state.run import Run
 from app.state.worker_messages import RunRequest, without_speculation
 from app.theme.theme import Theme, theme_for
+from app.theme.themed import Themed
 from app.views.base import ViewSignals
 from app.views.speculation.cards import SpeculationCards
 from app.views.speculation.round_report import EXTRA_NODE, RoundSelection, describe_round, round_tree
@@ -162,7 +163,7 @@ MIN_TREE_HEIGHT = 190
 """Minimum height of the tree in pixels at 100 %."""
 
 
-class RoundPage(QScrollArea):
+class RoundPage(Themed, QScrollArea):
     """Draw the round of a `RoundSelection`."""
 
     def __init__(self, parent: QWidget) -> None:
@@ -188,11 +189,7 @@ class RoundPage(QScrollArea):
             column.addWidget(part, int(part is self.canvas))
         self.setWidget(inner)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes at once."""
-        for part in (self.canvas, self.legend, self.cards):
-            part.set_theme(theme)
-        self._theme = theme
+    def restyle(self, theme: Theme) -> None:
         self.canvas.setMinimumHeight(theme.px(self._min_tree_height))
         self._description.setFont(theme.font(13))
         self._description.setContentsMargins(theme.px(20), theme.px(6), theme.px(20), theme.px(6))

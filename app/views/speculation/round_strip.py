@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.theme.theme import Theme, theme_for
+from app.theme.themed import Themed
 from app.views.speculation.round_report import describe_round
 from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
 from app.widgets.plain_text import show_tooltip
@@ -20,7 +20,7 @@ MAX_CELLS = 8
 """Maximum number of accepted tokens drawn as cells; one more cell is for the model's own token."""
 
 
-class RoundStrip(QWidget, AccessibleWidget):
+class RoundStrip(Themed, QWidget, AccessibleWidget):
     """Click or press ← and → to choose a round; the wheel scrolls if not all fit."""
 
     roundPicked = Signal(int)
@@ -29,7 +29,6 @@ class RoundStrip(QWidget, AccessibleWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("roundStrip")
-        self._theme = theme_for("light")
         self._rounds: Sequence[DraftRound] = ()
         self._shown = 0
         self._chosen = -1
@@ -38,12 +37,6 @@ class RoundStrip(QWidget, AccessibleWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(tr("Rounds of speculation"))
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        self._theme = theme
-        self.updateGeometry()
-        self.update()
 
     def set_rounds(self, rounds: Sequence[DraftRound], shown: int, chosen: int) -> None:
         """Show the first `shown` of `rounds`, with `chosen` marked and visible."""

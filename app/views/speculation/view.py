@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 from app.state.empty_view import DRAFT, fill_unsupported_reason
 from app.state.run import Run
 from app.state.worker_messages import ModelInfo
-from app.theme.theme import Theme, theme_for
+from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.views.base import Table, View
 from app.views.node_reports import NodeReport
 from app.views.shared.empty_page import add_fill_button, paint_empty_page
@@ -54,7 +55,7 @@ class SelectedNodeReporter(QObject):
         self.reported.emit(None)
 
 
-class SpeculationTools(QWidget):
+class SpeculationTools(Themed, QWidget):
     """Widget at the right end of the tab bar."""
 
     stepped = Signal(int)
@@ -83,8 +84,7 @@ class SpeculationTools(QWidget):
     def _on(self) -> None:
         self.stepped.emit(1)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply sizes."""
+    def restyle(self, theme: Theme) -> None:
         for button in self.findChildren(QToolButton):
             button.setFont(theme.font(12))
 
@@ -103,7 +103,6 @@ class SpeculationView(View):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("speculationView", parent)
-        self._theme = theme_for("light")
         self.selection = RoundSelection()
         self.strip, self.page, self._tools = RoundStrip(self), RoundPage(self), SpeculationTools(self)
         self.canvas, self.cards = self.page.canvas, self.page.cards
@@ -134,13 +133,6 @@ class SpeculationView(View):
     def export_table(self) -> Table:
         """Return all rounds up to the cursor as a table."""
         return draft_round_table(self.selection.rounds.rounds[: self.selection.count]) if self.selection.count else ()
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes at once."""
-        self._theme = theme
-        for part in (self.strip, self.page, self._tools, self.offer):
-            part.set_theme(theme)
-        self.update()
 
     def wording_changed(self) -> None:
         """Rebuild all texts."""

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.state.run import Run
 from app.theme.theme import Theme, fill_rect
+from app.theme.themed import Themed
 from app.views.text.column import TokenColumn
 from app.views.text.row_painting import PaintOptions, paint_rows
 from app.views.text.token_decorations import blocked_repeats, paint_repeats
@@ -36,7 +37,7 @@ _MIN_TEXT_HEIGHT = 24
 """Minimum height of the text in pixels at 100 %, however low the window is."""
 
 
-class TokenArea(HoverArea, AccessibleWidget):
+class TokenArea(Themed, HoverArea, AccessibleWidget):
     """Draws `page` with `paint_options` and scrolls it. Key presses are left to the surrounding view."""
 
     arranged = Signal()
@@ -63,8 +64,7 @@ class TokenArea(HoverArea, AccessibleWidget):
         """The drawn run."""
         return self.page.run
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colours and sizes of `theme`; the caller then calls `arrange`."""
+    def restyle(self, theme: Theme) -> None:
         self.paint_options.theme = theme
         self.page.restyle(theme)
         self.verticalScrollBar().setSingleStep(theme.px(35))

@@ -12,6 +12,7 @@ import core
 from app.state.run import Run
 from app.state.token_stats import BAND_NAMES, band_percentages, compute_score_stats
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.views.text import token_decorations
 from app.views.text.row_painting import BAND_SCORES, COLOURINGS, underline_thickness
 from app.views.text.token_decorations import ORIGIN_LEGEND
@@ -28,7 +29,7 @@ TERSE_MIN_SCALE = 1.25
 """Scale of the type above which the word "Colour" is left out."""
 
 
-class TokenTools(QWidget):
+class TokenTools(Themed, QWidget):
     """A menu of colourings and a switch for ␣ and ↵."""
 
     colouringChosen = Signal(str)
@@ -84,8 +85,7 @@ class TokenTools(QWidget):
         what = tr(COLOURINGS[name][0]).lower()
         self.colour.setText(f"{what} ⌄" if self._is_terse else tr("Colour: {what} ⌄").format(what=what))
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's sizes."""
+    def restyle(self, theme: Theme) -> None:
         self._is_terse = theme.scale > TERSE_MIN_SCALE
         self.set_colouring(self._name)
         for button in (self.colour, self.whitespace):

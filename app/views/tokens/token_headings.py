@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QPushButton, QWidget
 
 from app.state.run import Run
 from app.theme.theme import Theme, fill_rect
+from app.theme.themed import Themed
 from app.views.shared.empty_page import TitleAndHint, paint_empty_page, title_and_hint_rects, waiting_title
 from app.views.text.column import TokenColumn
 from app.views.text.token_wording import format_token_count
@@ -88,7 +89,7 @@ MAX_CHIPS = 8
 """Maximum number of chips; with more sequences the user types the number."""
 
 
-class SequenceChips(QWidget):
+class SequenceChips(Themed, QWidget):
     """One chip per sequence if columns do not fit, or a number box for many sequences."""
 
     sequenceChosen = Signal(int)
@@ -113,8 +114,7 @@ class SequenceChips(QWidget):
         self._group.idClicked.connect(self._on_clicked)
         self.hide()
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's spacing."""
+    def restyle(self, theme: Theme) -> None:
         self._row.setSpacing(theme.px(6))
 
     def show_run(self, run: Run | None, hidden: bool) -> None:

@@ -14,7 +14,8 @@ import core
 from app.state import token_stats
 from app.state.media import PICTURE, Medium
 from app.state.run import Run
-from app.theme.theme import Theme, theme_for
+from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.views.text.token_wording import token_text
 from app.widgets.labels import ElidedLabel, WrappedLabel
 from app.widgets.media_preview import MediumPositions, PositionCells, image_from_rgb
@@ -67,7 +68,7 @@ MAX_POSITIONS = 8
 """Maximum number of listed positions."""
 
 
-class ScoreStrip(TokenViewStrip):
+class ScoreStrip(Themed, TokenViewStrip):
     """Emits `tokenChosen(i)` when the user picks token i of the text."""
 
     tokenChosen = Signal(int)
@@ -87,8 +88,7 @@ class ScoreStrip(TokenViewStrip):
         for part in (self.summary, self.comparison, self.chip_row):
             self._column.addWidget(part)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's sizes."""
+    def restyle(self, theme: Theme) -> None:
         self._set_spacing(theme, 4)
         for label in (self.summary, self.comparison):
             label.setFont(theme.font(12, tabular=True))
@@ -179,7 +179,7 @@ MIN_DESCRIPTION_WIDTH = 240
 """Minimum width of a description beside a preview, in pixels at 100 %."""
 
 
-class MediumCard(QWidget):
+class MediumCard(Themed, QWidget):
     """One media file: preview, name, how it is read, and the position under the pointer."""
 
     def __init__(self, medium: MediumRead, parent: QWidget | None = None) -> None:
@@ -218,9 +218,7 @@ class MediumCard(QWidget):
         else:
             self.preview.show_sound(medium.peaks, self._sound_cells())
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colours and sizes of `theme`."""
-        self.preview.set_theme(theme)
+    def restyle(self, theme: Theme) -> None:
         self._row.setSpacing(theme.px(14))
         self._column.setSpacing(theme.px(3))
         self.name.setFont(theme.font(13, 600))
@@ -241,23 +239,18 @@ class MediumCard(QWidget):
         )
 
 
-class MediaStrip(TokenViewStrip):
+class MediaStrip(Themed, TokenViewStrip):
     """Emits `mediumRequested(path)` for each file to load; `show_medium` shows the result."""
 
     mediumRequested = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("mediaStrip", parent)
-        self._theme = theme_for("light")
         self._media: Sequence[MediumRead] = ()
         self.cards: list[MediumCard] = []
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's sizes."""
-        self._theme = theme
+    def restyle(self, theme: Theme) -> None:
         self._set_spacing(theme, 8)
-        for card in self.cards:
-            card.set_theme(theme)
 
     def show_run(self, run: Run | None) -> None:
         """Show a card per audio clip or image that the run read; hide the strip if there is none."""

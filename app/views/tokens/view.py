@@ -56,7 +56,6 @@ class TokenViewLayout(QObject):
         self.offer = add_fill_button(view, area, tr("Run this prompt"), AS_SET, lambda: empty_title_and_hint(area.run))
         self._view, self._area, self._legend, self._look_choice = view, area, legend, look_choice
         self._is_presenting = False
-        self._theme: Theme | None = None
         self._column = QVBoxLayout(view)
         self._column.setSpacing(0)
         self._column.setContentsMargins(0, 0, 0, 0)
@@ -66,11 +65,8 @@ class TokenViewLayout(QObject):
         self.chips.sequenceChosen.connect(view.signals.sequenceActivated)
         area.arranged.connect(self.arrange)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colours and sizes of `theme`."""
-        self._theme = theme
-        for part in (self._legend, self.chips, self.offer, *self._strips):
-            part.set_theme(theme)
+    def restyle(self, theme: Theme) -> None:
+        """Set the margins that depend on the theme."""
         side = theme.px(26)
         self.chips.setContentsMargins(side, theme.px(10), side, theme.px(2))
         self._legend.setFixedHeight(theme.px(36))
@@ -109,8 +105,7 @@ class TokenViewLayout(QObject):
 
     def _add_strip(self, strip: MediaStrip | ScoreStrip, below: QWidget | None = None) -> None:
         self._column.insertWidget(0 if below is None else 1, strip)
-        if self._theme is not None:
-            strip.set_theme(self._theme)
+        strip.set_theme(self._view.current_theme)
         strip.set_view_height(self._view.height())
 
     def show_medium(self, medium: Medium) -> None:
@@ -185,10 +180,8 @@ class TokenView(View):
 
         return token_excerpt(self.area)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colours and sizes of `theme`."""
-        for part in (self.area, self._ring, self.mouse_handler.popover, self._tools, self.layout_parts):
-            part.set_theme(theme)
+    def restyle(self, theme: Theme) -> None:
+        self.layout_parts.restyle(theme)
         self.area.arrange()
 
     def model_ready(self, _info: ModelInfo) -> None:

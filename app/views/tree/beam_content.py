@@ -132,10 +132,9 @@ class HypothesesTable(SortableTable):
         self.selectionModel().currentRowChanged.connect(self._on_current)
         self.clicked.connect(self._on_clicked)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
+    def restyle(self, theme: Theme) -> None:
         self.rows_model.set_theme(theme)
-        super().set_theme(theme)
+        super().restyle(theme)
 
     def show_rows(self, rows: Sequence[HypothesisRow], best: int, groups: int) -> None:
         """Replace the hypotheses, keeping the selection if it still exists."""

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.state.run import Run
 from app.state.sample_tree import has_samples
-from app.theme.theme import Theme, theme_for
+from app.theme.themed import Themed
 from app.views.base import View
 from app.views.tree.beam_content import BeamContent
 from app.views.tree.sample_content import SampleContent
@@ -19,7 +19,7 @@ from app.widgets.tree_canvas import TreeCanvas
 from resources.language import mark, tr
 
 
-class PathLine(QWidget, AccessibleWidget):
+class PathLine(Themed, QWidget, AccessibleWidget):
     """The text up to the selected node on one line, with the node's own token in bold at the end."""
 
     accessible_role = Role.StaticText
@@ -27,14 +27,7 @@ class PathLine(QWidget, AccessibleWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("pathLine")
-        self._theme = theme_for("light")
         self.before, self.last, self.hint = "", "", ""
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        self._theme = theme
-        self.updateGeometry()
-        self.update()
 
     def show_text(self, before: str, last: str, hint: str = "") -> None:
         """Show a text; `hint` is shown if it is empty."""

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from resources.language import tr
 
 Index = QModelIndex | QPersistentModelIndex
@@ -182,7 +183,7 @@ class SortedRowsModel(QAbstractTableModel):
         return sorted(rows, key=lambda row: self.sort_key(row, column), reverse=order == Qt.SortOrder.DescendingOrder)
 
 
-class SortableTable(QTableView):
+class SortableTable(Themed, QTableView):
     """A table with sortable, selectable rows; its text column takes the remaining width."""
 
     def __init__(self, name: str, model: QAbstractTableModel, text: int, widths: Mapping[int, int],
@@ -206,8 +207,7 @@ class SortableTable(QTableView):
         head.setMinimumSectionSize(34)
         self.setSortingEnabled(True)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
+    def restyle(self, theme: Theme) -> None:
         self.verticalHeader().setDefaultSectionSize(theme.px(27))
         self._delegate.padding = theme.px(6)
         for column, width in self._widths.items():

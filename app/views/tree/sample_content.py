@@ -124,10 +124,9 @@ class SampleTable(SortableTable):
         self.sortByColumn(NUMBER, Qt.SortOrder.AscendingOrder)
         self.clicked.connect(self._on_clicked)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
+    def restyle(self, theme: Theme) -> None:
         self.rows_model.theme = theme
-        super().set_theme(theme)
+        super().restyle(theme)
         self.viewport().update()
 
     def show_rows(self, rows: Sequence[Sample], shown: int) -> None:

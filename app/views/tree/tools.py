@@ -9,6 +9,7 @@ from PySide6.QtGui import QAction, QActionGroup, QFontMetricsF, QKeyEvent, QPain
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QMenu, QToolButton, QWidget
 
 from app.theme.theme import Theme, theme_for
+from app.theme.themed import Themed
 from app.widgets.accessibility import AccessibleWidget
 from app.widgets.icons import IconButton
 from app.widgets.plain_text import PlainLabel, caption, from_plain_text, tooltip
@@ -19,7 +20,7 @@ from resources.language import join_sentences, mark, tr, trc
 _MODE_TITLES = {"shown": mark("shown"), "dimmed": mark("dimmed"), "hidden": mark("hidden")}
 
 
-class TreeTools(QWidget):
+class TreeTools(Themed, QWidget):
     """Widget at the right end of the tab bar; tools that do not fit move into a menu."""
 
     prunedChosen = Signal(str)
@@ -100,8 +101,7 @@ class TreeTools(QWidget):
         self.updateGeometry()
         self._update_visible_tools()
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply sizes."""
+    def restyle(self, theme: Theme) -> None:
         for button in self.findChildren(QToolButton):
             button.setFont(theme.font(12))
 
@@ -155,7 +155,7 @@ class TreeTools(QWidget):
         self.prunedChosen.emit(action.data())
 
 
-class FindBar(QFrame):
+class FindBar(Themed, QFrame):
     """Search field with buttons. Signals: `changed(text)`, `moved(by)` to the next or previous match, `closed()`."""
 
     changed = Signal(str)
@@ -186,10 +186,7 @@ class FindBar(QFrame):
         parent.installEventFilter(self)
         self.hide()
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        for button in (self.back, self.forward, self.close_button):
-            button.set_theme(theme)
+    def restyle(self, theme: Theme) -> None:
         self.field.setMinimumWidth(theme.px(130))
         self.setStyleSheet(
             f"QFrame#findBar {{ background: {theme.panel}; border: 1px solid {theme.line}; border-radius: 9px; }}"
@@ -240,7 +237,7 @@ class FindBar(QFrame):
         self.moved.emit(1)
 
 
-class TreeLegend(QWidget, AccessibleWidget):
+class TreeLegend(Themed, QWidget, AccessibleWidget):
     """The legend of the tree on one line; entries that do not fit are omitted."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -256,8 +253,7 @@ class TreeLegend(QWidget, AccessibleWidget):
         self.setAccessibleName(join_sentences(tr("Tree legend: {marks}.").format(marks=marks), self._hint))
         self.update()
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
+    def restyle(self, theme: Theme) -> None:
         self._style.set_theme(theme)
         self.updateGeometry()
         self.update()

@@ -10,7 +10,8 @@ from app.state.empty_view import TREE, fill_unsupported_reason
 from app.state.run import Run
 from app.state.sample_tree import DEFAULT_SAMPLES, MAX_SAMPLES
 from app.state.worker_messages import ModelInfo
-from app.theme.theme import Theme, theme_for
+from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.views.base import View
 from app.views.shared.empty_page import (
     GAP,
@@ -78,7 +79,7 @@ def _paint_node(painter: QPainter, left: QPointF, width: float, height: float, t
     painter.drawRoundedRect(QRectF(left.x(), left.y() - height / 2, width, height), 3, 3)
 
 
-class SamplesBar(QWidget):
+class SamplesBar(Themed, QWidget):
     """Button and number of samples to generate. `samplesRequested(count)`: generate that many samples of the current
     settings, each with its own seed.
     """
@@ -107,8 +108,7 @@ class SamplesBar(QWidget):
             self._row.addWidget(part)
         self.button.clicked.connect(self._on_clicked)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply sizes."""
+    def restyle(self, theme: Theme) -> None:
         self._row.setContentsMargins(theme.px(10), theme.px(3), theme.px(10), theme.px(3))
         self._row.setSpacing(theme.px(8))
 
@@ -140,7 +140,7 @@ class TreeActions(QObject):
 
     def __init__(self, view: View, tree: DisplayedTree, legend: TreeLegend) -> None:
         super().__init__(view)
-        self._view, self._tree, self._theme = view, tree, theme_for("light")
+        self._view, self._tree = view, tree
         self.info: ModelInfo | None = None
         """The loaded model, which may not support beam search."""
         self.repeat_bar, self.start_bar = SamplesBar(view), SamplesBar(view)
@@ -152,13 +152,6 @@ class TreeActions(QObject):
         for bar, other in ((self.repeat_bar, self.start_bar), (self.start_bar, self.repeat_bar)):
             bar.samplesRequested.connect(view.signals.samplesRequested)
             bar.count.valueChanged.connect(other.count.setValue)
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        self._theme = theme
-        for part in (self.repeat_bar, self.start_bar, self.offer):
-            part.set_theme(theme)
-        self.update_positions()
 
     def update_visibility(self, is_presenting: bool) -> None:
         """Show the controls that apply to the current run; none while presenting."""
@@ -174,12 +167,12 @@ class TreeActions(QObject):
         width, height, bar = self._view.width(), self._view.height(), self.start_bar
         for each in (self.start_bar, self.repeat_bar):
             each.fit_to_width(width)
-        fits_on_one_line = self.repeat_bar.sizeHint().width() + self._theme.px(_MIN_LEGEND_WIDTH) <= width
+        fits_on_one_line = self.repeat_bar.sizeHint().width() + self._view.current_theme.px(_MIN_LEGEND_WIDTH) <= width
         self.bottom_row.setDirection(
             QBoxLayout.Direction.LeftToRight if fits_on_one_line else QBoxLayout.Direction.TopToBottom
         )
         bar.adjustSize()
-        top = min(self.offer.geometry().bottom() + self._theme.px(10), height - bar.height())
+        top = min(self.offer.geometry().bottom() + self._view.current_theme.px(10), height - bar.height())
         bar.move((width - bar.width()) // 2, max(0, round(top)))
 
 

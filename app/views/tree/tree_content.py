@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QSplitter, QWidget
 
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
+from app.theme.themed import Themed
 from app.views.base import Table
 from app.views.node_reports import NodeReport
 from app.views.tree.rows_table import SortableTable
@@ -22,7 +23,7 @@ HORIZONTAL_FROM = 1000
 TABLE_WIDTH = 400
 
 
-class TreeSplit(QSplitter):
+class TreeSplit(Themed, QSplitter):
     """Arrange the tree and its table, until the user moves the handle."""
 
     def __init__(self, tree: QWidget, tables: Sequence[SortableTable], parent: QWidget) -> None:
@@ -60,9 +61,7 @@ class TreeSplit(QSplitter):
     def _on_moved(self) -> None:
         self._is_moved_by_user = True
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply sizes."""
-        self._theme = theme
+    def restyle(self, theme: Theme) -> None:
         self.arrange()
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 from app.state.branching import PathContinuation, is_constrained_to
 from app.state.run import Run
 from app.state.worker_messages import ModelInfo
-from app.theme.theme import Theme, theme_for
+from app.theme.theme import Theme
 from app.views.base import Table, View, ViewSignals
 from app.views.tree.beam_nodes import ROOT
 from app.views.tree.displayed_tree import DisplayedTree, NodePicker, PathLine
@@ -102,7 +102,6 @@ class TreeView(View):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("treeView", parent)
-        self._theme = theme_for("light")
         self._is_presenting = False
         self.canvas = TreeCanvas(self)
         self.tree = DisplayedTree(self.canvas, self)
@@ -150,13 +149,8 @@ class TreeView(View):
         """Return all nodes of the tree as a table."""
         return self.tree.content.figures() if self.tree.content is not None else ()
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes at once."""
-        self._theme = theme
-        for part in (self.canvas, self.table, self.samples, self._path, self._legend, self._find_bar, self._tools):
-            part.set_theme(theme)
-        self._split.set_theme(theme)
-        self.actions_bar.set_theme(theme)
+    def restyle(self, theme: Theme) -> None:
+        self.actions_bar.update_positions()
 
     def set_presenting(self, on: bool) -> None:
         """Show only the tree while presenting; the previous layout returns afterwards."""

@@ -12,6 +12,7 @@ from PySide6.QtCore import QEasingCurve, QVariantAnimation
 from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 
 REDUCED_MOTION_VARIABLE = "DECODESCOPE_REDUCED_MOTION"
 """Environment variable; 1 and 0 override the desktop."""
@@ -54,7 +55,7 @@ DURATION = 300
 """Duration in milliseconds."""
 
 
-class AnimatedWidget(QWidget):
+class AnimatedWidget(Themed, QWidget):
     """A widget that paints the progress of its motion. A new step restarts the motion."""
 
     STOPPED = QVariantAnimation.State.Stopped
@@ -76,12 +77,6 @@ class AnimatedWidget(QWidget):
         if self.animation.state() == self.STOPPED:
             return 1.0
         return float(self.animation.currentValue())
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colours and sizes of `theme`."""
-        self._theme = theme
-        self.updateGeometry()
-        self.update()
 
     def start_motion(self, animate: bool) -> None:
         """Start the motion to the current state, or jump there."""

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QGraphicsView, QWidget
 
 from app.state.text_formats import to_csv
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets.plots.plot_axes import TickAxis
 from app.widgets.plots.plot_descriptions import plot_table
 from app.widgets.plots.plot_items import PlotLabels, PlotMarks, PlotSeries
@@ -27,11 +28,11 @@ _MIN_VISIBLE_SPAN = 4.0
 """Minimum number of visible positions when zoomed in."""
 
 
-class PlotCanvas(pyqtgraph.GraphicsView):
+class PlotCanvas(Themed, pyqtgraph.GraphicsView):
     """Axes, plotted items and the visible range. Handles no input itself."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent, background=None)
+        super().__init__(parent, background=None)  # type: ignore[call-arg]  # QWidget's, for mypy
         self._theme, self._figure = theme, PlotSpec()
         self._zoom: tuple[float, float] | None = None
         self.setCacheMode(QGraphicsView.CacheModeFlag.CacheNone)
@@ -58,9 +59,7 @@ class PlotCanvas(pyqtgraph.GraphicsView):
         """The drawn plot."""
         return self._figure
 
-    def set_theme(self, theme: Theme) -> None:
-        """Redraw everything in the colours and sizes of `theme`."""
-        self._theme = theme
+    def restyle(self, theme: Theme) -> None:
         self.setBackgroundBrush(theme.color("window"))
         for axis in (self._left, self._bottom):
             axis.set_theme(theme)

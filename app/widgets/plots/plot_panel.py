@@ -21,7 +21,8 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QMenu, QSizePolicy, QToolButton, QWidget
 
-from app.theme.theme import Theme, theme_for
+from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
 from app.widgets.file_dialogs import open_save_dialog, show_save_error
 from app.widgets.plain_text import PlainLabel
@@ -80,7 +81,7 @@ _POINTER_DISTANCE = 14
 _KEYBOARD_REASONS = (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason)
 
 
-class HoverLabel(PlainLabel):
+class HoverLabel(Themed, PlainLabel):
     """A small label beside the mouse that stays within the plot."""
 
     def __init__(self, parent: QWidget) -> None:
@@ -89,8 +90,7 @@ class HoverLabel(PlainLabel):
         self._ground = parent
         self.hide()
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colours and sizes of `theme`."""
+    def restyle(self, theme: Theme) -> None:
         self.setStyleSheet(
             f"background: {theme.panel}; color: {theme.text}; border: 1px solid {theme.line}; border-radius: 4px;"
             f"padding: {theme.px(3)}px {theme.px(6)}px; font-size: {theme.px(12)}px;"
@@ -112,7 +112,7 @@ class HoverLabel(PlainLabel):
         self.raise_()
 
 
-class ResetZoomButton(QToolButton):
+class ResetZoomButton(Themed, QToolButton):
     """“Show all” button in the upper right corner, visible while the plot is zoomed."""
 
     def __init__(self, parent: QWidget) -> None:
@@ -123,8 +123,7 @@ class ResetZoomButton(QToolButton):
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.hide()
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the sizes of `theme`."""
+    def restyle(self, theme: Theme) -> None:
         self._edge = theme.px(10)
         self.setFont(theme.font(11))
 
@@ -136,12 +135,11 @@ class ResetZoomButton(QToolButton):
         self.raise_()
 
 
-class FocusFrame(QWidget):
+class FocusFrame(Themed, QWidget):
     """A frame around its parent while that has the focus by keyboard."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
-        self._theme = theme_for("light")
         self._ground = parent
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.hide()
@@ -158,11 +156,6 @@ class FocusFrame(QWidget):
                 self.hide()
         return False
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colours of `theme`."""
-        self._theme = theme
-        self.update()
-
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint the frame."""
         painter = QPainter(self)
@@ -174,7 +167,7 @@ class FocusFrame(QWidget):
 _ZOOM_KEYS = {Qt.Key.Key_Plus: 0.8, Qt.Key.Key_Equal: 0.8, Qt.Key.Key_Minus: 1.25}
 
 
-class PlotPanel(QWidget, AccessibleWidget):
+class PlotPanel(Themed, QWidget, AccessibleWidget):
     """Emits `hovered(x)` for the position under the mouse, -1 for none, and `picked(x)` for a chosen position."""
 
     hovered = Signal(int)
@@ -185,7 +178,7 @@ class PlotPanel(QWidget, AccessibleWidget):
                  min_size: tuple[int, int] = (120, 150)) -> None:  # fmt: skip
         """Create the panel. `size` and `min_size`: preferred and minimum size in pixels at 100 %."""
         super().__init__(parent)
-        self._theme, self._figure = theme_for("light"), PlotSpec()
+        self._figure = PlotSpec()
         self._size, self._min_size, self._is_compact = size, min_size, False
         self._canvas: PlotCanvas | None = None
         self._input: PlotInput | None = None
@@ -213,13 +206,7 @@ class PlotPanel(QWidget, AccessibleWidget):
         """The shown plot."""
         return self._figure
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colours and sizes of `theme`."""
-        self._theme = theme
-        for part in (self._frame, self._hover_label, self._reset):
-            part.set_theme(theme)
-        if self._canvas is not None:
-            self._canvas.set_theme(theme)
+    def restyle(self, theme: Theme) -> None:
         self.updateGeometry()
         self._update_reset_button()
 

@@ -19,6 +19,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets.plain_text import show_tooltip
 from app.widgets.tree_canvas.accessible import AccessibleTree
 from app.widgets.tree_canvas.canvas_input import CanvasInput
@@ -28,7 +29,7 @@ from app.widgets.tree_canvas.node_selection import NodeSelection
 from resources.language import tr
 
 
-class TreeCanvas(AccessibleTree):
+class TreeCanvas(Themed, AccessibleTree):
     """Draws its `canvas_state`. `navigation` moves the camera, `selection` selects nodes, `input_handler` handles mouse
     and keys; each has its own signals.
     """
@@ -55,8 +56,7 @@ class TreeCanvas(AccessibleTree):
         self.navigation.moved.connect(self._on_moved)
         self.selection.selectionChanged.connect(self.announce_focus)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the colours and sizes of `theme`."""
+    def restyle(self, theme: Theme) -> None:
         self.canvas_state.set_theme(theme)
 
     def set_presenting(self, on: bool) -> None:

@@ -10,6 +10,7 @@ the module's; everything else goes through the module.
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -458,4 +459,4 @@ def _own_difference(model: LoadedModel, texts: Sequence[torch.Tensor], expected:
 def _relative_difference(found: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> float:
     """Return the norm of the difference of logits, relative to the norm of those expected, over all texts."""
     wrong = sum(float((one - other).double().square().sum()) for one, other in zip(found, expected, strict=True))
-    return (wrong / max(sum(float(logits.double().square().sum()) for logits in expected), 1e-30)) ** 0.5
+    return math.sqrt(wrong / max(sum(float(logits.double().square().sum()) for logits in expected), 1e-30))

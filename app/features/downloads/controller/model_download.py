@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QWidget
 from app.control.model_choice import ModelChoice
 from app.state.worker_messages import ErrorReport
 from app.storage.settings import ModelsSection
-from app.theme.theme import Theme
 from resources.language import join_sentences, tr
 
 if TYPE_CHECKING:
@@ -54,7 +53,6 @@ class ModelDownload(QObject):
     ) -> None:
         super().__init__(parent_window)
         self._parent_window, self._downloads, self._model, self._settings = parent_window, downloads, model, settings
-        self._theme: Theme | None = None
         self._dialog: HubDialog | None = None
         model.hubRequested.connect(self.open)
         model.engineRequested.connect(self.connect_engine)
@@ -77,8 +75,6 @@ class ModelDownload(QObject):
             self._dialog = HubDialog(self._parent_window.window(), self._downloads.get(), self._model)
             self._dialog.dialog.folderRequested.connect(self._on_folder)
             self._dialog.dialog.destroyed.connect(self._on_closed)
-            if self._theme is not None:
-                self._dialog.dialog.set_theme(self._theme)
         self._dialog.dialog.show()
         self._dialog.dialog.activateWindow()
         return self._dialog
@@ -89,17 +85,8 @@ class ModelDownload(QObject):
         from app.control.engine_connection import EngineConnection
 
         connecting = EngineConnection(self._parent_window.window(), self._model, self._settings)
-        if self._theme is not None:
-            connecting.dialog.set_theme(self._theme)
         connecting.dialog.open()
         return connecting
-
-    @Slot(object)
-    def set_theme(self, theme: Theme) -> None:
-        """Set colours and sizes, now or when the dialog is opened."""
-        self._theme = theme
-        if self._dialog is not None:
-            self._dialog.dialog.set_theme(theme)
 
     def _connect_downloads(self, downloads: Downloads) -> None:
         downloads.arrived.connect(self._model.add_hub_model)

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 
 from app.features.downloads.panel.model_page import ModelPage
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets.dialog import BaseDialog
 from app.widgets.labels import WrappedLabel
 from app.widgets.painted_rows import ABOVE, BETWEEN, Index, LinesDelegate, paint_line
@@ -51,7 +52,7 @@ class HubModelRow:
         return ". ".join(part for part in (self.name, self.facts, self.status) if part)
 
 
-class HubModelList(QListWidget):
+class HubModelList(Themed, QListWidget):
     """List of models. Emits `picked(name)` when the selection changes, with an empty name if nothing is selected."""
 
     picked = Signal(str)
@@ -98,8 +99,7 @@ class HubModelList(QListWidget):
             if item.data(ROW_ROLE).name == row.name:
                 _fill(item, row)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's colours and sizes."""
+    def restyle(self, theme: Theme) -> None:
         self._delegate.theme = theme
         self.scheduleDelayedItemsLayout()
         self.viewport().update()
@@ -213,11 +213,6 @@ class DownloadDialog(BaseDialog):
         self.page.setVisible(bool(rows))
         self.hint.setVisible(not rows)
         self._empty.setVisible(not rows)
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's colours and sizes."""
-        self.list.set_theme(theme)
-        self.page.set_theme(theme)
 
     def _make_search(self) -> None:
         self.field = QLineEdit(self)

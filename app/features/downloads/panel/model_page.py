@@ -6,7 +6,6 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QCheckBox, QFrame, QProgressBar, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from app.state.worker_messages import DownloadStatus
-from app.theme.theme import Theme
 from app.widgets.banner import Banner
 from app.widgets.flow_layout import FlowRow
 from app.widgets.labels import WrappedLabel
@@ -207,10 +206,6 @@ class ModelPage(QScrollArea):
         self.pickle.setVisible(model is not None and model.pickled and status.status == "none")
         self._show_status(status, is_other)
         self._show_buttons(model, status, is_other)
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's colours and sizes."""
-        self.banner.set_theme(theme)
 
     def _make_labels(self) -> None:
         self.title, self.facts, self.verdict, self.files, self.progress_label = (WrappedLabel() for _ in range(5))

@@ -15,7 +15,7 @@ from app.state.request_json import RequestFormatError, request_from_json
 from app.state.run import Run
 from app.state.worker_messages import make_error_report
 from app.storage.settings import HistorySection as Kept
-from app.theme.theme import Theme
+from app.theme.themed import inherit_theme
 from core import words
 from core.errors import DecodescopeError
 from resources.language import mark, tr, trn
@@ -135,7 +135,6 @@ class HistoryPanel(QObject):
     def __init__(self, setup: SetupPanel, history: History, changes: HistoryEdits, steps: RunNavigation) -> None:
         super().__init__(setup)
         self._setup, self._history, self._edits, self._navigation = setup, history, changes, steps
-        self._theme: Theme | None = None
         self._shown_id = ""
         """The id of the run shown in the window; empty without one."""
         self.view: HistoryView | None = None
@@ -169,6 +168,7 @@ class HistoryPanel(QObject):
         if self.view is None:
             self.view = self._make_view()
             self._setup.add_page(self.view)
+            inherit_theme(self.view)
         return self.view
 
     @Slot()
@@ -176,13 +176,6 @@ class HistoryPanel(QObject):
         """Return to prompt and parameters; deletions become permanent."""
         self._setup.show_inputs()
         self._edits.commit_deletions()
-
-    @Slot(object)
-    def set_theme(self, theme: Theme) -> None:
-        """Set colours and sizes, now or when the view is created."""
-        self._theme = theme
-        if self.view is not None:
-            self.view.set_theme(theme)
 
     @Slot()
     def refresh(self) -> None:
@@ -247,8 +240,6 @@ class HistoryPanel(QObject):
         self._edits.deleted.connect(view.footer.show_deleted)
         view.header.set_navigation(self._navigation.can_go_back, self._navigation.can_go_forward)
         self._setup.window().installEventFilter(self)
-        if self._theme is not None:
-            view.set_theme(self._theme)
         if self._shown_id:
             view.list.mark_shown(self._shown_id)
         return view

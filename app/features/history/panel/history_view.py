@@ -22,7 +22,8 @@ from app.features.history.panel.run_list import LoadRecords, RunList
 from app.features.history.store.history_record import HistoryRecord
 from app.panels.commands import key_of
 from app.panels.parameter_row import MARGIN
-from app.theme.theme import Theme, Themeable
+from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.views.shared.empty_page import FillButton
 from app.widgets.icons import IconButton
 from app.widgets.inputs import ScrollArea
@@ -41,7 +42,7 @@ ACTIONS = (
 """(name, icon, title) of the actions on a run."""
 
 
-class HistoryHeader(QWidget):
+class HistoryHeader(Themed, QWidget):
     """Header: buttons for the previous and next run, the history menu and the close button."""
 
     backRequested = Signal()
@@ -81,10 +82,7 @@ class HistoryHeader(QWidget):
         self.back.setEnabled(back)
         self.forward.setEnabled(forward)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's colours and sizes."""
-        for button in self._buttons:
-            button.set_theme(theme)
+    def restyle(self, theme: Theme) -> None:
         self.setFixedHeight(theme.px(20) + theme.space(20))
         self._fit()
 
@@ -109,7 +107,7 @@ class HistoryHeader(QWidget):
         self.more.setMenu(menu)
 
 
-class HistoryFooter(QFrame):
+class HistoryFooter(Themed, QFrame):
     """Footer: number of runs, actions on the selected run, and an undo line for the last deleted run.
 
     Emits `actionRequested(name)` with one of `ACTIONS`.
@@ -150,10 +148,7 @@ class HistoryFooter(QFrame):
         self.deleted.setText(tr("Deleted “{name}”").format(name=name))
         self._undo_bar.setVisible(bool(name))
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's colours and sizes."""
-        for button in self.buttons.values():
-            button.set_theme(theme)
+    def restyle(self, theme: Theme) -> None:
         for label in (self.summary, self.deleted):
             label.setFont(theme.font(12, tabular=True))
         self._fit()
@@ -263,12 +258,6 @@ class HistoryView(QFrame):
                 self.header.closeRequested.emit()
             return True
         return super().event(event)
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's colours and sizes."""
-        themed: tuple[Themeable, ...] = (self.header, self.list, self.footer)
-        for part in themed:
-            part.set_theme(theme)
 
     def _make_search(self) -> None:
         self.search = QLineEdit(clearButtonEnabled=True)

@@ -26,6 +26,7 @@ from PySide6.QtWidgets import QAbstractItemView, QListView, QMenu, QStyle, QStyl
 from app.features.history.panel import history_wording
 from app.features.history.store.history_record import HistoryRecord
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets import icons
 from app.widgets.painted_rows import ABOVE, BETWEEN, Index, LinesDelegate, paint_line
 from app.widgets.plain_text import tooltip
@@ -189,7 +190,7 @@ def _fonts(theme: Theme) -> tuple[QFont, QFont, QFont]:
     return theme.font(13, 600), theme.font(12), theme.font(11, tabular=True)
 
 
-class RunList(QListView):
+class RunList(Themed, QListView):
     """List of kept runs. Emits `openRequested(id)`, `picked(record or None)` when the current row changes, and
     `menuRequested(QMenu)` to have a menu filled.
     """
@@ -222,8 +223,7 @@ class RunList(QListView):
         """The record of the current row."""
         return self.runs.record(self.currentIndex().row())
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's colours and row height."""
+    def restyle(self, theme: Theme) -> None:
         self._delegate.theme = theme
         self.verticalScrollBar().setSingleStep(theme.px(24))
         self.scheduleDelayedItemsLayout()

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, cast
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.theme.theme import Theme
-
 if TYPE_CHECKING:
     from app.features.labs.panel import PreferenceLabDialog, SpeedLabDialog
     from app.features.labs.session import PreferenceJobs, ScaleJobs, SpeedJobs
@@ -71,7 +69,6 @@ class LabWindows(QObject):
         """`makers` creates the lab window of each name above a window."""
         super().__init__(parent_window)
         self._parent_window, self._makers = parent_window, makers
-        self._theme: Theme | None = None
         self._windows: dict[str, Room] = {}
 
     @Slot()
@@ -99,13 +96,6 @@ class LabWindows(QObject):
         for name in names:
             self._show(name)
 
-    @Slot(object)
-    def set_theme(self, theme: Theme) -> None:
-        """Set colours and sizes of the labs."""
-        self._theme = theme
-        for room in self._windows.values():
-            room.set_theme(theme)
-
     @Slot()
     def wording_changed(self) -> None:
         """Update the texts after a change of the explanation level."""
@@ -116,8 +106,6 @@ class LabWindows(QObject):
         if name not in self._windows:
             room = self._windows[name] = self._makers[name](self._parent_window.window())
             room.destroyed.connect(partial(self._windows.pop, name, None))
-            if self._theme is not None:
-                room.set_theme(self._theme)
         self._windows[name].show()
         self._windows[name].raise_()
         self._windows[name].activateWindow()

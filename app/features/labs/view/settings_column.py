@@ -6,11 +6,12 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QLabel, QScrollArea, QSpinBox, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets.inputs import ComboBox
 from app.widgets.plain_text import PlainLabel
 
 
-class SettingsColumn(QScrollArea):
+class SettingsColumn(Themed, QScrollArea):
     """A scrolling column of settings: widgets of `page` in the layout `column`."""
 
     def __init__(self, label: str, width: int, parent: QWidget | None = None) -> None:
@@ -27,8 +28,7 @@ class SettingsColumn(QScrollArea):
         self.column.setSpacing(4)
         self.setWidget(self.page)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply sizes."""
+    def restyle(self, theme: Theme) -> None:
         self.setFixedWidth(theme.px(self._width))
 
     def make_heading(self, text: str) -> QLabel:

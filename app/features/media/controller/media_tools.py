@@ -16,7 +16,6 @@ from app.state.media import file_filter
 from app.state.worker_messages import make_error_report
 from app.storage.examples import bundled_media
 from app.storage.json_files import new_recording_path, save_pasted_picture
-from app.theme.theme import Theme
 from app.widgets.file_dialogs import open_file_dialog
 from core.errors import DecodescopeError
 from resources.language import tr
@@ -36,8 +35,6 @@ class MediaTools(QObject):
         super().__init__(parent)
         self._bar, self._data = bar, data
         self._loudspeaker: Loudspeaker | None = None
-        self.theme: Theme | None = None
-        """Theme of the dialogs."""
         bar.playRequested.connect(self.play_or_stop)
         for button in bar.buttons.values():
             button.openRequested.connect(self.choose_file)
@@ -118,8 +115,6 @@ class MediaTools(QObject):
             self._loudspeaker.close()
 
     def _connect_recorder(self, dialog: RecorderDialog, microphone: Microphone) -> None:
-        if self.theme is not None:
-            dialog.set_theme(self.theme)
         microphone.levelChanged.connect(dialog.show_level)
         microphone.failed.connect(self.failed)
         microphone.ended.connect(dialog.close_kept)

@@ -15,7 +15,7 @@ from app.panels.prompt_panel import PromptPanel
 from app.state.media import PICTURE, SOUND, Medium, medium_unsupported_reason
 from app.state.worker_messages import ErrorReport, ModelInfo
 from app.storage.settings import LastChoices
-from app.theme.theme import Theme
+from app.theme.themed import inherit_theme
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
@@ -174,7 +174,6 @@ class MediaBarController(QObject):
         """`data()` returns the user's data folder."""
         super().__init__(panel)
         self._panel, self._media, self._data = panel, media, data
-        self._theme: Theme | None = None
         self._bar: MediaBar | None = None
         self._tools: MediaTools | None = None
         media.displayChanged.connect(self._show)
@@ -194,14 +193,6 @@ class MediaBarController(QObject):
             self._tools.stop_playback()
         self._media.remove(index)
 
-    @Slot(object)
-    def set_theme(self, theme: Theme) -> None:
-        """Set colours and sizes, now or when the bar is created."""
-        self._theme = theme
-        if self._bar is not None and self._tools is not None:
-            self._bar.set_theme(theme)
-            self._tools.theme = theme
-
     def stop(self) -> None:
         """Stop playback and recording."""
         if self._tools is not None:
@@ -219,8 +210,7 @@ class MediaBarController(QObject):
             self._tools.filesAdded.connect(self._media.add)
             self._tools.failed.connect(self._media.show_error)
             self._bar.removeRequested.connect(self.remove)
-            if self._theme is not None:
-                self.set_theme(self._theme)
+            inherit_theme(self._bar)
         return self._bar, self._tools
 
     @Slot()

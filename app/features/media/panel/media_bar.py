@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QPushButton, QVBoxLayo
 
 from app.state.media import KINDS, PICTURE, SOUND, BundledMedium, Medium
 from app.theme.theme import Theme, theme_for
+from app.theme.themed import Themed
 from app.widgets.flow_layout import FlowRow
 from app.widgets.icons import IconButton
 from app.widgets.labels import ElidedLabel, WrappedLabel
@@ -94,7 +95,7 @@ class AttachButton(QPushButton):
 _REMOVE = (Qt.Key.Key_Delete, Qt.Key.Key_Backspace)
 
 
-class MediaCard(QFrame):
+class MediaCard(Themed, QFrame):
     """Emits `removeRequested(number)` and `playRequested(path)`: by the mouse, or by Delete and Space while it has the
     focus.
     """
@@ -153,10 +154,7 @@ class MediaCard(QFrame):
         self.thumbnail.set_played_fraction(fraction if is_on else 0.0)
         self.play.setChecked(is_on)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's colours and sizes."""
-        for part in (self.thumbnail, self.play, self.remove, self._ring):
-            part.set_theme(theme)
+    def restyle(self, theme: Theme) -> None:
         self.name.setFont(theme.font(13, 500))
         self.facts.setFont(theme.font(12, tabular=True))
         self.reason.setFont(theme.font(12))
@@ -205,7 +203,7 @@ class MediaCard(QFrame):
         self.removeRequested.emit(self.index)
 
 
-class MediaBar(QWidget):
+class MediaBar(Themed, QWidget):
     """Cards of the attached media and the attach buttons; forwards their signals."""
 
     removeRequested = Signal(int)
@@ -214,7 +212,6 @@ class MediaBar(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("mediaBar")
-        self._theme: Theme | None = None
         self.cards: list[MediaCard] = []
         self.buttons: Mapping[str, AttachButton] = {kind: AttachButton(kind, self) for kind in KINDS}
         self.required_label = WrappedLabel(parent=self)
@@ -260,18 +257,11 @@ class MediaBar(QWidget):
             if card.medium.path == path:
                 card.show_playback(fraction)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's colours and sizes."""
-        self._theme = theme
-        for card in self.cards:
-            card.set_theme(theme)
-
     def _add(self) -> None:
         card = MediaCard(len(self.cards), self)
         card.removeRequested.connect(self._on_remove)
         card.playRequested.connect(self.playRequested)
-        if self._theme is not None:
-            card.set_theme(self._theme)
+        card.set_theme(self._theme)
         self._column.insertWidget(len(self.cards), card)
         self.cards.append(card)
         card.show()

@@ -7,6 +7,7 @@ from PySide6.QtGui import QCloseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QDialogButtonBox, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme, theme_for
+from app.theme.themed import Themed
 from app.widgets.dialog import BaseDialog
 from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import PlainLabel
@@ -20,7 +21,7 @@ _CLIPPING_LEVEL = 0.95
 _SILENCE_LEVEL = 0.02
 
 
-class LevelMeter(QWidget):
+class LevelMeter(Themed, QWidget):
     """Bar that shows the peak of the last moment; also described for screen readers."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -34,9 +35,7 @@ class LevelMeter(QWidget):
         self.setAccessibleDescription(words.whole_percent(self._level))
         self.update()
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's colours and sizes."""
-        self._theme = theme
+    def restyle(self, theme: Theme) -> None:
         self.setMinimumHeight(self.sizeHint().height())
 
     def sizeHint(self) -> QSize:
@@ -113,10 +112,6 @@ class RecorderDialog(BaseDialog):
         """Close the window; the recording has been kept."""
         self._is_done = True
         self.close()
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's colours and sizes."""
-        self.meter.set_theme(theme)
 
     def _end(self) -> None:
         if not self._is_done:

@@ -12,7 +12,7 @@ from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.storage.settings import UsageSection
-from app.theme.theme import Theme
+from app.theme.themed import inherit_theme
 
 if TYPE_CHECKING:
     from app.features.palette.controller.entry import PaletteContext, PaletteEntry
@@ -31,7 +31,6 @@ class PaletteController(QObject):
         self._body, self._usage = body, usage
         self._make_context: Callable[[], PaletteContext] | None = None
         self._context: PaletteContext | None = None
-        self._theme: Theme | None = None
         self._entries: Sequence[PaletteEntry] = ()
         self._results: Sequence[RankedEntry] = ()
         self._previous_focus: QWidget | None = None
@@ -75,13 +74,6 @@ class PaletteController(QObject):
             self._previous_focus.setFocus()
         self._previous_focus = None
 
-    @Slot(object)
-    def set_theme(self, theme: Theme) -> None:
-        """Set colours and sizes, now or when the panel is created."""
-        self._theme = theme
-        if self.panel is not None:
-            self.panel.set_theme(theme)
-
     @Slot(str)
     def _search(self, query: str) -> None:
         from app.features.palette.controller.search import rank_entries
@@ -112,8 +104,7 @@ class PaletteController(QObject):
             panel.searched.connect(self._search)
             panel.chosen.connect(self._run_entry)
             panel.closeRequested.connect(self.close)
-            if self._theme is not None:
-                panel.set_theme(self._theme)
+            inherit_theme(panel)
         return self.panel
 
 

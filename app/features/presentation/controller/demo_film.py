@@ -27,6 +27,7 @@ from app.session.session import Session
 from app.state.run import Run
 from app.state.token_caption import current_caption
 from app.theme.theme import Theme, panel_stylesheet, stage_theme, theme_for
+from app.theme.themed import Themed
 from app.views import VIEWS
 from app.widgets.animation.motion import DURATION, AnimatedWidget
 from app.widgets.file_dialogs import open_save_dialog
@@ -41,7 +42,7 @@ FRAME_MS = 60
 """Milliseconds between two frames of an animated choice."""
 
 
-class OffscreenStage(QWidget):
+class OffscreenStage(Themed, QWidget):
     """A view, its caption and the spotlight as in the presentation, in any size and theme."""
 
     def __init__(self, view: str, size: QSize, theme: Theme) -> None:
@@ -62,8 +63,7 @@ class OffscreenStage(QWidget):
         column.addWidget(self._view, 1)
         column.addWidget(self._caption)
         self.setStyleSheet(staged.stylesheet() + panel_stylesheet(staged) + f"Scene {{ background: {staged.window}; }}")
-        for part in (self._view, self._caption, self._choices, self._spotlight):
-            part.set_theme(staged)
+        self.set_theme(staged)
         self._background = staged.color("window")
         self.resize(size)
         self.show()

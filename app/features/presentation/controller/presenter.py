@@ -19,7 +19,6 @@ from app.panels.centre import Centre
 from app.session.session import Session
 from app.state.run import Run
 from app.state.token_caption import TokenCaption, current_caption, next_caption
-from app.theme.theme import Theme
 from app.views.replay import TOKENS_PER_SECOND, Replay
 from app.widgets.animation.motion import DURATION
 from app.widgets.overlays import SpotlightOverlay
@@ -105,7 +104,7 @@ class Presenter(QObject):
         self._update_timer.timeout.connect(self.update_stage)
         self._saved_cursor: tuple[Run, int] | None = None
         self.is_on = False
-        self.set_theme(theme)
+        self.caption.set_theme(theme)
         self._connect()
 
     def _connect(self) -> None:
@@ -117,13 +116,6 @@ class Presenter(QObject):
         for signal in (session.cursorMoved, session.selectionChanged, session.eventsArrived, session.finished):
             signal.connect(self._schedule_update)
         self._centre.viewShown.connect(self._on_view)
-
-    @Slot(object)
-    def set_theme(self, theme: Theme) -> None:
-        """Set colours and sizes."""
-        self.caption.set_theme(theme)
-        self.choices.set_theme(theme)
-        self.spotlight.set_theme(theme)
 
     @property
     def next_caption(self) -> TokenCaption | None:

@@ -30,7 +30,7 @@ class PresenterPageController(QObject):
         self._stopwatch = QElapsedTimer()
         self._clock_timer = QTimer(self, interval=_SECOND)
         self._clock_timer.timeout.connect(self._show_time)
-        self.set_theme(theme)
+        self.page.set_theme(theme)
         self._connect()
 
     def _connect(self) -> None:
@@ -43,11 +43,6 @@ class PresenterPageController(QObject):
         page.viewChanged.connect(self.viewRequested)
         page.exitRequested.connect(self.leaveRequested)
         page.closed.connect(self._clock_timer.stop)
-
-    @Slot(object)
-    def set_theme(self, theme: Theme) -> None:
-        """Set colours and sizes."""
-        self.page.set_theme(theme)
 
     def open(self) -> None:
         """Show the page; the stopwatch starts on first opening."""

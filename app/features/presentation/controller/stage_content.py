@@ -69,11 +69,6 @@ class ChoiceDisplay:
         """All three widgets."""
         return self.bar, self.ladder, self.stamps
 
-    def set_theme(self, theme: Theme) -> None:
-        """Set colours and sizes."""
-        for widget in self.all:
-            widget.set_theme(theme)
-
     def show(self, run: Run | None, token: TokenChosen | None, show_drafts: bool, animate: bool) -> None:
         """Show the choice at the run's cursor, made for `token`; `show_drafts`: show draft rounds."""
         shown = self._fill_widget(run, token, show_drafts, animate)

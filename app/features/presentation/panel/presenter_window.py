@@ -9,6 +9,7 @@ from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme, panel_stylesheet
+from app.theme.themed import Themed
 from app.widgets.accessibility.accessible_widget import announce
 from app.widgets.icons import IconButton
 from app.widgets.labels import ElidedLabel, WrappedLabel
@@ -16,7 +17,7 @@ from app.widgets.plain_text import PlainLabel
 from resources.language import tr
 
 
-class StageCaption(QFrame):
+class StageCaption(Themed, QFrame):
     """Caption with a line for choice and progress, and a sentence below; other widgets go into `middle`, between the
     two.
     """
@@ -40,8 +41,7 @@ class StageCaption(QFrame):
         column.addStretch(1)
         self._max_height = 0
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's colours and sizes."""
+    def restyle(self, theme: Theme) -> None:
         self.reset_height()
         side, rim = theme.px(14), theme.px(6)
         self._column.setContentsMargins(side, rim, side, rim)
@@ -90,7 +90,7 @@ class PresenterContent(NamedTuple):
     view: str
 
 
-class PresenterWindow(QWidget):
+class PresenterWindow(Themed, QWidget):
     """Presenter window. Emits a signal for each control, and `closed` when the window is closed."""
 
     stepped = Signal(int)
@@ -136,16 +136,13 @@ class PresenterWindow(QWidget):
         """Update the play button to show whether the presentation plays automatically."""
         self.play.setText(tr("Pause") if on else tr("Play"))
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's colours and sizes, scaled for a desk instead of a stage."""
+    def restyle(self, theme: Theme) -> None:
         self.setStyleSheet(
             theme.stylesheet() + panel_stylesheet(theme) + f"#presenterWindow {{ background: {theme.panel}; }}"
         )
         side = theme.px(22)
         self._column.setContentsMargins(side, theme.px(14), side, theme.px(14))
         self._column.setSpacing(theme.px(10))
-        for button in self._buttons:
-            button.set_theme(theme)
         for heading in self._headings:
             heading.setContentsMargins(0, theme.px(12), 0, 0)
         for label, size, weight in ((self.clock, 26, 600), (self.elapsed, 16, 400), (self.progress, 16, 400),

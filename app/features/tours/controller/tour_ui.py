@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QScrollArea, QWidget
 from app.features.tours.state import Tour
 from app.panels.centre import Centre
 from app.panels.setup_panel import SetupPanel
-from app.theme.theme import Theme, theme_for
+from app.theme.themed import inherit_theme
 from app.views.inspector.panel import Inspector
 from app.views.speculation.view import SpeculationView
 from app.views.tokens.view import TokenView
@@ -142,7 +142,6 @@ class TourUi(QObject):
     def __init__(self, parent_window: QWidget, dock: Callable[[QWidget], None], targets: TourTargets) -> None:
         super().__init__(targets)
         self._parent_window, self._dock, self.targets = parent_window, dock, targets
-        self._theme = theme_for("light")
         self.panel: TourPanel | None = None
         """None before the first tour, as is the spotlight."""
         self.spotlight: TourSpotlight | None = None
@@ -176,14 +175,6 @@ class TourUi(QObject):
             self.panel.restore_focus()
             self.panel.hide()
 
-    @Slot(object)
-    def set_theme(self, theme: Theme) -> None:
-        """Set colours and sizes, now or when the panel is created."""
-        self._theme = theme
-        if self.panel is not None and self.spotlight is not None:
-            self.panel.set_theme(theme)
-            self.spotlight.set_theme(theme)
-
     def _make_panel(self) -> TourPanel:
         from app.features.tours.panel.tour_panel import TourPanel
         from app.features.tours.panel.tour_spotlight import TourSpotlight
@@ -198,5 +189,6 @@ class TourUi(QObject):
             (self.panel.leaveRequested, self.leaveRequested),
         ):
             signal.connect(passed_on)
-        self.set_theme(self._theme)
+        inherit_theme(self.panel)
+        inherit_theme(self.spotlight)
         return self.panel

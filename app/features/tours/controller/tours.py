@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.theme.theme import Theme, theme_for
-
 if TYPE_CHECKING:
     from app.features.tours.controller.tour_player import TourPlayer, TourState
 
@@ -27,14 +25,12 @@ class Tours(QObject):
         super().__init__(parent_window)
         self._make, self._parent_window = make, parent_window
         self._player: TourPlayer | None = None
-        self._theme = theme_for("light")
 
     @property
     def player(self) -> TourPlayer:
         """The tour player, created on first use."""
         if self._player is None:
             player = self._player = self._make()
-            player.ui.set_theme(self._theme)
             player.ui.targets.setupRequested.connect(self.setupRequested)
             player.ui.targets.inspectorRequested.connect(self.inspectorRequested)
             self.playerCreated.emit(player)
@@ -75,13 +71,6 @@ class Tours(QObject):
         from app.features.tours.panel.tour_chooser import TourChooser
         from app.features.tours.state import load_tours
 
-        chooser = TourChooser(*load_tours(), self._theme, self._parent_window)
+        chooser = TourChooser(*load_tours(), self._parent_window)
         chooser.chosen.connect(self.start)
         chooser.open()
-
-    @Slot(object)
-    def set_theme(self, theme: Theme) -> None:
-        """Set colours and sizes, now or when the player is created."""
-        self._theme = theme
-        if self._player is not None:
-            self._player.ui.set_theme(theme)

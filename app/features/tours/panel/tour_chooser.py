@@ -16,7 +16,8 @@ from PySide6.QtWidgets import (
 )
 
 from app.features.tours.state import Tour, TourError
-from app.theme.theme import Theme
+from app.theme.theme import Theme, theme_for
+from app.theme.themed import surrounding_theme
 from app.widgets.plain_text import PlainLabel
 from app.widgets.screen import available_rect
 from resources.language import tr
@@ -54,9 +55,7 @@ class TourChooser(QDialog):
 
     chosen = Signal(str)
 
-    def __init__(
-        self, tours: Sequence[Tour], problems: Sequence[TourError], theme: Theme, parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, tours: Sequence[Tour], problems: Sequence[TourError], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("tourChooser")
         self.setWindowTitle(tr("Guided tours"))
@@ -64,7 +63,7 @@ class TourChooser(QDialog):
         self.cards = [TourCard(number, tour) for number, tour in enumerate(tours, 1)]
         for card, tour in zip(self.cards, tours, strict=True):
             card.clicked.connect(lambda _checked=False, name=tour.name: self._choose(name))
-        self._lay_out(problems, theme)
+        self._lay_out(problems, surrounding_theme(parent) or theme_for("light"))
 
     def _choose(self, name: str) -> None:
         self.accept()

@@ -7,7 +7,7 @@ from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QKeyEvent, 
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
 from app.panels.bottom_panel import BottomPanel
-from app.theme.theme import Theme, theme_for
+from app.theme.themed import Themed
 from app.widgets.plain_text import tooltip
 from resources.language import tr
 
@@ -15,12 +15,11 @@ DOT, CURRENT_DOT_WIDTH, GAP = 7, 20, 6
 """Sizes in pixels at 100 %."""
 
 
-class StepDots(QWidget):
+class StepDots(Themed, QWidget):
     """Progress through the steps of a tour."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme_for("light")
         self._index = self._count = 0
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
 
@@ -29,12 +28,6 @@ class StepDots(QWidget):
         self._index, self._count = index, count
         self.setAccessibleName(tr("Step {number} of {count}").format(number=index + 1, count=count))
         self.setToolTip(tooltip(self.accessibleName()))
-        self.updateGeometry()
-        self.update()
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's colours and sizes."""
-        self._theme = theme
         self.updateGeometry()
         self.update()
 
@@ -107,10 +100,6 @@ class TourPanel(BottomPanel):
         super().take_focus()
         if self.next.isEnabled():
             self.next.setFocus(Qt.FocusReason.OtherFocusReason)
-
-    def set_theme(self, theme: Theme) -> None:
-        super().set_theme(theme)
-        self.dots.set_theme(theme)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Move through the steps with the keyboard or a clicker, if the direction is enabled."""

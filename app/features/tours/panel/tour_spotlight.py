@@ -9,7 +9,7 @@ from PySide6.QtGui import QPainter, QPainterPath, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 from shiboken6 import isValid
 
-from app.theme.theme import Theme, theme_for
+from app.theme.themed import Themed
 from app.widgets.screen import visible_rect
 
 MARGIN, WIDTH, CORNER_RADIUS = 5, 3, 9
@@ -30,7 +30,7 @@ FindTarget = Callable[[], tuple[QWidget, QRect] | None]
 """Finds the target: a widget and a rectangle in its coordinates."""
 
 
-class TourSpotlight(QWidget):
+class TourSpotlight(Themed, QWidget):
     """Ring that follows its target when it is scrolled, moved or repainted."""
 
     def __init__(self, parent_window: QWidget, undimmed: QWidget) -> None:
@@ -38,7 +38,7 @@ class TourSpotlight(QWidget):
         super().__init__(parent_window)
         self._undimmed = undimmed
         self.setObjectName("tourSpotlight")
-        self._body, self._theme = parent_window, theme_for("light")
+        self._body = parent_window
         self._find: FindTarget | None = None
         self._watched: list[QObject] = []
         self.target = QRect()
@@ -50,11 +50,6 @@ class TourSpotlight(QWidget):
         self._update_timer.setSingleShot(True)
         self._update_timer.timeout.connect(self.update_target)
         self.hide()
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply the theme's colours and sizes."""
-        self._theme = theme
-        self.update()
 
     def point_at(self, find: FindTarget | None) -> None:
         """Highlight the target returned by `find`; None hides the ring."""

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 from app.features.labs.state import LabRequest, Task
 from app.state.worker_messages import ErrorReport
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import PlainLabel, tooltip
 from app.widgets.plots import PlotPanel, PlotSpec
@@ -25,7 +26,7 @@ from core import labs, words
 from resources.language import join_sentences, tr
 
 
-class LabPage(QFrame):
+class LabPage(Themed, QFrame):
     """Base class of the lab's pages: settings, start and stop, progress. Emits `startWanted` and `stopWanted`. Pages
     override `lab_request` and `figures`.
     """
@@ -84,10 +85,7 @@ class LabPage(QFrame):
         """Return the curves of the events."""
         return ()
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes to the curves."""
-        for plot in self.plots:
-            plot.set_theme(theme)
+    def restyle(self, theme: Theme) -> None:
         for spin in self.findChildren(QAbstractSpinBox):
             spin.lineEdit().setTextMargins(theme.px(6), 0, 0, 0)
 

@@ -24,6 +24,7 @@ from app.features.labs.view.preference.lab_page import LabPage
 from app.features.labs.view.preference.training_plots import best_of_plot, ppo_plots, reward_plots, sft_plot
 from app.state.comparison.results import word_diff
 from app.theme.theme import Theme, theme_for
+from app.theme.themed import Themed
 from app.views.shared.glossary_tooltip import add_glossary_tooltip
 from app.widgets.file_dialogs import open_file_dialog
 from app.widgets.inputs import ComboBox, DoubleSpinBox
@@ -33,7 +34,7 @@ from core import labs
 from resources.language import tr
 
 
-class RewardColoredText(RichLabel):
+class RewardColoredText(Themed, RichLabel):
     """Blue where the reward rises, orange where it falls; the final reward follows the text."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -42,9 +43,7 @@ class RewardColoredText(RichLabel):
         self.setWordWrap(True)
         self._theme, self._tokens = theme_for("light"), tuple[tuple[str, float], ...]()
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours."""
-        self._theme = theme
+    def restyle(self, theme: Theme) -> None:
         self._update_text()
 
     def show_tokens(self, tokens: Sequence[tuple[str, float]]) -> None:
@@ -114,11 +113,6 @@ class PpoPage(LabPage):
         """Return the four curves."""
         return ppo_plots(events)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes, also to the texts."""
-        super().set_theme(theme)
-        self.texts.set_theme(theme)
-
     def show_events(self, events: Sequence[object]) -> None:
         """Show the curves, and at the end the texts of both models."""
         super().show_events(events)
@@ -143,7 +137,7 @@ def _latest_text(events: Sequence[object]) -> str:
     return next((one.text for one in reversed(events) if isinstance(one, labs.preference.PpoStep)), "")
 
 
-class BeforeAfterTexts(QScrollArea):
+class BeforeAfterTexts(Themed, QScrollArea):
     """Held-out prompts continued by both models; changed words are highlighted in the second text."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -153,7 +147,6 @@ class BeforeAfterTexts(QScrollArea):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setAccessibleName(tr("Before and after"))
-        self._theme = theme_for("light")
         self._shown: list[labs.preference.Compared] = []
         self._live = ""
         self._content = QFrame(self)
@@ -162,9 +155,7 @@ class BeforeAfterTexts(QScrollArea):
         self._column.setContentsMargins(0, 0, 8, 0)
         self.setWidget(self._content)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours."""
-        self._theme = theme
+    def restyle(self, theme: Theme) -> None:
         self._rebuild()
 
     def show_texts(self, comparisons: list[labs.preference.Compared], live: str) -> None:
@@ -297,7 +288,6 @@ class RewardPage(LabPage):
             tr("Loss, nats per pair (○ held-out)"), tr("Held-out pairs ranked correctly"), tr("Best of n: KL, nats")
         )  # fmt: skip
         super().__init__(about, plots, parent, column_count=3)
-        self._theme = theme_for("light")
         self.data = TrainingDataChoice(((BUNDLED, tr("Bundled rankings")), (USER_RANKINGS, tr("My rankings"))), self)
         self.controls.addWidget(self.data)
         self.text = QLineEdit(EXAMPLE_ENDING, self)
@@ -327,11 +317,6 @@ class RewardPage(LabPage):
     def figures(self, events: Sequence[object]) -> Sequence[PlotSpec]:
         """Return the curves of loss and accuracy, and of best-of-n."""
         return reward_plots(events)
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes, also to the scored text."""
-        super().set_theme(theme)
-        self.scored.set_theme(theme)
 
     def set_trained(self, is_trained: bool, is_idle: bool) -> None:
         """Enable the scoring buttons if a trained model exists and no task is running."""

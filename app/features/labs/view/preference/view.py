@@ -21,7 +21,6 @@ from app.features.labs.view.preference.collect_page import CollectPage
 from app.features.labs.view.preference.lab_page import LabPage
 from app.features.labs.view.preference.training_pages import PpoPage, RewardPage, SftPage
 from app.state.worker_messages import ErrorReport
-from app.theme.theme import Theme
 from app.views.shared.glossary_tooltip import add_glossary_tooltip
 from app.widgets.plain_text import PlainLabel, tooltip
 from resources.language import mark, tr
@@ -121,11 +120,6 @@ class PreferenceView(QFrame):
         """Show the page of a task."""
         self.strip.set_current(task)
         self.pages.setCurrentWidget(self.page_of[task])
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        for page in self.page_of.values():
-            page.set_theme(theme)
 
     def show_state(self, finished_tasks: Set[Task], busy: Task | None) -> None:
         """Show which steps are finished, and which task is running."""

@@ -11,6 +11,7 @@ from PySide6.QtGui import QFontMetricsF, QHelpEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme.theme import Theme, theme_for
+from app.theme.themed import Themed
 from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
 from app.widgets.flow_layout import FlowRow
 from app.widgets.plain_text import show_tooltip
@@ -61,7 +62,7 @@ class _LegendEntry(QWidget):
         return strokes.get(self.part) or tr(scale.words.PART_TITLES[self.part])
 
 
-class PartLegend(FlowRow):
+class PartLegend(Themed, FlowRow):
     """The present parts in their colours, and the strokes."""
 
     def __init__(self, parent: QWidget) -> None:
@@ -70,8 +71,7 @@ class PartLegend(FlowRow):
         for name in self._names.values():
             self.flow.addWidget(name)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
+    def restyle(self, theme: Theme) -> None:
         for name in self._names.values():
             name.theme = theme
             name.updateGeometry()
@@ -98,7 +98,7 @@ class DeviceBar(NamedTuple):
     """Predicted bytes, marked by a dashed stroke; 0 for none."""
 
 
-class DeviceBars(QWidget, AccessibleWidget):
+class DeviceBars(Themed, QWidget, AccessibleWidget):
     """Memory bars of the devices; the longest bar or the capacity fills the width."""
 
     accessible_role = Role.List
@@ -108,7 +108,6 @@ class DeviceBars(QWidget, AccessibleWidget):
         self.setObjectName("scaleBars")
         self.setAccessibleName(tr("Memory of each device, by part"))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self._theme = theme_for("light")
         self._rows: Sequence[DeviceBar] = ()
         self._capacity = 0.0
 
@@ -116,12 +115,6 @@ class DeviceBars(QWidget, AccessibleWidget):
     def rows(self) -> Sequence[DeviceBar]:
         """The drawn rows."""
         return self._rows
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        self._theme = theme
-        self.updateGeometry()
-        self.update()
 
     def show_rows(self, rows: Sequence[DeviceBar], capacity: float = 0.0) -> None:
         """Show these rows; `capacity` is each device's capacity, 0 for none."""

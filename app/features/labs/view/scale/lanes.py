@@ -10,7 +10,8 @@ from PySide6.QtGui import QFontMetricsF, QMouseEvent, QPainter, QPaintEvent, QPe
 from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
 
 from app.features.labs.view.scale.scale_page import horizontal_scroll_area
-from app.theme.theme import Theme, theme_for
+from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
 from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import PlainLabel
@@ -24,7 +25,7 @@ THIN_KINDS = ("update", "send", "wait")
 """Kinds drawn as thin strips, because they are not computation."""
 
 
-class ScheduleLanes(QWidget, AccessibleWidget):
+class ScheduleLanes(Themed, QWidget, AccessibleWidget):
     """The schedule of all devices; boxes after the cursor are faint. `picked(time)` on a click."""
 
     picked = Signal(float)
@@ -35,18 +36,11 @@ class ScheduleLanes(QWidget, AccessibleWidget):
         self.setObjectName("scaleLanes")
         self.setAccessibleName(tr("Computation of each device over time"))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self._theme = theme_for("light")
         self._boxes: Sequence[scale.Box] = ()
         self._devices, self._end, self.time = 1, 1.0, 0.0
         self._shows_versions = False
         self._left = 0
         self._min_width = 0
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        self._theme = theme
-        self.updateGeometry()
-        self.update()
 
     def show_boxes(self, boxes: Sequence[scale.Box], min_end: float = 0.0, min_width: int = 0) -> None:
         """Show a schedule, at least up to the time `min_end` and at least `min_width` pixels (at 100 %) if the times
@@ -206,7 +200,7 @@ LANES_WIDTH = 480
 """Minimum width of both, in pixels at 100 %."""
 
 
-class ScheduleComparison(QWidget):
+class ScheduleComparison(Themed, QWidget):
     """Two schedules; a click on either describes what each device did at that time."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -235,10 +229,7 @@ class ScheduleComparison(QWidget):
         whole.addWidget(self._scroll)
         whole.addWidget(self.moment)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        self.expected.set_theme(theme)
-        self.measured.set_theme(theme)
+    def restyle(self, theme: Theme) -> None:
         self._update_height()
 
     def show_measured(self, measured: scale.Measured | None) -> None:

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import QComboBox, QPushButton, QWidget
 
 from app.features.labs.view.scale.device_bars import CAPACITY, PART_COLORS, DeviceBar, DeviceBars
 from app.features.labs.view.scale.scale_page import ScaleForm, ScalePage
-from app.theme.theme import Theme
 from app.widgets.file_dialogs import open_file_dialog
 from app.widgets.flow_layout import FlowRow
 from app.widgets.plain_text import PlainLabel, caption
@@ -54,12 +53,6 @@ class ScaleMemoryPage(ScalePage):
         _add_step(self.form)
         self.form.changed.connect(self.refresh)
         self.refresh()
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        super().set_theme(theme)
-        self.bars.set_theme(theme)
-        self.schemes.set_theme(theme)
 
     @property
     def shape(self) -> scale.Shape:

@@ -11,13 +11,14 @@ from app.features.labs.view.scale.lanes import ScheduleLanes
 from app.features.labs.view.scale.scale_page import ScaleForm, ScalePage, horizontal_scroll_area
 from app.features.labs.view.scale.scrubber import StepScrubber
 from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets.labels import WrappedLabel
 from core import together
 from core.labs import scale
 from resources.language import tr
 
 
-class PipelinePage(ScalePage):
+class PipelinePage(Themed, ScalePage):
     """Settings, the lanes, a slider over all times at which something starts or ends, and a description of that
     time.
     """
@@ -41,11 +42,7 @@ class PipelinePage(ScalePage):
         self.lanes.picked.connect(self.go_to_time)
         self.refresh()
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        super().set_theme(theme)
-        self.lanes.set_theme(theme)
-        self.scrubber.set_theme(theme)
+    def restyle(self, theme: Theme) -> None:
         self._update_height()
 
     @Slot()

@@ -10,7 +10,8 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.features.labs.state import ScaleRequest
 from app.features.labs.view.scale.run_page import ProcessPage
-from app.theme.theme import Theme, theme_for
+from app.theme.theme import theme_for
+from app.theme.themed import Themed
 from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
 from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import tooltip
@@ -29,7 +30,7 @@ BLOCK_COLORS = {
 """Colour and opacity of each kind of block."""
 
 
-class MemoryMap(QWidget, AccessibleWidget):
+class MemoryMap(Themed, QWidget, AccessibleWidget):
     """Memory blocks below a title; the upper edge is the byte `top`."""
 
     accessible_role = Role.List
@@ -42,12 +43,6 @@ class MemoryMap(QWidget, AccessibleWidget):
         self._theme, self._title = theme_for("light"), title
         self._arena = scale.Arena((), 0, 0, 0)
         self._top = 1
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        self._theme = theme
-        self.updateGeometry()
-        self.update()
 
     def show_arena(self, arena: scale.Arena, top: int) -> None:
         """Show these blocks; the full height is `top` bytes."""
@@ -150,12 +145,6 @@ class ResidualPage(ProcessPage):
         )
         self.key.setProperty("role", "muted")
         self.lay_out("scaleResidual", self.without_zero_r, self.with_zero_r, self.key)
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        super().set_theme(theme)
-        self.without_zero_r.set_theme(theme)
-        self.with_zero_r.set_theme(theme)
 
     @property
     def measurement(self) -> scale.Residual | None:

@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.features.labs.view.scale.scale_page import ScalePage, horizontal_scroll_area
 from app.features.labs.view.scale.scrubber import StepScrubber
-from app.theme.theme import Theme, theme_for
+from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
 from app.widgets.labels import WrappedLabel
 from core.labs import scale
@@ -21,7 +22,7 @@ ROW_HEIGHT, NAME_WIDTH, HEAD_HEIGHT, CELL_WIDTH = 46, 78, 26, 84
 """Pixels at 100 %: height of a row, width of its name, height of the head, minimum width of a cell."""
 
 
-class RingGrid(QWidget, AccessibleWidget):
+class RingGrid(Themed, QWidget, AccessibleWidget):
     """Cells that have just been received are outlined."""
 
     accessible_role = Role.List
@@ -31,14 +32,7 @@ class RingGrid(QWidget, AccessibleWidget):
         self.setObjectName("scaleRing")
         self.setAccessibleName(tr("Data of each device, by part"))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self._theme = theme_for("light")
         self._step: scale.RingStep | None = None
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        self._theme = theme
-        self.updateGeometry()
-        self.update()
 
     def show_step(self, step: scale.RingStep) -> None:
         """Show the data of all devices after `step`."""
@@ -125,7 +119,7 @@ BYTES_PER_FLOAT = 4
 """Bytes per number."""
 
 
-class RingPage(ScalePage):
+class RingPage(Themed, ScalePage):
     """The choice of collective and device count, and a slider over the steps."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -147,11 +141,7 @@ class RingPage(ScalePage):
         self.scrubber.moved.connect(self.wording_changed)
         self.refresh()
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        super().set_theme(theme)
-        self.grid.set_theme(theme)
-        self.scrubber.set_theme(theme)
+    def restyle(self, theme: Theme) -> None:
         self._update_height()
 
     @Slot()

@@ -13,7 +13,6 @@ from app.features.labs.view.scale.device_bars import EXPECTED, DeviceBar, Device
 from app.features.labs.view.scale.lanes import ScheduleComparison
 from app.features.labs.view.scale.scale_page import ScaleForm, ScalePage
 from app.state.worker_messages import ErrorReport
-from app.theme.theme import Theme
 from app.widgets.labels import WrappedLabel
 from core import catalog
 from core.labs import scale
@@ -148,12 +147,6 @@ class DistributedRunPage(ProcessPage):
         self.form.changed.connect(self._update_enabled)
         self.bars, self.lanes = DeviceBars(self), ScheduleComparison(self)
         self.lay_out("scaleRun", self.legend, self.bars, self.lanes)
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        super().set_theme(theme)
-        self.bars.set_theme(theme)
-        self.lanes.set_theme(theme)
 
     @property
     def measured(self) -> scale.Measured | None:

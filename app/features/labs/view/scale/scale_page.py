@@ -31,9 +31,8 @@ class ScaleForm(SettingsColumn):
         self._always_enabled: list[QWidget] = []
         self._editors: dict[str, QComboBox | QSpinBox | QCheckBox] = {}
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply sizes."""
-        super().set_theme(theme)
+    def restyle(self, theme: Theme) -> None:
+        super().restyle(theme)
         for editor in self._editors.values():
             if isinstance(editor, QSpinBox):
                 editor.lineEdit().setTextMargins(theme.px(6), 0, 0, 0)
@@ -160,11 +159,6 @@ class ScalePage(QWidget):
         inside.addWidget(self.sentence)
         self.body = lay_out_beside_settings(self, self.form, settings)
         self.body.addWidget(self._card)
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        self.form.set_theme(theme)
-        self.legend.set_theme(theme)
 
     def set_sentence(self, text: str) -> None:
         """Set the sentence at the top."""

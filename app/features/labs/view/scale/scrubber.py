@@ -6,7 +6,8 @@ from PySide6.QtCore import QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QHideEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
-from app.theme.theme import Theme, theme_for
+from app.theme.theme import Theme
+from app.theme.themed import Themed
 from app.widgets.icons import create_icon
 from app.widgets.inputs import Slider
 from app.widgets.plain_text import PlainLabel, tooltip
@@ -16,14 +17,13 @@ STEP_INTERVAL_MS = 600
 """Duration of a step during playback, in ms."""
 
 
-class StepScrubber(QWidget):
+class StepScrubber(Themed, QWidget):
     """A slider through the steps with buttons to play and pause. Emits `moved(step)` when the step changes."""
 
     moved = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme_for("light")
         self.slider = Slider(Qt.Orientation.Horizontal, self)
         self.slider.setObjectName("scaleSlider")
         self.slider.setAccessibleName(tr("Step number"))
@@ -52,9 +52,7 @@ class StepScrubber(QWidget):
         """The current step, counted from 0."""
         return self.slider.value()
 
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        self._theme = theme
+    def restyle(self, theme: Theme) -> None:
         self._update_play_button()
 
     def show_steps(self, count: int, step: int) -> None:

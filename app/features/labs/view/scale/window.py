@@ -11,7 +11,6 @@ from app.features.labs.view.scale.residual_page import ResidualPage
 from app.features.labs.view.scale.ring_page import RingPage
 from app.features.labs.view.scale.run_page import DistributedRunPage
 from app.features.labs.view.scale.scale_page import ScalePage
-from app.theme.theme import Theme, theme_for
 from app.widgets.buttons import SegmentedControl
 from app.widgets.dialog import BaseDialog
 from resources.language import tr
@@ -48,7 +47,7 @@ class ScaleView(BaseDialog):
         self.choice.chosen.connect(self.show_page)
         self._lay_out()
         self.show_page("memory")
-        self.set_theme(theme_for("light"))
+        self.set_theme(self._theme)
 
     @Slot(str)
     def show_page(self, name: str) -> None:
@@ -56,12 +55,6 @@ class ScaleView(BaseDialog):
         self.choice.set_value(name)
         for other, page in self.pages.items():
             page.setVisible(other == name)
-
-    @Slot(object)
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        for page in self.pages.values():
-            page.set_theme(theme)
 
     @Slot()
     def wording_changed(self) -> None:

@@ -12,7 +12,7 @@ from app.features.labs.view.settings_column import SettingsColumn, lay_out_besid
 from app.features.labs.view.speed import speed_plots
 from app.features.labs.view.speed.speed_plots import legend_text, technique_plots
 from app.state.glossary_terms import find_term
-from app.theme.theme import Theme, theme_for
+from app.theme.theme import theme_for
 from app.views.base import Excerpt, Table, View
 from app.views.compare.charts import ChartGrid
 from app.views.shared.glossary_tooltip import add_glossary_tooltip
@@ -45,10 +45,6 @@ class TechniqueCard(QFrame):
         for part in (heading, self.sentence, self.charts, self.skipped):
             column.addWidget(part)
         self.hide()
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        self.charts.set_theme(theme)
 
     def show_speeds(self, speeds: SpeedResults) -> None:
         """Show the results of its rows so far."""
@@ -204,12 +200,6 @@ class SpeedView(View):
                      *self.cards.values()):  # fmt: skip
             column.addWidget(part)
         column.addStretch(1)
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply colours and sizes."""
-        self.settings.set_theme(theme)
-        for card in self.cards.values():
-            card.set_theme(theme)
 
     def wording_changed(self) -> None:
         """Rebuild all texts, for example at another level of detail."""
