@@ -63,6 +63,17 @@ ALLOWED = (
     Allowed(
         "core/labs/preference/model_saving.py", r"[\s\S]*", "a model's card, which is English as the bundled ones are"
     ),
+    Allowed("core/decoding/forward/fused_decoder.py", r"(The quick|In 1969).*", "texts for a model that reads English"),
+    Allowed("core/models/gguf/architectures.py", r"by head|minus one|rows of \w+", "names of operations"),
+    Allowed("core/models/gguf/block_matrix.py", r"Blocks .*|A row index .*", "errors for programmers"),
+    Allowed(
+        "core/models/gguf/gguf_entry.py",
+        r"Hugging Face|Jan|LM Studio|Ollama|Local|Roaming|Application Support|Library|Caches",
+        "names of programs and folders",
+    ),
+    Allowed("core/models/quantized/gguf_layers.py", r"in_features=.*", "a module's description, as torch writes it"),
+    Allowed("app/control/help.py", r"View", "a part of object names"),
+    Allowed("app/state/cache_history.py", r"\{…\} layers", "a name of a size"),
     Allowed("core/labs/speed/events.py", r"Once upon a time.*", "a prompt for a model that reads English"),
     Allowed(
         "core/labs/scale/ranks/tensor_parallel_rank.py",

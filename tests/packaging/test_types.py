@@ -8,8 +8,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 MOST_IGNORED = 13
-MOST_ANY = 204
-"""Half of the first release's, in a core a quarter as large."""
+MOST_ANY = 237
+"""A little over half of the first release's, in a core a fifth as large; transformers' loader has no types."""
 
 
 def _files(*folders: str) -> Iterator[tuple[str, str]]:

@@ -435,9 +435,16 @@ def _parse_modelfile(text: str) -> dict[str, Any]:
     return found
 
 
+class _CaseSensitiveParser(configparser.ConfigParser):
+    """Keeps the case of names."""
+
+    def optionxform(self, optionstr: str) -> str:
+        """Return a name unchanged."""
+        return optionstr
+
+
 def _parse_ini(text: str) -> dict[str, Any]:
-    parser = configparser.ConfigParser(interpolation=None, strict=False)
-    parser.optionxform = str  # type: ignore[assignment,method-assign]  # as configparser's documentation says
+    parser = _CaseSensitiveParser(interpolation=None, strict=False)
     try:
         parser.read_string(text if text.lstrip().startswith("[") else f"[settings]\n{text}")
     except configparser.Error as error:

@@ -20,7 +20,7 @@ import sys
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeAlias
+from typing import Any, BinaryIO, NamedTuple, TypeAlias, overload
 
 from core.errors import CorruptWeightsError, ModelFileError
 from resources.language import tr
@@ -111,7 +111,13 @@ class TextArray(Sequence[str]):
     def __len__(self) -> int:
         return len(self._starts)
 
-    def __getitem__(self, index):  # type: ignore[no-untyped-def]  # the overloads of Sequence
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+
+    def __getitem__(self, index: int | slice) -> str | list[str]:
         if isinstance(index, slice):
             return [self[one] for one in range(*index.indices(len(self)))]
         start = self._starts[index]

@@ -132,9 +132,7 @@ class GgufModule(PackedModule):
         self.content_hash = stored.stamp
         if self.bits:
             self.bits = 8 * stored.fmt.block_bytes // stored.fmt.block_weights
-        nothing = torch.zeros(1, 1, dtype=torch.int8).expand(self.weight.shape)
-        self.weight = nn.Parameter(nothing, requires_grad=False)
-        self.weight._is_hf_initialized = True  # type: ignore[attr-defined]  # else transformers draws random numbers
+        self.replace_weight()
 
 
 class GgufLinear(GgufModule):

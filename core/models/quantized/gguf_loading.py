@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import nn
@@ -20,6 +20,8 @@ from core.models.quantized.packed_loading import PackedConfig, PackedQuantizer, 
 from resources.language import tr
 
 if TYPE_CHECKING:
+    from transformers.utils.quantization_config import QuantizationMethod
+
     from core.models.text import Network
 
 _METHOD = "decodescope_gguf"
@@ -146,7 +148,7 @@ class GgufConfig(PackedConfig):
 
     def __init__(self, file: GgufFile, stored: Mapping[str, list[StoredTensor]]) -> None:
         super().__init__("gguf")
-        self.quant_method = _METHOD  # type: ignore[assignment]  # transformers' type lists only its own methods
+        self.quant_method = cast("QuantizationMethod", _METHOD)  # transformers' type lists only its own methods
         self.file, self.stored = file, stored
 
     def __deepcopy__(self, memo: object) -> GgufConfig:

@@ -84,6 +84,10 @@ class PackedModule(nn.Module):
     def finish(self, *tensors: torch.Tensor) -> None:
         """Store the hash of the numbers and replace `weight` by an expanded byte."""
         self.content_hash = hash_tensors(*tensors)
+        self.replace_weight()
+
+    def replace_weight(self) -> None:
+        """Replace `weight` by an expanded byte."""
         nothing = torch.zeros(1, 1, dtype=torch.int8).expand(self.weight.shape)
         self.weight = nn.Parameter(nothing, requires_grad=False)
         self.weight._is_hf_initialized = True  # type: ignore[attr-defined]  # else transformers draws random numbers
