@@ -57,7 +57,7 @@ def test_it_follows_the_settings(qtbot: QtBot, window: MainWindow) -> None:
     ):
         with qtbot.waitSignal(window.session.answered, timeout=LONG_MS, check_params_cb=is_fit) as received:
             change()
-        seen.append(received.args[0].result.needed)
+        seen.append(received.args[0].result.needed_bytes)
         assert line(window).text().startswith("Needs ")
         assert line(window).isVisible()
     assert f"{received.args[0].result.tokens:,} tokens" in str(
