@@ -54,14 +54,14 @@ def _offloaded(rounds: int) -> Iterator[tuple[str, float]]:
     """Speedup by drafts, and accuracy of the predicted speed, with as few weights in memory as possible."""
     model, draft = core.load("storyteller", memory_limit=0), core.load("storyteller-draft")
     reported, gains = _prediction_and_gain(model, draft, rounds)
-    yield "layers on the disk, foretold ÷ measured, storyteller, 1 thread", median(reported)
-    yield "layers on the disk, foretold ÷ measured, the lowest of all runs", min(reported)
-    yield "layers on the disk, foretold ÷ measured, the highest of all runs", max(reported)
+    yield "layers on the disk, predicted ÷ measured, storyteller, 1 thread", median(reported)
+    yield "layers on the disk, predicted ÷ measured, the lowest of all runs", min(reported)
+    yield "layers on the disk, predicted ÷ measured, the highest of all runs", max(reported)
     yield "layers on the disk, assisted ÷ plain, storyteller, 1 thread", median(gains)
     with tempfile.TemporaryDirectory() as folder:
         deep = deepened(folder)
         reported, gains = _prediction_and_gain(deep, core.load("storyteller"), max(2, rounds // 2))
-    yield "layers on the disk, foretold ÷ measured, storyteller in 48 layers, 1 thread", median(reported)
+    yield "layers on the disk, predicted ÷ measured, storyteller in 48 layers, 1 thread", median(reported)
     yield "layers on the disk, assisted ÷ plain, storyteller in 48 layers drafted by its first 12", median(gains)
 
 

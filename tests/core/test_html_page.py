@@ -107,7 +107,7 @@ def test_memory_as_it_was_measured() -> None:
     predicted = dict(map(tuple, run["memory"]["predicted"]))
     assert [predicted[x] for x, _, _ in run["memory"]["points"] if x in predicted] == [
         bytes for x, bytes, _ in run["memory"]["points"] if x in predicted
-    ]  # a cache that keeps everything grows as foretold
+    ]  # a cache that keeps everything grows as predicted
 
 
 def test_a_scored_text_has_what_a_second_model_held_of_it() -> None:

@@ -146,7 +146,7 @@ def test_what_is_measured_is_drawn_and_said(qtbot: QtBot, window: MainWindow, mo
 
 
 def test_a_limit_in_sight_is_a_stroke_on_its_bar() -> None:
-    near = [Measured(FLOAT, (200.0,), 1, 250.0), Measured(INT8, (400.0,), 1, 800.0, foretold=380.0)]
+    near = [Measured(FLOAT, (200.0,), 1, 250.0), Measured(INT8, (400.0,), 1, 800.0, predicted=380.0)]
     figure = technique_plots("weights", near)[0][1]
     limit, predicted = figure.dots
     assert (limit.shape, limit.points) == ("stroke", ((250.0, 1.0),))

@@ -118,7 +118,7 @@ class Measured:
     """Whether the text equals the baseline's; None where it may differ."""
     per_pass: float | None = None
     """Tokens per pass of the model, for speculative decoding."""
-    foretold: float | None = None
+    predicted: float | None = None
     """Predicted tokens per second."""
     base: float = 0.0
     """Tokens per second of the reference; 0 if this row is the reference of others."""

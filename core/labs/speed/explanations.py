@@ -253,7 +253,7 @@ def _explain_offload(rows: Sequence[Measured]) -> Sentence:
     disk, drafted = by_name.get("disk"), by_name.get("drafted")
     if disk is None:
         return _NO_COMPARISON.say()
-    explanation = _ON_DISK.say(**_values(disk, disk), predicted_speed=speed_words(disk.foretold or 0.0))
+    explanation = _ON_DISK.say(**_values(disk, disk), predicted_speed=speed_words(disk.predicted or 0.0))
     if drafted is None:
         return together(explanation, _explain_equality(rows))
     saying = _DISK_DRAFTED if _drafts_accepted(drafted) and is_clearly_faster(drafted, disk) else _DISK_NOT_DRAFTED

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 from core.models.gguf.architectures import BY_HEAD, MINUS_ONE, ROWS_OF_K, ROWS_OF_Q, TRANSPOSED, UNSQUEEZED
 from core.models.gguf.block_formats import dequantize
 from core.models.gguf.block_matrix import BlockMatrix
 from core.models.gguf.gguf_file import BlockFormat, GgufFile, GgufTensor
-from core.models.quantized.packed_layers import ExpertBank, PackedModule
+from core.models.quantized.packed_layers import ExpertBank, ExpertWeights, PackedModule
 
 _PORTION = 2**20
 """Weights dequantized at a time."""
 
 
-class StoredTensor:
+class GgufParameter:
     """A tensor of the file with what undoes the converter's operation; the blocks are a view of the mapped file.
 
     Indexing with `...` returns itself, as transformers does with everything that it loads.
@@ -126,7 +126,7 @@ class GgufModule(PackedModule):
         whole = dequantize(self.matrix.blocks, self.matrix.fmt)
         return whole if whole.shape == self.weight.shape else whole.t()
 
-    def set_blocks(self, stored: StoredTensor) -> None:
+    def set_blocks(self, stored: GgufParameter) -> None:
         """Use the blocks of a stored matrix."""
         self.matrix = BlockMatrix(stored.blocks(), stored.fmt, stored.tensor.shape[-1])
         self.content_hash = stored.stamp
@@ -198,7 +198,7 @@ class GgufExperts(ExpertBank):
         """Number of weights."""
         return sum(matrix.outputs * matrix.inputs for part in self._parts for matrix in part)
 
-    def set_blocks(self, parts: Sequence[StoredTensor]) -> None:
+    def set_blocks(self, parts: Sequence[GgufParameter]) -> None:
         """Use the blocks of the stored tensors."""
         self._parts = []
         for stored in parts:
@@ -207,27 +207,13 @@ class GgufExperts(ExpertBank):
             self._parts.append([BlockMatrix(one, stored.fmt, inputs) for one in rows])
         self.content_hash = " ".join(stored.stamp for stored in parts)
 
-    def __getitem__(self, expert: int | torch.Tensor) -> _ExpertWeights:
-        return _ExpertWeights([part[int(expert)] for part in self._parts])
+    def __getitem__(self, expert: int | torch.Tensor) -> ExpertWeights:
+        matrices = [part[int(expert)] for part in self._parts]
+        return ExpertWeights(partial(_multiply_joined, matrices))
 
 
-class _ExpertWeights:
-    """Weights of one expert; supported by `F.linear` only."""
-
-    def __init__(self, parts: Sequence[BlockMatrix]) -> None:
-        self.parts = parts
-
-    @classmethod
-    def __torch_function__(
-        cls, function: Callable[..., object], types: Sequence[type], args: tuple[object, ...] = (),
-        kwargs: Mapping[str, object] | None = None,
-    ) -> object:  # fmt: skip
-        """Handle torch functions called with this object; only `F.linear` is supported."""
-        if function is not F.linear or not isinstance(args[1], cls) or kwargs or len(args) > 2:
-            return NotImplemented
-        vectors, weights = args
-        assert isinstance(vectors, torch.Tensor)
-        assert isinstance(weights, _ExpertWeights)
-        flat = vectors.reshape(-1, vectors.shape[-1]).float()
-        product = torch.cat([matrix.multiply(flat) for matrix in weights.parts], -1)
-        return product.view(*vectors.shape[:-1], -1).to(vectors.dtype)
+def _multiply_joined(matrices: Sequence[BlockMatrix], vectors: torch.Tensor) -> torch.Tensor:
+    """Return the products of vectors [.., inputs] with each matrix, side by side."""
+    flat = vectors.reshape(-1, vectors.shape[-1]).float()
+    product = torch.cat([matrix.multiply(flat) for matrix in matrices], -1)
+    return product.view(*vectors.shape[:-1], -1).to(vectors.dtype)

@@ -15,7 +15,7 @@ from core.errors import CorruptWeightsError
 from core.models.gguf.architectures import Config, parameter_names
 from core.models.gguf.gguf_config import generation_config
 from core.models.gguf.gguf_file import GgufFile
-from core.models.quantized.gguf_layers import GgufEmbedding, GgufExperts, GgufLinear, GgufModule, StoredTensor
+from core.models.quantized.gguf_layers import GgufEmbedding, GgufExperts, GgufLinear, GgufModule, GgufParameter
 from core.models.quantized.packed_loading import PackedConfig, PackedQuantizer, embedding_factor, expert_tensors
 from resources.language import tr
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _METHOD = "decodescope_gguf"
 
 
-def outline_blocks(file: GgufFile, network: Network, stored: Mapping[str, list[StoredTensor]]) -> None:
+def outline_blocks(file: GgufFile, network: Network, stored: Mapping[str, list[GgufParameter]]) -> None:
     """Replace the layers of a network on torch's meta device whose weights are stored in blocks."""
     words = network.get_input_embeddings()
     for name, child in list(network.named_modules()):
@@ -40,19 +40,19 @@ def outline_blocks(file: GgufFile, network: Network, stored: Mapping[str, list[S
             network.set_submodule(name, made)
 
 
-def stored_parameters(file: GgufFile, config: PreTrainedConfig) -> dict[str, list[StoredTensor]]:
+def stored_parameters(file: GgufFile, config: PreTrainedConfig) -> dict[str, list[GgufParameter]]:
     """Return the stored tensors of each parameter; of experts' gates and ups, two."""
     text = config.get_text_config(decoder=True)
     heads = int(getattr(text, "num_attention_heads", 1) or 1)
     kv_heads = int(getattr(text, "num_key_value_heads", None) or heads)
-    found: dict[str, dict[str, StoredTensor]] = {}
+    found: dict[str, dict[str, GgufParameter]] = {}
     for name, target in parameter_names(file).items():
-        stored = StoredTensor(file, file.tensors[name], target.operation, (heads, kv_heads))
+        stored = GgufParameter(file, file.tensors[name], target.operation, (heads, kv_heads))
         found.setdefault(target.name, {})[target.part] = stored
     return {name: [parts[part] for part in ("", "gate", "up") if part in parts] for name, parts in found.items()}
 
 
-def check_shapes(file: GgufFile, outline: Network, stored: Mapping[str, list[StoredTensor]]) -> None:
+def check_shapes(file: GgufFile, outline: Network, stored: Mapping[str, list[GgufParameter]]) -> None:
     """Check that every stored tensor has the shape that the module wants. Raises CorruptWeightsError."""
     expected = {name: tuple(tensor.shape) for name, tensor in (*outline.named_parameters(), *outline.named_buffers())}
     for name, parts in stored.items():
@@ -109,7 +109,7 @@ def _read(
 class _Floats:
     """Weights that are converted when they are read."""
 
-    def __init__(self, parts: list[StoredTensor], dtype: torch.dtype) -> None:
+    def __init__(self, parts: list[GgufParameter], dtype: torch.dtype) -> None:
         self.parts, self.dtype = parts, dtype
 
     def read(self) -> torch.Tensor:
@@ -117,13 +117,13 @@ class _Floats:
         return read_floats(self.parts, self.dtype)
 
 
-def read_floats(parts: list[StoredTensor], dtype: torch.dtype) -> torch.Tensor:
+def read_floats(parts: list[GgufParameter], dtype: torch.dtype) -> torch.Tensor:
     """Return a parameter of its stored tensors, biases in the order of their matrix's rows."""
     found = [_ordered(part, part.floats(dtype)) for part in parts]
     return found[0] if len(found) == 1 else torch.cat(found, 1)
 
 
-def _ordered(part: StoredTensor, values: torch.Tensor) -> torch.Tensor:
+def _ordered(part: GgufParameter, values: torch.Tensor) -> torch.Tensor:
     order = part.vector_order() if len(part.tensor.shape) == 1 else None
     return values if order is None else values[order]
 
@@ -146,7 +146,7 @@ class _Passed:
 class GgufConfig(PackedConfig):
     """Passes the stored tensors to the quantizer; removed from the model's config after loading."""
 
-    def __init__(self, file: GgufFile, stored: Mapping[str, list[StoredTensor]]) -> None:
+    def __init__(self, file: GgufFile, stored: Mapping[str, list[GgufParameter]]) -> None:
         super().__init__("gguf")
         self.quant_method = cast("QuantizationMethod", _METHOD)  # transformers' type lists only its own methods
         self.file, self.stored = file, stored
@@ -175,7 +175,7 @@ class GgufQuantizer(PackedQuantizer):
 
     def pack(self, model: Network, name: str, value: Any) -> dict[str, torch.Tensor]:
         """Give one weight to the modules that hold it; return the weights that transformers must set itself."""
-        parts: list[StoredTensor] = value.value if isinstance(value, _Passed) else value
+        parts: list[GgufParameter] = value.value if isinstance(value, _Passed) else value
         if name in self._expert_tensors:
             module, own = self._expert_tensors[name]
             del module._parameters[own]

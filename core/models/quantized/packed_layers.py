@@ -259,19 +259,22 @@ class PackedExperts(nn.Module):
     def pack(self, weights: torch.Tensor) -> None:
         """Pack weights [experts, outputs, inputs]."""
         for number, rows in enumerate(weights):
-            self[number].layer.pack(rows)
+            self._layer(number).pack(rows)
 
-    def __getitem__(self, expert: int | torch.Tensor) -> _ExpertWeights:
-        layer = self.experts[int(expert)]
+    def __getitem__(self, expert: int | torch.Tensor) -> ExpertWeights:
+        return ExpertWeights(self._layer(int(expert)))
+
+    def _layer(self, number: int) -> PackedLinear:
+        layer = self.experts[number]
         assert isinstance(layer, PackedLinear)
-        return _ExpertWeights(layer)
+        return layer
 
 
-class _ExpertWeights:
-    """Weights of one expert; supported by `F.linear` only."""
+class ExpertWeights:
+    """Weights of one expert, which multiply vectors by `product`; supported by `F.linear` only."""
 
-    def __init__(self, layer: PackedLinear) -> None:
-        self.layer = layer
+    def __init__(self, product: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        self.product = product
 
     @classmethod
     def __torch_function__(
@@ -279,9 +282,12 @@ class _ExpertWeights:
         kwargs: Mapping[str, object] | None = None,
     ) -> object:  # fmt: skip
         """Handle torch functions called with this object; only `F.linear` is supported."""
-        if function is not F.linear or not isinstance(args[1], cls) or kwargs or len(args) > 2:
+        if function is not F.linear or kwargs or len(args) > 2:
             return NotImplemented
-        return args[1].layer(args[0])
+        vectors, weights = args
+        if not isinstance(vectors, torch.Tensor) or not isinstance(weights, cls):
+            return NotImplemented
+        return weights.product(vectors)
 
 
 def count_weights(network: Network) -> int:

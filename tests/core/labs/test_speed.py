@@ -65,8 +65,8 @@ def test_layers_on_the_disk_write_the_same_and_are_foretold() -> None:
     assert isinstance(drafted, Measured)
     assert (disk.same, drafted.same) == (True, True)
     assert disk.bytes < memory.bytes / 2
-    assert disk.foretold
-    assert drafted.foretold
+    assert disk.predicted
+    assert drafted.predicted
     assert drafted.per_pass is not None
     assert drafted.per_pass > 1
     assert drafted.base == disk.speed
@@ -165,7 +165,7 @@ def test_every_depth_has_its_words(at_depth: str) -> None:
         "batch": [row("batch", "1", 10.0), row("batch", "64", 80.0, texts=64)],
         "weights": [row("weights", "float32", 10.0), row("weights", "int8", 20.0)],
         "drafts": [row("drafts", "plain", 10.0), row("drafts", "assisted", 20.0, same=True, per_pass=3.0)],
-        "offload": [row("offload", "disk", 10.0, foretold=9.0), row("offload", "drafted", 20.0, per_pass=3.0)],
+        "offload": [row("offload", "disk", 10.0, predicted=9.0), row("offload", "drafted", 20.0, per_pass=3.0)],
         "parallel": [row("parallel", "1", 10.0), row("parallel", "2", 5.0, same=True)],
         "compiled": [row("compiled", "dynamic", 10.0), row("compiled", "compiled", 20.0, same=True)],
     }  # fmt: skip
@@ -199,7 +199,7 @@ def test_sentences_are_true_of_the_figures() -> None:
 
 
 def test_what_drafts_save_on_the_disk_is_said() -> None:
-    disk = row("offload", "disk", 2.0, foretold=2.2, same=True)
+    disk = row("offload", "disk", 2.0, predicted=2.2, same=True)
     drafted = row("offload", "drafted", 7.0, same=True, per_pass=4.0)
     assert speed.explain_way("offload", [disk, drafted]) == (
         "With 1.0 MB in memory and the rest read from disk for each pass: 2 tokens/s, with 2.2 predicted. "

@@ -45,7 +45,7 @@ def _measure_disk(
     subject.sequences_by_row[row] = tuple(timed.last.sequences[0])
     is_alike = MEMORY in measured_rows and subject.base.weights == model.weights
     same = _same_prefix(subject.sequences_by_row[row], tuple(subject.baseline.last.sequences[0])) if is_alike else None
-    return replace(found, limit=estimate.limit, foretold=estimate.tokens_per_second, same=same)
+    return replace(found, limit=estimate.limit, predicted=estimate.tokens_per_second, same=same)
 
 
 def _measure_drafted(
@@ -69,7 +69,7 @@ def _measure_drafted(
     plain = subject.sequences_by_row.get(Row("offload", DISK))
     same = _same_prefix(tuple(timed.last.sequences[0]), plain) if plain is not None else None
     return replace(
-        found, limit=estimate.limit, foretold=estimate.tokens_per_second * settled, same=same,
+        found, limit=estimate.limit, predicted=estimate.tokens_per_second * settled, same=same,
         bytes=found.bytes + draft.weight_bytes,
     )  # fmt: skip
 

@@ -38,8 +38,8 @@ def row_sentence(measured: speed.Measured) -> str:
         parts.append(tr("{ratio} × the baseline").format(ratio=speed.times(measured.ratio)))
     if measured.per_pass:
         parts.append(tr("{count:.1f} tokens per pass").format(count=measured.per_pass))
-    if measured.foretold:
-        parts.append(tr("predicted: {speed} tokens/s").format(speed=speed.speed_words(measured.foretold)))
+    if measured.predicted:
+        parts.append(tr("predicted: {speed} tokens/s").format(speed=speed.speed_words(measured.predicted)))
     return tr(", ").join([*parts, words.size(measured.bytes)])
 
 
@@ -60,8 +60,8 @@ def _limit_text(measured: speed.Measured) -> str:
 
 def _speed_plot(measured_rows: Sequence[speed.Measured]) -> PlotSpec:
     """Return one bar per row, the first on top."""
-    best = max(max(one.speed for one in measured_rows), *(one.foretold or 0.0 for one in measured_rows))
-    marks = {tr("limit"): lambda one: one.limit, tr("predicted"): lambda one: one.foretold or 0.0}
+    best = max(max(one.speed for one in measured_rows), *(one.predicted or 0.0 for one in measured_rows))
+    marks = {tr("limit"): lambda one: one.limit, tr("predicted"): lambda one: one.predicted or 0.0}
     dots = [_limit_marks(name, value, measured_rows, best * _MAX_LIMIT_RATIO) for name, value in marks.items()]
     top = max([best, *(x for some in dots for x, _ in some.points)])
     tips = tuple(map(row_sentence, measured_rows))
@@ -135,7 +135,7 @@ def speed_table(speeds: SpeedResults) -> Table:
     """Return a header and a row for each measured or skipped item; empty if there is none."""
     if not (speeds.measured or speeds.skipped):
         return ()
-    head = ["way", "row", "tokens_per_second", "lowest", "highest", "texts", "per_text", "ratio", "limit", "foretold",
+    head = ["way", "row", "tokens_per_second", "lowest", "highest", "texts", "per_text", "ratio", "limit", "predicted",
             "tokens_per_pass", "bytes", "same_text", "left_out"]  # fmt: skip
     lines = [_table_row(speeds, row) for row in (speeds.rows or (*speeds.measured, *speeds.skipped))]
     return [head, *(line for line in lines if line is not None)]
@@ -175,5 +175,5 @@ def _table_row(speeds: SpeedResults, row: speed.Row) -> list[object] | None:
         return None
     return [
         row.way, row.name, one.speed, min(one.speeds), max(one.speeds), one.texts, one.each, one.ratio, one.limit,
-        one.foretold, one.per_pass, one.bytes, one.same, None,
+        one.predicted, one.per_pass, one.bytes, one.same, None,
     ]  # fmt: skip

@@ -221,7 +221,7 @@ class SpeedView(View):
         _set_or_hide(self.problem, join_sentences(error.cause, error.remedy) if error is not None else "")
         _set_or_hide(self.details, error.details if error is not None else "")
         _set_or_hide(
-            self.legend, legend_text(any(one.foretold for one in speeds.measured.values())) if speeds.measured else ""
+            self.legend, legend_text(any(one.predicted for one in speeds.measured.values())) if speeds.measured else ""
         )
         self.export_button.setEnabled(not speeds.is_empty)
         for card in self.cards.values():
