@@ -13,6 +13,7 @@ import torch
 
 import core
 from core.errors import (
+    ConfigInvalidError,
     CorruptWeightsError,
     DecodescopeError,
     ModelFileError,
@@ -297,6 +298,17 @@ def test_what_is_no_model_says_so(small: Path, tmp_path: Path) -> None:
         core.load(tmp_path)
     with pytest.raises(ParameterError, match="Q9"):
         save_gguf(gguf_models.make("llama"), tmp_path / "x.gguf", "Q9")
+
+
+@pytest.mark.parametrize("layers", [0, 1, 3, 2**31 - 1])
+def test_layers_that_are_not_there_are_not_built(layers: int, small: Path, tmp_path: Path) -> None:
+    key = b"llama.block_count" + struct.pack("<I", 4)
+    path = tmp_path / "layers.gguf"
+    data = small.read_bytes()
+    assert key in data
+    path.write_bytes(data.replace(key + struct.pack("<I", 2), key + struct.pack("<I", layers)))
+    with pytest.raises(ConfigInvalidError, match=f"block_count = {layers}"):
+        core.load(path)
 
 
 def mutate(data: bytearray, random_numbers: random.Random) -> bytearray:

@@ -335,6 +335,7 @@ def transformers_config(file: GgufFile) -> Config:
         value = _scalar(file, f"{prefix}.{key}")
         if value is not None:
             config[name] = value
+    _check_layers(file)
     words = file.tensors.get("token_embd.weight")
     if words is None or len(words.shape) != 2:
         raise ConfigInvalidError(
@@ -349,6 +350,22 @@ def transformers_config(file: GgufFile) -> Config:
     _add_rope(file, config)
     known.finish(file, config)
     return config
+
+
+def _check_layers(file: GgufFile) -> None:
+    """Check that the metadata count the layers that are there, before anything is built of them.
+
+    Raises ConfigInvalidError.
+    """
+    there = 1 + max((int(found[1]) for name in file.tensors if (found := _LAYER.match(name))), default=-1)
+    counted = file.number(f"{file.architecture}.block_count")
+    if counted != there:
+        raise ConfigInvalidError(
+            tr("The metadata of {file} do not describe a valid model: {reason}").format(
+                file=file.files[0].name, reason=f"block_count = {counted}, blk.0 … blk.{there - 1}"
+            ),
+            tr("Copy or download the file again."),
+        )
 
 
 def parameter_names(file: GgufFile) -> dict[str, Target]:
