@@ -335,8 +335,8 @@ def _after_path(entry: DraftRound) -> list[DraftNode]:
 
 
 ENDINGS = (
-    r"(,|;) (?:(?:and )?(.+?) came as a bonus from the same pass|"
-    r"the model replaced the first rejected one with (.+?)|the text ended there)\."
+    rf"(,|;) (?:(?:and )?{NAME} came as a bonus from the same pass|"
+    rf"the model replaced the first rejected one with {NAME}|the text ended there)\."
 )
 
 

@@ -361,8 +361,8 @@ def _check_layers(file: GgufFile) -> None:
     counted = file.number(f"{file.architecture}.block_count")
     if counted != there:
         raise ConfigInvalidError(
-            tr("The metadata of {file} do not describe a valid model: {reason}").format(
-                file=file.files[0].name, reason=f"block_count = {counted}, blk.0 … blk.{there - 1}"
+            tr("{file} gives {stated} as its number of layers, but contains {contained}.").format(
+                file=file.files[0].name, stated=counted, contained=there
             ),
             tr("Copy or download the file again."),
         )
