@@ -31,9 +31,9 @@ from resources.language import tr
 if TYPE_CHECKING:
     from core.models.loaded_model import LoadedModel
 
-EXPORT_FORMATS = ("F32", "F16", "BF16", "Q8_0")
+EXPORT_FORMATS = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1")
 _ALIGNMENT = 32
-_FILE_TYPES = {"F32": 0, "F16": 1, "BF16": 32, "Q8_0": 7}
+_FILE_TYPES = {"F32": 0, "F16": 1, "BF16": 32, "Q8_0": 7, "Q4_0": 2, "Q4_1": 3}
 _TYPE_IDS = {fmt.name: fmt.type_id for fmt in FORMATS.values()}
 _KEPT_IN_FLOAT32 = ("norm", "ffn_gate_inp", "shortconv.conv", "position_embd")
 """Parts of the names of tensors that llama.cpp expects in float32."""
@@ -217,7 +217,7 @@ def _converted(values: torch.Tensor, operation: str, heads: int, kv_heads: int) 
 
 
 def _entry(name: str, values: torch.Tensor, weights: str) -> _Entry:
-    fits = values.shape[-1] % 32 == 0 if weights == "Q8_0" else True
+    fits = weights not in QUANTIZERS or values.shape[-1] % 32 == 0
     is_matrix = values.dim() > 1 and not any(part in name for part in _KEPT_IN_FLOAT32)
     chosen = "F32" if not is_matrix else weights if fits else "F16"
     return _Entry(name, tuple(values.shape), chosen, values.contiguous())
@@ -230,10 +230,38 @@ def quantize_q8_0(values: torch.Tensor) -> torch.Tensor:
     return torch.cat([scales.half().view(torch.uint8), codes.view(torch.uint8)], -1)
 
 
+def quantize_q4_0(values: torch.Tensor) -> torch.Tensor:
+    """Return uint8 blocks [n, 18] of floats [n, 32]: a float16 scale and 32 numbers of −8 … 7, two in a byte.
+
+    The number of largest magnitude becomes −8, as in ggml's reference implementation.
+    """
+    largest = values.gather(-1, values.abs().argmax(-1, keepdim=True))
+    scales = largest / -8
+    codes = torch.where(scales != 0, values / scales + 8.5, 8.5).to(torch.int8).clamp(0, 15).to(torch.uint8)
+    return torch.cat([scales.half().view(torch.uint8), _half_bytes(codes)], -1)
+
+
+def quantize_q4_1(values: torch.Tensor) -> torch.Tensor:
+    """Return uint8 blocks [n, 20] of floats [n, 32]: float16 scale and minimum, and 32 numbers of 0 … 15."""
+    lowest, highest = values.aminmax(dim=-1, keepdim=True)
+    scales = (highest - lowest) / 15
+    codes = torch.where(scales > 0, (values - lowest) / scales + 0.5, 0.0).clamp(0, 15).to(torch.uint8)
+    return torch.cat([scales.half().view(torch.uint8), lowest.half().view(torch.uint8), _half_bytes(codes)], -1)
+
+
+def _half_bytes(codes: torch.Tensor) -> torch.Tensor:
+    """Return the first half of each block in the low four bits, the second half in the high ones."""
+    return codes[:, :16] | codes[:, 16:] << 4
+
+
+QUANTIZERS = {"Q8_0": quantize_q8_0, "Q4_0": quantize_q4_0, "Q4_1": quantize_q4_1}
+"""By the name of a format of blocks of 32."""
+
+
 def _data(entry: _Entry) -> bytes:
     values = entry.values
-    if entry.format_name == "Q8_0":
-        found = quantize_q8_0(values.reshape(-1, 32))
+    if (quantize := QUANTIZERS.get(entry.format_name)) is not None:
+        found = quantize(values.reshape(-1, 32))
     else:
         dtype = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}[entry.format_name]
         found = values.to(dtype).contiguous().view(-1).view(torch.uint8)

@@ -16,6 +16,7 @@ from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM
 import core
 from core.models.gguf.block_formats import DEQUANTIZABLE, FORMATS, NATIVE, BlockFormat, dequantize
 from core.models.gguf.block_matrix import BlockMatrix
+from core.models.gguf_export import QUANTIZERS
 from core.native import native_library
 from tests.core.native_step_models import step_of
 
@@ -316,3 +317,21 @@ def test_decode_step_with_blocks() -> None:
             module.register_forward_pre_hook(lambda _, vectors: (quantized(vectors[0]),))
     expected = network(ids[:, 9:], **{model.cache_name: cache}).logits
     assert float((found[0] - expected).norm() / expected.norm()) < 0.005
+
+
+@pytest.mark.parametrize("name", ["Q8_0", "Q4_0", "Q4_1"])
+def test_blocks_are_those_of_the_reference(name: str) -> None:
+    """What this program writes equals what the package `gguf` writes, byte for byte but for ties of rounding."""
+    gguf = pytest.importorskip("gguf")
+    values = torch.randn(300, 32, generator=torch.Generator().manual_seed(4))
+    values[7] = 0.0
+    expected = gguf.quants.quantize(values.numpy(), gguf.GGMLQuantizationType[name])
+    assert (QUANTIZERS[name](values).numpy() != expected).mean() < 0.002
+
+
+@pytest.mark.parametrize(("name", "steps"), [("Q8_0", 127), ("Q4_0", 7), ("Q4_1", 7.5)])
+def test_blocks_differ_by_half_a_step(name: str, steps: float) -> None:
+    values = torch.randn(300, 32, generator=torch.Generator().manual_seed(5))
+    error = (dequantize(QUANTIZERS[name](values), BY_NAME[name]) - values).abs().amax(-1)
+    largest = values.abs().amax(-1)
+    assert bool((error <= (1.05 if name == "Q4_0" else 0.55) * largest / steps + 1e-3).all())

@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import time
-import urllib.request
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,23 +11,15 @@ import torch
 import core
 from core.models.gguf_export import save_gguf
 from tests.core import gguf_models
-from tests.core.test_remote_real import free_port
+from tests.llama_cpp_server import IS_INSTALLED, LlamaCppServer
 
-SERVER = """
-import sys, threading, xllamacpp
-params = xllamacpp.CommonParams()
-params.model.path, params.port, params.n_ctx = sys.argv[1], int(sys.argv[2]), 256
-params.n_gpu_layers, params.cpuparams.n_threads = 0, 1
-server = xllamacpp.Server(params)
-threading.Event().wait()
-"""
 TOKENS = 8
 TIE = 2e-3
 """Difference of log-probabilities within which either token may be the greedy one: llama.cpp's cache has 16 bits."""
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(find_spec("xllamacpp") is None, reason="xllamacpp (llama.cpp's server) is missing"),
+    pytest.mark.skipif(not IS_INSTALLED, reason="xllamacpp (llama.cpp's server) is missing"),
 ]
 
 
@@ -45,43 +30,9 @@ class Step(NamedTuple):
 
 def written_by_llama_cpp(path: Path) -> list[Step]:
     """Return the greedy continuation of the prompt, with log-probabilities."""
-    port, spec = free_port(), find_spec("xllamacpp")
-    assert spec is not None
-    assert spec.origin is not None
-    paths = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(Path(spec.origin).parents[1]))))
-    server = subprocess.Popen(
-        [sys.executable, "-c", SERVER, str(path), str(port)], env={**os.environ, "PYTHONPATH": paths},
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    try:
-        wait_until_ready(server, port)
-        body = {
-            "prompt": gguf_models.PROMPT, "n_predict": TOKENS, "temperature": 0, "n_probs": 1, "ignore_eos": True,
-            "cache_prompt": False,
-        }  # fmt: skip
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{port}/completion", json.dumps(body).encode(), {"Content-Type": "application/json"}
-        )
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            found = json.load(answer)["completion_probabilities"]
-        return [Step(step["id"], step["logprob"]) for step in found]
-    finally:
-        server.kill()
-        server.communicate()
-
-
-def wait_until_ready(server: subprocess.Popen[bytes], port: int) -> None:
-    """Return once the server answers. Fails with its messages if it ends."""
-    for _ in range(600):
-        if server.poll() is not None:
-            assert server.stderr is not None
-            pytest.fail(server.stderr.read().decode(errors="replace")[-2000:])
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=1):
-                return
-        except OSError:
-            time.sleep(0.05)  # another process, which nothing here can signal
-    pytest.fail("the server did not start")
+    with LlamaCppServer(path) as server:
+        found = server.complete(gguf_models.PROMPT, TOKENS, 1)["completion_probabilities"]
+    return [Step(step["id"], step["logprob"]) for step in found]
 
 
 @torch.inference_mode()
