@@ -48,6 +48,8 @@ COMMANDS = (
     Command("save_preset", mark("Save settings as a preset…"), FILE, 2, ("Ctrl+S",)),
     Command("save_picture", mark("Export…"), FILE, 2, ("Ctrl+Shift+S",),
             about=mark("Saves or copies the current view as an image, a table, a web page or text.")),
+    Command("export_gguf", mark("Export model as GGUF…"), FILE, 2,
+            about=mark("Writes the selected model as one file for llama.cpp, LM Studio or Ollama.")),
     Command("open_settings", mark("Settings…"), FILE, 3, ("Ctrl+,",)),
     Command("quit", mark("Quit"), FILE, 4, ("Ctrl+Q",)),
     Command("previous_run", mark("Undo"), EDIT, 0, ("Ctrl+Z",), about=mark("Goes back to the previous run.")),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from app.session.worker_jobs import (
     describe,
+    export_model,
     model_missing_error,
     replay_step,
     score_stream,
@@ -25,6 +26,8 @@ from app.state.worker_messages import (
     BackendRequest,
     LoadRequest,
     MemoryEstimate,
+    ModelExportRequest,
+    ModelExportResult,
     ModelInfo,
     PrefixRequest,
     PrefixResult,
@@ -83,6 +86,10 @@ class Engine(Protocol):
 
     def handle_prefix(self, request: PrefixRequest) -> PrefixResult:
         """Save or load a prefix file. Raises core.errors.DecodescopeError."""
+        ...
+
+    def export_model(self, request: ModelExportRequest) -> ModelExportResult:
+        """Write the model as a GGUF file; load it first if it is not loaded. Raises core.errors.DecodescopeError."""
         ...
 
     def replay_step(self, request: StepReplayRequest) -> core.StepCounterfactual:
@@ -158,6 +165,11 @@ class CoreEngine:
         if request.ids is None:
             self.load(request.load)
         return serve_prefix(self._loaded_for(request.load), self._prefix_store(request.budget), request)
+
+    def export_model(self, request: ModelExportRequest) -> ModelExportResult:
+        """Write the model as a GGUF file; load it first if it is not loaded."""
+        self.load(request.load)
+        return export_model(self._loaded_for(request.load), request)
 
     def replay_step(self, request: StepReplayRequest) -> core.StepCounterfactual:
         """Replay a step from the stored logits, or with a forward pass if the model is loaded."""

@@ -17,6 +17,8 @@ from app.state.worker_messages import (
     BackendRequest,
     LoadRequest,
     MemoryEstimate,
+    ModelExportRequest,
+    ModelExportResult,
     ModelInfo,
     PrefixRequest,
     PrefixResult,
@@ -55,6 +57,10 @@ class EngineProxy:
     def handle_prefix(self, request: PrefixRequest) -> PrefixResult:
         """Delegate to the wrapped engine."""
         return self._engine.handle_prefix(request)
+
+    def export_model(self, request: ModelExportRequest) -> ModelExportResult:
+        """Delegate to the wrapped engine."""
+        return self._engine.export_model(request)
 
     def estimate_memory(self, request: RunRequest) -> MemoryEstimate | None:
         """Delegate to the wrapped engine."""

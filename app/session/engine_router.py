@@ -10,6 +10,8 @@ from app.state.worker_messages import (
     BackendRequest,
     LoadRequest,
     MemoryEstimate,
+    ModelExportRequest,
+    ModelExportResult,
     ModelInfo,
     PrefixRequest,
     PrefixResult,
@@ -47,6 +49,10 @@ class EngineRouter:
     def handle_prefix(self, request: PrefixRequest) -> PrefixResult:
         """Delegate to the engine of the model."""
         return self._engine_for(request.load).handle_prefix(request)
+
+    def export_model(self, request: ModelExportRequest) -> ModelExportResult:
+        """Delegate to the engine of the model."""
+        return self._engine_for(request.load).export_model(request)
 
     def replay_step(self, request: StepReplayRequest) -> StepCounterfactual:
         """Delegate to the engine of the model."""

@@ -18,6 +18,8 @@ from app.state.worker_messages import (
     ErrorReport,
     LoadRequest,
     MemoryEstimate,
+    ModelExportRequest,
+    ModelExportResult,
     ModelInfo,
     PrefixRequest,
     PrefixResult,
@@ -132,11 +134,15 @@ class Recording(NamedTuple):
     error: ErrorReport | None = None
 
 
-class Answer(NamedTuple):
-    """Answer to a prefix, memory estimate, step replay or decode backend request: `result` or `error`."""
+WorkerRequest = PrefixRequest | RunRequest | StepReplayRequest | BackendRequest | ModelExportRequest
+"""Requests besides runs, each answered with one `Answer`."""
 
-    request: PrefixRequest | RunRequest | StepReplayRequest | BackendRequest
-    result: PrefixResult | MemoryEstimate | StepCounterfactual | bool | None = None
+
+class Answer(NamedTuple):
+    """Answer to a `WorkerRequest`: `result` or `error`."""
+
+    request: WorkerRequest
+    result: PrefixResult | ModelExportResult | MemoryEstimate | StepCounterfactual | bool | None = None
     error: ErrorReport | None = None
 
 

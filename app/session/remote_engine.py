@@ -12,6 +12,8 @@ from app.state.worker_messages import (
     BackendRequest,
     LoadRequest,
     MemoryEstimate,
+    ModelExportRequest,
+    ModelExportResult,
     ModelInfo,
     PrefixRequest,
     PrefixResult,
@@ -65,6 +67,13 @@ class RemoteEngine:
         raise CacheError(
             tr("The cache of {model} is on another machine.").format(model=_model_name(request.load)),
             tr("Prefixes can be saved only for models in this machine's memory."),
+        )
+
+    def export_model(self, request: ModelExportRequest) -> ModelExportResult:
+        """Raise ModelError, as the weights stay on the engine."""
+        raise ModelError(
+            tr("The weights of {model} are on another machine.").format(model=_model_name(request.load)),
+            tr("Only models in this machine's memory can be exported."),
         )
 
     def replay_step(self, request: StepReplayRequest) -> core.StepCounterfactual:

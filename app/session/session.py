@@ -10,18 +10,15 @@ from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 from app.session.engine_router import EngineRouter
 from app.session.garbage_collection import GarbageCollector
-from app.session.mailbox import EventDelivery, ModelLoaded, RunEnded, RunInProgress, WorkerJob
+from app.session.mailbox import EventDelivery, ModelLoaded, RunEnded, RunInProgress, WorkerJob, WorkerRequest
 from app.session.side_runs import SideRunQueue
 from app.session.worker import Worker, WorkerThread, is_any_stuck
 from app.state import run_status
 from app.state.run import Run
 from app.state.worker_messages import (
-    BackendRequest,
     LoadRequest,
     ModelInfo,
-    PrefixRequest,
     RunRequest,
-    StepReplayRequest,
 )
 
 if TYPE_CHECKING:
@@ -285,10 +282,8 @@ class Session(ShownRun):
             self._thread.load(LoadRequest(request) if isinstance(request, str) else request)
             self._update_state()
 
-    def request(self, request: PrefixRequest | RunRequest | StepReplayRequest | BackendRequest) -> None:
-        """Send a prefix, step replay, memory estimate or decode backend request to the worker; `answered(Answer)`
-        returns the result.
-        """
+    def request(self, request: WorkerRequest) -> None:
+        """Send a request besides runs to the worker; `answered(Answer)` returns the result."""
         if not self._is_closed:
             self._thread.send_request(request)
 

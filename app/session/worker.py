@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import shiboken6
 from PySide6.QtCore import QObject, Qt, QThread, Signal, Slot
 
-from app.session.mailbox import Answer, ModelLoaded, RunEnded, WorkerJob
+from app.session.mailbox import Answer, ModelLoaded, RunEnded, WorkerJob, WorkerRequest
 from app.state.worker_messages import (
     BackendRequest,
     ErrorReport,
     LoadRequest,
+    ModelExportRequest,
     PrefixRequest,
-    RunRequest,
     StepReplayRequest,
     make_error_report,
 )
@@ -102,11 +102,13 @@ class Worker(QObject):
                 self.recorded.emit(recorded.close())
 
     @Slot(object)
-    def handle_request(self, request: PrefixRequest | RunRequest | StepReplayRequest | BackendRequest) -> None:
-        """Handle a prefix, step replay, memory estimate or decode backend request; answer with `answered`."""
+    def handle_request(self, request: WorkerRequest) -> None:
+        """Handle a request besides runs; answer with `answered`."""
         try:
             if isinstance(request, PrefixRequest):
                 answer = Answer(request, self._engine.handle_prefix(request))
+            elif isinstance(request, ModelExportRequest):
+                answer = Answer(request, self._engine.export_model(request))
             elif isinstance(request, StepReplayRequest):
                 answer = Answer(request, self._engine.replay_step(request))
             elif isinstance(request, BackendRequest):

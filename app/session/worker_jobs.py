@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from app.state import conversation
 from app.state.worker_messages import (
     LoadRequest,
+    ModelExportRequest,
+    ModelExportResult,
     ModelInfo,
     PrefixRequest,
     PrefixResult,
@@ -185,6 +187,22 @@ def serve_prefix(model: core.LoadedModel, store: core.PrefixStore | None, reques
         return PrefixResult(request.path, len(prefix.ids), prefix.bytes)
     prefix = store.load(request.path, model)
     return PrefixResult(request.path, len(prefix.ids), prefix.bytes, _text_for(model, prefix.ids))
+
+
+def export_model(model: core.LoadedModel, request: ModelExportRequest) -> ModelExportResult:
+    """Write the model as a GGUF file. Raises ModelError, and UnpackableError if it cannot be written as GGUF."""
+    import core
+    from core.errors import ModelError
+
+    try:
+        path = core.save_gguf(model, request.path, request.file_format)
+        return ModelExportResult(str(path), path.stat().st_size)
+    except OSError as error:
+        cause = error.strerror or str(error) or tr("the file could not be written")
+        raise ModelError(
+            tr("{path} could not be saved: {cause}.").format(path=request.path, cause=cause),
+            tr("Choose another folder or another name."),
+        ) from error
 
 
 def _text_for(model: core.LoadedModel, ids: Sequence[int]) -> str:

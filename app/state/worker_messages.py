@@ -136,6 +136,22 @@ class PrefixRequest(NamedTuple):
     """Token ids of the text whose prefix is saved. None: load."""
 
 
+class ModelExportRequest(NamedTuple):
+    """Request to write a model as a GGUF file."""
+
+    path: str
+    load: LoadRequest
+    file_format: str
+    """Format of the matrices, one of `core.models.gguf_export.EXPORT_FORMATS`."""
+
+
+class ModelExportResult(NamedTuple):
+    """A GGUF file that was written, and its bytes."""
+
+    path: str
+    bytes: int
+
+
 class StepReplayRequest(NamedTuple):
     """Request to replay one step of a finished run under other settings (“What if”)."""
 

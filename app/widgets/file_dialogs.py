@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QFileInfo, QObject, QStandardPaths, Qt, Slot
+from PySide6.QtCore import QFileInfo, QObject, QStandardPaths, Qt, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
 from app.widgets.plain_text import as_plain_text
@@ -51,6 +51,36 @@ def open_save_dialog(parent: QWidget, title: str, name: str, kinds: str, slot: C
     dialog.open()
 
 
+def open_format_save_dialog(
+    parent: QWidget, title: str, name: str, formats: Sequence[str], slot: Callable[[str, int], None]
+) -> None:
+    """Open a save dialog with a choice of formats (`8 bits (*.gguf)`); `slot` gets the path and the format's place."""
+    dialog = _create_dialog(parent, title, ";;".join(formats), None)
+    choice = _FormatChoice(dialog, formats)
+    choice.chosen.connect(slot)
+    dialog.fileSelected.connect(choice.emit_choice)
+    dialog.setAcceptMode(dialog.AcceptMode.AcceptSave)
+    dialog.setDefaultSuffix(name.rpartition(".")[2])
+    dialog.selectFile(name)
+    dialog.open()
+
+
+class _FormatChoice(QObject):
+    """`chosen(path, place)`: the file with the place of the selected format."""
+
+    chosen = Signal(str, int)
+
+    def __init__(self, dialog: QFileDialog, formats: Sequence[str]) -> None:
+        super().__init__(dialog)
+        self._dialog, self._formats = dialog, list(formats)
+
+    @Slot(str)
+    def emit_choice(self, path: str) -> None:
+        """Emit `chosen`."""
+        selected = self._dialog.selectedNameFilter()
+        self.chosen.emit(path, self._formats.index(selected) if selected in self._formats else 0)
+
+
 def open_file_dialog(parent: QWidget, title: str, kinds: str, slot: Callable[[str], None]) -> None:
     """Open a dialog for one existing file."""
     dialog = _create_dialog(parent, title, kinds, slot)
@@ -65,13 +95,14 @@ def open_folder_dialog(parent: QWidget, title: str, slot: Callable[[str], None])
     dialog.open()
 
 
-def _create_dialog(parent: QWidget, title: str, kinds: str, slot: Callable[[str], None]) -> QFileDialog:
+def _create_dialog(parent: QWidget, title: str, kinds: str, slot: Callable[[str], None] | None) -> QFileDialog:
     from PySide6.QtWidgets import QFileDialog  # slow import, which the window's start does not need
 
     dialog = QFileDialog(parent.window(), title, initial_folder(), kinds)
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.fileSelected.connect(_FolderMemory(dialog).remember)
-    dialog.fileSelected.connect(slot)
+    if slot is not None:
+        dialog.fileSelected.connect(slot)
     return dialog
 
 

@@ -18,6 +18,7 @@ from app.control.help import GlossaryController, WelcomeController
 from app.control.memory_fit import MemoryFitController
 from app.control.messages import Messages
 from app.control.model_choice import DraftChoice, ModelChoice, ModelFolders
+from app.control.model_export import ModelExportController
 from app.control.model_list import ModelList
 from app.control.model_loading import ModelLoadController, WeightsController
 from app.control.prefixes import PrefixController, ReuseMarks
@@ -265,6 +266,7 @@ def _build_controllers(
         media_bar=media_bar,
         chat=chat,
         memory_fit=MemoryFitController(session, panels.setup, requests),
+        model_export=ModelExportController(panels.centre, session, loading, messages),
         prefixes=PrefixController(session, loading, messages, settings.compute),
         labs=labs,
         messages=messages,

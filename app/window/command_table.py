@@ -85,6 +85,7 @@ def _file_actions(controllers: Controllers) -> ActionTable:
         "open_preset": controllers.presets.open_preset,
         "save_run": controllers.recorded_runs.choose_save_path,
         "save_preset": controllers.presets.save_preset,
+        "export_gguf": controllers.model_export.choose_file,
         "save_picture": controllers.export.open_dialog,
         "copy_picture": controllers.export.copy_picture,
         "copy_text": controllers.clipboard.copy_text,

@@ -13,6 +13,7 @@ from app.control.help import GlossaryController, WelcomeController
 from app.control.memory_fit import MemoryFitController
 from app.control.messages import Messages
 from app.control.model_choice import ModelFolders
+from app.control.model_export import ModelExportController
 from app.control.model_list import ModelList
 from app.control.model_loading import ModelLoadController, WeightsController
 from app.control.persistence import ChatSaver, SettingsSaver
@@ -168,6 +169,7 @@ class Controllers(HistoryParts, ExportParts, ImportParts):
     media_bar: MediaBarController
     chat: ChatController
     memory_fit: MemoryFitController
+    model_export: ModelExportController
     prefixes: PrefixController
     labs: LabWindows
     messages: Messages

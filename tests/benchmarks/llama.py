@@ -96,9 +96,7 @@ def _compare(name: str, called: str, path: Path, rounds: int) -> Iterator[tuple[
             yield f"{name}{called}: share of the read bandwidth{suffix}", share
 
 
-def _speed_ratios(
-    model: core.LoadedModel, path: Path, threads: int, rounds: int
-) -> tuple[float, float, list[float]]:
+def _speed_ratios(model: core.LoadedModel, path: Path, threads: int, rounds: int) -> tuple[float, float, list[float]]:
     """Return the ratios for decoding and prompt (medians of alternating runs), and our tokens/s."""
     ids = [100 + place * 7 % 150 for place in range(PROMPT_TOKENS)]
     settings = {"max_new_tokens": NEW_TOKENS, "min_new_tokens": NEW_TOKENS, "do_sample": False}

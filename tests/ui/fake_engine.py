@@ -14,6 +14,8 @@ from app.state.worker_messages import (
     BackendRequest,
     LoadRequest,
     MemoryEstimate,
+    ModelExportRequest,
+    ModelExportResult,
     ModelInfo,
     PrefixRequest,
     PrefixResult,
@@ -109,6 +111,7 @@ class ScriptedEngine:
     fail_caches: tuple[str, ...] = ()
     """Runs with these fail at their third token."""
     prefixes: list[PrefixRequest] = field(default_factory=list)
+    exports: list[ModelExportRequest] = field(default_factory=list)
     reckoned: list[RunRequest] = field(default_factory=list)
     estimate: MemoryEstimate | None = None
     looks: list[ModelQuery] = field(default_factory=list)
@@ -140,6 +143,13 @@ class ScriptedEngine:
         if self.error is not None:
             raise self.error
         return PrefixResult(request.path, 12, 4096, "" if request.ids else "Once upon a time")
+
+    def export_model(self, request: ModelExportRequest) -> ModelExportResult:
+        """Fail as scripted, or report success."""
+        self.exports.append(request)
+        if self.error is not None:
+            raise self.error
+        return ModelExportResult(request.path, 4096)
 
     def estimate_memory(self, request: RunRequest) -> MemoryEstimate | None:
         """Return the scripted estimate."""

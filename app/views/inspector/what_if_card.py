@@ -8,7 +8,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QPushButton, QVBoxLayout, QWidget
 
 from app.state.setting_changes import changes_text
-from app.state.worker_messages import MemoryEstimate, PrefixResult, StepReplayRequest
+from app.state.worker_messages import MemoryEstimate, ModelExportResult, PrefixResult, StepReplayRequest
 from app.theme.theme import Theme
 from app.theme.themed import Themed
 from app.views.inspector import inspector_rows
@@ -42,7 +42,9 @@ class WhatIfContent(NamedTuple):
         if answer.error is not None:
             return about._replace(error=join_sentences(answer.error.cause, answer.error.remedy))
         return about._replace(
-            replay=None if isinstance(answer.result, PrefixResult | MemoryEstimate | bool) else answer.result
+            replay=None
+            if isinstance(answer.result, PrefixResult | ModelExportResult | MemoryEstimate | bool)
+            else answer.result
         )
 
     def is_about(self, token: TokenChosen) -> bool:

@@ -1,0 +1,83 @@
+"""Export of the selected model as a GGUF file: choose format and file, write it in the worker, show the result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Slot
+from PySide6.QtWidgets import QWidget
+
+from app.control.messages import SETUP, Messages
+from app.control.model_loading import ModelLoadController
+from app.session.mailbox import Answer
+from app.session.session import Session
+from app.state.worker_messages import ModelExportRequest, ModelExportResult
+from app.widgets.file_dialogs import open_format_save_dialog
+from core import words
+from resources.language import mark, tr
+
+FORMATS = (
+    ("Q8_0", mark("8 bits, Q8_0"), 8.5),
+    ("Q4_1", mark("4 bits, Q4_1"), 5.0),
+    ("Q4_0", mark("4 bits, Q4_0"), 4.5),
+    ("F16", mark("16 bits, F16"), 16.0),
+    ("BF16", mark("16 bits, BF16"), 16.0),
+    ("F32", mark("32 bits, F32"), 32.0),
+)
+"""Format, its title, and the bits of a weight with its share of the block's scale."""
+
+
+class ModelExportController(QObject):
+    """Opens its dialog above `parent_window`."""
+
+    def __init__(
+        self, parent_window: QWidget, session: Session, loading: ModelLoadController, messages: Messages
+    ) -> None:
+        super().__init__(messages)
+        self._parent_window, self._session, self._loading, self._messages = parent_window, session, loading, messages
+        session.answered.connect(self._on_answer)
+
+    @Slot()
+    def choose_file(self) -> None:
+        """Ask for format and file."""
+        name = self._loading.request().model
+        if not name:
+            self._messages.show_setup_error(
+                tr("No model is selected"), tr("There is nothing to export."), tr("Select a model first.")
+            )
+            return
+        stem = Path(name).name.removesuffix(".gguf") or "model"
+        formats = [f"{self._format_title(title, bits)} (*.gguf)" for _, title, bits in FORMATS]
+        title = tr("Export model as GGUF")
+        open_format_save_dialog(self._parent_window, title, f"{stem}.gguf", formats, self.export)
+
+    @Slot(str, int)
+    def export(self, path: str, place: int) -> None:
+        """Write the selected model to `path` in the format at `place` of FORMATS; the answer is shown."""
+        file_format, title, _ = FORMATS[place]
+        self._messages.show_notice(
+            tr("Writing {name} ({format}). This may take a minute.").format(name=Path(path).name, format=tr(title)),
+            tr("Exporting the model"),
+        )
+        self._session.request(ModelExportRequest(path, self._loading.request(), file_format))
+
+    def _format_title(self, title: str, bits: float) -> str:
+        info = self._session.model
+        if info is None or info.name != self._loading.request().model or not info.parameters:
+            return tr(title)
+        size = words.size(round(info.parameters * bits / 8))
+        return tr("{format}: about {size}").format(format=tr(title), size=size)
+
+    @Slot(object)
+    def _on_answer(self, answer: Answer) -> None:
+        if not isinstance(answer.request, ModelExportRequest):
+            return
+        self._messages.dismiss()
+        if isinstance(answer.result, ModelExportResult):
+            text = tr("{name}, {size}, can be opened with llama.cpp, LM Studio, Ollama and this program.")
+            name = Path(answer.result.path).name
+            self._messages.show_notice(
+                text.format(name=name, size=words.size(answer.result.bytes)), tr("Model exported")
+            )
+        elif answer.error is not None:
+            self._messages.show_error(answer.error._replace(kind=SETUP, title=tr("The model was not exported")))
