@@ -352,16 +352,9 @@ def _check_memory(request: LoadRequest) -> None:
 def _load_checked(request: LoadRequest) -> core.LoadedModel:
     import torch
 
+    from core.generation.thread_choice import choose_threads
+
     _check_memory(request)
     model = _load_model(request)
-    torch.set_num_threads(request.threads or default_threads(model.parameters))
+    torch.set_num_threads(request.threads or choose_threads(model))
     return model
-
-
-def default_threads(parameters: int) -> int:
-    """Return the thread count: 1 for small models, else the number of processors up to eight."""
-    if parameters < 30_000_000:
-        return 1
-    from app.session.layer_jobs import usable_processors
-
-    return usable_processors()

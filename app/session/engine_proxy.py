@@ -26,7 +26,7 @@ from app.state.worker_messages import (
     StepReplayRequest,
 )
 from core.errors import DecodescopeError
-from core.events import BeamStep, CostCurve, DraftRound, Event, Finished, Metrics, Prefilled, TokenChosen
+from core.events import BeamStep, CacheMeasured, CostCurve, DraftRound, Event, Finished, Metrics, Prefilled, TokenChosen
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -108,6 +108,8 @@ def strip_times(event: Event) -> Event | None:
             return None
         case Prefilled() | TokenChosen() | BeamStep():
             return replace(event, seconds=0.0)
+        case CacheMeasured():
+            return replace(event, spare=0)  # depends on whether there is native code
         case DraftRound():
             return replace(event, draft_seconds=0.0, verify_seconds=0.0, overhead_seconds=0.0)
         case Finished():

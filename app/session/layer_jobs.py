@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -16,17 +14,13 @@ PartialResult = tuple[LayerFindings, int, int]
 """The results, the number of finished parts and the total number of parts."""
 
 
-def usable_processors() -> int:
-    """Return the number of usable processors, up to eight."""
-    count = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    return max(1, min(8, count))
-
-
 def inspect_layers(model: core.LoadedModel, request: ModelQuery) -> Iterator[PartialResult]:
     """Yield the results in parts, using all processors unless their number is set: full texts are worth sharing, single
     steps of a small model are not. Raises core.errors.DecodescopeError.
     """
     import torch
+
+    from core.generation.thread_choice import usable_processors
 
     before = torch.get_num_threads()
     torch.set_num_threads(request.load.threads or max(before, usable_processors()))

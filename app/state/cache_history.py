@@ -124,6 +124,8 @@ class CachePoint(NamedTuple):
     error: float | None = None
     measured: bool = True
     """False for points between two measurements."""
+    spare: int = 0
+    """Bytes allocated for later tokens, at a measurement."""
 
 
 class CacheHistory(IncrementalFold):
@@ -170,7 +172,8 @@ class CacheHistory(IncrementalFold):
         parts = tuple(((place, part), size) for place, part, size in event.parts)
         read = event.held[-1][1] if event.held else event.tokens  # an evicting cache counts only the tokens it holds
         point = CachePoint(
-            self.written, read, event.bytes, event.peak, parts, event.layers, event.held, event.error
+            self.written, read, event.bytes, event.peak, parts, event.layers, event.held, event.error,
+            spare=event.spare,
         )  # fmt: skip
         while self.points and self.points[-1].x >= point.x:
             self.points.pop()

@@ -56,3 +56,5 @@ class Measurement(NamedTuple):
     """
     error: float | None = None
     """Relative error of quantized keys, ‖keys − quantized keys‖ / ‖keys‖, over all quantized tokens."""
+    spare_bytes: int = 0
+    """Bytes allocated for later tokens besides `bytes`: a growing cache makes room for many tokens at a time."""

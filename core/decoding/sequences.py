@@ -90,7 +90,15 @@ class RunCounters:
         now = backend.measure(forward.cache)
         self._peak_bytes = max(self._peak_bytes, now.bytes)
         return CacheMeasured(
-            step, now.tokens, now.bytes, self._peak_bytes, now.parts, now.layers, now.held_ranges, now.error
+            step,
+            now.tokens,
+            now.bytes,
+            self._peak_bytes,
+            now.parts,
+            now.layers,
+            now.held_ranges,
+            now.error,
+            now.spare_bytes,
         )
 
     def metrics(self, backend: CacheBackend, forward: Forward) -> Metrics:

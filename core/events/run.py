@@ -209,6 +209,8 @@ class CacheMeasured(Event):
     """
     error: float | None = None
     """Quantized caches: relative error of the keys."""
+    spare: int = 0
+    """Bytes allocated for later tokens, not part of `bytes`; 0 if the cache has exactly the room that it needs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import logging
-import os
 import platform
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch.nn import functional as F
 
-from core.errors import DeviceError, ModelFileError, ParameterError
+from core.errors import DeviceError, ParameterError
 from core.models.config_validation import PACKED, check_format
-from core.models.model_files import read_json
+from core.models.machine_speeds import read_speeds, write_speed
 from core.parameter import display_name
-from core.system.file_writing import atomic_write
 from resources.language import tr
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
-
-log = logging.getLogger(__name__)
 
 _OUTPUTS, _INPUTS = 4096, 2048
 """Size of the benchmark matrix: larger than most CPU caches, as model weights are."""
@@ -36,13 +29,13 @@ PROMPT_ROWS = 32
 
 def is_bfloat16_faster(rows: int = 1) -> bool:
     """Return whether bfloat16 is faster for `rows` rows: 1 as for single tokens, or PROMPT_ROWS."""
-    results = _read_results()
     key = f"{platform.node()} {platform.machine()} {torch.__version__} {torch.get_num_threads()}"
     key = f"{key} ×{rows}" if rows > 1 else key
-    if key not in results:
-        results[key] = _best_time(torch.bfloat16, rows) < _best_time(torch.float32, rows)
-        _write_results(results)
-    return results[key]
+    known = read_speeds().get(key)
+    if not isinstance(known, bool):
+        known = _best_time(torch.bfloat16, rows) < _best_time(torch.float32, rows)
+        write_speed(key, known)
+    return known
 
 
 def _best_time(dtype: torch.dtype, rows: int) -> float:
@@ -55,31 +48,6 @@ def _best_time(dtype: torch.dtype, rows: int) -> float:
         F.linear(several, weight)
         taken.append(time.perf_counter() - begun)
     return min(taken)
-
-
-def _cache_file() -> Path:
-    """Return the file in the user's cache folder."""
-    base = os.environ.get("XDG_CACHE_HOME") or (os.environ.get("LOCALAPPDATA") if os.name == "nt" else None)
-    return (Path(base) if base else Path.home() / ".cache") / "decodescope" / "speeds.json"
-
-
-def _read_results() -> dict[str, bool]:
-    """Return the cached results; empty if there are none or the file is invalid."""
-    try:
-        stored = read_json(_cache_file())
-    except (OSError, ModelFileError):
-        return {}
-    return {key: value for key, value in stored.items() if isinstance(value, bool)}
-
-
-def _write_results(results: dict[str, bool]) -> None:
-    """Write the results; if that fails, they are measured again next time."""
-    try:
-        _cache_file().parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(_cache_file()) as part:
-            part.write_text(json.dumps(results), encoding="utf-8")
-    except OSError:
-        log.debug("the speeds of this machine cannot be kept", exc_info=True)
 
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}

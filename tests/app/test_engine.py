@@ -12,7 +12,7 @@ import pytest
 from transformers import GenerationConfig
 
 import core
-from app.session.engine import CoreEngine, default_threads
+from app.session.engine import CoreEngine
 from app.session.mailbox import WorkerJob
 from app.session.worker import Worker
 from app.session.worker_jobs import with_phrase_ids
@@ -140,11 +140,6 @@ def test_single_tokens_are_asked_for_where_phrases_cannot_serve(engine: CoreEngi
 def test_errors_of_the_core_pass(engine: CoreEngine) -> None:
     with pytest.raises(ModelNotFoundError):
         CoreEngine().load(LoadRequest("no-such-model"))
-
-
-def test_threads() -> None:
-    assert default_threads(5_000_000) == 1
-    assert 1 <= default_threads(7_000_000_000) <= 8
 
 
 def test_libraries_open_before_the_import_and_only_then() -> None:

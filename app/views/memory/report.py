@@ -241,6 +241,8 @@ def _facts(model: CacheHistory, run: Run, point: CachePoint, x: int) -> str:
         held.format(bytes=point.bytes, device=device),
         tr("peak {size}").format(size=words.size(model.peak(x))),
     ]
+    if point.spare and point.measured:
+        facts.append(tr("{size} of room for later tokens").format(size=words.size(point.spare)))
     if point.error is not None:
         facts.append(tr("key error {error}").format(error=words.percent(point.error)))
     if not point.measured:

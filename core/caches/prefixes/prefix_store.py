@@ -109,9 +109,10 @@ class PrefixStore:
 
         Shorter prefixes that it can replace are dropped.
         """
-        from core.caches.tensors.cache_operations import min_length, release_resources
+        from core.caches.tensors.cache_operations import compact, min_length, release_resources
 
         release_resources(cache)
+        compact(cache)
         size, token_ids = backend.measure(cache).bytes, tuple(ids)
         if size > self.budget or not token_ids:
             return False

@@ -103,6 +103,10 @@ class AdaptedLayer(ABC):
     def compact(self) -> None:  # noqa: B027  # most have nothing to give back
         """Release memory that only removed tokens still occupy."""
 
+    def spare_bytes(self) -> int:
+        """Return the bytes allocated for later tokens, which `stored_tensors` does not count."""
+        return 0
+
     def held_spans(self) -> Spans:
         """Return the text positions of the tokens held; () if none is ever dropped."""
         return ()

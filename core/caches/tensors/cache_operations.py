@@ -68,10 +68,11 @@ def keep_rows(cache: Cache, base: int, rows: Sequence[int]) -> None:
         layer.keep_rows(base, rows)
 
 
-def compact(cache: Cache) -> None:
-    """Release memory that only removed tokens still occupy."""
+def compact(cache: Cache, keep_spare: bool = False) -> None:
+    """Release memory that only removed tokens still occupy; with `keep_spare`, not the room for later tokens."""
     for layer in adapted_layers(cache):
-        layer.compact()
+        if not (keep_spare and layer.spare_bytes()):
+            layer.compact()
 
 
 def reorder(cache: Cache, rows: Sequence[int], before: int) -> None:
@@ -184,7 +185,13 @@ def measure_storages(cache: Cache | None) -> Measurement:
     listed = tuple((place, part, size) for (place, part), size in parts.items())
     every = [layer for _, layer in _named_layers(cache)]
     return Measurement(
-        sum(layers), cached_length(cache), listed, tuple(layers), _smallest_spans(every), _quantization_error(every)
+        sum(layers),
+        cached_length(cache),
+        listed,
+        tuple(layers),
+        _smallest_spans(every),
+        _quantization_error(every),
+        sum(layer.spare_bytes() for layer in every),
     )
 
 

@@ -78,6 +78,15 @@ class PreallocatedLayer(DynamicLayer):
         return self._storage
 
     @property
+    def spare_bytes(self) -> int:
+        """Bytes that are allocated for later tokens."""
+        if self._storage is None:
+            return 0
+        keys = self._storage.keys
+        spare = self._storage.capacity - self._length
+        return 2 * spare * keys.shape[0] * keys.shape[1] * keys.shape[3] * keys.element_size()
+
+    @property
     def row_count(self) -> int:
         """Number of rows; 0 before anything was read."""
         states = self._storage.keys if self._storage else self._views()[0]

@@ -162,7 +162,9 @@ class DynamicLayerAdapter(LayerAdapter[DynamicLayer]):
 
 
 class PreallocatedLayerAdapter(DynamicLayerAdapter):
-    """Adapter of a dynamic layer with optional extra capacity: removed tokens become free capacity."""
+    """Adapter of a dynamic layer with optional extra capacity: removed tokens become free capacity, which `spare_bytes`
+    counts and `compact` releases.
+    """
 
     def truncate(self, length: int, total: int) -> None:
         self.layer.shorten(length)
@@ -176,7 +178,12 @@ class PreallocatedLayerAdapter(DynamicLayerAdapter):
     def stored_tensors(self) -> Iterator[StoredTensor]:
         for part in ("keys", "values"):
             if (states := getattr(self.layer, part)) is not None:
-                yield stored_tensor(part, states)
+                stored = stored_tensor(part, states)
+                used = states.numel() * states.element_size()
+                yield stored._replace(bytes=used) if self.layer.storage is not None else stored
+
+    def spare_bytes(self) -> int:
+        return self.layer.spare_bytes
 
     def _slice(self, tokens: slice) -> None:
         self.layer.shorten(tokens.stop)

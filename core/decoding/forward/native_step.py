@@ -76,7 +76,7 @@ class _LayerStorage:
         self.references += (keys, values)
         length = keys.shape[2] + count
         made = KeyValueStorage.allocate_like(
-            keys, length + extra_capacity if isinstance(layer, PreallocatedLayer) else length
+            keys, length + _spare_tokens(length, extra_capacity) if isinstance(layer, PreallocatedLayer) else length
         )
         if isinstance(layer, PreallocatedLayer):
             layer.set_storage(made, length)
@@ -93,6 +93,11 @@ class _LayerStorage:
     def _record(self, index: int, old: _BufferAddress, new_address: _BufferAddress) -> None:
         self.old_keys[index], self.old_values[index], self.old_capacities[index] = old
         self.new_keys[index], self.new_values[index], self.new_capacities[index] = new_address
+
+
+def _spare_tokens(length: int, minimum: int) -> int:
+    """Return for how many more tokens a layer of `length` tokens gets room: an eighth, so that copies stay rare."""
+    return max(minimum, length // 8) if minimum else 0
 
 
 def _token_capacity(states: torch.Tensor) -> int:

@@ -217,7 +217,7 @@ class Speculation:
         """Append one token [1]; the statistics of fast steps are computed in pairs."""
         step = len(self.sequence.ids)
         if is_cache_measured(step):
-            cache_operations.compact(self.run.forward.cache)
+            cache_operations.compact(self.run.forward.cache, keep_spare=True)
         yield from self._writer.write(step, scores, chosen, None)
         self.text.extend(self.sequence.ids[step:], chosen)
 
@@ -297,7 +297,7 @@ class Speculation:
         run, events = self.run, list[Event]()
         step = len(self.sequence.ids)
         if any(map(is_cache_measured, range(step, step + len(origins)))):
-            cache_operations.compact(run.forward.cache)
+            cache_operations.compact(run.forward.cache, keep_spare=True)
         for reading, origin in zip(readings, origins, strict=True):
             events += run.writer.append_and_emit(self.sequence, reading, self._method, origin=origin)
             events += run.finish_step(len(self.sequence.ids) - 1)

@@ -50,10 +50,6 @@ class TargetHiddenStates:
         return found
 
 
-_EXTRA_CAPACITY = 32
-"""Extra rows of cache capacity for drafts, so that the text need not be moved for each one."""
-
-
 class TreePasses:
     """One model's cache: `length` settled text tokens, followed by `extra` rows of nodes.
 
@@ -64,7 +60,6 @@ class TreePasses:
 
     def __init__(self, forward: Forward, length: int = 0) -> None:
         self.forward = forward
-        self.forward.extra_capacity = _EXTRA_CAPACITY
         self.length = length
         self.extra = 0
         self.hidden_states: TargetHiddenStates | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import traceback
 from collections.abc import Callable, Iterator
@@ -11,8 +10,6 @@ from core.errors import DecodescopeError
 from core.labs.processes.lab_processes import run_job
 from core.labs.speed.events import LINES, Event, MeasurementFailed, SpeedJob
 from resources import language
-
-_SMALL_MODEL_PARAMETERS, _MAX_THREADS = 30_000_000, 8
 
 
 def measurement_messages(job: SpeedJob) -> Iterator[Event | MeasurementFailed]:
@@ -36,11 +33,11 @@ def _default_threads(model: str) -> int:
 
     Raises ModelError.
     """
+    from core.generation.thread_choice import default_threads
     from core.models import catalog
 
     parameters = catalog.describe(catalog.locate(model), model, "folder").parameters or 0
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return 1 if parameters < _SMALL_MODEL_PARAMETERS else min(usable, _MAX_THREADS)
+    return default_threads(parameters)
 
 
 def _work(job: SpeedJob, send_message: Callable[[Event | MeasurementFailed], None]) -> int:

@@ -1,0 +1,91 @@
+"""How many CPU threads a model's single decoding steps use: measured once per machine and size of model."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from typing import TYPE_CHECKING
+
+import torch
+
+from core.errors import DecodescopeError
+from core.generation.running import run
+from core.models.machine_speeds import read_speeds, write_speed
+from core.request import Request
+
+if TYPE_CHECKING:
+    from core.models.loaded_model import LoadedModel
+
+SMALL_MODEL_PARAMETERS = 30_000_000
+"""Below this, one thread: steps are too short to share, and a processor is left to the window."""
+MAX_THREADS = 8
+_PROMPT_TOKENS, _NEW_TOKENS, _ROUNDS = 16, 6, 2
+_MAX_STEP_SECONDS = 0.15
+"""Models with slower steps are limited by the memory and take all processors without a measurement."""
+_ENOUGH = 0.97
+"""Fewer threads are taken if they reach this share of the best speed."""
+
+
+def usable_processors() -> int:
+    """Return the number of usable processors, up to MAX_THREADS."""
+    count = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return max(1, min(MAX_THREADS, count))
+
+
+def default_threads(parameters: int) -> int:
+    """Return the thread count by the number of parameters alone."""
+    return 1 if parameters < SMALL_MODEL_PARAMETERS else usable_processors()
+
+
+def choose_threads(model: LoadedModel) -> int:
+    """Return the number of threads with which this model decodes fastest.
+
+    The first model of a size and kind of weights is measured with up to 18 tokens for each candidate, a second at most;
+    the result is kept in the user's cache folder. Models on a GPU, small ones, slow ones, and those that need more than
+    tokens are decided by `default_threads`. torch's number of threads is the same afterwards.
+    """
+    most = default_threads(model.parameters)
+    if most == 1 or model.device.type != "cpu" or model.disk_offload is not None:
+        return most
+    key = _key(model, most)
+    known = read_speeds().get(key)
+    if isinstance(known, int) and not isinstance(known, bool) and 1 <= known <= most:
+        return known
+    before = torch.get_num_threads()
+    try:
+        found = _fastest(model, most)
+    except DecodescopeError:
+        return most
+    finally:
+        torch.set_num_threads(before)
+    write_speed(key, found)
+    return found
+
+
+def _fastest(model: LoadedModel, most: int) -> int:
+    speeds: dict[int, float] = {}
+    count = most
+    while count:
+        speeds[count] = _tokens_per_second(model, count)
+        if speeds[most] < 1 / _MAX_STEP_SECONDS:
+            return most
+        if speeds[count] < _ENOUGH * max(speeds.values()):
+            break  # fewer are slower still
+        count //= 2
+    best = max(speeds.values())
+    return min(count for count, speed in speeds.items() if speed >= _ENOUGH * best)
+
+
+def _tokens_per_second(model: LoadedModel, threads: int) -> float:
+    """Return the best speed of several short runs."""
+    torch.set_num_threads(threads)
+    ids = [1 + place % max(1, model.vocabulary - 1) for place in range(_PROMPT_TOKENS)]
+    settings = {"max_new_tokens": _NEW_TOKENS, "min_new_tokens": _NEW_TOKENS, "do_sample": False}
+    runs = [run(model, Request(ids, settings, top_n=0)).metrics for _ in range(_ROUNDS + 1)]
+    return max(metrics.decode_tokens_per_second or 0.0 for metrics in runs[1:])  # the first warms up
+
+
+def _key(model: LoadedModel, most: int) -> str:
+    size = model.weight_bytes.bit_length()
+    return f"threads {platform.node()} {platform.machine()} {torch.__version__} {most} {model.weights} 2^{size}"
