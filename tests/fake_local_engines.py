@@ -29,7 +29,8 @@ OLLAMA_MODELS: tuple[dict[str, Any], ...] = (
 )  # fmt: skip
 LM_STUDIO_MODELS: tuple[dict[str, Any], ...] = (
     {"type": "llm", "publisher": "someone", "key": "someone/tale-3b", "display_name": "Tale 3B",
-     "architecture": "qwen2", "quantization": {"name": "Q4_K_M", "bits_per_weight": 4}, "size_bytes": 1_929_903_264, "params_string": "3B",
+     "architecture": "qwen2", "quantization": {"name": "Q4_K_M", "bits_per_weight": 4},
+     "size_bytes": 1_929_903_264, "params_string": "3B",
      "loaded_instances": [{"id": "someone/tale-3b", "config": {"context_length": 4096}}], "max_context_length": 32_768,
      "format": "gguf"},
     {"type": "embedding", "publisher": "nomic-ai", "key": "text-embedding-nomic", "display_name": "Nomic",

@@ -33,6 +33,7 @@ __all__ = [
     "KINDS",
     "Address",
     "EngineKind",
+    "LocalEngine",
     "connect",
     "find_key",
     "find_local_engines",
