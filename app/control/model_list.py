@@ -220,7 +220,8 @@ def _engine_model_item(entry: ModelEntry, facts: str) -> PickerItem:
 def _model_item(entry: ModelEntry, tokens: int, rows: int, memory: int) -> PickerItem:
     fit = catalog.fits(entry, tokens=tokens, rows=rows)
     problem = entry.problem if entry.problem and not needs_permission_only(entry) else ""
-    parts = [describe_model(entry), *_sizes(entry), tr(entry.source)]
+    kind = [entry.format_name] if entry.format_name else []
+    parts = [describe_model(entry), *_sizes(entry), *kind, tr(entry.source)]
     if entry.problem:
         parts = [entry.problem]
     elif _is_offloaded(entry, memory):

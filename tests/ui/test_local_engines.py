@@ -14,10 +14,12 @@ from pytestqt.qtbot import QtBot
 from app.control.model_list import LOCAL_ENGINES_ITEM
 from app.session.remote_engine import RemoteEngine
 from app.storage.settings_file import SettingsStore
+from app.theme.theme import theme_for
 from app.window.main_window import MainWindow
 from core.remote import engines
 from tests import fake_local_engines
 from tests.fake_local_engines import LocalServer
+from tests.ui import gguf_folders, layout
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS, find, open_window, run
 
@@ -129,3 +131,27 @@ def test_a_window_that_closes_stops_the_search(
         window.close()
         assert not searching.is_searching
         assert silent.is_left.wait(10)
+
+
+def test_the_picker_lists_the_files_of_other_programs_beside_their_engines(
+    qtbot: QtBot, config_dir: Path, tmp_path: Path, servers: dict[str, LocalServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gguf_folders.use_home(tmp_path, monkeypatch)
+    files = gguf_folders.fill(tmp_path)
+    kinds = {"LM Studio": "Q8_0", "Ollama": "Q8_0", "Hugging Face": "F16", "llama.cpp": "F32"}
+    window = open_window(qtbot, config_dir, ScriptedEngine())
+    picker = window.parts.toolbar.model
+    qtbot.waitUntil(lambda: all(picker.findData(str(file)) >= 0 for file in files.values()), timeout=WAIT_MS)
+    lines = search(qtbot, window)
+    assert picker.items[picker.findData(str(files["Ollama"]))].title == gguf_folders.OLLAMA_NAME
+    for program, file in files.items():
+        item = picker.items[picker.findData(str(file))]
+        assert item.subtitle.endswith(f" · {kinds[program]} · {program}")
+        assert not item.reason
+    titles = list(lines)
+    assert titles.index("storyteller") < titles.index("Tiny-Tales-Q8_0") < titles.index("tale:1b")
+    for scheme in ("light", "dark"):
+        window.set_theme(theme_for(scheme))
+        layout.settle(picker.view().window())
+        assert layout.faults(picker.view().window()) == []
+    picker.hidePopup()
