@@ -199,11 +199,11 @@ class ModelChoice(QObject):
         self.listed.emit()
 
     def choose_hub_model(self, name: str) -> bool:
-        """Select a model in the Hub cache; return False if it is missing."""
+        """Select a model in the Hub cache, or a GGUF model by `owner/name:model`; return False if it is missing."""
         entry = catalog.hub_entry(name)
-        if entry is not None and self._models.get(name) is None:
+        if entry is not None and self._models.get(entry.name) is None:
             self.add_hub_model(entry)
-        return self._picker.select_data(name)
+        return self._picker.select_data(entry.name if entry is not None else name)
 
     def folder_problem(self, folder: str) -> tuple[str, str]:
         """Return why a folder cannot be added: cause and remedy."""

@@ -28,8 +28,8 @@ def download(
 ) -> Path:
     """Download the missing files of a model and return its folder; `core.load(name)` finds it afterwards.
 
-    Of a repository of GGUF files one model is downloaded: `owner/name:Q8_0`, by its format or its file's name. Resumes an
-    earlier download. `progress` is called from this thread, at most ten times per second. Setting `stop`
+    Of a repository of GGUF files one model is downloaded: `owner/name:Q8_0`, by its format or its file's name. Resumes
+    an earlier download. `progress` is called from this thread, at most ten times per second. Setting `stop`
     ends the download with DownloadStoppedError and keeps the received bytes. Files in `anew` are downloaded again.
     Raises NotOnHubError, AccessError, NoNetworkError, TooManyRequestsError, TransferError, HubError, DiskFullError,
     FileNotWrittenError, PickledWeightsError.
