@@ -294,8 +294,8 @@ class ModelPage(QScrollArea):
         column.setSpacing(8)
         for button in self.buttons.values():
             row.flow.addWidget(button)
-        for part in (self.title, self.facts, self.variants_heading, self.variants, self.verdict,
-                     self.pickle, row, self.bar, self.progress_label, self.banner, self.files_heading, self.files):  # fmt: skip
+        for part in (self.title, self.facts, self.variants_heading, self.variants, self.verdict, self.pickle, row,
+                     self.bar, self.progress_label, self.banner, self.files_heading, self.files):  # fmt: skip
             column.addWidget(part)
         column.addStretch(1)
         self.setWidget(page)
