@@ -7,7 +7,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 from app.session.background_tasks import BackgroundTask, TaskManager
 from core import remote
 
-_SEARCH = "local engines"
+_SEARCH = "search"
 
 
 class LocalEngineSearch(QObject):
