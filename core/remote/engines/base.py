@@ -81,7 +81,7 @@ class ServedModel:
 
 @dataclass(frozen=True, slots=True)
 class EngineListing:
-    """What an engine reports about itself through its own API."""
+    """The models and capabilities that an engine reports through its own API."""
 
     models: tuple[ServedModel, ...]
     reports_probabilities: bool = True
