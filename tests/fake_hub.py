@@ -126,7 +126,7 @@ class _Answer(BaseHTTPRequestHandler):
         config = model.config()
         return {
             "id": name, "modelId": name, "sha": model.commit, "private": model.private, "downloads": model.downloads,
-            "gated": "auto" if model.gated else False, "tags": ["safetensors", f"license:{model.licence}"],
+            "gated": "auto" if model.gated else False, "tags": [_format_tag(model), f"license:{model.licence}"],
             "config": {key: config[key] for key in ("architectures", "model_type") if key in config},
             "siblings": [_sibling(path, content) for path, content in model.files.items()],
         }  # fmt: skip
@@ -186,6 +186,10 @@ class _Answer(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
+
+
+def _format_tag(model: Repository) -> str:
+    return "gguf" if any(path.endswith(".gguf") for path in model.files) else "safetensors"
 
 
 def _sibling(path: str, content: bytes) -> dict[str, Any]:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
 from app.control.messages import Messages
 from app.control.model_list import (
+    ENGINE,
     ENGINE_ITEM,
     FILE_ITEM,
     FOLDER_ITEM,
     HUB_ITEM,
+    LOCAL_ENGINES_ITEM,
     NO_MODELS,
     WEIGHTS_ITEM,
     ModelList,
@@ -27,7 +30,11 @@ from app.storage.settings import ModelsSection
 from app.widgets.file_dialogs import open_file_dialog, open_folder_dialog
 from app.widgets.picker_combo import PickerCombo
 from core import ModelEntry, catalog
-from resources.language import tr
+from resources.language import tr, trn
+
+if TYPE_CHECKING:
+    from app.control.local_engine_search import LocalEngineSearch
+    from core.remote import LocalEngine
 
 _POLL_MS = 40
 
@@ -93,6 +100,7 @@ class ModelChoice(QObject):
         self._show_subtitle()
         picker.currentIndexChanged.connect(self._on_chosen)
         picker.activated.connect(self._on_activated)
+        self._engine_search: LocalEngineSearch | None = None
         scan = HubScan(self)
         scan.found.connect(self._add_entries)
         scan.start()
@@ -143,6 +151,41 @@ class ModelChoice(QObject):
         self.listed.emit()
         return self._picker.select_data(entry.name)
 
+    @Slot()
+    def search_local_engines(self) -> LocalEngineSearch:
+        """Search this computer for running engines; the picker opens with their models."""
+        if self._engine_search is None:
+            from app.control.local_engine_search import LocalEngineSearch
+
+            self._engine_search = LocalEngineSearch(self)
+            self._engine_search.found.connect(self._show_local_engines)
+        self._engine_search.start()
+        self._models.search_status = tr("Searching…")
+        self._show_models()
+        return self._engine_search
+
+    @Slot()
+    def stop_search(self) -> None:
+        """Stop the search for engines, if there is one."""
+        if self._engine_search is not None:
+            self._engine_search.stop()
+
+    @Slot(object)
+    def _show_local_engines(self, found: Sequence[LocalEngine]) -> None:
+        names = self._models.add_local_engines(found)
+        if names:
+            engines = ", ".join(engine.title for engine in found if engine.models)
+            status = trn("Found {n} model: {engines}", "Found {n} models: {engines}", len(names))
+            self._models.search_status = status.format(n=len(names), engines=engines)
+        elif found:
+            self._models.search_status = tr("No models found")
+        else:
+            self._models.search_status = tr("Neither Ollama nor LM Studio answers here. Start one, then search again.")
+        self._show_models()
+        self.listed.emit()
+        if self._picker.isVisible():
+            self._picker.show_list_at(names[0] if names else LOCAL_ENGINES_ITEM)
+
     @Slot(object)
     def add_hub_model(self, entry: ModelEntry) -> None:
         """Add a downloaded Hub model."""
@@ -156,11 +199,11 @@ class ModelChoice(QObject):
         self.listed.emit()
 
     def choose_hub_model(self, name: str) -> bool:
-        """Select a model in the Hub cache; return False if it is missing."""
+        """Select a model in the Hub cache, or a GGUF model by `owner/name:model`; return False if it is missing."""
         entry = catalog.hub_entry(name)
-        if entry is not None and self._models.get(name) is None:
+        if entry is not None and self._models.get(entry.name) is None:
             self.add_hub_model(entry)
-        return self._picker.select_data(name)
+        return self._picker.select_data(entry.name if entry is not None else name)
 
     def folder_problem(self, folder: str) -> tuple[str, str]:
         """Return why a folder cannot be added: cause and remedy."""
@@ -209,9 +252,16 @@ class ModelChoice(QObject):
     @Slot()
     def _on_chosen(self) -> None:
         if self.name:
+            self._keep_engine()
             self._last_index = self._picker.currentIndex()
             self._show_subtitle()
             self.changed.emit()
+
+    def _keep_engine(self) -> None:
+        """Remember a chosen model of an engine for the next start."""
+        entry = self.entry
+        if entry is not None and entry.source == ENGINE and entry.name not in self._settings.engines:
+            self._settings.engines.append(entry.name)
 
     @Slot(int)
     def _on_activated(self, index: int) -> None:
@@ -222,8 +272,11 @@ class ModelChoice(QObject):
             WEIGHTS_ITEM: self.weightsRequested,
             ENGINE_ITEM: self.engineRequested,
         }
-        signal = actions.get(self._picker.itemData(index))
-        if signal is not None:
+        action = self._picker.itemData(index)
+        if action == LOCAL_ENGINES_ITEM:
+            self._picker.setCurrentIndex(self._last_index)
+            self.search_local_engines()
+        elif (signal := actions.get(action)) is not None:
             self._picker.setCurrentIndex(self._last_index)
             signal.emit()
 

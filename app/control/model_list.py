@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from app.state.model_description import describe_model
 from app.state.worker_messages import ALL_IN_MEMORY, AS_FITS, ModelInfo
@@ -11,6 +12,9 @@ from app.widgets.picker_combo import PickerItem
 from core import Modalities, ModelEntry, catalog, words
 from core.errors import DecodescopeError
 from resources.language import mark, tr
+
+if TYPE_CHECKING:
+    from core.remote import LocalEngine
 
 FOLDER_ITEM = "…folder"
 """Item data of the line that opens a folder."""
@@ -22,7 +26,11 @@ WEIGHTS_ITEM = "…weights"
 """Item data of the line that opens the weight settings of the selected model."""
 ENGINE_ITEM = "…engine"
 """Item data of the line that connects to an engine on another machine."""
-NO_MODELS = (None, FOLDER_ITEM, FILE_ITEM, HUB_ITEM, WEIGHTS_ITEM, ENGINE_ITEM)
+LOCAL_ENGINES_ITEM = "…engines"
+"""Item data of the line that searches this computer for running engines."""
+_PROBLEM_ITEM = "…problem"
+"""Item data of a line with an engine whose models cannot be listed."""
+NO_MODELS = (None, FOLDER_ITEM, FILE_ITEM, HUB_ITEM, WEIGHTS_ITEM, ENGINE_ITEM, LOCAL_ENGINES_ITEM, _PROBLEM_ITEM)
 """Item data of lines that are not models."""
 
 
@@ -42,6 +50,10 @@ class ModelList:
         self._entries: dict[str, ModelEntry] = {}
         self._run_size = (DEFAULT_LENGTH, 1)
         self._limited_models: frozenset[str] = frozenset()
+        self._engine_facts: dict[str, str] = {}
+        self._engine_problems: list[tuple[str, str]] = []
+        self.search_status = ""
+        """Result of the search for engines on this computer, or that it goes on; empty before the first search."""
         self.memory_limits: Mapping[str, int] = {}
         """Memory limits of single models (`Models.memory`); models without one must fit in memory."""
 
@@ -84,6 +96,19 @@ class ModelList:
         self.add([entry])
         return entry
 
+    def add_local_engines(self, found: Sequence[LocalEngine]) -> list[str]:
+        """Add the models of engines on this computer; return their names."""
+        names: list[str] = []
+        self._engine_problems = [(engine.title, engine.problem) for engine in found if engine.problem]
+        for engine in found:
+            for model in engine.models:
+                entry = self.add_engine(engine.name_of(model))
+                if entry is not None:
+                    forwarded = [tr("prompts are sent to {host}").format(host=model.host)] if model.host else []
+                    self._engine_facts[entry.name] = " · ".join((engine.title, *model.facts, *forwarded))
+                    names.append(entry.name)
+        return names
+
     def remove(self, name: str) -> None:
         """Remove a model from the list."""
         self._entries.pop(name, None)
@@ -122,10 +147,14 @@ class ModelList:
     def items(self) -> list[PickerItem]:
         """Return the lines of the picker; the last ones are actions."""
         lines = [
-            _model_item(entry, *self._run_size, self.memory_limits.get(entry.name, ALL_IN_MEMORY))
+            _engine_model_item(entry, self._engine_facts.get(entry.name, ""))
+            if entry.source == ENGINE
+            else _model_item(entry, *self._run_size, self.memory_limits.get(entry.name, ALL_IN_MEMORY))
             for entry in self._entries.values()
         ]
-        return [*lines, _hub_item(), _folder_item(), _file_item(), _engine_item(), _weights_item()]
+        lines += [PickerItem(title, _PROBLEM_ITEM, reason=problem) for title, problem in self._engine_problems]
+        engines = (_local_engines_item(self.search_status), _engine_item())
+        return [*lines, _hub_item(), _folder_item(), _file_item(), *engines, _weights_item()]
 
     def drafts_for(self, name: str) -> list[PickerItem]:
         """Return every other model as a draft for `name`: compatible ones first, smallest first, then those with
@@ -168,18 +197,31 @@ def _engine_item() -> PickerItem:
     return PickerItem(tr("Connect to an engine…"), ENGINE_ITEM, about)
 
 
+def _local_engines_item(status: str) -> PickerItem:
+    about = status or tr("Search this computer for running Ollama and LM Studio")
+    return PickerItem(tr("Engines on this computer…"), LOCAL_ENGINES_ITEM, about)
+
+
 def _weights_item() -> PickerItem:
     about = tr("Quantize the weights of the selected model, or keep part of them on the disk")
     return PickerItem(tr("Weights…"), WEIGHTS_ITEM, about)
 
 
+def _engine_model_item(entry: ModelEntry, facts: str) -> PickerItem:
+    if not facts:
+        from core import remote
+
+        is_here = remote.parse(entry.name, allow_plain=True).is_here
+        about = tr("Runs in an engine on this computer") if is_here else tr("Runs on another machine")
+        facts = f"{about} · {entry.architecture}"
+    return PickerItem(entry.title, entry.name, facts, "", entry.name)
+
+
 def _model_item(entry: ModelEntry, tokens: int, rows: int, memory: int) -> PickerItem:
-    if entry.source == ENGINE:
-        about = tr("Runs on another machine")
-        return PickerItem(entry.title, entry.name, f"{about} · {entry.architecture}", "", entry.name)
     fit = catalog.fits(entry, tokens=tokens, rows=rows)
     problem = entry.problem if entry.problem and not needs_permission_only(entry) else ""
-    parts = [describe_model(entry), *_sizes(entry), tr(entry.source)]
+    kind = [entry.format_name] if entry.format_name else []
+    parts = [describe_model(entry), *_sizes(entry), *kind, tr(entry.source)]
     if entry.problem:
         parts = [entry.problem]
     elif _is_offloaded(entry, memory):

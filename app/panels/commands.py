@@ -101,6 +101,7 @@ COMMANDS = (
     Command("choose_strategy", mark("Choose a strategy"), RUN, 2, ("Ctrl+D",)),
     Command("choose_cache", mark("Choose a cache"), RUN, 2),
     Command("get_model", mark("Download a model…"), TOOLS, 0, ("Ctrl+Shift+M",)),
+    Command("find_engines", mark("Find engines on this computer"), TOOLS, 0),
     Command("connect_engine", mark("Connect to an engine…"), TOOLS, 0),
     Command("toggle_history", mark("Show or hide the history"), TOOLS, 1, ("Ctrl+H",), mark("History")),
     Command("compare", mark("Compare strategies"), TOOLS, 1),

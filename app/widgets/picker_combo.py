@@ -175,6 +175,12 @@ class PickerCombo(Themed, LazyComboBox, AccessibleWidget):
             self.setCurrentIndex(index)
         return index >= 0
 
+    def show_list_at(self, data: Any) -> None:
+        """Open the list, scrolled to the item with that data."""
+        self.showPopup()
+        view, index = self.view(), self.model().index(self.findData(data), 0)
+        view.scrollTo(index, view.ScrollHint.PositionAtTop)
+
     def set_subtitle(self, text: str | None) -> None:
         """Set the second line of the box; None for the chosen item's own."""
         self._subtitle = text

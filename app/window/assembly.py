@@ -443,6 +443,7 @@ def _closing_steps(window: MainWindow, parts: WindowParts) -> tuple[tuple[Step, 
     return _saving_steps(window, parts), (
         *_stopping_steps(parts),
         parts.services.downloads.stop_all,
+        parts.chosen.model.stop_search,
         parts.services.media.close,
         parts.services.labs.stop_all,
         parts.services.kernel_builder.close,

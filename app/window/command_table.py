@@ -77,6 +77,7 @@ def _file_actions(controllers: Controllers) -> ActionTable:
         "open_folder": controllers.folders.open,
         "open_gguf": controllers.folders.open_file,
         "get_model": controllers.model_download.open,
+        "find_engines": controllers.chosen.model.search_local_engines,
         "connect_engine": controllers.model_download.connect_engine,
         "open_scale": controllers.labs.open_scale,
         "open_preference_lab": controllers.labs.open_preference,

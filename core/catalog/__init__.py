@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from core.catalog.download_store import UnfinishedDownload, delete, discard, unfinished
     from core.catalog.file_download import Progress, verify
-    from core.catalog.hub_model import HubFile, HubModel
+    from core.catalog.hub_model import GgufVariant, HubFile, HubModel
     from core.catalog.model_download import download
     from core.catalog.model_search import find, judge, look, search
     from core.models.catalog import (
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         fits,
         hub_cached,
         hub_entry,
+        hub_gguf,
         hub_has_models,
         inspect,
         locate,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         weight_bytes,
     )
     from core.models.gguf.gguf_entry import PROGRAMS, gguf_problem, is_gguf_model
+    from core.models.gguf.gguf_names import split_name
 
 __all__ = [
     "BUNDLED",
@@ -45,6 +47,7 @@ __all__ = [
     "PACKED",
     "PROGRAMS",
     "Fit",
+    "GgufVariant",
     "HubFile",
     "HubModel",
     "ModelEntry",
@@ -63,6 +66,7 @@ __all__ = [
     "gguf_problem",
     "hub_cached",
     "hub_entry",
+    "hub_gguf",
     "hub_has_models",
     "inspect",
     "is_gguf_model",
@@ -73,6 +77,7 @@ __all__ = [
     "read_config",
     "same_tokenizer",
     "search",
+    "split_name",
     "unfinished",
     "verify",
     "weight_bytes",
@@ -82,6 +87,8 @@ _HUB_MODULES = {
     "PROGRAMS": "core.models.gguf.gguf_entry",
     "gguf_problem": "core.models.gguf.gguf_entry",
     "is_gguf_model": "core.models.gguf.gguf_entry",
+    "GgufVariant": "core.catalog.hub_model",
+    "split_name": "core.models.gguf.gguf_names",
     "HubFile": "core.catalog.hub_model",
     "HubModel": "core.catalog.hub_model",
     "Progress": "core.catalog.file_download",

@@ -5,6 +5,7 @@ model.
     models--owner--name/snapshots/COMMIT/config.json links to those
     models--owner--name/refs/main                    COMMIT
     models--owner--name/decodescope.json              manifest of an unfinished download; other programs ignore it
+    models--owner--name/decodescope-Q8_0.json         the same for one of several GGUF models
 """
 
 from __future__ import annotations
@@ -12,17 +13,18 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from core.catalog import hub_errors
 from core.catalog.hub_model import HubFile, HubModel, is_digest
-from core.catalog.hub_requests import check_name
+from core.catalog.hub_requests import check_download_name
 from core.common.former_name import FORMER_NAME, NAME
 from core.errors import HubError, ModelFileError
-from core.models.catalog import hub_cache
+from core.models.catalog import hub_cache, hub_gguf_files
+from core.models.gguf.gguf_names import SEPARATOR, split_name
 from core.models.model_files import Json, read_json, size_of
 from resources.language import tr
 
@@ -34,11 +36,13 @@ RESERVED_BYTES = 64 * 2**20
 
 
 class DownloadStore:
-    """The cache folder of one model."""
+    """The cache folder of one model; several GGUF models of one repository share it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.folder = hub_cache() / f"models--{name.replace('/', '--')}"
+        repository, self.variant = split_name(name)
+        self.folder = hub_cache() / f"models--{repository.replace('/', '--')}"
+        self.manifests = (f"{NAME}-{self.variant}.json",) if self.variant else _MANIFESTS
         self._blobs = self.folder / "blobs"
 
     def snapshot(self, commit: str) -> Path:
@@ -73,7 +77,7 @@ class DownloadStore:
         """Hold a lock that prevents a second download of this model. Raises HubError, FileNotWrittenError."""
         from huggingface_hub.utils import WeakFileLock
 
-        lock = hub_cache() / ".locks" / self.folder.name / "decodescope.lock"
+        lock = hub_cache() / ".locks" / self.folder.name / self.manifests[0].replace(".json", ".lock")
         with self._translate_disk_errors():
             lock.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -95,8 +99,8 @@ class DownloadStore:
         with self._translate_disk_errors():
             self._blobs.mkdir(parents=True, exist_ok=True)
             (self.folder / "snapshots").mkdir(exist_ok=True)
-            manifest = {"name": model.name, "commit": model.commit, "files": [asdict(file) for file in model.files]}
-            (self.folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+            manifest = {"name": self.name, "commit": model.commit, "files": [asdict(file) for file in model.files]}
+            (self.folder / self.manifests[0]).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
 
     def check_free_space(self, model: HubModel) -> None:
         """Check that the disk has room for the remaining bytes. Raises DiskFullError."""
@@ -119,15 +123,16 @@ class DownloadStore:
 
     def clear(self) -> None:
         """Remove incomplete files and the manifest. Raises OSError."""
-        for part in self._blobs.glob("*.incomplete"):
+        own = map(self.part, self.files_in_manifest() or ()) if self.variant else self._blobs.glob("*.incomplete")
+        for part in list(own):
             part.unlink(missing_ok=True)
-        for name in _MANIFESTS:
+        for name in self.manifests:
             (self.folder / name).unlink(missing_ok=True)
 
     def files_in_manifest(self) -> tuple[HubFile, ...] | None:
         """Return the files of the unfinished download, or None if there is none or its manifest is unreadable."""
         try:
-            name = next((name for name in _MANIFESTS if (self.folder / name).exists()), MANIFEST)
+            name = next((name for name in self.manifests if (self.folder / name).exists()), self.manifests[0])
             listed = read_json(self.folder / name).get("files")
         except (FileNotFoundError, ModelFileError):
             return None
@@ -191,11 +196,12 @@ def unfinished() -> tuple[UnfinishedDownload, ...]:
 
 def _iter_unfinished() -> Iterator[UnfinishedDownload]:
     try:
-        notes = list(hub_cache().glob(f"models--*/{MANIFEST}"))
+        notes = [*hub_cache().glob(f"models--*/{MANIFEST}"), *hub_cache().glob(f"models--*/{NAME}-*.json")]
     except OSError:
         return
     for note in notes:
-        name = note.parent.name.removeprefix("models--").replace("--", "/")
+        variant = note.stem.removeprefix(NAME).removeprefix("-")
+        name = note.parent.name.removeprefix("models--").replace("--", "/") + (variant and f"{SEPARATOR}{variant}")
         store = DownloadStore(name)
         if (files := store.files_in_manifest()) is not None:
             yield UnfinishedDownload(name, sum(map(store.bytes_present, files)), sum(file.size for file in files))
@@ -206,12 +212,16 @@ def discard(name: str) -> int:
 
     Raises FileNotWrittenError.
     """
-    check_name(name)
+    check_download_name(name)
     store = DownloadStore(name)
-    if not any((store.folder / "snapshots").glob("*/*")):
-        return delete(name)
+    others = [note for note in store.folder.glob(f"{NAME}*.json") if note.name not in store.manifests]
+    if not others and not any((store.folder / "snapshots").glob("*/*")):
+        return delete(split_name(name)[0])
     linked_blobs = _linked_blobs(store.folder)
-    lost = [file for file in (store.folder / "blobs").glob("*") if file.resolve() not in linked_blobs]
+    there = (store.folder / "blobs").glob("*")
+    if store.variant:
+        there = (path for file in store.files_in_manifest() or () for path in (store.part(file), store.blob(file)))
+    lost = [file for file in there if file.exists() and file.resolve() not in linked_blobs]
     freed = sum(map(size_of, lost))
     try:
         for file in lost:
@@ -223,13 +233,33 @@ def discard(name: str) -> int:
 
 
 def delete(name: str) -> int:
-    """Delete a model from the hub's cache, complete or not, and return the bytes freed. Raises FileNotWrittenError."""
-    check_name(name)
+    """Delete a model from the hub's cache, complete or not, and return the bytes freed; of a GGUF model among others
+    only its own files. Raises FileNotWrittenError.
+    """
+    check_download_name(name)
     folder = DownloadStore(name).folder
+    files = hub_gguf_files(name)
+    if len([path for path in (folder / "snapshots").rglob("*.gguf") if path not in files]) and SEPARATOR in name:
+        return _delete_files(folder, files)
     freed = sum(size_of(file) for file in folder.rglob("*") if file.is_file() and not file.is_symlink())
     try:
         if folder.is_dir() and not folder.is_symlink():
             shutil.rmtree(folder)
+    except OSError as error:
+        raise hub_errors.from_disk(error, hub_cache()) from error
+    return freed
+
+
+def _delete_files(folder: Path, files: Sequence[Path]) -> int:
+    """Delete files of a snapshot with their blobs, unless another file has the same content; return the bytes freed."""
+    blobs = {file.resolve() for file in files}
+    try:
+        for file in files:
+            file.unlink()
+        lost = [blob for blob in blobs - _linked_blobs(folder) if blob.exists()]
+        freed = sum(map(size_of, lost))
+        for blob in lost:
+            blob.unlink()
     except OSError as error:
         raise hub_errors.from_disk(error, hub_cache()) from error
     return freed

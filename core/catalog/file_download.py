@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from core.catalog import hub_errors, hub_requests
 from core.catalog.download_store import RESERVED_BYTES, DownloadStore, free_bytes
 from core.catalog.hub_model import HubFile, is_digest
-from core.catalog.hub_requests import check_name
+from core.catalog.hub_requests import check_download_name
 from core.errors import HubError, NoNetworkError, TransferError
-from core.models.catalog import hub_cache, locate
+from core.models.catalog import cached_model, hub_cache, hub_gguf_files, locate
+from core.models.gguf.gguf_names import SEPARATOR, split_name
 from core.models.model_files import size_of
 from resources.language import tr
 
@@ -255,8 +256,8 @@ def verify(
     The cache names each file by its digest, so the hub is not needed. Files without that name (some Windows systems
     have no links) are skipped. Raises ModelNotFoundError, NotOnHubError, DownloadStoppedError.
     """
-    check_name(name)
-    files = list(_snapshot_files(locate(name)))
+    check_download_name(name)
+    files = list(_gguf_files(name) if SEPARATOR in name else _snapshot_files(locate(name)))
     meter = DownloadMeter(name, sum(size_of(blob) for _, blob in files), progress)
     damaged = []
     for path, blob in files:
@@ -266,6 +267,16 @@ def verify(
         meter.begin_file(path, size_of(blob))
     meter.report(FINISHED)
     return tuple(damaged)
+
+
+def _gguf_files(name: str) -> Iterator[tuple[str, Path]]:
+    """Yield the repository path and the blob of each file of a GGUF model. Raises ModelNotFoundError."""
+    files = hub_gguf_files(name)
+    cached = cached_model(split_name(name)[0])
+    snapshot = cached.path if files and cached is not None else locate(name)
+    for file in files:
+        if is_digest(file.resolve().name):
+            yield file.relative_to(snapshot).as_posix(), file.resolve()
 
 
 def _snapshot_files(snapshot: Path) -> Iterator[tuple[str, Path]]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+from core.models.gguf.gguf_names import SEPARATOR, group_models
 
 _DIGEST = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -25,6 +27,32 @@ class HubFile:
     """Bytes per float32."""
     digest: str
     """SHA-256 of a large file, else git's SHA-1: 64 or 40 hexadecimal digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class GgufVariant:
+    """One of the GGUF models of a repository, which usually differ in the format of their weights."""
+
+    key: str
+    """Its name within the repository."""
+    format_name: str
+    """Q4_K_M; empty if the name of the file does not say."""
+    bits: int | None
+    """Nominal bits per weight; None if unknown."""
+    files: tuple[HubFile, ...]
+    """Its parts in order."""
+    fits: bool | None = None
+    """Whether it fits into memory; None before the model is judged."""
+    needed: int = 0
+    """Bytes needed, including keys and values for 2,048 tokens."""
+    free: int = 0
+    figures: str = ""
+    """Sentence with the required and the free memory."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of all parts."""
+        return sum(file.size for file in self.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +97,37 @@ class HubModel:
     """Sentence with the required and the free memory."""
     why_not: str = ""
     """Reason why it does not fit or cannot be used; empty if it can."""
+    variants: tuple[GgufVariant, ...] = ()
+    """The GGUF models to choose from, the smallest first; empty for a model in transformers' format."""
+    variant: str = ""
+    """Key of the chosen one, to which files, size and fit belong."""
+
+    @property
+    def download_name(self) -> str:
+        """The name for `download`: that of the repository, with the chosen GGUF model."""
+        return f"{self.name}{SEPARATOR}{self.variant}" if self.variant else self.name
+
+    def with_variant(self, key: str) -> HubModel:
+        """Return the model with another GGUF model chosen; itself if there is none with that key or format."""
+        chosen = find_variant(self.variants, key)
+        if chosen is None or chosen.key == self.variant:
+            return self
+        own = {file.path for variant in self.variants for file in variant.files}
+        files = (*(file for file in self.files if file.path not in own), *chosen.files)
+        left_out = own.union(self.left_out) - {file.path for file in files}
+        is_judged = chosen.fits is not None
+        return replace(
+            self,
+            variant=chosen.key,
+            files=files,
+            left_out=tuple(sorted(left_out)),
+            size=sum(file.size for file in files),
+            fits=bool(chosen.fits),
+            needed=chosen.needed,
+            free=chosen.free,
+            figures=chosen.figures,
+            why_not=("" if chosen.fits else chosen.figures) if is_judged else self.why_not,
+        )
 
 
 _TEXT = re.compile(
@@ -79,6 +138,7 @@ _TEXT = re.compile(
     re.IGNORECASE,
 )
 """Configuration, tokenizer, chat templates, and the licence of the model."""
+_LICENCE = re.compile(r"(LICEN[CS]E|NOTICE|USE_POLICY)(\.(md|txt))?", re.IGNORECASE)
 _WEIGHTS = tuple(
     re.compile(rf"{stem}(-\d{{5}}-of-\d{{5}})?\.{suffix}(\.index\.json)?")
     for stem, suffix in (("model", "safetensors"), ("pytorch_model", "bin"))
@@ -116,6 +176,14 @@ def select_files(files: Iterable[HubFile], allow_pickle: bool = False, allow_cod
     )
 
 
+def select_gguf_companions(files: Iterable[HubFile]) -> FileSelection:
+    """Select the files to download with any GGUF model: only the licence, as it contains its own configuration."""
+    known = [file for file in files if is_safe(file.path)]
+    taken = tuple(file for file in known if _LICENCE.fullmatch(file.path) and file.size <= _MAX_TEXT_BYTES)
+    names = {file.path for file in taken}
+    return FileSelection(taken, tuple(file.path for file in known if file.path not in names), False)
+
+
 def is_safe(path: str) -> bool:
     """Return whether the path stays below the repository's folder on every system."""
     return all(_PART.fullmatch(part) and not part.endswith((".", " ")) for part in path.split("/"))
@@ -136,3 +204,32 @@ def _weights(files: Sequence[HubFile], pattern: re.Pattern[str]) -> list[HubFile
     matching = [(file, found) for file in files if (found := pattern.fullmatch(file.path))]
     whole = [file for file, found in matching if not found[1] and not found[2]]
     return whole or [file for file, found in matching if found[1] or found[2]]
+
+
+_USUAL_FORMAT = "Q4_K_M"
+"""The format that llama.cpp downloads unless another one is named."""
+
+
+def gguf_variants(files: Iterable[HubFile]) -> tuple[GgufVariant, ...]:
+    """Return the complete GGUF models among the files of a repository, the smallest first."""
+    known = {file.path: file for file in files if is_safe(file.path)}
+    found = (
+        GgufVariant(names.key, names.format_name, names.bits, tuple(known[path] for path in names.paths))
+        for names in group_models(known)
+    )
+    return tuple(sorted(found, key=lambda variant: (variant.size, variant.key)))
+
+
+def find_variant(variants: Sequence[GgufVariant], wanted: str) -> GgufVariant | None:
+    """Return the variant with that key, or else the first one in that format."""
+    exact = (variant for variant in variants if variant.key == wanted)
+    return next(exact, next((variant for variant in variants if variant.format_name == wanted.upper()), None))
+
+
+def default_variant(variants: Sequence[GgufVariant]) -> GgufVariant:
+    """Return the variant to offer first: the usual format if it fits or is not judged yet, or else the largest that
+    fits, or the smallest.
+    """
+    usable = [variant for variant in variants if variant.fits is not False]
+    usual = next((variant for variant in usable if variant.format_name == _USUAL_FORMAT), None)
+    return usual or (usable[-1] if usable else variants[0])

@@ -14,6 +14,7 @@ import msgspec
 
 from core.catalog import hub_errors
 from core.errors import DownloadStoppedError, HubError, NotOnHubError, TooManyRequestsError
+from core.models.gguf.gguf_names import split_name
 from core.models.model_files import CONFIG_BYTES
 from resources.language import tr
 
@@ -29,6 +30,8 @@ ERROR_BYTES = 2**20
 TOTAL_TIMEOUT_SECONDS = 120.0
 """Timeout for a response that is read as a whole, however slowly it arrives."""
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)
+_VARIANT = re.compile(r"[\w.+ -]{0,200}", re.ASCII)
+"""Name of a GGUF model in a repository, which becomes part of a file name."""
 _MAX_NAME_LENGTH = 96
 _MAX_TAGS = 10_000
 
@@ -162,6 +165,12 @@ def check_name(name: str) -> None:
         )
 
 
+def check_download_name(name: str) -> None:
+    """Check that this is a valid model name, or one with a GGUF model. Raises NotOnHubError."""
+    repository, variant = split_name(name)
+    check_name(repository if _VARIANT.fullmatch(variant) else "")
+
+
 def search_models(text: str, limit: int) -> list[ModelInfo]:
     """Search for models, the most downloaded first."""
     query = {"search": text, "sort": "downloads", "limit": str(limit), "config": "true"}
@@ -191,6 +200,17 @@ def get_text_file(name: str, commit: str, path: str) -> bytes:
                 tr("{path} of “{name}” exceeds {most:,} bytes.").format(path=path, name=name, most=CONFIG_BYTES),
                 tr("Choose another model."),
             ) from None
+
+
+def get_file_start(name: str, commit: str, path: str, count: int) -> bytes:
+    """Download the first `count` bytes of a file, or all of a shorter one."""
+    found = bytearray()
+    with stream_file(name, commit, path) as answer:
+        for piece in answer.iter_bytes():
+            found += piece
+            if len(found) >= count:
+                break
+    return bytes(found[:count])
 
 
 @contextmanager

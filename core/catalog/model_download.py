@@ -28,17 +28,18 @@ def download(
 ) -> Path:
     """Download the missing files of a model and return its folder; `core.load(name)` finds it afterwards.
 
-    Resumes an earlier download. `progress` is called from this thread, at most ten times per second. Setting `stop`
+    Of a repository of GGUF files one model is downloaded: `owner/name:Q8_0`, by its format or its file's name. Resumes
+    an earlier download. `progress` is called from this thread, at most ten times per second. Setting `stop`
     ends the download with DownloadStoppedError and keeps the received bytes. Files in `anew` are downloaded again.
     Raises NotOnHubError, AccessError, NoNetworkError, TooManyRequestsError, TransferError, HubError, DiskFullError,
     FileNotWrittenError, PickledWeightsError.
     """
     model = look(name, allow_pickle, allow_code)
     _check_weights(model)
-    store = DownloadStore(model.name)
+    store = DownloadStore(model.download_name)
     for path in anew:
         _delete_file(store, model, path)
-    meter = DownloadMeter(model.name, model.size, progress)
+    meter = DownloadMeter(model.download_name, model.size, progress)
     if not store.is_complete(model):
         with store.locked():
             store.begin(model)
@@ -59,8 +60,7 @@ def _fetch_all(model: HubModel, context: DownloadContext) -> None:
 
 
 def _check_weights(model: HubModel) -> None:
-    chosen = select_files(model.files, allow_pickle=True)
-    if chosen.has_weights:
+    if model.variant or select_files(model.files, allow_pickle=True).has_weights:
         return
     if model.pickled:
         raise PickledWeightsError(

@@ -5,15 +5,27 @@ downloaded.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from core.catalog import hub_requests
-from core.catalog.hub_model import HubFile, HubModel, is_digest, select_files
+from core.catalog.hub_model import (
+    GgufVariant,
+    HubFile,
+    HubModel,
+    default_variant,
+    find_variant,
+    gguf_variants,
+    is_digest,
+    select_files,
+    select_gguf_companions,
+)
 from core.common.text import cut_short
 from core.errors import AccessError, DecodescopeError, HubError, NoNetworkError, NotOnHubError, TransferError
+from core.models.gguf.gguf_entry import summarize_gguf
+from core.models.gguf.gguf_names import split_name
 from core.models.modalities import has_language_head
 from core.models.model_entry import BYTES, Fit, cache_bytes, check_memory, describe_shape, family_name
 from core.models.model_files import JsonObject
@@ -30,8 +42,12 @@ _REQUESTED_MODELS = 4 * RESULT_LIMIT
 _CONTEXT_TOKENS = 2048
 """Context length assumed for the memory of keys and values."""
 _SMALLER_DTYPES = ("bfloat16", "int8", "int4")
+_MAX_LISTED = 20
 _MAX_CONCURRENT_REQUESTS = 6
 _MAX_FAMILY_LENGTH = 60
+_GGUF_TAG = "gguf"
+_HEADER_BYTES = 2**20
+"""Bytes read of a GGUF file to judge it: its metadata up to the vocabulary."""
 
 
 def search(text: str, limit: int = RESULT_LIMIT) -> tuple[HubModel, ...]:
@@ -49,7 +65,8 @@ def find(text: str, limit: int = RESULT_LIMIT) -> tuple[HubModel, ...]:
     infos = hub_requests.retry_when_rate_limited(
         lambda: hub_requests.search_models(text, _REQUESTED_MODELS), threading.Event()
     )
-    names = [info.id for info in infos if has_language_head(info.config or {})][:limit]
+    names = [info.id for info in infos if has_language_head(info.config or {}) or _GGUF_TAG in (info.tags or ())]
+    names = names[:limit]
     named, trouble = _look_up_exact(text, names)
     with ThreadPoolExecutor(_MAX_CONCURRENT_REQUESTS) as pool:
         found = [*named, *(model for model in pool.map(_hub_model_or_none, names) if model is not None)]
@@ -59,12 +76,24 @@ def find(text: str, limit: int = RESULT_LIMIT) -> tuple[HubModel, ...]:
 
 
 def look(name: str, allow_pickle: bool = False, allow_code: bool = False) -> HubModel:
-    """Return the hub's details of one model, not yet judged. Raises HubError and its subclasses."""
+    """Return the hub's details of one model, not yet judged; `owner/name:Q8_0` chooses a GGUF model. Raises HubError
+    and its subclasses; TransferError if the repository has no GGUF model of that name.
+    """
+    hub_requests.check_download_name(name)
+    name, wanted = split_name(name)
     info = hub_requests.retry_when_rate_limited(lambda: hub_requests.get_model(name), threading.Event())
     files = [_hub_file(name, sibling) for sibling in info.siblings or []]
     chosen = select_files(files, allow_pickle, allow_code)
+    variants = gguf_variants(files) if wanted or not (chosen.has_weights or chosen.pickled) else ()
+    if wanted and find_variant(variants, wanted) is None:
+        raise TransferError(
+            tr("“{name}” has no GGUF model “{variant}”.").format(name=name, variant=wanted),
+            tr("Choose one of: {names}.").format(names=_variant_names(variants)),
+        )
+    if variants:
+        chosen = select_gguf_companions(files)
     kind = cut_short(family_name(info.config or {}), _MAX_FAMILY_LENGTH)
-    return HubModel(
+    model = HubModel(
         name=info.id if info.id.lower() == name.lower() else name,  # the hub redirects renamed models
         commit=_checked_digest(name, info.sha),
         licence=_licence_of(info),
@@ -77,11 +106,21 @@ def look(name: str, allow_pickle: bool = False, allow_code: bool = False) -> Hub
         files=chosen.selected,
         left_out=chosen.left_out,
         pickled=chosen.pickled,
+        variants=variants,
     )
+    return model.with_variant(wanted or default_variant(variants).key) if variants else model
+
+
+def _variant_names(variants: Sequence[GgufVariant]) -> str:
+    return ", ".join(variant.format_name or variant.key for variant in variants[:_MAX_LISTED]) or "–"
 
 
 def judge(model: HubModel) -> HubModel:
-    """Judge from config.json alone whether the model can be loaded and fits into memory. Raises NoNetworkError."""
+    """Judge from config.json alone, or the beginning of a GGUF file, whether the model can be loaded and fits into
+    memory. Raises NoNetworkError.
+    """
+    if model.variants:
+        return _judge_gguf(model)
     if why_not := _unusable_files_reason(model):
         return replace(model, judged=True, why_not=why_not)
     try:
@@ -107,17 +146,50 @@ def judge(model: HubModel) -> HubModel:
     )
 
 
+def _judge_gguf(model: HubModel) -> HubModel:
+    """Judge all GGUF models of a repository by the shape in one of them: they differ in the format of their weights."""
+    first = model.variants[0].files[0]
+    try:
+        header = hub_requests.get_file_start(model.name, model.commit, first.path, _HEADER_BYTES)
+    except AccessError as error:
+        return replace(model, judged=True, why_not=str(error))
+    with temporary_folder() as folder:
+        file = folder / "model.gguf"
+        file.write_bytes(header)
+        summary = summarize_gguf(file)
+    if summary.problem:
+        return replace(model, judged=True, why_not=summary.problem)
+    cache = cache_bytes(summary.config, _CONTEXT_TOKENS, 4)
+    judged = tuple(_judge_variant(variant, cache) for variant in model.variants)
+    found = replace(
+        model,
+        judged=True,
+        architecture=describe_shape(summary.config),
+        family=family_name(summary.config),
+        parameters=summary.parameters or 0,
+        variants=judged,
+        variant="",
+    )
+    is_chosen = model.variant != default_variant(model.variants).key
+    return found.with_variant(model.variant if is_chosen else default_variant(judged).key)
+
+
+def _judge_variant(variant: GgufVariant, cache: int) -> GgufVariant:
+    fit = check_memory(variant.size, cache, _CONTEXT_TOKENS)
+    return replace(variant, fits=fit.ok, needed=fit.needed_bytes, free=fit.free, figures=fit.sentence)
+
+
 def _unusable_files_reason(model: HubModel) -> str:
     """Return why the files of the model cannot be used, or "" if they can."""
     names = {file.path for file in model.files}
+    if "config.json" not in names and any(path.lower().endswith(".gguf") for path in model.left_out):
+        return tr("It has GGUF files, but no complete model among them.")
     if "config.json" not in names:
         return tr("It has no config.json, so it is not in transformers format.")
     if select_files(model.files, allow_pickle=True).has_weights:
         return ""
     if model.pickled:
         return tr("It has only pickled weights, which can run arbitrary code and must be allowed first.")
-    if any(path.lower().endswith(".gguf") for path in model.left_out):
-        return tr("It has only GGUF weights, which Decodescope cannot read.")
     return tr("It has no safetensors weights.")
 
 

@@ -13,8 +13,9 @@ from typing import NamedTuple
 from core.common.text import cut_short
 from core.errors import ConfigMissingError, ModelFileError, ModelNotFoundError
 from core.models.config_validation import KINDS, PACKED
-from core.models.gguf.gguf_entry import local_models, vocabulary_stamp
-from core.models.gguf.gguf_file import gguf_in, is_gguf, split_files
+from core.models.gguf.gguf_entry import HUB_PROGRAM, local_models, vocabulary_stamp
+from core.models.gguf.gguf_file import SUFFIX, gguf_in, is_gguf, split_files
+from core.models.gguf.gguf_names import SEPARATOR, find_model, group_models, split_name
 from core.models.modalities import has_language_head, non_text_modality
 from core.models.model_entry import Fit, ModelEntry, describe, describe_gguf, fits, read_config, weight_bytes
 from core.models.model_files import (
@@ -45,6 +46,8 @@ __all__ = [
     "fits",
     "hub_cached",
     "hub_entry",
+    "hub_gguf",
+    "hub_gguf_files",
     "hub_has_models",
     "inspect",
     "locate",
@@ -253,8 +256,44 @@ def hub_has_models() -> bool:
     return has_models()
 
 
+def hub_gguf() -> list[tuple[str, ModelEntry]]:
+    """Return the complete GGUF models in the hub's cache, each with its name `owner/name:model`. Never raises."""
+    return [
+        (f"{model.name}{SEPARATOR}{names.key}", _describe_cached_gguf(model.path / names.paths[0]))
+        for model in cached_models()
+        if model.problem is None
+        for names in group_models(_gguf_paths(model.path))
+    ]
+
+
+def hub_gguf_files(name: str) -> tuple[Path, ...]:
+    """Return the files of the cached GGUF model `owner/name:model`, in order; empty if it is not in the cache."""
+    repository, wanted = split_name(name)
+    model = cached_model(repository) if wanted else None
+    if model is None or model.problem is not None:
+        return ()
+    names = find_model(group_models(_gguf_paths(model.path)), wanted)
+    return tuple(model.path / path for path in names.paths) if names is not None else ()
+
+
+def _gguf_paths(snapshot: Path) -> list[str]:
+    """Return the paths of the GGUF files in a snapshot, with slashes."""
+    found = []
+    for folder, _folders, names in os.walk(snapshot):
+        below = Path(folder).relative_to(snapshot)
+        found += [(below / name).as_posix() for name in names if name.lower().endswith(SUFFIX)]
+    return found
+
+
+def _describe_cached_gguf(path: Path) -> ModelEntry:
+    return describe_gguf(path, str(path), HUB_PROGRAM, path.stem)
+
+
 def hub_entry(name: str) -> ModelEntry | None:
-    """Return the model with that hub id if it is in the cache."""
+    """Return the model with that hub id, or the GGUF model `owner/name:model`, if it is in the cache."""
+    if SEPARATOR in name:
+        files = hub_gguf_files(name)
+        return _describe_cached_gguf(files[0]) if files else None
     model = cached_model(name)
     return _describe_cached(model) if model is not None else None
 
@@ -281,6 +320,8 @@ def locate(model: object) -> Path:
         return split_files(path)[0]
     if os.path.isdir(path):
         return _model_in(path)
+    if files := hub_gguf_files(name):
+        return files[0]
     cached = cached_model(name)
     if cached is not None and cached.problem is None:
         return cached.path

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from core.events import Event
+    from core.remote.local_engines import LocalEngine
     from core.remote.remote_model import EngineInfo, RemoteModel
     from core.request import Request
 
@@ -32,8 +33,10 @@ __all__ = [
     "KINDS",
     "Address",
     "EngineKind",
+    "LocalEngine",
     "connect",
     "find_key",
+    "find_local_engines",
     "forget_key",
     "has_keyring",
     "has_keyring_package",
@@ -55,6 +58,16 @@ def probe(address: Address, cancel: threading.Event | None = None) -> EngineInfo
 
     check_cancel(cancel)
     return remote_model.probe(address, cancel)
+
+
+def find_local_engines(cancel: threading.Event | None = None) -> tuple[LocalEngine, ...]:
+    """Search this computer for running engines with a port of their own (Ollama, LM Studio); takes a few seconds at
+    most. Returns those that answer, with their models or the reason why these cannot be listed. Never raises.
+    """
+    from core.remote import local_engines
+
+    check_cancel(cancel)
+    return local_engines.find_local_engines(cancel or threading.Event())
 
 
 def connect(name: str, *, allow_plain: bool = False) -> RemoteModel:

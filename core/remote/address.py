@@ -129,6 +129,11 @@ def find_key(address: Address) -> str:
     return _session_keys[address.base] or _key_from_environment(address)
 
 
+def entered_key(address: Address) -> str:
+    """Return the key that was entered or found for an engine since the program started; empty without one."""
+    return _session_keys.get(address.base, "")
+
+
 def keep_key(address: Address, key: str, lasting: bool = False) -> bool:
     """Use `key` for this engine; with `lasting`, store it in the system keyring, which may prompt for its password.
     Return False if it could not be stored there; it is then kept until the program ends.

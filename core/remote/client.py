@@ -5,13 +5,13 @@ from __future__ import annotations
 import codecs
 import json
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 
 from core.errors import EngineError
 from core.remote import http_stream
-from core.remote.address import Address, find_key
+from core.remote.address import Address, entered_key, find_key
 from core.remote.http_stream import (
     BrokenConnectionError,
     CancelledError,
@@ -27,11 +27,12 @@ _MAX_LINE_BYTES = 16 * 2**20
 _SHORT_TIMEOUT_SECONDS = 5.0
 
 
-def parse_messages(body: Iterable[bytes], machine: str) -> Iterator[dict[str, object]]:
-    """Yield each message as JSON, up to the end mark or the end: not every engine sends an end mark. Raises
-    EngineCutError if the engine reports a failure, EngineReplyError for invalid data.
+def parse_messages(body: Iterable[bytes], machine: str, has_json_lines: bool = False) -> Iterator[dict[str, object]]:
+    """Yield each message as JSON, up to the end mark or the end: not every engine sends an end mark. With
+    `has_json_lines`, each line is a message, not a server-sent event. Raises EngineCutError if the engine reports a
+    failure, EngineReplyError for invalid data.
     """
-    for data in _data_lines(body, machine):
+    for data in _data_lines(body, machine, _json_line if has_json_lines else _line_data):
         if data == _END_MARK:
             return
         message = _parse_message(data, machine)
@@ -40,8 +41,8 @@ def parse_messages(body: Iterable[bytes], machine: str) -> Iterator[dict[str, ob
         yield message
 
 
-def _data_lines(body: Iterable[bytes], machine: str) -> Iterator[str]:
-    """Yield what follows `data:` on each line. Invalid UTF-8 bytes become lone surrogates, because the next message may
+def _data_lines(body: Iterable[bytes], machine: str, read_line: Callable[[bytes, str], str | None]) -> Iterator[str]:
+    """Yield the JSON on each line. Invalid UTF-8 bytes become lone surrogates, because the next message may
     complete them.
     """
     rest = bytearray()  # grows in place, so that a line of many chunks is not copied for each of them
@@ -51,11 +52,15 @@ def _data_lines(body: Iterable[bytes], machine: str) -> Iterator[str]:
         if len(rest) > _MAX_LINE_BYTES:
             raise http_stream.unreadable_error(machine, rest[:200].decode("utf-8", "replace"))
         for line in lines:
-            if (data := _line_data(bytes(rest), machine)) is not None:
+            if (data := read_line(bytes(rest), machine)) is not None:
                 yield data
             rest = bytearray(line)
-    if (data := _line_data(bytes(rest), machine)) is not None:
+    if (data := read_line(bytes(rest), machine)) is not None:
         yield data
+
+
+def _json_line(line: bytes, _machine: str) -> str | None:
+    return line.decode("utf-8", "surrogateescape").strip() or None
 
 
 def _line_data(line: bytes, machine: str) -> str | None:
@@ -139,10 +144,13 @@ class InternalServerError(Exception):
 
 
 class EngineClient:
-    """Sends requests to one engine. The key is looked up for each request, not stored."""
+    """Sends requests to one engine. The key is looked up for each request, not stored. With `is_search`, only a key
+    entered since the start is sent, because the user has not named this address.
+    """
 
-    def __init__(self, address: Address, timeouts: Timeouts | None = None) -> None:
+    def __init__(self, address: Address, timeouts: Timeouts | None = None, *, is_search: bool = False) -> None:
         self.address, self.timeouts = address, timeouts or Timeouts()
+        self.is_search, self._find_key = is_search, entered_key if is_search else find_key
 
     def get(self, path: str, cancel: threading.Event) -> tuple[object, ResponseHead]:
         """Return the JSON of a GET request and the head of the response. Raises EngineError, CancelledError."""
@@ -153,20 +161,26 @@ class EngineClient:
         return self._request_json(path, body, cancel)[0]
 
     def stream(
-        self, path: str, body: Mapping[str, object], cancel: threading.Event, *, is_trial: bool = False
+        self,
+        path: str,
+        body: Mapping[str, object],
+        cancel: threading.Event,
+        *,
+        is_trial: bool = False,
+        has_json_lines: bool = False,
     ) -> Iterator[dict[str, object]]:
         """Yield the messages of a streamed response up to its end mark. Raises EngineError, CancelledError; a busy
         engine is retried before the first message. With `is_trial` there is an alternative request: status 500 is not
-        retried and raises InternalServerError.
+        retried and raises InternalServerError. `has_json_lines`: see `parse_messages`.
         """
         exchange, _head = self._open(path, body, cancel, is_trial)
         with closing(exchange):
             try:
-                yield from parse_messages(exchange.body(), self.address.place)
+                yield from parse_messages(exchange.body(), self.address.place, has_json_lines)
             except (BrokenConnectionError, ReadTimeoutError) as error:
                 raise http_stream.interrupted_error(error, self.address.place) from error
             except EngineError as error:
-                raise http_stream.redacted_error(error, find_key(self.address)) from None
+                raise http_stream.redacted_error(error, self._find_key(self.address)) from None
 
     def _request_json(
         self, path: str, body: Mapping[str, object] | None, cancel: threading.Event
@@ -182,7 +196,7 @@ class EngineClient:
             return json.loads(data), head
         except (ValueError, RecursionError):
             unreadable = http_stream.unreadable_error(place, data.decode("utf-8", "replace"))
-            raise http_stream.redacted_error(unreadable, find_key(self.address)) from None
+            raise http_stream.redacted_error(unreadable, self._find_key(self.address)) from None
 
     def _open(
         self, path: str, body: Mapping[str, object] | None, cancel: threading.Event, is_trial: bool = False
@@ -215,7 +229,7 @@ class EngineClient:
 
     def _build_request(self, path: str, body: Mapping[str, object] | None) -> HttpRequest:
         headers = {"Accept": "text/event-stream, application/json", "User-Agent": "decodescope", "Connection": "close"}
-        if key := find_key(self.address):
+        if key := self._find_key(self.address):
             headers["Authorization"] = f"Bearer {_header_safe(key)}"
         if body is None:
             return HttpRequest("GET", path, None, headers)
@@ -228,7 +242,7 @@ class EngineClient:
                 data = _read_body(exchange, _MAX_ERROR_BYTES)
             except (BrokenConnectionError, ReadTimeoutError):
                 data = b""
-        return http_stream.status_error(head.status, data, self.address.place, find_key(self.address))
+        return http_stream.status_error(head.status, data, self.address.place, self._find_key(self.address))
 
 
 def _read_body(exchange: HttpStream, max_bytes: int) -> bytes:
@@ -262,4 +276,4 @@ def short_timeout_client(client: EngineClient) -> EngineClient:
         between_chunks=min(timeouts.between_chunks, _SHORT_TIMEOUT_SECONDS),
         max_attempts=1,
     )
-    return EngineClient(client.address, short)
+    return EngineClient(client.address, short, is_search=client.is_search)

@@ -6,12 +6,14 @@ import threading
 from collections.abc import Iterator
 
 from core.errors import EngineCutError, EngineRefusedError, EngineReplyError
+from core.remote import http_stream
 from core.remote.client import InternalServerError
 from core.remote.engines.base import NativeEndpoint
 from core.remote.remote_model import RemoteModel
 from core.remote.request_builder import EngineRequest
 
 Messages = Iterator[dict[str, object]]
+_MAX_QUOTED = 200
 
 
 class _EndpointUnavailableError(Exception):
@@ -23,8 +25,11 @@ def stream_messages(model: RemoteModel, request: EngineRequest, cancel: threadin
     EngineError and its subclasses.
     """
     native = model.kind.native
-    if native is None or request.is_chat or not model.has_native_endpoint:  # chats need the engine's template
+    if native is None or not _native_path(native, request) or not model.has_native_endpoint:
         yield from _stream_compatible(model, request, cancel)
+        return
+    if native.is_required:
+        yield from _stream_required(model, native, request, cancel)
         return
     try:
         yield from _stream_native(model, native, request, cancel)
@@ -34,15 +39,31 @@ def stream_messages(model: RemoteModel, request: EngineRequest, cancel: threadin
             yield message
 
 
+def _native_path(native: NativeEndpoint, request: EngineRequest) -> str:
+    return native.chat_path if request.is_chat else native.path
+
+
+def _stream_required(
+    model: RemoteModel, native: NativeEndpoint, request: EngineRequest, cancel: threading.Event
+) -> Messages:
+    """Stream from a native endpoint that has no substitute."""
+    path = f"{model.address.root}{_native_path(native, request)}"
+    body = native.build_body(request.body, request.is_sampling, request.alternatives)
+    for message in model.client.stream(path, body, cancel, has_json_lines=native.has_json_lines):
+        if not native.reader.is_response(message):
+            raise http_stream.unreadable_error(model.place, str(message)[:_MAX_QUOTED])
+        yield message
+
+
 def _stream_native(
     model: RemoteModel, native: NativeEndpoint, request: EngineRequest, cancel: threading.Event
 ) -> Messages:
     """Stream from the native endpoint. Raises _EndpointUnavailableError if nothing of it could be read."""
-    path = f"{model.address.root}{native.path}"
+    path = f"{model.address.root}{_native_path(native, request)}"
     body = native.build_body(request.body, request.is_sampling, request.alternatives)
     is_read = False
     try:
-        for message in model.client.stream(path, body, cancel, is_trial=True):
+        for message in model.client.stream(path, body, cancel, is_trial=True, has_json_lines=native.has_json_lines):
             if not is_read and not native.reader.is_response(message):
                 break
             is_read = True

@@ -5,13 +5,14 @@ from __future__ import annotations
 import difflib
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TypeGuard
 
 from core import caches, strategies
 from core.errors import (
     CacheError,
     EngineBusyError,
+    EngineError,
     EngineRefusedError,
     EngineUnreachableError,
     MediaRefusedError,
@@ -24,9 +25,9 @@ from core.models.modalities import TEXT, Modalities
 from core.parameter import Parameter, check
 from core.remote import engines
 from core.remote.address import Address, keep_key, parse
-from core.remote.client import EngineClient
-from core.remote.engines.base import EngineKind
-from core.remote.engines.formats import OFF_VALUES
+from core.remote.client import EngineClient, short_timeout_client
+from core.remote.engines.base import EngineKind, EngineListing, ServedModel
+from core.remote.engines.formats import OFF_VALUES, is_count, is_model_name
 from core.remote.http_stream import ResponseHead, Timeouts
 from core.remote.responses import TokenTable
 from core.request import Request
@@ -126,19 +127,6 @@ def _check_settings(strategy: Strategy, settings: Mapping[str, object], kind: En
 
 
 _MAX_MODELS = 10_000
-_MAX_NAME_LENGTH = 512
-_MAX_COUNT = 2**31
-
-
-@dataclass(frozen=True, slots=True)
-class ServedModel:
-    """One model served by an engine."""
-
-    name: str
-    context: int | None = None
-    """Context length in tokens; None if the engine does not report it."""
-    vocabulary_size: int = 0
-    """Vocabulary size; 0 if the engine does not report it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +135,8 @@ class EngineInfo:
 
     kind: EngineKind
     models: tuple[ServedModel, ...] = ()
+    reports_probabilities: bool = True
+    """Whether this version of the engine reports probabilities."""
 
 
 def probe(address: Address, cancel: threading.Event | None = None) -> EngineInfo:
@@ -165,12 +155,26 @@ def identify_engine(client: EngineClient, cancel: threading.Event) -> EngineInfo
         if kind.list_may_fail:
             return EngineInfo(kind)
         raise
-    cards = [card for card in _model_cards(listed)[:_MAX_MODELS] if _is_name(card.get("id"))]
-    return EngineInfo(_detect_kind(client, cards, head, cancel), tuple(map(_served_model, cards)))
+    cards = [card for card in _model_cards(listed)[:_MAX_MODELS] if is_model_name(card.get("id"))]
+    kind = _detect_kind(client, cards, head, cancel)
+    if kind.name == engines.FALLBACK and (own := _own_listing(client, cancel)) is not None:
+        kind, listing = own
+        return EngineInfo(kind, listing.models, listing.reports_probabilities)
+    return EngineInfo(kind, tuple(map(_served_model, cards)))
 
 
-def _is_name(value: object) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= _MAX_NAME_LENGTH
+def _own_listing(client: EngineClient, cancel: threading.Event) -> tuple[EngineKind, EngineListing] | None:
+    """Return the first kind of engine whose own API answers, with its models."""
+    short = short_timeout_client(client)
+    for kind in engines.registry.values():
+        if kind.own_api is not None:
+            try:
+                listing = kind.own_api(short, cancel)
+            except EngineError:
+                continue
+            if listing is not None:
+                return kind, listing
+    return None
 
 
 def _model_cards(response: object) -> Sequence[dict[str, object]]:
@@ -208,13 +212,9 @@ def _served_model(card: dict[str, object]) -> ServedModel:
     meta = card.get("meta")
     meta = meta if isinstance(meta, dict) else {}
     sizes = (card.get("max_model_len"), meta.get("n_ctx"), meta.get("n_ctx_train"), card.get("context_length"))
-    context = next((size for size in sizes if _is_count(size)), None)
+    context = next((size for size in sizes if is_count(size)), None)
     vocabulary = meta.get("n_vocab")
-    return ServedModel(str(card["id"]), context, vocabulary if _is_count(vocabulary) else 0)
-
-
-def _is_count(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < _MAX_COUNT
+    return ServedModel(str(card["id"]), context, vocabulary if is_count(vocabulary) else 0)
 
 
 def select_model(engine: EngineInfo, address: Address) -> ServedModel:
@@ -222,7 +222,8 @@ def select_model(engine: EngineInfo, address: Address) -> ServedModel:
     names = [model.name for model in engine.models]
     if not address.model and len(names) == 1:
         return engine.models[0]
-    known = next((model for model in engine.models if model.name == address.model), None)
+    wanted = (address.model, f"{address.model}{engine.kind.default_tag}")
+    known = next((model for model in engine.models if model.name in wanted), None)
     if known is not None:
         return known
     if address.model and (not names or engine.kind.loads_any_model):
@@ -358,5 +359,10 @@ def connect(
     if key:
         keep_key(address, key)
     client = EngineClient(address, timeouts)
-    found = identify_engine(client, threading.Event())
-    return RemoteModel(client, found.kind, select_model(found, address))
+    cancel = threading.Event()
+    found = identify_engine(client, cancel)
+    served = select_model(found, address)
+    if found.kind.describe_model is not None:
+        with suppress(EngineError):  # the details are not needed to run
+            served = found.kind.describe_model(short_timeout_client(client), served, cancel)
+    return RemoteModel(client, found.kind, served, reports_probabilities=found.reports_probabilities)

@@ -297,7 +297,8 @@ class _RemoteRun:
             ).format(engine=self._model.kind.title))  # fmt: skip
         model = self._model
         notice = model.kind.no_probabilities_notice
-        if notice and not (with_tokens or model.reports_probabilities or self._engine_request.is_chat):
+        never = self._engine_request.is_chat and not model.kind.chat_alternatives
+        if notice and not (with_tokens or model.reports_probabilities or never):
             yield Notice("not_told", tr(notice))
         if "grammar" in self._engine_request.settings:
             yield Notice("not_told", tr(

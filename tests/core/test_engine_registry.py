@@ -65,7 +65,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_every_engine_of_the_program_is_found() -> None:
-    names = ["vllm", "sglang", "llama.cpp", "llama-cpp-python", "transformers", "other"]
+    names = ["vllm", "sglang", "llama.cpp", "ollama", "lm_studio", "llama-cpp-python", "transformers", "other"]
     assert list(engines.registry) == names
     assert list(core.remote.KINDS) == names
 

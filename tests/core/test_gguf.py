@@ -20,11 +20,11 @@ from core.errors import (
     ParameterError,
     UnknownArchitectureError,
 )
-from core.models import gguf_export
 from core.models.gguf import gguf_entry
 from core.models.gguf.gguf_file import read_gguf, read_summary
 from core.models.gguf_export import save_gguf
 from tests.core import gguf_models
+from tests.core.gguf_split import split
 
 TEXTS = ("Once upon a time", " two  spaces", "Zoë’s café\n\n12345", "你好 🙂", "<|begin|>a<|end|>", "")
 
@@ -173,21 +173,6 @@ def test_models_of_other_programs_are_found(small: Path, tmp_path: Path, monkeyp
     assert entries.keys() == set(files.values())
     assert entries["Ollama"].problem is None
     assert core.load(entries["Ollama"].name).name == "tiny:1b"
-
-
-def split(path: Path, target: Path, change: dict[str, object] | None = None) -> Path:
-    """Write the tensors of a file as two parts; return the first."""
-    model = core.load(path, weights="float32")
-    name, known = gguf_export._architecture(model)
-    metadata = gguf_export._shape_metadata(model, name, known, "F32") | gguf_export._tokenizer_metadata(model)
-    entries = list(gguf_export._entries(model, known, "F32"))
-    for number, part in enumerate((entries[::2], entries[1::2])):
-        own = (metadata if number == 0 else {}) | {
-            "split.no": number, "split.count": 2, "split.tensors.count": len(entries), **(change or {}),
-        }  # fmt: skip
-        with (target / f"tiny-{number + 1:05}-of-00002.gguf").open("wb") as stream:
-            gguf_export._write(stream, own, part)
-    return target / "tiny-00001-of-00002.gguf"
 
 
 def test_split_files_are_one_model(small: Path, tmp_path: Path) -> None:

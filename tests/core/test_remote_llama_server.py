@@ -14,8 +14,8 @@ import pytest
 import core
 from core.errors import EngineRefusedError, ParameterError
 from core.events import Notice, TokenChosen
+from core.models.gguf_export import save_gguf
 from core.remote.remote_model import RemoteModel
-from tests import gguf_files
 from tests.core.test_remote_real import free_port, reached
 
 NAME = "storyteller"
@@ -32,15 +32,13 @@ threading.Event().wait()
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(
-        not all(map(find_spec, ("xllamacpp", "gguf"))), reason="xllamacpp (llama.cpp's server) or gguf is missing"
-    ),
+    pytest.mark.skipif(find_spec("xllamacpp") is None, reason="xllamacpp (llama.cpp's server) is missing"),
 ]
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RemoteModel]:
-    file = gguf_files.write(core.load(NAME), tmp_path_factory.mktemp("gguf") / "storyteller.gguf", "f32")
+    file = save_gguf(core.load(NAME), tmp_path_factory.mktemp("gguf") / "storyteller.gguf", "F32")
     port = free_port()
     paths = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), _folder_of("xllamacpp"))))
     server = subprocess.Popen(

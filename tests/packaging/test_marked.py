@@ -94,6 +94,8 @@ ALLOWED = (
         "core/remote/http_stream.py", r"nothing for .*", "told to nobody: the error that is shown has words of its own"
     ),
     Allowed("core/remote/engines/transformers_serve.py", r"transformers serve", "a program's name"),
+    Allowed("core/remote/engines/lm_studio.py", r"LM Studio", "a program's name"),
+    Allowed("core/remote/engines/ollama.py", r"Ollama", "a program's name"),
     Allowed("core/catalog", r"Range|bytes \{…\}-", "what is said to a server"),
     Allowed(
         "core/decoding/forward/module_map.py",

@@ -8,7 +8,7 @@ from pathlib import Path
 import huggingface_hub
 import pytest
 from PySide6.QtCore import QObject, Qt
-from PySide6.QtWidgets import QApplication, QFileDialog, QLineEdit, QPushButton
+from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog, QLineEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.control.model_list import HUB_ITEM
@@ -19,9 +19,12 @@ from app.theme.theme import panel_stylesheet, theme_for
 from app.window.main_window import MainWindow
 from core import catalog
 from core.catalog import UnfinishedDownload, file_download
+from core.errors import TransferError
+from core.models.gguf_export import save_gguf
 from resources import language
 from tests import fake_hub
-from tests.core import tiny
+from tests.core import gguf_models, tiny
+from tests.core.gguf_split import split
 from tests.fake_hub import Hub
 from tests.ui import layout
 from tests.ui.fake_engine import ScriptedEngine
@@ -47,6 +50,23 @@ def hub(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
         monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
         monkeypatch.setattr(file_download, "RETRY_DELAYS", (0.0,))
         yield running
+
+
+GGUF_NAME = "someone/Tiny-Tales-GGUF"
+
+
+@pytest.fixture
+def gguf_hub(hub: Hub, tmp_path: Path) -> Hub:
+    """The hub with a repository of GGUF files as well."""
+    model, files = gguf_models.make("llama"), {"LICENSE": b"free"}
+    for kind in ("Q8_0", "F16"):
+        files[f"Tiny-Tales-{kind}.gguf"] = save_gguf(model, tmp_path / f"{kind}.gguf", kind).read_bytes()
+    save_gguf(model, tmp_path / "F32.gguf", "F32")
+    first = split(tmp_path / "F32.gguf", tmp_path)
+    for file in (first, first.with_name("tiny-00002-of-00002.gguf")):
+        files[f"F32/{file.name}"] = file.read_bytes()
+    hub.put(GGUF_NAME, files, downloads=900)
+    return hub
 
 
 @pytest.fixture
@@ -181,6 +201,82 @@ def test_the_picker_leads_there_and_on_to_a_folder(window: MainWindow) -> None:
     find(dialog, QPushButton, "chooseFolder").click()
     assert len(window.findChildren(QFileDialog)) == 1
     window.findChildren(QFileDialog)[0].close()
+
+
+def pick_file(dialog: DownloadDialog, row: int) -> None:
+    """Choose a GGUF file as a person does."""
+    combo = find(dialog, QComboBox, "ggufVariants")
+    combo.setCurrentIndex(row)
+    combo.activated.emit(row)
+
+
+def test_a_gguf_file_is_chosen_by_bits_and_size(qtbot: QtBot, gguf_hub: Hub, window: MainWindow) -> None:
+    dialog, downloads = opened(window)
+    searched(qtbot, dialog, downloads, "tales-gguf")
+    page, combo = dialog.page, find(dialog, QComboBox, "ggufVariants")
+    assert combo.isVisible()
+    lines = [combo.itemText(row) for row in range(combo.count())]
+    assert [line.partition(" · ")[0] for line in lines] == ["Q8_0", "F16", "F32"]
+    assert lines[0].startswith("Q8_0 · 8-bit · ")
+    assert lines[0].endswith(" · fits")
+    assert lines[2].endswith(" · 2 files · fits")
+    assert combo.currentIndex() == 2
+    assert "F32/tiny-00001-of-00002.gguf" in page.files.text()
+    pick_file(dialog, 0)
+    assert "Tiny-Tales-Q8_0.gguf" in page.files.text()
+    assert "F32" not in page.files.text()
+    assert "3 other files are not downloaded" in page.files.text()
+    gguf_hub.held.clear()
+    press(dialog, "fetch")
+    key = f"{GGUF_NAME}:Tiny-Tales-Q8_0"
+    qtbot.waitUntil(lambda: downloads.status(key).progress is not None, timeout=WAIT_MS)
+    assert key in told(dialog)
+    assert dialog.list.name == GGUF_NAME
+    pick_file(dialog, 1)
+    assert find(dialog, QPushButton, "fetchModel").isVisible(), "another file can be downloaded meanwhile"
+    pick_file(dialog, 0)
+    gguf_hub.held.set()
+    qtbot.waitUntil(lambda: downloads.status(key).status == "whole", timeout=WAIT_MS)
+    press(dialog, "verify")
+    qtbot.waitUntil(lambda: downloads.status(key).damaged == (), timeout=WAIT_MS)
+    press(dialog, "use")
+    path = window.parts.chosen.model.name
+    assert path.endswith("Tiny-Tales-Q8_0.gguf")
+    picker = window.parts.toolbar.model
+    assert picker.items[picker.currentIndex()].subtitle.endswith("Q8_0 · Hugging Face")
+    dialog, _ = opened(window)
+    dialog.list.pick(key)
+    press(dialog, "delete")
+    press(dialog, "surely")
+    with qtbot.waitSignal(downloads.deleted, timeout=WAIT_MS):
+        pass
+    assert picker.findData(path) < 0
+
+
+def test_a_paused_gguf_file_is_resumed_by_the_next_window(qtbot: QtBot, gguf_hub: Hub, window: MainWindow) -> None:
+    key = f"{GGUF_NAME}:Tiny-Tales-F16"
+    gguf_hub.models[GGUF_NAME].cuts["Tiny-Tales-F16.gguf"] = [20_000, *[0] * 9]
+    with pytest.raises(TransferError):
+        catalog.download(key)
+    gguf_hub.models[GGUF_NAME].cuts.clear()
+    dialog, downloads = opened(window)
+    qtbot.waitUntil(lambda: downloads.status(key).status == "paused", timeout=WAIT_MS)
+    dialog.list.pick(key)
+    assert not find(dialog, QComboBox, "ggufVariants").isVisible()
+    press(dialog, "resume")
+    qtbot.waitUntil(lambda: downloads.status(key).status == "whole", timeout=WAIT_MS)
+    assert gguf_hub.sent("F16")[-1].startswith("bytes=")
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.5])
+def test_nothing_is_cut_with_gguf_files(qtbot: QtBot, gguf_hub: Hub, window: MainWindow, scale: float) -> None:
+    dialog, downloads = opened(window)
+    searched(qtbot, dialog, downloads, "gguf")
+    theme = theme_for("dark", scale)
+    dialog.setStyleSheet(theme.stylesheet() + panel_stylesheet(theme))
+    dialog.set_theme(theme)
+    layout.settle(dialog)
+    assert not layout.faults(dialog)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1.5])

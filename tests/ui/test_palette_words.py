@@ -34,7 +34,7 @@ inspector: action.toggle_inspector; timeline: action.toggle_timeline; generate: 
 run: action.run; cancel: action.escape; abort: action.escape; again: action.run_again; retry: action.run_again
 regenerate: action.run_again; seed: setting.seed; random: setting.temperature; model: action.choose_model
 strategy: action.choose_strategy; cache: action.choose_cache; hugging face: action.get_model
-server: action.connect_engine; ollama: action.connect_engine; api: action.connect_engine
+server: action.connect_engine; ollama: action.find_engines; api: action.connect_engine
 compare: action.compare; diff: action.compare; quiz: action.guess_first; game: action.guess_first
 train: action.open_preference_lab; rlhf: action.open_preference_lab; faster: action.open_speed
 benchmark: action.open_speed; multi gpu: action.open_scale; video: action.record_demo; gif: action.record_demo

@@ -159,8 +159,8 @@ _SCAN = "?shelf"
 
 
 class Downloads(QObject):
-    """Manages downloads. `arrived(ModelEntry)`, `deleted(name)`: the list of models changed; `ended(name, ErrorReport
-    or None)`: a download ended. Partial downloads are kept when the window closes.
+    """Manages downloads. `arrived(ModelEntry)`, `deleted(name of the entry)`: the list of models changed; `ended(name,
+    ErrorReport or None)`: a download ended. Partial downloads are kept when the window closes.
     """
 
     arrived = Signal(object)
@@ -186,6 +186,7 @@ class Downloads(QObject):
 
         def work(errand: BackgroundTask) -> None:
             whole = [(entry.name, entry.bytes) for entry in catalog.hub_cached() if entry.problem is None]
+            whole += [(name, entry.bytes) for name, entry in catalog.hub_gguf() if entry.problem is None]
             errand.post(self.statuses.apply_scan, moment, whole, catalog.unfinished())
 
         self._tasks.start(_SCAN, work)
@@ -240,8 +241,9 @@ class Downloads(QObject):
         """Delete a complete model from the disk."""
 
         def work(errand: BackgroundTask) -> None:
+            entry = catalog.hub_entry(name)
             catalog.delete(name)
-            errand.post(self._on_deleted, name)
+            errand.post(self._on_deleted, name, entry.name if entry is not None else name)
 
         self._start_task(name, work)
 
@@ -287,6 +289,6 @@ class Downloads(QObject):
         if not self.statuses.mark_failed(name, error):
             self.ended.emit(name, error)
 
-    def _on_deleted(self, name: str) -> None:
+    def _on_deleted(self, name: str, entry_name: str) -> None:
         self.statuses.remove(name)
-        self.deleted.emit(name)
+        self.deleted.emit(entry_name)

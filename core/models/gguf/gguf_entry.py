@@ -115,7 +115,9 @@ def local_models() -> list[LocalGguf]:
     return list(found.values())
 
 
-PROGRAMS = ("LM Studio", "Ollama", "llama.cpp", "Jan", "KoboldCpp", "GPT4All", "Hugging Face")
+HUB_PROGRAM = "Hugging Face"
+"""The program of the files in the hub's cache."""
+PROGRAMS = ("LM Studio", "Ollama", "llama.cpp", "Jan", "KoboldCpp", "GPT4All", HUB_PROGRAM)
 """The programs whose models are found."""
 
 

@@ -56,6 +56,36 @@ class NativeEndpoint:
     build_body: Callable[[Message, bool, int], Body]
     """(body of the compatible request, whether it samples, number of alternatives) → the equivalent native body."""
     reader: type[NativeReader]
+    chat_path: str = ""
+    """Path for chats; empty if chats use the compatible endpoint, which applies the model's template."""
+    is_required: bool = False
+    """Whether the compatible endpoint is no substitute, because it changes the prompt or ignores settings."""
+    has_json_lines: bool = False
+    """Whether each message is a line of JSON, not a server-sent event."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """One model served by an engine."""
+
+    name: str
+    context: int | None = None
+    """Context length in tokens; None if the engine does not report it."""
+    vocabulary_size: int = 0
+    """Vocabulary size; 0 if the engine does not report it."""
+    facts: tuple[str, ...] = ()
+    """Family, number of parameters, format of the weights and size, as far as the engine reports them."""
+    host: str = ""
+    """The machine to which the engine forwards prompts; empty if it runs the model itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineListing:
+    """The models and capabilities that an engine reports through its own API."""
+
+    models: tuple[ServedModel, ...]
+    reports_probabilities: bool = True
+    """Whether this version of the engine reports probabilities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +152,18 @@ class EngineKind:
     """Part of its `Server` header, in lower case, by which it is recognized."""
     unique_paths: frozenset[str] = frozenset()
     """Paths in its OpenAPI description that only it has."""
+    own_api: Callable[[EngineClient, threading.Event], EngineListing | None] | None = None
+    """(client, cancel) → its models, read through an API that only it has; None if the answers are not its own. Raises
+    EngineError, CancelledError.
+    """
+    describe_model: Callable[[EngineClient, ServedModel, threading.Event], ServedModel] | None = None
+    """(client, model, cancel) → the model with further details. Raises EngineError, CancelledError."""
+    default_tag: str = ""
+    """What it appends to a model's name that has no tag."""
+    local_port: int = 0
+    """The port on which it listens on this computer unless configured otherwise; 0 if it is not searched for."""
+    local_variable: str = ""
+    """The environment variable that configures its host and port."""
     list_may_fail: bool = False
     """Whether its list of models may fail although it works."""
     loads_any_model: bool = False

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import TypeGuard
 
+from core.common.text import cut_short
 from core.grammar.grammar_setting import schema_of
 from core.remote.engines.base import Body
 
@@ -40,3 +42,28 @@ def response_format(content: object) -> Body:
 def choice_as_gbnf(choices: Sequence[str]) -> Body:
     """Return llama.cpp's field for a choice: a grammar (GBNF) whose strings are written like JSON's."""
     return {"grammar": "root ::= " + " | ".join(json.dumps(word, ensure_ascii=False) for word in choices)}
+
+
+_MAX_NAME_LENGTH = 512
+_MAX_FACT_LENGTH = 40
+_MAX_COUNT = 2**53
+
+
+def is_model_name(value: object) -> TypeGuard[str]:
+    """Return whether a value in a list of models is a name."""
+    return isinstance(value, str) and 0 < len(value) <= _MAX_NAME_LENGTH
+
+
+def is_count(value: object, limit: int = 2**31) -> TypeGuard[int]:
+    """Return whether a reported value is a plausible positive number."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < limit
+
+
+def positive_count(value: object) -> int | None:
+    """Return a reported size in bytes or tokens; None if it is not plausible."""
+    return value if is_count(value, _MAX_COUNT) else None
+
+
+def short_text(value: object) -> str:
+    """Return a reported text on one line, shortened; empty if it is no text."""
+    return cut_short(" ".join(value.split()), _MAX_FACT_LENGTH) if isinstance(value, str) else ""

@@ -28,11 +28,14 @@ class HubDialog(QObject):
         super().__init__(self.dialog)
         self._downloads, self._model = downloads, model
         self._last_status: dict[str, str] = {}
+        self._variants: dict[str, str] = {}
+        """The GGUF model chosen in each repository."""
         self._hub, self._statuses = downloads.hub, downloads.statuses
         self.dialog.searchRequested.connect(self._hub.search)
         self.dialog.list.picked.connect(self._show_page)
         self.dialog.page.actionRequested.connect(self._run_action)
         self.dialog.page.pickle.toggled.connect(self._show_page)
+        self.dialog.page.variantPicked.connect(self._choose_variant)
         for source in (self._hub, self._statuses):
             source.listed.connect(self._show_rows)
         for changed in (self._hub.judged, self._statuses.changed):
@@ -66,8 +69,20 @@ class HubDialog(QObject):
             n=count
         )
 
+    def _found_model(self, name: str) -> catalog.HubModel | None:
+        """Return the found model, with the chosen GGUF model, or with the one in the name."""
+        repository, variant = catalog.split_name(name)
+        model = self._hub.found.get(repository)
+        wanted = variant or self._variants.get(repository, "")
+        return model.with_variant(wanted) if model is not None and wanted else model
+
+    def _download_name(self, name: str) -> str:
+        """Return the name under which the model is downloaded: of a repository with the chosen GGUF model."""
+        model = self._found_model(name)
+        return model.download_name if model is not None else name
+
     def _row(self, name: str) -> HubModelRow:
-        model, status = self._hub.found.get(name), self._statuses.get(name)
+        model, status = self._found_model(name), self._statuses.get(self._download_name(name))
         facts = model_page.short_facts_text(model) if model is not None else ""
         status_text = model_page.progress_text(status)
         if status_text:
@@ -81,12 +96,20 @@ class HubDialog(QObject):
     def _show_page(self) -> None:
         name = self.dialog.list.name
         if name:
-            self.dialog.page.show_model(name, self._hub.found.get(name), self._statuses.get(name))
+            self.dialog.page.show_model(name, self._found_model(name), self._statuses.get(self._download_name(name)))
+
+    @Slot(str)
+    def _choose_variant(self, key: str) -> None:
+        """Choose another GGUF model of the shown repository."""
+        self._variants[self.dialog.list.name] = key
+        self._on_changed(self.dialog.list.name)
 
     @Slot(str)
     def _on_changed(self, name: str) -> None:
-        self.dialog.list.show_row(self._row(name))
-        if name == self.dialog.list.name:
+        repository = catalog.split_name(name)[0]
+        for row in {name, repository}:
+            self.dialog.list.show_row(self._row(row))
+        if self.dialog.list.name in (name, repository):
             self._show_page()
         self._announce_end(name, self._statuses.get(name))
 
@@ -102,9 +125,11 @@ class HubDialog(QObject):
 
     @Slot(str)
     def _run_action(self, action: str) -> None:
-        name, downloads = self.dialog.list.name, self._downloads
+        name, downloads = self._download_name(self.dialog.list.name), self._downloads
         if action in (actions.FETCH, actions.RESUME, actions.REPAIR):
             downloads.fetch(name, self.dialog.page.allows_pickle)
+            if name != self.dialog.list.name:
+                self._show_rows()  # the download has a row of its own, so that another file can be chosen meanwhile
         elif action == actions.PAUSE:
             downloads.stop(name)
         elif action == actions.DISCARD:

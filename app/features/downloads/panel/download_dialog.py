@@ -195,7 +195,8 @@ class DownloadDialog(BaseDialog):
                 "Search the Hugging Face Hub by part of a name, for instance “TinyStories”. For every "
                 "model found you can see whether it fits into this machine's memory before you "
                 "download it. A download contains the safetensors weights, the configuration and the "
-                "tokenizer, but no program code. The network is not used until you search."
+                "tokenizer, or one GGUF file of your choice, but no program code. The network is "
+                "not used until you search."
             ),
             self,
         )

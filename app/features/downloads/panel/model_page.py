@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QCheckBox, QFrame, QProgressBar, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QFrame,
+    QProgressBar,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.state.worker_messages import DownloadStatus
 from app.widgets.banner import Banner
 from app.widgets.flow_layout import FlowRow
+from app.widgets.inputs import ComboBox
 from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import PlainLabel
 from core import catalog, words
 from resources.language import mark, tr, trn
 
+_VARIANT_LENGTH = 12
+"""Minimum width of the list of GGUF files, in characters."""
 MAX_NAMES = 8
 """Number of files listed by name; the rest are counted."""
 
@@ -66,6 +77,19 @@ def short_fit_text(model: catalog.HubModel) -> str:
     else:
         template = tr("Fits: {needed} of {free} free") if model.fits else tr("Does not fit: {needed} of {free} free")
     return template.format(needed=words.size(model.needed), free=words.size(model.free), bits=_bits(model))
+
+
+def variant_text(variant: catalog.GgufVariant) -> str:
+    """Return format, bits, size and fit of a GGUF model as one line."""
+    count = len(variant.files)
+    parts = [
+        variant.format_name or variant.key,
+        tr("{n}-bit").format(n=variant.bits) if variant.bits else "",
+        words.size(variant.size),
+        trn("{n} file", "{n} files", count).format(n=count) if count > 1 else "",
+        "" if variant.fits is None else tr("fits") if variant.fits else tr("does not fit"),
+    ]
+    return " · ".join(part for part in parts if part)
 
 
 def _bits(model: catalog.HubModel) -> str:
@@ -166,9 +190,12 @@ _ACTIONS_BY_STATUS: dict[str, tuple[str, ...]] = {
 
 
 class ModelPage(QScrollArea):
-    """Page of the selected model. Emits `actionRequested` with one of `ACTIONS`."""
+    """Page of the selected model. Emits `actionRequested` with one of `ACTIONS`, and `variantPicked(key)` when the user
+    chooses a GGUF model of a repository.
+    """
 
     actionRequested = Signal(str)
+    variantPicked = Signal(str)
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -204,8 +231,27 @@ class ModelPage(QScrollArea):
         if model is not None:
             self.files_heading.setText(tr("FILES: {size}").format(size=words.size(model.size)))
         self.pickle.setVisible(model is not None and model.pickled and status.status == "none")
+        self._show_variants(model if model is not None and name == model.name else None)
         self._show_status(status, is_other)
         self._show_buttons(model, status, is_other)
+
+    def _show_variants(self, model: catalog.HubModel | None) -> None:
+        """List the GGUF models of a repository, the chosen one selected."""
+        lines = [(variant_text(one), one.key) for one in model.variants] if model is not None else []
+        if lines != [
+            (self.variants.itemText(row), self.variants.itemData(row)) for row in range(self.variants.count())
+        ]:
+            self.variants.clear()
+            for text, key in lines:
+                self.variants.addItem(text, key)
+        if model is not None:
+            self.variants.setCurrentIndex(self.variants.findData(model.variant))
+        for part in (self.variants_heading, self.variants):
+            part.setVisible(bool(lines))
+
+    @Slot(int)
+    def _on_variant(self, index: int) -> None:
+        self.variantPicked.emit(str(self.variants.itemData(index)))
 
     def _make_labels(self) -> None:
         self.title, self.facts, self.verdict, self.files, self.progress_label = (WrappedLabel() for _ in range(5))
@@ -221,6 +267,14 @@ class ModelPage(QScrollArea):
         self.banner = Banner("downloadBanner")
         self.pickle = QCheckBox(tr("Download pickled weights anyway"))
         self.pickle.setObjectName("allowPickle")
+        self.variants = ComboBox()
+        self.variants.setObjectName("ggufVariants")
+        self.variants.setAccessibleName(tr("GGUF file"))
+        self.variants.activated.connect(self._on_variant)
+        self.variants.setSizeAdjustPolicy(ComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.variants.setMinimumContentsLength(_VARIANT_LENGTH)
+        self.variants_heading = PlainLabel(tr("GGUF file"))
+        self.variants_heading.setProperty("role", "heading")
 
     def _make_buttons(self) -> None:
         self.buttons = {}
@@ -240,8 +294,8 @@ class ModelPage(QScrollArea):
         column.setSpacing(8)
         for button in self.buttons.values():
             row.flow.addWidget(button)
-        for part in (self.title, self.facts, self.verdict, self.pickle, row, self.bar, self.progress_label, self.banner,
-                     self.files_heading, self.files):  # fmt: skip
+        for part in (self.title, self.facts, self.variants_heading, self.variants, self.verdict, self.pickle, row,
+                     self.bar, self.progress_label, self.banner, self.files_heading, self.files):  # fmt: skip
             column.addWidget(part)
         column.addStretch(1)
         self.setWidget(page)
@@ -291,4 +345,5 @@ def _is_downloadable(model: catalog.HubModel | None) -> bool:
     """Return whether the model could be loaded on some machine; one that is too large for this machine may be
     downloaded for another.
     """
-    return model is None or not model.judged or model.gated or model.private or bool(model.parameters)
+    is_usable = model is not None and bool(model.parameters or (model.variants and model.needed))
+    return model is None or not model.judged or model.gated or model.private or is_usable

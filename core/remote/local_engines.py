@@ -1,0 +1,114 @@
+"""Search this computer for running engines, each at its own port."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from core.errors import EngineAccessError, EngineError, EngineUnreachableError
+from core.remote import engines
+from core.remote.address import Address, parse
+from core.remote.client import EngineClient
+from core.remote.engines.base import EngineKind, EngineListing, ServedModel
+from core.remote.http_stream import BrokenConnectionError, CancelledError, Timeouts
+from resources.language import join_sentences, tr
+
+_TIMEOUTS = Timeouts(connect=1.0, first_byte=3.0, between_chunks=3.0, max_attempts=1)
+_MAX_SECONDS = 6.0
+"""Limit for all requests to one engine, which may send its answer byte by byte."""
+_POLL_SECONDS = 0.02
+_HERE = "127.0.0.1"
+_ALL_INTERFACES = ("0.0.0.0", "::", "")
+"""Hosts that a server listens on, to which no client can connect."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalEngine:
+    """An engine that answers on this computer."""
+
+    title: str
+    address: Address
+    models: tuple[ServedModel, ...] = ()
+    problem: str = ""
+    """Why its models cannot be listed, with the remedy."""
+
+    def name_of(self, model: ServedModel) -> str:
+        """Return the name of a model for `core.load`."""
+        return f"{self.address.base}#{model.name}"
+
+
+class _Search:
+    """Searches for one kind of engine on a thread of its own."""
+
+    def __init__(self, kind: EngineKind, own_api: Callable[[EngineClient, threading.Event], EngineListing | None]):
+        self.kind, self._own_api = kind, own_api
+        self.address = local_address(kind)
+        self.cancel = threading.Event()
+        self.engine: LocalEngine | None = None
+        self.thread = threading.Thread(target=self._run, name=f"find-{kind.name}", daemon=True)
+
+    def _run(self) -> None:
+        try:
+            listing = self._own_api(EngineClient(self.address, _TIMEOUTS, is_search=True), self.cancel)
+        except CancelledError:
+            return
+        except EngineError as error:
+            self.engine = self._with_problem(error)
+        else:
+            if listing is not None:
+                self.engine = LocalEngine(self.kind.title, self.address, listing.models)
+
+    def _with_problem(self, error: EngineError) -> LocalEngine | None:
+        """Return the engine with the reason; None if nothing listens at its port."""
+        inner = error.__cause__
+        if isinstance(error, EngineUnreachableError) and isinstance(inner, BrokenConnectionError):
+            if not inner.is_after_head and isinstance(inner.error, ConnectionRefusedError):
+                return None
+        remedy = error.remedy
+        if isinstance(error, EngineAccessError):
+            remedy = tr("Enter the key under “Connect to an engine…”.")
+        return LocalEngine(self.kind.title, self.address, problem=join_sentences(error.cause, remedy))
+
+
+def find_local_engines(cancel: threading.Event) -> tuple[LocalEngine, ...]:
+    """Return the engines that answer on this computer, in the order of their kinds; all are searched for at once."""
+    searches = [_Search(kind, kind.own_api) for kind in engines.registry.values() if kind.local_port and kind.own_api]
+    for search in searches:
+        search.thread.start()
+    end = time.monotonic() + _MAX_SECONDS
+    while any(search.thread.is_alive() for search in searches) and time.monotonic() < end:
+        if cancel.wait(_POLL_SECONDS):
+            break
+    found = []
+    for search in searches:
+        search.cancel.set()
+        engine = search.engine
+        if engine is None and search.thread.is_alive() and not cancel.is_set():
+            problem = tr("{engine} at {place} does not answer completely.")
+            engine = LocalEngine(search.kind.title, search.address, problem=problem.format(
+                engine=search.kind.title, place=search.address.place
+            ))  # fmt: skip
+        if engine is not None:
+            found.append(engine)
+    return tuple(found)
+
+
+def local_address(kind: EngineKind) -> Address:
+    """Return where an engine listens on this computer: as its environment variable says, or at its usual port."""
+    usual = Address("http", _HERE, kind.local_port, "/v1")
+    configured = os.environ.get(kind.local_variable, "").strip() if kind.local_variable else ""
+    if not configured:
+        return usual
+    scheme, separator, place = configured.rpartition("://")
+    try:
+        address = parse(f"{scheme or 'http'}://{_HERE if place.startswith(':') else ''}{place}", allow_plain=True)
+    except EngineError:
+        return usual
+    host = _HERE if address.host in _ALL_INTERFACES else address.host
+    has_port = place.rstrip("/").endswith(f":{address.port}")
+    port = address.port if separator or has_port else kind.local_port
+    here = Address(address.scheme, host, port, "/v1")
+    return here if here.is_here else usual
