@@ -299,13 +299,16 @@ def is_already_quantized(plan: ModelPlan) -> bool:
 
 
 def _tensors_to_read(outline: Network, weights: WeightFiles) -> dict[str, object]:
-    """Return the stored tensors by name; embeddings, the largest of all, are read in portions."""
+    """Return the stored tensors by name. Embeddings, the largest of all, and matrices of linear layers are read in
+    portions, and in the dtype of the file: a float32 copy of all of them takes longer than the rest of the loading.
+    """
     if weights.pickled:
         whole: dict[str, object] = {}
         for file in weights.files:
             whole.update(load_state_dict(file))
         return whole
-    return dict(stored_tensors(weights, {_embedding_shape(outline)}, torch.float32))
+    linear = {f"{name}.weight" for name, module in outline.named_modules() if type(module) is nn.Linear}
+    return dict(stored_tensors(weights, {_embedding_shape(outline), *linear}, torch.float32))
 
 
 def _embedding_shape(outline: Network) -> tuple[int, ...]:
