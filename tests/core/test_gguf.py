@@ -38,7 +38,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_architecture_keeps_its_logits(kind: str, tmp_path: Path) -> None:
     model = gguf_models.make(kind)
     expected = gguf_models.logits(model)
-    path = save_gguf(model, tmp_path / "tiny.gguf", "F32")
+    path = gguf_models.save(kind, model, tmp_path / "tiny.gguf", "F32")
     for weights in ("auto", "float32"):
         loaded = core.load(path, weights=weights, device="cpu")
         assert (gguf_models.logits(loaded) - expected).abs().max() <= 1e-5 * expected.abs().max()

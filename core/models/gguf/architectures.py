@@ -20,12 +20,21 @@ from resources.language import tr
 Config: TypeAlias = "dict[str, object]"
 """The content of a config.json."""
 
-ROWS_OF_Q, ROWS_OF_K, MINUS_ONE, BY_HEAD, TRANSPOSED, UNSQUEEZED = (
-    "rows of queries", "rows of keys", "minus one", "by head", "transposed", "unsqueezed"
+ROWS_OF_Q, ROWS_OF_K, MINUS_ONE, BY_HEAD, BY_GROUP, TRANSPOSED, UNSQUEEZED, LOG_NEGATED, INTERLEAVED = (
+    "rows of queries", "rows of keys", "minus one", "by head", "by group", "transposed", "unsqueezed", "log negated",
+    "interleaved",
 )  # fmt: skip
 """Operations on a tensor of the file: reorder the rows of queries or of keys (llama.cpp rotates neighbouring numbers of
 a head, transformers its halves), subtract one from a norm, reorder the rows of queries, keys and values from by kind to
-by head, transpose a matrix (GPT-2), insert a dimension (convolutions)."""
+by head or by group of heads with the same keys (Falcon 40B), transpose a matrix (GPT-2), insert a dimension
+(convolutions), take the logarithm of the negated numbers (Mamba's A), transpose each expert's matrix and interleave the
+outputs of its parts (GPT-OSS)."""
+ROW_ORDERS = (ROWS_OF_Q, ROWS_OF_K, BY_HEAD, BY_GROUP)
+"""Operations that apply to a bias too."""
+_BARE = (".sinks", ".expert_bias", ".A_log", ".D")
+"""Parameters of transformers that are not the weight or the bias of a module."""
+WITHOUT_SUFFIX = ("ssm_a", "ssm_d")
+"""Tensors whose names do not end with `.weight`."""
 
 _IGNORED = re.compile(r"^(rope_freqs|rope_factors_(long|short)|blk\.\d+\.rope_freqs|blk\.\d+\.attn_rot_embd)\.weight$")
 """Tensors that the config already contains."""
@@ -151,7 +160,7 @@ def _finish_neox(file: GgufFile, config: Config) -> None:
 
 
 def _finish_lfm2(file: GgufFile, config: Config) -> None:
-    kinds = file.metadata.get("lfm2.attention.head_count_kv")
+    kinds = file.metadata.get(f"{file.architecture}.attention.head_count_kv")
     if not isinstance(kinds, memoryview) or not len(kinds):
         raise _unsupported(file, tr("it does not say which layers are convolutions"))
     counts = [int(count) for count in kinds]
@@ -160,11 +169,113 @@ def _finish_lfm2(file: GgufFile, config: Config) -> None:
     config["conv_bias"] = any(name.endswith("shortconv.in_proj.bias") for name in file.tensors)
 
 
+def _finish_cohere2(file: GgufFile, config: Config) -> None:
+    config["layer_types"] = _every_fourth_full(config)
+
+
+def _every_fourth_full(config: Config) -> list[str]:
+    layers = range(1, _whole(config, "num_hidden_layers") + 1)
+    return ["sliding_attention" if number % 4 else "full_attention" for number in layers]
+
+
+def _finish_exaone4(file: GgufFile, config: Config) -> None:
+    """The large model has windows, except in every fourth layer; the small one has none (its report, section 2)."""
+    has_windows = _whole(config, "num_hidden_layers") == 64
+    config["layer_types"] = _every_fourth_full(config)
+    if not has_windows:
+        config["sliding_window"] = None
+        config["layer_types"] = ["full_attention"] * _whole(config, "num_hidden_layers")
+
+
+def _finish_minicpm(file: GgufFile, config: Config) -> None:
+    """MiniCPM is Granite's architecture with other factors; older files leave them to llama.cpp's defaults."""
+    layers, width = _whole(config, "num_hidden_layers"), _whole(config, "hidden_size")
+    config.setdefault("embedding_multiplier", 12.0)
+    config.setdefault("residual_multiplier", 1.4 / layers**0.5)
+    config.setdefault("logits_scaling", width / 256)
+    config["attention_multiplier"] = (width // _whole(config, "num_attention_heads")) ** -0.5
+    _finish_llama(file, config)
+
+
+def _finish_seed_oss(file: GgufFile, config: Config) -> None:
+    config["attention_bias"] = "blk.0.attn_q.bias" in file.tensors
+    config["attention_out_bias"] = "blk.0.attn_output.bias" in file.tensors
+
+
+def _finish_head_dim(file: GgufFile, config: Config) -> None:
+    config.setdefault("head_dim", _whole(config, "hidden_size") // _whole(config, "num_attention_heads"))
+
+
+def _finish_glm(file: GgufFile, config: Config) -> None:
+    config["attention_bias"] = "blk.0.attn_q.bias" in file.tensors
+    _finish_head_dim(file, config)
+
+
+def _finish_falcon(file: GgufFile, config: Config) -> None:
+    config["new_decoder_architecture"] = "blk.0.attn_norm_2.weight" in file.tensors
+    config["bias"] = "blk.0.attn_qkv.bias" in file.tensors
+    config["multi_query"] = config.get("num_kv_heads") == 1
+    if not config["new_decoder_architecture"] and not config["multi_query"]:
+        raise _unsupported(file, tr("its positions are biases of attention (ALiBi), which files do not describe"))
+
+
+def _finish_mamba(file: GgufFile, config: Config) -> None:
+    config.pop("rope_parameters", None)
+    config["expand"] = _whole(config, "intermediate_size") // _whole(config, "hidden_size")
+    config["use_bias"] = "blk.0.ssm_in.bias" in file.tensors
+    config["use_conv_bias"] = "blk.0.ssm_conv1d.bias" in file.tensors
+
+
+def _finish_gpt_oss(file: GgufFile, config: Config) -> None:
+    layers = range(_whole(config, "num_hidden_layers"))
+    config["layer_types"] = ["full_attention" if number % 2 else "sliding_attention" for number in layers]
+    rope = config["rope_parameters"]
+    if isinstance(rope, dict) and rope["rope_type"] == "yarn":
+        rope["truncate"] = False
+
+
 _QWEN_MOE_KEYS = {
     **_RMS, "expert_count": "num_experts", "expert_used_count": "num_experts_per_tok",
     "expert_feed_forward_length": "moe_intermediate_size",
     "expert_shared_feed_forward_length": "shared_expert_intermediate_size",
 }  # fmt: skip
+
+_GRANITE_KEYS = {
+    **_RMS, "embedding_scale": "embedding_multiplier", "residual_scale": "residual_multiplier",
+    "attention.scale": "attention_multiplier", "logit_scale": "logits_scaling",
+}  # fmt: skip
+_LFM2_OUTSIDE = {"token_embd": "model.embed_tokens", "token_embd_norm": "model.embedding_norm", "output": "lm_head"}
+_LFM2_LAYER = {
+    "attn_norm": "operator_norm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj", "attn_output": "self_attn.out_proj", "attn_q_norm": "self_attn.q_layernorm",
+    "attn_k_norm": "self_attn.k_layernorm", "ffn_norm": "ffn_norm", "ffn_gate": "feed_forward.w1",
+    "ffn_up": "feed_forward.w3", "ffn_down": "feed_forward.w2", "shortconv.in_proj": "conv.in_proj",
+    "shortconv.out_proj": "conv.out_proj", "shortconv.conv": "conv.conv",
+}  # fmt: skip
+_LFM2_KEYS = {
+    **{key: value for key, value in _SHAPE.items() if key != "attention.head_count_kv"},
+    "attention.layer_norm_rms_epsilon": "norm_eps", "shortconv.l_cache": "conv_L_cache",
+}  # fmt: skip
+
+
+def _falcon(norms: Mapping[str, str], operations: Mapping[str, str]) -> GgufArchitecture:
+    return GgufArchitecture(
+        "falcon",
+        {"token_embd": "transformer.word_embeddings", "output_norm": "transformer.ln_f", "output": "lm_head"},
+        "transformer.h.{n}.",
+        {
+            **norms, "attn_qkv": "self_attention.query_key_value", "attn_output": "self_attention.dense",
+            "ffn_up": "mlp.dense_h_to_4h", "ffn_down": "mlp.dense_4h_to_h",
+        },
+        {
+            "context_length": "max_position_embeddings", "block_count": "num_hidden_layers",
+            "embedding_length": "hidden_size", "feed_forward_length": "ffn_hidden_size",
+            "attention.head_count": "num_attention_heads", "attention.head_count_kv": "num_kv_heads",
+            "attention.layer_norm_epsilon": "layer_norm_epsilon",
+        },
+        operations, {"alibi": False, "parallel_attn": True}, _finish_falcon,
+    )  # fmt: skip
+
 
 ARCHITECTURES: dict[str, GgufArchitecture] = {
     "llama": GgufArchitecture(
@@ -253,11 +364,7 @@ ARCHITECTURES: dict[str, GgufArchitecture] = {
     ),
     "granite": GgufArchitecture(
         "granite", _OUTSIDE, _LAYER_PREFIX, _LLAMA,
-        {
-            **_RMS, "embedding_scale": "embedding_multiplier", "residual_scale": "residual_multiplier",
-            "attention.scale": "attention_multiplier", "logit_scale": "logits_scaling",
-        },
-        _PERMUTED, finish=_finish_llama,
+        _GRANITE_KEYS, _PERMUTED, finish=_finish_llama,
     ),
     "smollm3": GgufArchitecture(
         "smollm3", _OUTSIDE, _LAYER_PREFIX, _LLAMA, _RMS, _PERMUTED, finish=_finish_smollm3
@@ -296,24 +403,151 @@ ARCHITECTURES: dict[str, GgufArchitecture] = {
         {"attn_qkv": BY_HEAD},
     ),
     "lfm2": GgufArchitecture(
-        "lfm2",
-        {"token_embd": "model.embed_tokens", "token_embd_norm": "model.embedding_norm", "output": "lm_head"},
-        _LAYER_PREFIX,
+        "lfm2", _LFM2_OUTSIDE, _LAYER_PREFIX, _LFM2_LAYER, _LFM2_KEYS, {"shortconv.conv": UNSQUEEZED},
+        {"block_auto_adjust_ff_dim": False}, _finish_lfm2,
+    ),
+    "lfm2moe": GgufArchitecture(
+        "lfm2_moe", _LFM2_OUTSIDE, _LAYER_PREFIX,
         {
-            "attn_norm": "operator_norm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
-            "attn_v": "self_attn.v_proj", "attn_output": "self_attn.out_proj", "attn_q_norm": "self_attn.q_layernorm",
-            "attn_k_norm": "self_attn.k_layernorm", "ffn_norm": "ffn_norm", "ffn_gate": "feed_forward.w1",
-            "ffn_up": "feed_forward.w3", "ffn_down": "feed_forward.w2", "shortconv.in_proj": "conv.in_proj",
-            "shortconv.out_proj": "conv.out_proj", "shortconv.conv": "conv.conv",
+            **_LFM2_LAYER, "ffn_gate_inp": "feed_forward.gate", "exp_probs_b": "feed_forward.expert_bias",
+            "ffn_gate_exps": "feed_forward.experts.gate_up_proj", "ffn_up_exps": "feed_forward.experts.gate_up_proj",
+            "ffn_down_exps": "feed_forward.experts.down_proj",
         },
         {
-            **{key: value for key, value in _SHAPE.items() if key != "attention.head_count_kv"},
-            "attention.layer_norm_rms_epsilon": "norm_eps", "shortconv.l_cache": "conv_L_cache",
+            **_LFM2_KEYS, "expert_count": "num_experts", "expert_used_count": "num_experts_per_tok",
+            "expert_feed_forward_length": "moe_intermediate_size", "leading_dense_block_count": "num_dense_layers",
         },
-        {"shortconv.conv": UNSQUEEZED}, {"block_auto_adjust_ff_dim": False}, _finish_lfm2,
+        {"shortconv.conv": UNSQUEEZED}, {}, _finish_lfm2,
+    ),
+    "phi2": GgufArchitecture(
+        "phi", {**_OUTSIDE, "output_norm": "model.final_layernorm"}, _LAYER_PREFIX,
+        {
+            **_ATTENTION, "attn_output": "self_attn.dense", "ffn_up": "mlp.fc1", "ffn_down": "mlp.fc2",
+            "attn_norm": "input_layernorm",
+        },
+        {**_SHAPE, "attention.layer_norm_epsilon": "layer_norm_eps"},
+    ),
+    "cohere2": GgufArchitecture(
+        "cohere2", _OUTSIDE, _LAYER_PREFIX, {**_ATTENTION, **_MLP, "attn_norm": "input_layernorm"},
+        {
+            **_SHAPE, **_HEAD_DIM, "attention.layer_norm_epsilon": "layer_norm_eps", "logit_scale": "logit_scale",
+            "attention.sliding_window": "sliding_window",
+        },
+        finish=_finish_cohere2,
+    ),
+    "glm4": GgufArchitecture(
+        "glm4", _OUTSIDE, _LAYER_PREFIX,
+        {
+            **_ATTENTION, "ffn_up": "mlp.gate_up_proj", "ffn_down": "mlp.down_proj", "attn_norm": "input_layernorm",
+            "post_attention_norm": "post_self_attn_layernorm", "ffn_norm": "post_attention_layernorm",
+            "post_ffw_norm": "post_mlp_layernorm",
+        },
+        {**_RMS, **_HEAD_DIM}, finish=_finish_glm,
+    ),
+    "chatglm": GgufArchitecture(
+        "glm", _OUTSIDE, _LAYER_PREFIX,
+        {**_ATTENTION, "ffn_up": "mlp.gate_up_proj", "ffn_down": "mlp.down_proj", **_NORMS},
+        {**_RMS, **_HEAD_DIM}, finish=_finish_glm,
+    ),
+    "nemotron": GgufArchitecture(
+        "nemotron", _OUTSIDE, _LAYER_PREFIX,
+        {**_ATTENTION, **_NORMS, "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"},
+        {**_SHAPE, **_HEAD_DIM, "attention.layer_norm_epsilon": "norm_eps"},
+        dict.fromkeys(("output_norm", *_NORMS), MINUS_ONE), {"hidden_act": "relu2"}, _finish_llama,
+    ),
+    "exaone": GgufArchitecture(
+        "llama", _OUTSIDE, _LAYER_PREFIX, _LLAMA, {**_RMS, **_HEAD_DIM}, finish=_finish_llama
+    ),
+    "exaone4": GgufArchitecture(
+        "exaone4", _OUTSIDE, _LAYER_PREFIX,
+        {
+            **_ATTENTION, **_MLP, **_QK_NORMS, "post_attention_norm": "post_attention_layernorm",
+            "post_ffw_norm": "post_feedforward_layernorm",
+        },
+        {**_RMS, **_HEAD_DIM, "attention.sliding_window": "sliding_window"}, finish=_finish_exaone4,
+    ),
+    "internlm2": GgufArchitecture(
+        "llama", _OUTSIDE, _LAYER_PREFIX, _LLAMA, {**_RMS, **_HEAD_DIM}, _PERMUTED, finish=_finish_llama
+    ),
+    "minicpm": GgufArchitecture(
+        "granite", _OUTSIDE, _LAYER_PREFIX, _LLAMA,
+        {
+            **_RMS, "embedding_scale": "embedding_multiplier", "residual_scale": "residual_multiplier",
+            "logit_scale": "logits_scaling",
+        },
+        _PERMUTED, finish=_finish_minicpm,
+    ),
+    "olmo": GgufArchitecture(
+        "olmo", {"token_embd": "model.embed_tokens", "output": "lm_head"}, _LAYER_PREFIX, {**_ATTENTION, **_MLP},
+        {**_SHAPE, "attention.clamp_kqv": "clip_qkv"}, _PERMUTED,
+    ),
+    "olmoe": GgufArchitecture(
+        "olmoe", _OUTSIDE, _LAYER_PREFIX, {**_ATTENTION, **_QK_NORMS, **_NORMS, **_EXPERTS},
+        {**_RMS, "expert_count": "num_experts", "expert_used_count": "num_experts_per_tok"},
+        defaults={"norm_topk_prob": False},
+    ),
+    "ernie4_5": GgufArchitecture(
+        "ernie4_5", _OUTSIDE, _LAYER_PREFIX, _LLAMA, {**_RMS, **_HEAD_DIM}, finish=_finish_head_dim
+    ),
+    "seed_oss": GgufArchitecture(
+        "seed_oss", _OUTSIDE, _LAYER_PREFIX,
+        {
+            **_ATTENTION, **_MLP, "attn_norm": "input_layernorm", "post_attention_norm": "post_attention_layernorm",
+        },
+        {**_RMS, **_HEAD_DIM}, finish=_finish_seed_oss,
+    ),
+    "hunyuan-dense": GgufArchitecture(
+        "hunyuan_v1_dense", _OUTSIDE, _LAYER_PREFIX,
+        {**_LLAMA, "attn_q_norm": "self_attn.query_layernorm", "attn_k_norm": "self_attn.key_layernorm"},
+        {**_RMS, **_HEAD_DIM}, finish=_finish_head_dim,
+    ),
+    "arcee": GgufArchitecture(
+        "arcee", _OUTSIDE, _LAYER_PREFIX,
+        {**_ATTENTION, **_NORMS, "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"},
+        {**_RMS, **_HEAD_DIM}, _PERMUTED, {"hidden_act": "relu2"}, _finish_llama,
+    ),
+    "granitemoe": GgufArchitecture(
+        "granitemoe", _OUTSIDE, _LAYER_PREFIX,
+        {
+            **_ATTENTION, **_NORMS, "ffn_gate_inp": "block_sparse_moe.router",
+            "ffn_gate_exps": "block_sparse_moe.experts.gate_up_proj",
+            "ffn_up_exps": "block_sparse_moe.experts.gate_up_proj",
+            "ffn_down_exps": "block_sparse_moe.experts.down_proj",
+        },
+        {**_GRANITE_KEYS, "expert_count": "num_local_experts", "expert_used_count": "num_experts_per_tok"}, _PERMUTED,
+    ),
+    "falcon": _falcon({"attn_norm": "input_layernorm"}, {}),
+    "falcon40b": _falcon({"attn_norm": "ln_mlp", "attn_norm_2": "ln_attn"}, {"attn_qkv": BY_GROUP}),
+    "mamba": GgufArchitecture(
+        "mamba", {"token_embd": "backbone.embeddings", "output_norm": "backbone.norm_f", "output": "lm_head"},
+        "backbone.layers.{n}.",
+        {
+            "attn_norm": "norm", "ssm_in": "mixer.in_proj", "ssm_conv1d": "mixer.conv1d", "ssm_x": "mixer.x_proj",
+            "ssm_dt": "mixer.dt_proj", "ssm_a": "mixer.A_log", "ssm_d": "mixer.D", "ssm_out": "mixer.out_proj",
+        },
+        {
+            "block_count": "num_hidden_layers", "embedding_length": "hidden_size", "ssm.conv_kernel": "conv_kernel",
+            "ssm.inner_size": "intermediate_size", "ssm.state_size": "state_size",
+            "ssm.time_step_rank": "time_step_rank", "attention.layer_norm_rms_epsilon": "layer_norm_epsilon",
+        },
+        {"ssm_conv1d": UNSQUEEZED, "ssm_a": LOG_NEGATED}, finish=_finish_mamba,
+    ),
+    "gpt-oss": GgufArchitecture(
+        "gpt_oss", _OUTSIDE, _LAYER_PREFIX,
+        {
+            **_ATTENTION, "attn_sinks": "self_attn.sinks", "attn_norm": "input_layernorm",
+            "post_attention_norm": "post_attention_layernorm", **_EXPERTS, "ffn_gate_inp": "mlp.router",
+        },
+        {
+            **_RMS, **_HEAD_DIM, "attention.sliding_window": "sliding_window", "expert_count": "num_local_experts",
+            "expert_used_count": "num_experts_per_tok", "expert_feed_forward_length": "intermediate_size",
+        },
+        dict.fromkeys(("ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"), INTERLEAVED), {}, _finish_gpt_oss,
     ),
 }  # fmt: skip
-"""By llama.cpp's name; Mixtral has an entry of its own here, although llama.cpp calls it llama."""
+"""By llama.cpp's name; Mixtral and the large Falcon have entries of their own here, although llama.cpp calls them llama
+and falcon.
+"""
 
 
 def architecture_of(file: GgufFile) -> GgufArchitecture:
@@ -321,6 +555,8 @@ def architecture_of(file: GgufFile) -> GgufArchitecture:
     name = file.architecture
     if name == "llama" and (file.number("llama.expert_count") or 0) > 0:
         name = "mixtral"
+    elif name == "falcon" and "blk.0.attn_norm_2.weight" in file.tensors:
+        name = "falcon40b"
     found = ARCHITECTURES.get(name)
     if found is None:
         raise _unsupported(file, tr("its architecture “{name}” is none of those").format(name=name[:80]))
@@ -390,20 +626,24 @@ def parameter_names(file: GgufFile) -> dict[str, Target]:
 
 def _target(known: GgufArchitecture, tensor: str) -> Target | None:
     stem, _, kind = tensor.rpartition(".")
-    if kind not in ("weight", "bias"):
+    if kind in WITHOUT_SUFFIX:
+        stem, kind = tensor, ""
+    elif kind not in ("weight", "bias"):
         return None
     layer = _LAYER.match(stem)
-    if layer is None:
-        name = known.outside.get(stem)
-        return None if name is None else Target(f"{name}.{kind}", known.operations.get(stem, ""))
-    number, inside = layer.groups()
-    name = known.inside.get(inside)
+    inside = stem if layer is None else layer[2]
+    name = (known.outside if layer is None else known.inside).get(inside)
     if name is None:
         return None
-    whole = known.layer.format(n=number) + name
-    if not inside.endswith("_exps"):
+    operation = known.operations.get(inside, "")
+    if kind == "bias" and operation not in (*ROW_ORDERS, INTERLEAVED):
+        operation = ""
+    whole = name if layer is None else known.layer.format(n=layer[1]) + name
+    if inside.endswith("_exps"):
+        whole += "_bias" if kind == "bias" else ""
+    elif kind and not name.endswith(_BARE):
         whole += f".{kind}"
-    return Target(whole, known.operations.get(inside, ""), _PARTS.get(inside, ""))
+    return Target(whole, operation, _PARTS.get(inside, ""))
 
 
 def _scalar(file: GgufFile, key: str) -> int | float | None:

@@ -258,8 +258,9 @@ def _wrapped(file: GgufFile, backend: Tokenizer, words: list[str]) -> PreTrained
             special_tokens=[(token, words.index(token)) for token in dict.fromkeys((*begins, *ends))],
         )
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=_NotCopied(backend), clean_up_tokenization_spaces=False, model_max_length=_length(file), **special
-    )
+        tokenizer_object=_NotCopied(backend), clean_up_tokenization_spaces=False, model_max_length=_length(file),
+        **special,
+    )  # fmt: skip
     template: Any = chat_templates(file)
     if template is not None:
         tokenizer.chat_template = template

@@ -271,22 +271,27 @@ class PackedExperts(nn.Module):
         return layer
 
 
-class ExpertWeights:
-    """Weights of one expert, which multiply vectors by `product`; supported by `F.linear` only."""
+_MATMULS = (torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__)
 
-    def __init__(self, product: Callable[[torch.Tensor], torch.Tensor]) -> None:
-        self.product = product
+
+class ExpertWeights:
+    """Weights of one expert, which multiply vectors by `product`: with `F.linear`, or with `@` if `transposed`."""
+
+    def __init__(self, product: Callable[[torch.Tensor], torch.Tensor], transposed: bool = False) -> None:
+        self.product, self._functions = product, _MATMULS if transposed else (F.linear,)
 
     @classmethod
     def __torch_function__(
         cls, function: Callable[..., object], types: Sequence[type], args: tuple[object, ...] = (),
         kwargs: Mapping[str, object] | None = None,
     ) -> object:  # fmt: skip
-        """Handle torch functions called with this object; only `F.linear` is supported."""
-        if function is not F.linear or kwargs or len(args) > 2:
+        """Handle torch functions called with this object as the second of two factors."""
+        if kwargs or len(args) != 2:
             return NotImplemented
         vectors, weights = args
         if not isinstance(vectors, torch.Tensor) or not isinstance(weights, cls):
+            return NotImplemented
+        if function not in weights._functions:
             return NotImplemented
         return weights.product(vectors)
 

@@ -71,12 +71,16 @@ def replace_layers(network: Network, kind: str) -> None:
         )
 
 
-def expert_tensors(network: nn.Module) -> Iterator[tuple[nn.Module, str, nn.Parameter]]:
-    """Yield every tensor of experts that is not packed yet: its module, its name there, the tensor."""
+def expert_tensors(
+    network: nn.Module, transposed: bool = False
+) -> Iterator[tuple[nn.Module, str, nn.Parameter]]:  # fmt: skip
+    """Yield every tensor of experts that is not packed yet: its module, its name there, the tensor. `transposed`:
+    include those that are multiplied as [inputs, outputs] (GPT-OSS).
+    """
     for module in network.modules():
         for name in _EXPERT_NAMES:
             tensor = module._parameters.get(name)
-            if tensor is not None and tensor.dim() == 3 and not _is_transposed(module):
+            if tensor is not None and tensor.dim() == 3 and (transposed or not _is_transposed(module)):
                 yield module, name, tensor
 
 
