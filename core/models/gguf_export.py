@@ -116,6 +116,8 @@ def _shape_metadata(model: LoadedModel, name: str, known: GgufArchitecture, weig
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             found[f"{prefix}.{key}"] = _Float(value) if _is_float_key(key) else int(value)
     found.setdefault(f"{prefix}.context_length", int(model.context or 2048))
+    if name == "olmo":
+        found["olmo.attention.layer_norm_epsilon"] = _Float(1e-5)
     if name in ("gpt2", "bloom"):
         found.setdefault(f"{name}.feed_forward_length", 4 * int(config.hidden_size))
     heads = int(getattr(config, "num_attention_heads", 0))

@@ -67,7 +67,7 @@ KINDS: dict[str, dict[str, Any]] = {
         "attention_multiplier": 0.25,
     },
     "olmo": {},
-    "olmoe": {"num_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 64},
+    "olmoe": {"num_key_value_heads": 4, "num_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 64},
     "ernie4_5": {"head_dim": 16},
     "seed_oss": {"head_dim": 16},
     "hunyuan_v1_dense": {"head_dim": 16},

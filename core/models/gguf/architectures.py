@@ -8,6 +8,7 @@ convert_hf_to_gguf.py.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -568,10 +569,15 @@ def transformers_config(file: GgufFile) -> Config:
     known, prefix = architecture_of(file), file.architecture
     config: Config = {"model_type": known.model_type, "dtype": "float32", **known.defaults}
     for key, name in known.keys.items():
-        value = _scalar(file, f"{prefix}.{key}")
+        value = _checked_number(file, f"{prefix}.{key}")
         if value is not None:
             config[name] = value
+        elif key in _REQUIRED:
+            raise _missing(file, f"{prefix}.{key}")
+    if config.get("sliding_window") == 0:
+        config["sliding_window"] = None
     _check_layers(file)
+    _check_heads(file, config)
     words = file.tensors.get("token_embd.weight")
     if words is None or len(words.shape) != 2:
         raise ConfigInvalidError(
@@ -579,6 +585,14 @@ def transformers_config(file: GgufFile) -> Config:
             tr("Choose a language model; adapters and projectors are not models."),
         )
     config["vocab_size"] = words.shape[0]
+    tokens = file.metadata.get("tokenizer.ggml.tokens")
+    if isinstance(tokens, TextArray) and len(tokens) > words.shape[0]:
+        raise ConfigInvalidError(
+            tr("The vocabulary of {file} has {tokens:,} tokens, but its embeddings only {rows:,}.").format(
+                file=file.files[0].name, tokens=len(tokens), rows=words.shape[0]
+            ),
+            tr("Copy or download the file again."),
+        )
     config["tie_word_embeddings"] = "output.weight" not in file.tensors
     for special in ("bos", "eos"):
         config[f"{special}_token_id"] = _token_id(file, f"tokenizer.ggml.{special}_token_id", words.shape[0])
@@ -646,16 +660,84 @@ def _target(known: GgufArchitecture, tensor: str) -> Target | None:
     return Target(whole, operation, _PARTS.get(inside, ""))
 
 
-def _scalar(file: GgufFile, key: str) -> int | float | None:
-    """Return a number; of an array with one value per layer, the value that all layers share."""
+_REQUIRED = ("block_count", "embedding_length", "attention.head_count")
+"""Metadata without which an architecture cannot be built; transformers would take its own default values."""
+_MAY_BE_ZERO = ("leading_dense_block_count", "attention.sliding_window")
+_FLOATS = ("epsilon", "scale", "softcapping", "clamp_kqv")
+"""Endings of keys whose values are no whole numbers."""
+
+
+def _checked_number(file: GgufFile, key: str) -> int | float | None:
+    """Return a number of the shape, or None without one; of an array with one value per layer, the value that all
+    layers share. Raises ConfigInvalidError for a value that no model can have.
+    """
     value = file.metadata.get(key)
     if isinstance(value, memoryview):
         values = set(value)
-        if len(values) == 1:
-            (only,) = values
-            return only
+        if len(values) != 1:
+            raise _invalid_value(file, key, tr("a list of different numbers"), tr("the same number for all layers"))
+        (value,) = values
+    if value is None:
         return None
-    return file.number(key)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise _invalid_value(file, key, tr("not a number"), tr("a number"))
+    if key.endswith(_FLOATS):
+        if not math.isfinite(value) or (key.endswith("epsilon") and value < 0):
+            raise _invalid_value(file, key, value, tr("a finite number of at least 0"))
+        return value
+    if value != int(value) or value < (0 if key.endswith(_MAY_BE_ZERO) else 1):
+        raise _invalid_value(file, key, value, tr("a whole number of at least 1"))
+    return int(value)
+
+
+def _check_heads(file: GgufFile, config: Config) -> None:
+    """Check that numbers of heads divide what they split, and that rotated numbers are part of a head.
+
+    Raises ConfigInvalidError.
+    """
+    prefix = file.architecture
+    heads = file.number(f"{prefix}.attention.head_count")
+    hidden, kv_heads = file.number(f"{prefix}.embedding_length"), file.number(f"{prefix}.attention.head_count_kv")
+    if not isinstance(heads, int) or not isinstance(hidden, int) or heads < 1:
+        return
+    width = file.number(f"{prefix}.attention.key_length")
+    if width is None:
+        if hidden % heads:
+            raise _invalid_value(
+                file, f"{prefix}.attention.head_count", heads,
+                tr("a divisor of {key} ({value})").format(key=f"{prefix}.embedding_length", value=hidden),
+            )  # fmt: skip
+        width = hidden // heads
+    if isinstance(kv_heads, int) and kv_heads > 0 and heads % kv_heads:
+        raise _invalid_value(
+            file, f"{prefix}.attention.head_count_kv", kv_heads,
+            tr("a divisor of {key} ({value})").format(key=f"{prefix}.attention.head_count", value=heads),
+        )  # fmt: skip
+    rotated = file.number(f"{prefix}.rope.dimension_count")
+    if rotated is not None and not (0 <= rotated <= width and rotated % 2 == 0):
+        raise _invalid_value(
+            file, f"{prefix}.rope.dimension_count", rotated,
+            tr("an even number of at most {width}, the width of a head").format(width=width),
+        )  # fmt: skip
+    base = file.number(f"{prefix}.rope.freq_base")
+    if base is not None and not 0 < base < math.inf:
+        raise _invalid_value(file, f"{prefix}.rope.freq_base", base, tr("a number above 0"))
+
+
+def _invalid_value(file: GgufFile, key: str, value: object, expected: str) -> ConfigInvalidError:
+    return ConfigInvalidError(
+        tr("The metadata of {file} are invalid: {key} is {value}, but must be {expected}.").format(
+            file=file.files[0].name, key=key, value=value, expected=expected
+        ),
+        tr("Copy or download the file again."),
+    )
+
+
+def _missing(file: GgufFile, key: str) -> ConfigInvalidError:
+    return ConfigInvalidError(
+        tr("The metadata of {file} do not contain {key}.").format(file=file.files[0].name, key=key),
+        tr("Copy or download the file again."),
+    )
 
 
 def _token_id(file: GgufFile, key: str, vocabulary: int) -> int | None:
