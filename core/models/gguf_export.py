@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import torch
 
-from core.errors import ParameterError, UnpackableError
+from core.errors import ModelFileError, ParameterError, UnpackableError
 from core.models.gguf.architectures import (
     ARCHITECTURES,
     BY_GROUP,
@@ -29,6 +29,7 @@ from core.models.gguf.architectures import (
 )
 from core.models.gguf.gguf_file import FORMATS, MAGIC
 from core.models.gguf.gguf_tokenizer import pre_tokenizer_rules
+from core.models.loaded_model import check_model
 from core.models.quantized.packed_layers import PackedModule
 from core.system.file_writing import atomic_write
 from resources.language import tr
@@ -60,9 +61,11 @@ class _Entry(NamedTuple):
 def save_gguf(model: LoadedModel, path: str | Path, weights: str = "Q8_0") -> Path:
     """Write a model with its tokenizer and chat template, its matrices in the format `weights` (EXPORT_FORMATS).
 
-    The file appears at `path` once it is complete. Raises ParameterError for an unknown format, UnpackableError for an
-    architecture or a tokenizer that cannot be written, and OSError.
+    The file appears at `path` once it is complete. Raises ParameterError for an unknown format or a value that is not a
+    loaded model, UnpackableError for an architecture or a tokenizer that cannot be written, and ModelFileError if the
+    file cannot be written; a file that was there is then unchanged.
     """
+    check_model(model)
     if weights not in EXPORT_FORMATS:
         raise ParameterError(
             tr("“{wish}” is not a format that can be written.").format(wish=str(weights)[:40]),
@@ -71,7 +74,17 @@ def save_gguf(model: LoadedModel, path: str | Path, weights: str = "Q8_0") -> Pa
         )
     target = Path(os.path.expanduser(path))
     name, known = _architecture(model)
-    write_architecture(model, name, known, target, weights)
+    try:
+        if not target.parent.is_dir():
+            raise FileNotFoundError(tr("the folder {folder} does not exist").format(folder=target.parent))
+        write_architecture(model, name, known, target, weights)
+    except (OSError, ValueError) as error:
+        raise ModelFileError(
+            tr("{file} cannot be written: {reason}.").format(
+                file=target.name or target, reason=getattr(error, "strerror", None) or error
+            ),
+            tr("Choose a name in an existing folder that you may write to, on a disk with enough free space."),
+        ) from error
     return target
 
 
