@@ -280,7 +280,7 @@ def _wrapped(file: GgufFile, backend: Tokenizer, words: list[str]) -> PreTrained
 
 
 class _NotCopied:
-    """Passes a tokenizer to transformers, which would copy it: that takes a fifth of the time of loading a small model."""
+    """Passes a tokenizer to transformers, which would copy it: a fifth of the time of loading a small model."""
 
     def __init__(self, backend: Tokenizer) -> None:
         self._backend = backend
