@@ -45,7 +45,7 @@ _KEPT_IN_FLOAT32 = (
     "norm", "ffn_gate_inp", "shortconv.conv", "position_embd", "ssm_conv1d", "ssm_a", "attn_sinks", ".bias",
 )  # fmt: skip
 """Parts of the names of tensors that llama.cpp expects in float32."""
-_PREFIXES = {"mixtral": "llama", "falcon40b": "falcon"}
+_PREFIXES = {"mixtral": "llama", "falcon40b": "falcon", "deepseek3": "deepseek2"}
 """llama.cpp's names of architectures with several entries."""
 _U32, _I32, _F32, _BOOL, _STRING, _ARRAY = 4, 5, 6, 7, 8, 9
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _BYTE = 1, 2, 3, 4, 6
@@ -139,6 +139,13 @@ def _shape_metadata(model: LoadedModel, name: str, known: GgufArchitecture, weig
     width = int(getattr(config, "head_dim", None) or config.hidden_size // heads)
     if name == "falcon":
         found["falcon.attention.head_count_kv"] = 1
+    if prefix == "deepseek2":
+        found |= {
+            "deepseek2.attention.head_count_kv": heads, "deepseek2.attention.key_length": int(config.qk_head_dim),
+            "deepseek2.attention.value_length": int(config.v_head_dim),
+            "deepseek2.expert_weights_norm": bool(config.norm_topk_prob),
+            "deepseek2.expert_gating_func": 2 if name == "deepseek3" else 1,
+        }  # fmt: skip
     if name == "gpt-oss":
         found["gpt-oss.feed_forward_length"] = found["gpt-oss.expert_feed_forward_length"]
     if name == "lfm2moe":

@@ -24,6 +24,11 @@ _LLAMA3 = {
     "original_max_position_embeddings": 8192,
 }  # fmt: skip
 _EXPERTS = {"num_experts": 4, "moe_intermediate_size": 64, "num_experts_per_tok": 2}
+_LATENT = {
+    "kv_lora_rank": 32, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 16, "num_key_value_heads": 4,
+    "n_routed_experts": 4, "num_experts_per_tok": 2, "n_shared_experts": 1, "moe_intermediate_size": 32, "n_group": 1,
+    "topk_group": 1, "first_k_dense_replace": 1,
+}  # fmt: skip
 KINDS: dict[str, dict[str, Any]] = {
     "llama": {},
     "llama3": {"model_type": "llama", "rope_parameters": _LLAMA3, "max_position_embeddings": 131072},
@@ -81,6 +86,8 @@ KINDS: dict[str, dict[str, Any]] = {
         "model_type": "falcon", "num_key_value_heads": None, "num_kv_heads": 2, "new_decoder_architecture": True,
         "ffn_hidden_size": 128,
     },
+    "deepseek_v2": {**_LATENT, "q_lora_rank": None},
+    "deepseek_v3": {**_LATENT, "q_lora_rank": 16, "norm_topk_prob": True, "routed_scaling_factor": 1.5},
     "mamba": {},
     "gpt_oss": {
         "head_dim": 16, "num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 64, "sliding_window": 8,

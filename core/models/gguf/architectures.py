@@ -21,18 +21,18 @@ from resources.language import tr
 Config: TypeAlias = "dict[str, object]"
 """The content of a config.json."""
 
-ROWS_OF_Q, ROWS_OF_K, MINUS_ONE, BY_HEAD, BY_GROUP, TRANSPOSED, UNSQUEEZED, LOG_NEGATED, INTERLEAVED = (
+ROWS_OF_Q, ROWS_OF_K, MINUS_ONE, BY_HEAD, BY_GROUP, TRANSPOSED, UNSQUEEZED, LOG_NEGATED, INTERLEAVED, JOINED = (
     "rows of queries", "rows of keys", "minus one", "by head", "by group", "transposed", "unsqueezed", "log negated",
-    "interleaved",
+    "interleaved", "joined by head",
 )  # fmt: skip
 """Operations on a tensor of the file: reorder the rows of queries or of keys (llama.cpp rotates neighbouring numbers of
 a head, transformers its halves), subtract one from a norm, reorder the rows of queries, keys and values from by kind to
 by head or by group of heads with the same keys (Falcon 40B), transpose a matrix (GPT-2), insert a dimension
 (convolutions), take the logarithm of the negated numbers (Mamba's A), transpose each expert's matrix and interleave the
-outputs of its parts (GPT-OSS)."""
+outputs of its parts (GPT-OSS), join keys and values head by head (DeepSeek, whose keys are transposed)."""
 ROW_ORDERS = (ROWS_OF_Q, ROWS_OF_K, BY_HEAD, BY_GROUP)
 """Operations that apply to a bias too."""
-_BARE = (".sinks", ".expert_bias", ".A_log", ".D")
+_BARE = (".sinks", ".expert_bias", ".e_score_correction_bias", ".A_log", ".D")
 """Parameters of transformers that are not the weight or the bias of a module."""
 WITHOUT_SUFFIX = ("ssm_a", "ssm_d")
 """Tensors whose names do not end with `.weight`."""
@@ -40,6 +40,8 @@ WITHOUT_SUFFIX = ("ssm_a", "ssm_d")
 _IGNORED = re.compile(r"^(rope_freqs|rope_factors_(long|short)|blk\.\d+\.rope_freqs|blk\.\d+\.attn_rot_embd)\.weight$")
 """Tensors that the config already contains."""
 _LAYER = re.compile(r"^blk\.(\d+)\.(.+)$")
+_SIGMOID = 2
+"""Value of `expert_gating_func`: experts are scored by sigmoids (DeepSeek 3), not by a softmax (DeepSeek 2)."""
 _LLAMA3_LOW, _LLAMA3_HIGH = 1.0, 4.0
 
 
@@ -49,7 +51,9 @@ class Target(NamedTuple):
     name: str
     operation: str = ""
     part: str = ""
-    """`gate` or `up` for experts, whose tensors are two in the file and one in transformers; else empty."""
+    """`gate` or `up` for experts, `key` or `value` for latent attention, whose tensors are two in the file and one in
+    transformers; else empty.
+    """
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ _EXPERTS = {
     "ffn_gate_inp": "mlp.gate", "ffn_gate_exps": "mlp.experts.gate_up_proj", "ffn_up_exps": "mlp.experts.gate_up_proj",
     "ffn_down_exps": "mlp.experts.down_proj",
 }  # fmt: skip
-_PARTS = {"ffn_gate_exps": "gate", "ffn_up_exps": "up"}
+_PARTS = {"ffn_gate_exps": "gate", "ffn_up_exps": "up", "attn_k_b": "key", "attn_v_b": "value"}
 _LLAMA = {**_ATTENTION, **_MLP, **_NORMS}
 _LAYER_PREFIX = "model.layers.{n}."
 _SHAPE = {
@@ -235,6 +239,36 @@ def _finish_gpt_oss(file: GgufFile, config: Config) -> None:
         rope["truncate"] = False
 
 
+def _finish_deepseek(file: GgufFile, config: Config) -> None:
+    """Read the widths of latent attention; newer files describe the one head that all heads share, and these apart."""
+    prefix = file.architecture
+    rotated = _whole(config, "qk_rope_head_dim")
+    for name, key in (("key_length", "qk_head_dim"), ("value_length", "v_head_dim")):
+        value = file.number(f"{prefix}.attention.{name}_mla") or file.number(f"{prefix}.attention.{name}")
+        if not isinstance(value, int) or value < 1:
+            raise _missing(file, f"{prefix}.attention.{name}")
+        config[key] = value
+    config["qk_nope_head_dim"] = _whole(config, "qk_head_dim") - rotated
+    if _whole(config, "qk_head_dim") <= rotated:
+        raise _invalid_value(
+            file, f"{prefix}.rope.dimension_count", rotated,
+            tr("less than {width}, the width of a head").format(width=config["qk_head_dim"]),
+        )  # fmt: skip
+    config["head_dim"] = rotated
+    config["num_key_value_heads"] = config["num_attention_heads"]
+    config["norm_topk_prob"] = bool(file.metadata.get(f"{prefix}.expert_weights_norm", False))
+    if config.get("q_lora_rank") is None:
+        config["q_lora_rank"] = None
+    if config["model_type"] == "deepseek_v2":
+        config["topk_method"] = "group_limited_greedy" if config.get("n_group") else "greedy"
+    rope = config["rope_parameters"]
+    if isinstance(rope, dict):
+        rope.pop("partial_rotary_factor", None)
+        factor = file.number(f"{prefix}.rope.scaling.yarn_log_multiplier")
+        if rope["rope_type"] == "yarn" and factor:
+            rope["mscale"] = rope["mscale_all_dim"] = 10 * factor
+
+
 _QWEN_MOE_KEYS = {
     **_RMS, "expert_count": "num_experts", "expert_used_count": "num_experts_per_tok",
     "expert_feed_forward_length": "moe_intermediate_size",
@@ -275,6 +309,30 @@ def _falcon(norms: Mapping[str, str], operations: Mapping[str, str]) -> GgufArch
             "attention.layer_norm_epsilon": "layer_norm_epsilon",
         },
         operations, {"alibi": False, "parallel_attn": True}, _finish_falcon,
+    )  # fmt: skip
+
+
+def _deepseek(model_type: str, more: Mapping[str, str]) -> GgufArchitecture:
+    return GgufArchitecture(
+        model_type, _OUTSIDE, _LAYER_PREFIX,
+        {
+            **_NORMS, **_MLP, **_EXPERTS, **more, "attn_q": "self_attn.q_proj", "attn_q_a": "self_attn.q_a_proj",
+            "attn_q_a_norm": "self_attn.q_a_layernorm", "attn_q_b": "self_attn.q_b_proj",
+            "attn_kv_a_mqa": "self_attn.kv_a_proj_with_mqa", "attn_kv_a_norm": "self_attn.kv_a_layernorm",
+            "attn_k_b": "self_attn.kv_b_proj", "attn_v_b": "self_attn.kv_b_proj", "attn_kv_b": "self_attn.kv_b_proj",
+            "attn_output": "self_attn.o_proj", "ffn_gate_shexp": "mlp.shared_experts.gate_proj",
+            "ffn_up_shexp": "mlp.shared_experts.up_proj", "ffn_down_shexp": "mlp.shared_experts.down_proj",
+        },
+        {
+            **{key: value for key, value in _RMS.items() if key != "attention.head_count_kv"},
+            "attention.kv_lora_rank": "kv_lora_rank", "attention.q_lora_rank": "q_lora_rank",
+            "rope.dimension_count": "qk_rope_head_dim", "expert_count": "n_routed_experts",
+            "expert_used_count": "num_experts_per_tok", "expert_shared_count": "n_shared_experts",
+            "expert_feed_forward_length": "moe_intermediate_size",
+            "leading_dense_block_count": "first_k_dense_replace", "expert_weights_scale": "routed_scaling_factor",
+            "expert_group_count": "n_group", "expert_group_used_count": "topk_group",
+        },
+        dict.fromkeys(("attn_k_b", "attn_v_b"), JOINED), {}, _finish_deepseek,
     )  # fmt: skip
 
 
@@ -517,6 +575,8 @@ ARCHITECTURES: dict[str, GgufArchitecture] = {
         },
         {**_GRANITE_KEYS, "expert_count": "num_local_experts", "expert_used_count": "num_experts_per_tok"}, _PERMUTED,
     ),
+    "deepseek2": _deepseek("deepseek_v2", {}),
+    "deepseek3": _deepseek("deepseek_v3", {"exp_probs_b": "mlp.gate.e_score_correction_bias"}),
     "falcon": _falcon({"attn_norm": "input_layernorm"}, {}),
     "falcon40b": _falcon({"attn_norm": "ln_mlp", "attn_norm_2": "ln_attn"}, {"attn_qkv": BY_GROUP}),
     "mamba": GgufArchitecture(
@@ -546,8 +606,8 @@ ARCHITECTURES: dict[str, GgufArchitecture] = {
         dict.fromkeys(("ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"), INTERLEAVED), {}, _finish_gpt_oss,
     ),
 }  # fmt: skip
-"""By llama.cpp's name; Mixtral and the large Falcon have entries of their own here, although llama.cpp calls them llama
-and falcon.
+"""By llama.cpp's name; Mixtral, the large Falcon and DeepSeek 3 have entries of their own here, though llama.cpp calls
+them llama, falcon and deepseek2.
 """
 
 
@@ -558,6 +618,8 @@ def architecture_of(file: GgufFile) -> GgufArchitecture:
         name = "mixtral"
     elif name == "falcon" and "blk.0.attn_norm_2.weight" in file.tensors:
         name = "falcon40b"
+    elif name == "deepseek2" and file.number("deepseek2.expert_gating_func") == _SIGMOID:
+        name = "deepseek3"
     found = ARCHITECTURES.get(name)
     if found is None:
         raise _unsupported(file, tr("its architecture “{name}” is none of those").format(name=name[:80]))
@@ -662,7 +724,7 @@ def _target(known: GgufArchitecture, tensor: str) -> Target | None:
 
 _REQUIRED = ("block_count", "embedding_length", "attention.head_count")
 """Metadata without which an architecture cannot be built; transformers would take its own default values."""
-_MAY_BE_ZERO = ("leading_dense_block_count", "attention.sliding_window")
+_MAY_BE_ZERO = ("leading_dense_block_count", "attention.sliding_window", "expert_shared_count")
 _FLOATS = ("epsilon", "scale", "softcapping", "clamp_kqv")
 """Endings of keys whose values are no whole numbers."""
 

@@ -12,7 +12,7 @@ from transformers.pytorch_utils import Conv1D
 from transformers.quantizers.auto import register_quantization_config, register_quantizer
 
 from core.errors import CorruptWeightsError
-from core.models.gguf.architectures import INTERLEAVED, Config, parameter_names
+from core.models.gguf.architectures import INTERLEAVED, JOINED, Config, parameter_names
 from core.models.gguf.gguf_config import generation_config
 from core.models.gguf.gguf_file import GgufFile
 from core.models.quantized.gguf_layers import GgufEmbedding, GgufExperts, GgufLinear, GgufModule, GgufParameter
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from core.models.text import Network
 
 _METHOD = "decodescope_gguf"
+_PARTS = ("", "gate", "up", "key", "value")
+"""Parts of a parameter, in their order."""
 
 
 def outline_blocks(file: GgufFile, network: Network, stored: Mapping[str, list[GgufParameter]]) -> None:
@@ -49,7 +51,7 @@ def stored_parameters(file: GgufFile, config: PreTrainedConfig) -> dict[str, lis
     for name, target in parameter_names(file).items():
         stored = GgufParameter(file, file.tensors[name], target.operation, (heads, kv_heads))
         found.setdefault(target.name, {})[target.part] = stored
-    return {name: [parts[part] for part in ("", "gate", "up") if part in parts] for name, parts in found.items()}
+    return {name: [parts[part] for part in _PARTS if part in parts] for name, parts in found.items()}
 
 
 def check_shapes(file: GgufFile, outline: Network, stored: Mapping[str, list[GgufParameter]]) -> None:
@@ -57,7 +59,9 @@ def check_shapes(file: GgufFile, outline: Network, stored: Mapping[str, list[Ggu
     expected = {name: tuple(tensor.shape) for name, tensor in (*outline.named_parameters(), *outline.named_buffers())}
     for name, parts in stored.items():
         there = parts[0].shape
-        if len(parts) > 1:
+        if len(parts) > 1 and parts[0].operation == JOINED:
+            there = tuple(read_floats(parts, torch.float32).shape)
+        elif len(parts) > 1:
             joined = _joined_dimension(parts)
             sizes = list(there)
             sizes[joined] = sum(part.shape[joined] for part in parts)
@@ -127,6 +131,9 @@ def read_floats(parts: list[GgufParameter], dtype: torch.dtype) -> torch.Tensor:
         return found[0].contiguous()
     if parts[0].operation == INTERLEAVED:
         return torch.stack(found, -1).flatten(-2)
+    if parts[0].operation == JOINED:
+        keys, values = found
+        return torch.cat([keys.transpose(1, 2), values], 1).flatten(0, 1)
     return torch.cat(found, 1)
 
 
