@@ -242,7 +242,7 @@ def _entries(model: LoadedModel, known: GgufArchitecture, weights: str) -> Itera
 
 def _split_name(name: str) -> tuple[str, str]:
     """Split a parameter's name into that of its module, or of itself if it is bare, and `weight` or `bias`."""
-    if name.endswith(".expert_bias"):
+    if name.endswith((".expert_bias", ".e_score_correction_bias")):
         return name, "bias"
     stem, _, kind = name.rpartition(".")
     if kind in ("weight", "bias"):

@@ -86,7 +86,7 @@ KINDS: dict[str, dict[str, Any]] = {
         "model_type": "falcon", "num_key_value_heads": None, "num_kv_heads": 2, "new_decoder_architecture": True,
         "ffn_hidden_size": 128,
     },
-    "deepseek_v2": {**_LATENT, "q_lora_rank": None},
+    "deepseek_v2": {**_LATENT, "q_lora_rank": 16},
     "deepseek_v3": {**_LATENT, "q_lora_rank": 16, "norm_topk_prob": True, "routed_scaling_factor": 1.5},
     "mamba": {},
     "gpt_oss": {
