@@ -444,3 +444,40 @@ def test_smollm2_answers() -> None:
         [{"role": "user", "content": "What is the capital of France?"}], add_generation_prompt=True
     )["input_ids"]
     assert core.run(model, core.Request(ids, {"max_new_tokens": 12})).texts == ["The capital of France is Paris."]
+
+
+def test_what_cannot_be_written_says_why(small: Path, tmp_path: Path) -> None:
+    model = core.load(small)
+    assert save_gguf(model, small.with_name("copy.gguf")) == save_gguf(model, small.with_name("copy.gguf"))  # replaced
+    for path, reason in (
+        (tmp_path / "missing" / "x.gguf", "does not exist"), (tmp_path, "cannot be written"),
+        ("a\0b", "cannot be written"),
+    ):  # fmt: skip
+        with pytest.raises(ModelFileError, match=reason) as refused:
+            save_gguf(model, path)
+        assert refused.value.remedy
+    if Path("/dev/full").exists():
+        with pytest.raises(ModelFileError, match="space"):
+            save_gguf(model, "/dev/full")
+    with pytest.raises(ParameterError, match="not a loaded model"):
+        save_gguf("small", tmp_path / "x.gguf")  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("strategy", ["assisted", "speculative", "token_tree"])
+def test_blocks_draft_for_blocks_and_floats(strategy: str, small: Path) -> None:
+    blocks, floats = core.load(small), core.load(small, weights="float32")
+    for target, draft in ((blocks, floats), (floats, blocks), (blocks, blocks)):
+        settings = {"max_new_tokens": 8, "do_sample": False}
+        plain = core.run(target, core.Request(gguf_models.PROMPT, settings))
+        request = core.Request(gguf_models.PROMPT, settings, strategy)
+        assert core.run(target, request, drafters=[draft]).sequences == plain.sequences
+
+
+def test_blocks_are_estimated_and_inspected(small: Path) -> None:
+    model = core.load(small)
+    request = core.Request(gguf_models.PROMPT, {"max_new_tokens": 4})
+    assert core.estimate(model, request).weights == core.estimate(core.blueprint(small), request).weights
+    ids = gguf_models.PROMPT[:5]
+    assert len(core.lens(model, ids, 2)) == len(core.attention(model, ids, 2)) + 1
+    assert len(core.occlude(model, ids, 2)) == 2
