@@ -179,6 +179,15 @@ def draft_layers_reason(model: LoadedModel, needs: frozenset[CacheOperation], ti
     return None
 
 
+def repeated_layers_reason(model: LoadedModel) -> str | None:
+    """Return why layers cannot be offloaded one by one if the model adds copies of them to its cache (Dory)."""
+    if not model.repeats_layers:
+        return None
+    return tr("{model} runs some of its layers several times and adds copies of them to the cache itself.").format(
+        model=model.name
+    )
+
+
 def extra_tensors_reason(model: LoadedModel) -> str | None:
     """Return why models with recurrent states, or layers that keep more than keys and values, are not supported."""
     if reason := states_reason(model):

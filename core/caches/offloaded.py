@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.caches.base import EDITS, CacheBackend, extra_tensors_reason, windows_required_reason
+from core.caches.base import EDITS, CacheBackend, extra_tensors_reason, repeated_layers_reason, windows_required_reason
 from core.caches.measurement import CacheEstimate, RunShape
 from core.common.hf_generation import GenerateEquivalent
 from core.parameter import Parameter, Settings
@@ -58,7 +58,7 @@ def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
 
 def rejection_reason(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
     """Return why models with states are not supported: a state of constant size is needed in full at every step."""
-    return extra_tensors_reason(model) or windows_required_reason(model)
+    return extra_tensors_reason(model) or repeated_layers_reason(model) or windows_required_reason(model)
 
 
 def generate_equivalent(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:

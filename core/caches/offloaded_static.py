@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.caches.base import EDITS, CacheBackend, extra_tensors_reason, rejected_drafts_reason, windows_required_reason
+from core.caches.base import (
+    EDITS,
+    CacheBackend,
+    extra_tensors_reason,
+    rejected_drafts_reason,
+    repeated_layers_reason,
+    windows_required_reason,
+)
 from core.caches.measurement import CacheEstimate, RunShape
 from core.caches.offloaded import FOLDER, PLACE, offloading_generate_equivalent
 from core.common.hf_generation import GenerateEquivalent
@@ -54,7 +61,7 @@ def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
 
 def rejection_reason(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
     """Return why a model is not supported: the reasons of the static cache, and on disk also reliance on windows."""
-    if reason := extra_tensors_reason(model):
+    if reason := extra_tensors_reason(model) or repeated_layers_reason(model):
         return reason
     if model.device.type != "cuda":  # on disk every layer keeps all tokens
         return windows_required_reason(model)

@@ -26,11 +26,14 @@ from core.models.config_validation import PACKED
 from core.parameter import display_name
 from core.processors.pipeline_stages import OPTION, is_default_order
 from core.request import Request, check_request
-from resources.language import join_sentences, tr
+from resources.language import join_sentences, mark, tr
 
 if TYPE_CHECKING:
     from core.models.loaded_model import LoadedModel
 
+_CONVERTED = mark(
+    "transformers converts the blocks of the GGUF file to floats, so tokens of almost equal probability may change."
+)
 Flavour = Literal["transformers", "core"]
 Model = "LoadedModel | str | Path"
 
@@ -118,11 +121,10 @@ def _generate_equivalent(
     request: Request, effective_settings: EffectiveSettings, source: ScriptModel, drafts: list[ScriptModel]
 ) -> GenerateEquivalent:
     """Return what the strategy and the cache need in transformers, combined."""
-    if source.weights and source.weights not in PACKED:
-        return GenerateEquivalent(
-            missing=tr("the {kind} weights stay in the blocks of their GGUF file.").format(kind=source.weights)
-        )
-    if source.weights:
+    in_files = [each for each in (source, *drafts) if each.gguf_file]
+    if unread := next((each.gguf_problem for each in in_files if each.gguf_problem), ""):
+        return GenerateEquivalent(missing=unread)
+    if source.weights in PACKED:
         return GenerateEquivalent(
             missing=tr("the {kind} weights are packed by this program.").format(kind=source.weights)
         )
@@ -150,7 +152,7 @@ def _generate_equivalent(
         request.options.get(OPTION), _active_stages(request, effective_settings, source)
     ):
         missing = tr("it has no setting for the order of the stages.")
-    notes = join_sentences(*(each.note for each in counterparts))
+    notes = join_sentences(*(each.note for each in counterparts), tr(_CONVERTED) if in_files else "")
     return GenerateEquivalent({**counterparts[0].settings, **counterparts[1].settings}, missing, notes)
 
 

@@ -4,7 +4,7 @@ does not import torch."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,8 @@ from core.common.hf_generation import DEFAULTS, METADATA_FIELDS, WITHOUT_EFFECT
 from core.errors import ModelError
 from core.models import catalog
 from core.models.config_validation import FLOATS
+from core.models.gguf.gguf_entry import transformers_problem
+from core.models.gguf.gguf_file import is_gguf
 from core.models.model_entry import read_config
 from core.models.model_files import JsonObject, read_json
 from core.parameter import Parameter, Settings
@@ -44,6 +46,10 @@ class ScriptModel:
     """Vocabulary size; 0 if unknown."""
     memory_limit: int | str | None = None
     """Bytes of weights kept in memory; further layers stay on disk."""
+    gguf_file: str = ""
+    """Name of the GGUF file in that folder; empty for a model in Hugging Face's layout."""
+    gguf_problem: str = ""
+    """Why transformers cannot read that file, as a sentence."""
 
 
 def script_model(model: LoadedModel | str | Path, device: str, dtype: str) -> ScriptModel:
@@ -58,8 +64,19 @@ def script_model(model: LoadedModel | str | Path, device: str, dtype: str) -> Sc
         return ScriptModel(name, name, device, *_split_dtype(dtype))
     encodes = bool(config.get("is_encoder_decoder"))
     own, tokenizer = _read_generation_config(folder, config), catalog.tokenizer_of(folder)
-    return ScriptModel(
+    found = ScriptModel(
         name, _loadable_name(name, folder), device, *_split_dtype(dtype), encodes, own, tokenizer, _vocab_size(config)
+    )
+    return _in_gguf(found, folder)
+
+
+def _in_gguf(model: ScriptModel, path: Path | None) -> ScriptModel:
+    """Name the folder and the file of a model in a GGUF file; return others unchanged."""
+    if path is None or not is_gguf(path):
+        return model
+    whole = path.resolve()
+    return replace(
+        model, hub_id_or_folder=str(whole.parent), gguf_file=whole.name, gguf_problem=transformers_problem(path)
     )
 
 
@@ -82,9 +99,10 @@ def _from_loaded_model(model: LoadedModel) -> ScriptModel:
     tokenizer = b"" if model.path is None else catalog.tokenizer_of(model.path)
     own = {key: value for key, value in vars(model.generation_config).items() if value is not None}
     kinds = _split_dtype(model.weights)
-    return ScriptModel(
+    found = ScriptModel(
         name, place, str(model.device), *kinds, model.is_encoder_decoder, own, tokenizer, model.vocabulary
     )
+    return _in_gguf(found, model.path)
 
 
 def _loadable_name(name: str, folder: Path) -> str:

@@ -8,6 +8,7 @@ from core.code.decodescope_script import is_config_object, prompt_source
 from core.code.python_literals import call_source, literal, quoted
 from core.code.script_model import EffectiveSettings, ScriptModel, differing_settings, has_different_tokenizer
 from core.common.hf_generation import DEFAULTS
+from core.models.config_validation import FLOATS
 from core.parameter import Settings
 from core.request import Request
 from resources.language import mark, tr
@@ -26,9 +27,12 @@ def script_lines(
     extra_settings: Settings,
 ) -> list[str]:
     """Return the lines of the script. `extra_settings` are those of the strategy and the cache."""
-    settings = differing_settings(
-        {**_generate_settings(effective_settings, source), **extra_settings}, source.generation_config, DEFAULTS
-    )
+    wanted = {**_generate_settings(effective_settings, source), **extra_settings}
+    if source.gguf_file:  # transformers does not read the file's own settings
+        own = {name: value for name, value in source.generation_config.items() if name in DEFAULTS}
+        settings = differing_settings({**own, **wanted}, DEFAULTS)
+    else:
+        settings = differing_settings(wanted, source.generation_config, DEFAULTS)
     drafting = {name: settings.pop(name) for name in _DRAFTER_SETTINGS if name in settings}
     prompt = _PromptSource(request, effective_settings, source)
     foreign = [draft for draft in drafts if has_different_tokenizer(source, draft)]
@@ -36,17 +40,10 @@ def script_lines(
     return [
         *_import_lines(source, settings, prompt),
         "",
-        *(
-            [f"tokenizer = {call_source('AutoTokenizer.from_pretrained', quoted(source.hub_id_or_folder))}"]
-            if prompt.needs_tokenizer
-            else []
-        ),
+        *([f"tokenizer = {_load_tokenizer(source)}"] if prompt.needs_tokenizer else []),
         f"model = {_load(source)}",
         *(f"draft = {_load(draft)}" for draft in drafts),
-        *(
-            f"draft_tokenizer = {call_source('AutoTokenizer.from_pretrained', quoted(draft.hub_id_or_folder))}"
-            for draft in foreign
-        ),
+        *(f"draft_tokenizer = {_load_tokenizer(draft)}" for draft in foreign),
         *_drafter_setting_lines("draft" if drafts else "model", drafting),
         "",
         *prompt.lines,
@@ -133,9 +130,19 @@ def _import_lines(source: ScriptModel, settings: dict[str, object], prompt: _Pro
 def _load(source: ScriptModel) -> str:
     """Return the line that loads the model as in the run: float32 on a CPU unless set otherwise."""
     head = "AutoModelForSeq2SeqLM" if source.is_encoder_decoder else "AutoModelForCausalLM"
-    dtype = "torch.float32" if source.dtype == "auto" else f"torch.{source.dtype}"
-    made = call_source(f"{head}.from_pretrained", quoted(source.hub_id_or_folder), dtype=dtype)
+    dtype = "torch.float32" if source.dtype not in FLOATS else f"torch.{source.dtype}"
+    made = call_source(
+        f"{head}.from_pretrained", quoted(source.hub_id_or_folder), **_gguf_argument(source), dtype=dtype
+    )
     return made if source.device in ("auto", "cpu") else f"{made}.to({quoted(source.device)})"
+
+
+def _load_tokenizer(source: ScriptModel) -> str:
+    return call_source("AutoTokenizer.from_pretrained", quoted(source.hub_id_or_folder), **_gguf_argument(source))
+
+
+def _gguf_argument(source: ScriptModel) -> dict[str, str]:
+    return {"gguf_file": quoted(source.gguf_file)} if source.gguf_file else {}
 
 
 def _drafter_setting_lines(name: str, settings: dict[str, object]) -> list[str]:

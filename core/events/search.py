@@ -120,6 +120,9 @@ class BeamCandidate:
     probability: float
     """Probability of the token after processing, given its parent."""
     log_probability: float
+    """What the token adds to `score`: its log-probability after processing, less the penalty of diverse search. It is
+    not normalized again, unlike `probability`.
+    """
     score: float
     """Sum of log-probabilities from the prompt to here, as ranked by the search."""
     normalized: float

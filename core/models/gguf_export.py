@@ -11,19 +11,25 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import torch
 
-from core.errors import ParameterError, UnpackableError
+from core.errors import ModelFileError, ParameterError, UnpackableError
 from core.models.gguf.architectures import (
     ARCHITECTURES,
+    BY_GROUP,
     BY_HEAD,
+    INTERLEAVED,
+    LOG_NEGATED,
     MINUS_ONE,
+    ROW_ORDERS,
     ROWS_OF_K,
     ROWS_OF_Q,
     TRANSPOSED,
     UNSQUEEZED,
+    WITHOUT_SUFFIX,
     GgufArchitecture,
 )
 from core.models.gguf.gguf_file import FORMATS, MAGIC
 from core.models.gguf.gguf_tokenizer import pre_tokenizer_rules
+from core.models.loaded_model import check_model
 from core.models.quantized.packed_layers import PackedModule
 from core.system.file_writing import atomic_write
 from resources.language import tr
@@ -35,8 +41,12 @@ EXPORT_FORMATS = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1")
 _ALIGNMENT = 32
 _FILE_TYPES = {"F32": 0, "F16": 1, "BF16": 32, "Q8_0": 7, "Q4_0": 2, "Q4_1": 3}
 _TYPE_IDS = {fmt.name: fmt.type_id for fmt in FORMATS.values()}
-_KEPT_IN_FLOAT32 = ("norm", "ffn_gate_inp", "shortconv.conv", "position_embd")
+_KEPT_IN_FLOAT32 = (
+    "norm", "ffn_gate_inp", "shortconv.conv", "position_embd", "ssm_conv1d", "ssm_a", "attn_sinks", ".bias",
+)  # fmt: skip
 """Parts of the names of tensors that llama.cpp expects in float32."""
+_PREFIXES = {"mixtral": "llama", "falcon40b": "falcon", "deepseek3": "deepseek2"}
+"""llama.cpp's names of architectures with several entries."""
 _U32, _I32, _F32, _BOOL, _STRING, _ARRAY = 4, 5, 6, 7, 8, 9
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _BYTE = 1, 2, 3, 4, 6
 
@@ -51,9 +61,11 @@ class _Entry(NamedTuple):
 def save_gguf(model: LoadedModel, path: str | Path, weights: str = "Q8_0") -> Path:
     """Write a model with its tokenizer and chat template, its matrices in the format `weights` (EXPORT_FORMATS).
 
-    The file appears at `path` once it is complete. Raises ParameterError for an unknown format, UnpackableError for an
-    architecture or a tokenizer that cannot be written, and OSError.
+    The file appears at `path` once it is complete. Raises ParameterError for an unknown format or a value that is not a
+    loaded model, UnpackableError for an architecture or a tokenizer that cannot be written, and ModelFileError if the
+    file cannot be written; a file that was there is then unchanged.
     """
+    check_model(model)
     if weights not in EXPORT_FORMATS:
         raise ParameterError(
             tr("“{wish}” is not a format that can be written.").format(wish=str(weights)[:40]),
@@ -62,16 +74,35 @@ def save_gguf(model: LoadedModel, path: str | Path, weights: str = "Q8_0") -> Pa
         )
     target = Path(os.path.expanduser(path))
     name, known = _architecture(model)
+    try:
+        if not target.parent.is_dir():
+            raise FileNotFoundError(tr("the folder {folder} does not exist").format(folder=target.parent))
+        write_architecture(model, name, known, target, weights)
+    except (OSError, ValueError) as error:
+        raise ModelFileError(
+            tr("{file} cannot be written: {reason}.").format(
+                file=target.name or target, reason=getattr(error, "strerror", None) or error
+            ),
+            tr("Choose a name in an existing folder that you may write to, on a disk with enough free space."),
+        ) from error
+    return target
+
+
+def write_architecture(
+    model: LoadedModel, name: str, known: GgufArchitecture, target: Path, weights: str
+) -> None:  # fmt: skip
+    """Write a model as the architecture `name`; several architectures of llama.cpp may have one model type."""
     metadata = {**_shape_metadata(model, name, known, weights), **_tokenizer_metadata(model)}
     entries = list(_entries(model, known, weights))
     with atomic_write(target) as part, part.open("wb") as stream:
         _write(stream, metadata, entries)
-    return target
 
 
 def _architecture(model: LoadedModel) -> tuple[str, GgufArchitecture]:
     kind = str(model.config.model_type)
     aliases = {"mistral": "llama"}
+    if kind == "falcon" and model.config.new_decoder_architecture:
+        return "falcon40b", ARCHITECTURES["falcon40b"]
     for name, known in ARCHITECTURES.items():
         if known.model_type == aliases.get(kind, kind):
             return name, known
@@ -84,7 +115,7 @@ def _architecture(model: LoadedModel) -> tuple[str, GgufArchitecture]:
 
 
 def _shape_metadata(model: LoadedModel, name: str, known: GgufArchitecture, weights: str) -> dict[str, Any]:
-    prefix = "llama" if name == "mixtral" else name
+    prefix = _PREFIXES.get(name, name)
     config = model.config
     found: dict[str, Any] = {
         "general.architecture": prefix,
@@ -98,16 +129,35 @@ def _shape_metadata(model: LoadedModel, name: str, known: GgufArchitecture, weig
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             found[f"{prefix}.{key}"] = _Float(value) if _is_float_key(key) else int(value)
     found.setdefault(f"{prefix}.context_length", int(model.context or 2048))
+    if name == "olmo":
+        found["olmo.attention.layer_norm_epsilon"] = _Float(1e-5)
     if name in ("gpt2", "bloom"):
         found.setdefault(f"{name}.feed_forward_length", 4 * int(config.hidden_size))
-    heads = int(config.num_attention_heads)
+    heads = int(getattr(config, "num_attention_heads", 0))
+    if not heads:
+        return found | {f"{prefix}.attention.head_count": 0, f"{prefix}.feed_forward_length": 0}
     width = int(getattr(config, "head_dim", None) or config.hidden_size // heads)
+    if name == "falcon":
+        found["falcon.attention.head_count_kv"] = 1
+    if prefix == "deepseek2":
+        found |= {
+            "deepseek2.attention.head_count_kv": heads, "deepseek2.attention.key_length": int(config.qk_head_dim),
+            "deepseek2.attention.value_length": int(config.v_head_dim),
+            "deepseek2.expert_weights_norm": bool(config.norm_topk_prob),
+            "deepseek2.expert_gating_func": 2 if name == "deepseek3" else 1,
+        }  # fmt: skip
+    if name == "gpt-oss":
+        found["gpt-oss.feed_forward_length"] = found["gpt-oss.expert_feed_forward_length"]
+    if name == "lfm2moe":
+        found["lfm2moe.expert_gating_func"] = 2
+    if name == "minicpm":
+        found["minicpm.rope.dimension_count"] = width
     if "attention.key_length" in known.keys:
         found[f"{prefix}.attention.key_length"] = found[f"{prefix}.attention.value_length"] = width
-    if name == "lfm2":
+    if name in ("lfm2", "lfm2moe"):
         kinds = config.layer_types
         counts = [config.num_key_value_heads if kind == "full_attention" else 0 for kind in kinds]
-        found["lfm2.attention.head_count_kv"] = counts
+        found[f"{name}.attention.head_count_kv"] = counts
     if name == "gptneox":
         found["gptneox.use_parallel_residual"] = bool(config.use_parallel_residual)
     if name == "stablelm":
@@ -153,8 +203,8 @@ def _rope_metadata(model: LoadedModel, prefix: str, width: int) -> dict[str, Any
 def _entries(model: LoadedModel, known: GgufArchitecture, weights: str) -> Iterable[_Entry]:
     """Yield all tensors by llama.cpp's names and in its order of rows."""
     config = model.config
-    heads = int(config.num_attention_heads)
-    kv_heads = int(getattr(config, "num_key_value_heads", None) or heads)
+    heads = int(getattr(config, "num_attention_heads", None) or 1)
+    kv_heads = int(getattr(config, "num_key_value_heads", None) or getattr(config, "num_kv_heads", None) or heads)
     rope: Mapping[str, Any] = getattr(config, "rope_parameters", None) or {}
     if rope.get("rope_type") == "llama3":
         yield _Entry("rope_freqs.weight", (), "F32", _llama3_factors(model))
@@ -164,9 +214,7 @@ def _entries(model: LoadedModel, known: GgufArchitecture, weights: str) -> Itera
     tied = bool(config.tie_word_embeddings)
     seen: set[str] = set()
     for name, values in _weights(model):
-        stem, _, kind = name.rpartition(".")
-        if kind not in ("weight", "bias"):
-            stem, kind = name, "weight"
+        stem, kind = _split_name(name)
         if stem == "lm_head" and tied:
             continue
         if stem.startswith(prefix) and stem not in outside:
@@ -174,19 +222,41 @@ def _entries(model: LoadedModel, known: GgufArchitecture, weights: str) -> Itera
             own = inside.get(rest)
             if own is None:
                 raise _unknown_weight(model, name)
-            if own == "ffn_up_exps" or own == "ffn_gate_exps":
-                gate, up = values.chunk(2, 1)
-                yield _entry(f"blk.{number}.ffn_gate_exps.weight", gate, weights)
-                yield _entry(f"blk.{number}.ffn_up_exps.weight", up, weights)
+            operation = known.operations.get(own, "")
+            called = f"blk.{number}.{own}" + ("" if own in WITHOUT_SUFFIX else f".{kind}")
+            if own in ("ffn_up_exps", "ffn_gate_exps"):
+                gate, up = _gate_and_up(values, operation)
+                yield _entry(f"blk.{number}.ffn_gate_exps.{kind}", gate, weights)
+                yield _entry(f"blk.{number}.ffn_up_exps.{kind}", up, weights)
                 continue
-            called, operation = f"blk.{number}.{own}.{kind}", known.operations.get(own, "")
         elif stem in outside:
             called, operation = f"{outside[stem]}.{kind}", known.operations.get(outside[stem], "")
         else:
             raise _unknown_weight(model, name)
         if called not in seen:
             seen.add(called)
+            if kind == "bias" and operation not in ROW_ORDERS:
+                operation = ""
             yield _entry(called, _converted(values, operation, heads, kv_heads), weights)
+
+
+def _split_name(name: str) -> tuple[str, str]:
+    """Split a parameter's name into that of its module, or of itself if it is bare, and `weight` or `bias`."""
+    if name.endswith((".expert_bias", ".e_score_correction_bias")):
+        return name, "bias"
+    stem, _, kind = name.rpartition(".")
+    if kind in ("weight", "bias"):
+        return stem, kind
+    return (name.removesuffix("_bias"), "bias") if name.endswith("_proj_bias") else (name, "weight")
+
+
+def _gate_and_up(values: torch.Tensor, operation: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """Split the joined tensor of experts [experts, outputs, inputs], or their biases."""
+    if operation != INTERLEAVED:
+        gate, up = values.chunk(2, 1)
+        return gate, up
+    gate, up = values[..., ::2], values[..., 1::2]
+    return (gate.transpose(1, 2), up.transpose(1, 2)) if values.dim() == 3 else (gate, up)
 
 
 def _weights(model: LoadedModel) -> Iterable[tuple[str, torch.Tensor]]:
@@ -198,6 +268,9 @@ def _weights(model: LoadedModel) -> Iterable[tuple[str, torch.Tensor]]:
                 yield name, module.floats()
             else:
                 yield name, parameter.detach().float()
+        for own, buffer in module.named_buffers(recurse=False):
+            if own.endswith("_bias") and own not in module._non_persistent_buffers_set:
+                yield f"{path}.{own}" if path else own, buffer.float()  # the routers' biases of LFM2-MoE
 
 
 def _converted(values: torch.Tensor, operation: str, heads: int, kv_heads: int) -> torch.Tensor:
@@ -207,8 +280,15 @@ def _converted(values: torch.Tensor, operation: str, heads: int, kv_heads: int) 
         return values.view(count, 2, -1, *values.shape[1:]).transpose(1, 2).reshape(values.shape)
     if operation == BY_HEAD:
         return values.view(heads, 3, -1, *values.shape[1:]).transpose(0, 1).reshape(values.shape)
+    if operation == BY_GROUP:
+        groups = values.view(kv_heads, heads // kv_heads + 2, -1, *values.shape[1:])
+        return torch.cat([part.flatten(0, 2) for part in groups.split((heads // kv_heads, 1, 1), 1)])
     if operation == MINUS_ONE:
         return values + 1
+    if operation == LOG_NEGATED:
+        return values.exp().neg()
+    if operation == INTERLEAVED and values.dim() == 3:
+        return values.transpose(1, 2)
     if operation == TRANSPOSED and values.dim() == 2:
         return values.t()
     if operation == UNSQUEEZED:

@@ -181,6 +181,11 @@ class LoadedModel:
         """Whether its cache includes a state that cannot be rolled back: Mamba, RWKV, Jamba."""
         return bool(getattr(self.model, "_is_stateful", False))
 
+    @property
+    def repeats_layers(self) -> bool:
+        """Whether it runs some of its layers several times for a token (Dory)."""
+        return int(getattr(self.config, "n_recurrent_loops", None) or 1) > 1
+
     @cached_property
     def cache_name(self) -> str:
         """Name of the cache in the forward arguments and the output."""

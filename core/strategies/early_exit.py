@@ -29,6 +29,8 @@ def layers_unsupported_reason(model: LoadedModel, request: Request | None) -> st
         return tr("{model} has no single stack of layers whose intermediate states its head could read.").format(
             model=model.name
         )
+    if model.repeats_layers:
+        return tr("{model} runs some of its layers several times, so it cannot be left early.").format(model=model.name)
     requested = (request.asked("assistant_early_exit") if request is not None else None) or 1
     if int(requested) >= model.layers:
         return trn(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -9,6 +10,9 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
 import core
+from core.models import gguf_export
+from core.models.gguf.architectures import ARCHITECTURES
+from core.models.gguf_export import save_gguf
 
 _SHAPE = {
     "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
@@ -20,6 +24,11 @@ _LLAMA3 = {
     "original_max_position_embeddings": 8192,
 }  # fmt: skip
 _EXPERTS = {"num_experts": 4, "moe_intermediate_size": 64, "num_experts_per_tok": 2}
+_LATENT = {
+    "kv_lora_rank": 32, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 16, "num_key_value_heads": 4,
+    "n_routed_experts": 4, "num_experts_per_tok": 2, "n_shared_experts": 1, "moe_intermediate_size": 32, "n_group": 1,
+    "topk_group": 1, "first_k_dense_replace": 1,
+}  # fmt: skip
 KINDS: dict[str, dict[str, Any]] = {
     "llama": {},
     "llama3": {"model_type": "llama", "rope_parameters": _LLAMA3, "max_position_embeddings": 131072},
@@ -49,8 +58,44 @@ KINDS: dict[str, dict[str, Any]] = {
     "gpt_neox": {"num_key_value_heads": None},
     "bloom": {},
     "lfm2": {"layer_types": ["conv", "full_attention"], "block_auto_adjust_ff_dim": False},
+    "lfm2_moe": {**_EXPERTS, "layer_types": ["conv", "full_attention", "conv"], "num_hidden_layers": 3},
+    "phi": {"partial_rotary_factor": 0.5},
+    "cohere2": {"num_hidden_layers": 4, "sliding_window": 8},
+    "glm4": {"head_dim": 16, "attention_bias": True},
+    "glm": {"head_dim": 16, "attention_bias": True},
+    "nemotron": {},
+    "exaone": {"model_type": "llama", "rope_parameters": _LLAMA3, "max_position_embeddings": 131072},
+    "exaone4": {"sliding_window": None, "layer_types": ["full_attention"] * 2},
+    "internlm2": {"model_type": "llama"},
+    "minicpm": {
+        "model_type": "granite", "embedding_multiplier": 3.0, "logits_scaling": 2.0, "residual_multiplier": 0.5,
+        "attention_multiplier": 0.25,
+    },
+    "olmo": {},
+    "olmoe": {"num_key_value_heads": 4, "num_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 64},
+    "ernie4_5": {"head_dim": 16},
+    "seed_oss": {"head_dim": 16},
+    "hunyuan_v1_dense": {"head_dim": 16},
+    "arcee": {},
+    "granitemoe": {
+        "embedding_multiplier": 3.0, "logits_scaling": 2.0, "residual_multiplier": 0.5, "attention_multiplier": 0.2,
+        "num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 64,
+    },
+    "falcon": {"num_key_value_heads": None, "ffn_hidden_size": 128},
+    "falcon40b": {
+        "model_type": "falcon", "num_key_value_heads": None, "num_kv_heads": 2, "new_decoder_architecture": True,
+        "ffn_hidden_size": 128,
+    },
+    "deepseek_v2": {**_LATENT, "q_lora_rank": 16},
+    "deepseek_v3": {**_LATENT, "q_lora_rank": 16, "norm_topk_prob": True, "routed_scaling_factor": 1.5},
+    "mamba": {},
+    "gpt_oss": {
+        "head_dim": 16, "num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 64, "sliding_window": 8,
+    },
 }  # fmt: skip
 """Config values besides `_SHAPE`, by a name that is the model type unless one is given."""
+ALIASES = ("exaone", "internlm2", "minicpm")
+"""Architectures of llama.cpp that are another one's model type in transformers."""
 PROMPT = [5, 99, 30, 77, 200, 14, 60, 120, 121, 33, 44, 101]
 
 
@@ -85,6 +130,14 @@ def make(kind: str) -> core.LoadedModel:
             else:
                 parameter.mul_(3)
     return core.wrap(network, tokenizer(), "tiny")
+
+
+def save(kind: str, model: core.LoadedModel, path: Path, weights: str) -> Path:
+    """Write a model of `KINDS` and return the path."""
+    if kind not in ALIASES:
+        return save_gguf(model, path, weights)
+    gguf_export.write_architecture(model, kind, ARCHITECTURES[kind], path, weights)
+    return path
 
 
 @torch.inference_mode()

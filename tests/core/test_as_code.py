@@ -17,7 +17,7 @@ import core
 import resources
 from core.code.python_literals import literal, multiline_literal
 from core.models.loaded_model import load
-from tests.core import tiny
+from tests.core import gguf_models, tiny
 
 WORDS = "Once upon a time, in a small house"
 TALK = [{"role": "user", "content": 'Tell me of the "old" wolf.\nPlease!'}]
@@ -276,3 +276,30 @@ PLAIN = st.recursive(
 @given(PLAIN)
 def test_any_plain_value_is_what_it_was(value: object) -> None:
     assert eval(literal(value)) == value
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "phi3", "bloom", "mamba"])
+def test_transformers_reads_a_gguf_file(kind: str, tmp_path: Path) -> None:
+    path = gguf_models.save(kind, gguf_models.make(kind), tmp_path / "tiny.gguf", "F32")
+    model = core.load(path)
+    request = core.Request(gguf_models.PROMPT, {"max_new_tokens": 12, "do_sample": False})
+    for source in (model, str(path)):
+        code = core.as_code(request, model=source)
+        assert 'gguf_file="tiny.gguf"' in code
+        assert "converts the blocks" in code
+    namespace: dict[str, Any] = {}
+    exec(compile(core.as_code(request, model=model), "script", "exec"), namespace)
+    new = namespace["outputs"][0, len(gguf_models.PROMPT) :].tolist()
+    assert new == core.run(model, request).sequences[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"), [("gemma2", "“gemma2”"), ("mixtral", "experts"), ("llama-linear", "scaling")]
+)
+def test_a_gguf_file_that_transformers_reads_differently_is_loaded_here(
+    kind: str, reason: str, tmp_path: Path
+) -> None:  # fmt: skip
+    path = gguf_models.save(kind, gguf_models.make(kind), tmp_path / "tiny.gguf", "F32")
+    code = core.as_code(core.Request([5, 6]), model=path)
+    assert reason in code
+    assert "decodescope.load" in code

@@ -18,9 +18,11 @@ from core.errors import (
     DecodescopeError,
     ModelFileError,
     ParameterError,
+    TokenizerMissingError,
     UnknownArchitectureError,
 )
 from core.models.gguf import gguf_entry
+from core.models.gguf.architectures import ARCHITECTURES
 from core.models.gguf.gguf_file import read_gguf, read_summary
 from core.models.gguf_export import save_gguf
 from tests.core import gguf_models
@@ -38,7 +40,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_architecture_keeps_its_logits(kind: str, tmp_path: Path) -> None:
     model = gguf_models.make(kind)
     expected = gguf_models.logits(model)
-    path = save_gguf(model, tmp_path / "tiny.gguf", "F32")
+    path = gguf_models.save(kind, model, tmp_path / "tiny.gguf", "F32")
     for weights in ("auto", "float32"):
         loaded = core.load(path, weights=weights, device="cpu")
         assert (gguf_models.logits(loaded) - expected).abs().max() <= 1e-5 * expected.abs().max()
@@ -285,7 +287,7 @@ def test_what_is_no_model_says_so(small: Path, tmp_path: Path) -> None:
         save_gguf(gguf_models.make("llama"), tmp_path / "x.gguf", "Q9")
 
 
-@pytest.mark.parametrize("layers", [0, 1, 3, 2**31 - 1])
+@pytest.mark.parametrize("layers", [1, 3, 2**31 - 1])
 def test_layers_that_are_not_there_are_not_built(layers: int, small: Path, tmp_path: Path) -> None:
     key = b"llama.block_count" + struct.pack("<I", 4)
     path = tmp_path / "layers.gguf"
@@ -294,6 +296,77 @@ def test_layers_that_are_not_there_are_not_built(layers: int, small: Path, tmp_p
     path.write_bytes(data.replace(key + struct.pack("<I", 2), key + struct.pack("<I", layers)))
     with pytest.raises(ConfigInvalidError, match=rf"gives {layers} as its number of layers, but contains 2\."):
         core.load(path)
+
+
+def altered(path: Path, change: dict[str, object], without: str = "") -> Path:
+    """Write a tiny Llama whose metadata are changed."""
+    model = gguf_models.make("llama")
+    known = ARCHITECTURES["llama"]
+    metadata = gguf_export._shape_metadata(model, "llama", known, "F32") | gguf_export._tokenizer_metadata(model)
+    metadata |= change
+    metadata.pop(without, None)
+    with path.open("wb") as stream:
+        gguf_export._write(stream, metadata, list(gguf_export._entries(model, known, "F32")))
+    return path
+
+
+BAD_METADATA: dict[str, tuple[dict[str, object], str]] = {
+    "no heads": ({"llama.attention.head_count": 0}, "llama.attention.head_count is 0, but must be a whole number"),
+    "odd heads": ({"llama.attention.head_count": 3}, "head_count_kv is 2, but must be a divisor of .*head_count"),
+    "heads of keys": ({"llama.attention.head_count_kv": 3}, "llama.attention.head_count_kv is 3.*divisor"),
+    "no width": ({"llama.embedding_length": 0}, "llama.embedding_length is 0"),
+    "negative width": ({"llama.embedding_length": -64}, "llama.embedding_length is -64"),
+    "text": ({"llama.embedding_length": "64"}, "llama.embedding_length is not a number"),
+    "truth": ({"llama.attention.head_count": True}, "llama.attention.head_count is not a number"),
+    "fraction": ({"llama.feed_forward_length": 1.5}, "llama.feed_forward_length is 1.5"),
+    "not the same in all layers": (
+        {"llama.attention.head_count_kv": [2, 4]}, "head_count_kv is a list of different numbers",
+    ),
+    "negative epsilon": ({"llama.attention.layer_norm_rms_epsilon": -1e-5}, "layer_norm_rms_epsilon is -"),
+    "epsilon is infinite": ({"llama.attention.layer_norm_rms_epsilon": float("inf")}, "epsilon is inf"),
+    "wide rotation": ({"llama.rope.dimension_count": 32}, "llama.rope.dimension_count is 32.*at most 16"),
+    "odd rotation": ({"llama.rope.dimension_count": 7}, "llama.rope.dimension_count is 7"),
+    "base of zero": ({"llama.rope.freq_base": 0.0}, "llama.rope.freq_base is 0"),
+    "no layers": ({"llama.block_count": 0}, "llama.block_count is 0"),
+    "no feed forward": ({"llama.feed_forward_length": 0}, "llama.feed_forward_length is 0"),
+    "many tokens": ({"tokenizer.ggml.tokens": ["a"] * 300}, "has 300 tokens, but its embeddings only 259"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD_METADATA)
+def test_impossible_metadata_are_named(case: str, tmp_path: Path) -> None:
+    change, reason = BAD_METADATA[case]
+    if case == "odd heads":
+        change = {**change, "llama.attention.key_length": 16}
+    path = altered(tmp_path / "bad.gguf", change)
+    with pytest.raises(ConfigInvalidError, match=reason) as refused:
+        core.load(path)
+    assert refused.value.remedy
+
+
+@pytest.mark.parametrize("key", ["llama.attention.head_count", "llama.embedding_length"])
+def test_missing_metadata_are_named(key: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigInvalidError, match=rf"do not contain {key}"):
+        core.load(altered(tmp_path / "bad.gguf", {}, without=key))
+
+
+def test_vocabularies_that_are_odd_work_or_say_why(tmp_path: Path) -> None:
+    same = altered(tmp_path / "same.gguf", {"tokenizer.ggml.tokens": ["a"] * 259})
+    assert len(core.load(same).tokenizer) == 259
+    short = core.load(altered(tmp_path / "short.gguf", {"tokenizer.ggml.tokens": ["a", "b"]}))
+    assert short.vocabulary == 259
+    none = core.load(altered(tmp_path / "none.gguf", {"tokenizer.ggml.model": "no_vocab"}))
+    assert none.tokenizer is None
+    assert len(core.run(none, core.Request([5, 6], {"max_new_tokens": 2})).texts) == 1
+    scores = {"tokenizer.ggml.model": "llama", "tokenizer.ggml.scores": [1.0, float("nan"), *[0.0] * 257]}
+    for change, reason in (
+        ({"tokenizer.ggml.model": "llama"}, "it has no scores"),
+        ({**scores, "tokenizer.ggml.scores": [1.0]}, "1 scores for 259 tokens"),
+        (scores, "not numbers"),
+        ({"tokenizer.ggml.model": "word2vec"}, "“word2vec” is unknown"),
+    ):
+        with pytest.raises(TokenizerMissingError, match=reason):
+            core.load(altered(tmp_path / "bad.gguf", change))
 
 
 def mutate(data: bytearray, random_numbers: random.Random) -> bytearray:
@@ -356,3 +429,40 @@ def test_smollm2_answers() -> None:
         [{"role": "user", "content": "What is the capital of France?"}], add_generation_prompt=True
     )["input_ids"]
     assert core.run(model, core.Request(ids, {"max_new_tokens": 12})).texts == ["The capital of France is Paris."]
+
+
+def test_what_cannot_be_written_says_why(small: Path, tmp_path: Path) -> None:
+    model = core.load(small)
+    assert save_gguf(model, small.with_name("copy.gguf")) == save_gguf(model, small.with_name("copy.gguf"))  # replaced
+    for path, reason in (
+        (tmp_path / "missing" / "x.gguf", "does not exist"), (tmp_path, "cannot be written"),
+        ("a\0b", "cannot be written"),
+    ):  # fmt: skip
+        with pytest.raises(ModelFileError, match=reason) as refused:
+            save_gguf(model, path)
+        assert refused.value.remedy
+    if Path("/dev/full").exists():
+        with pytest.raises(ModelFileError, match="space"):
+            save_gguf(model, "/dev/full")
+    with pytest.raises(ParameterError, match="not a loaded model"):
+        save_gguf("small", tmp_path / "x.gguf")  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("strategy", ["assisted", "speculative", "token_tree"])
+def test_blocks_draft_for_blocks_and_floats(strategy: str, small: Path) -> None:
+    blocks, floats = core.load(small), core.load(small, weights="float32")
+    for target, draft in ((blocks, floats), (floats, blocks), (blocks, blocks)):
+        settings = {"max_new_tokens": 8, "do_sample": False}
+        plain = core.run(target, core.Request(gguf_models.PROMPT, settings))
+        request = core.Request(gguf_models.PROMPT, settings, strategy)
+        assert core.run(target, request, drafters=[draft]).sequences == plain.sequences
+
+
+def test_blocks_are_estimated_and_inspected(small: Path) -> None:
+    model = core.load(small)
+    request = core.Request(gguf_models.PROMPT, {"max_new_tokens": 4})
+    assert core.estimate(model, request).weights == core.estimate(core.blueprint(small), request).weights
+    ids = gguf_models.PROMPT[:5]
+    assert len(core.lens(model, ids, 2)) == len(core.attention(model, ids, 2)) + 1
+    assert len(core.occlude(model, ids, 2)) == 2

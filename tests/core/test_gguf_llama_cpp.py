@@ -9,7 +9,6 @@ import pytest
 import torch
 
 import core
-from core.models.gguf_export import save_gguf
 from tests.core import gguf_models
 from tests.llama_cpp_server import IS_INSTALLED, LlamaCppServer
 
@@ -47,7 +46,7 @@ def next_step(model: core.LoadedModel, ids: list[int], chosen: int) -> tuple[Ste
 def test_llama_cpp_writes_the_same_text(kind: str, tmp_path: Path) -> None:
     model = gguf_models.make(kind)
     ids = list(gguf_models.PROMPT)
-    theirs = written_by_llama_cpp(save_gguf(model, tmp_path / "tiny.gguf", "F32"))
+    theirs = written_by_llama_cpp(gguf_models.save(kind, model, tmp_path / "tiny.gguf", "F32"))
     assert len(theirs) == TOKENS
     for step in theirs:
         best, own = next_step(model, ids, step.token)

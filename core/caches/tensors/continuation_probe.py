@@ -28,7 +28,7 @@ PROVEN_ARCHITECTURES = frozenset({
 })  # fmt: skip
 """Architectures whose texts the tests compare with `generate` on every cache, so they need no probe."""
 KNOWN_RESULTS: dict[str, MemoryKind] = {
-    "cpmant": "none", "dory": "none", "moshi": "windows", "openai-gpt": "none", "recurrent_gemma": "inside",
+    "cpmant": "none", "xlstm": "none", "moshi": "windows", "openai-gpt": "none", "recurrent_gemma": "inside",
     "xlm": "none",
 }  # fmt: skip
 """Probe results of other architectures, for models without weights, which cannot be probed."""

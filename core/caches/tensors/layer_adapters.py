@@ -189,6 +189,10 @@ class PreallocatedLayerAdapter(DynamicLayerAdapter):
         self.layer.shorten(tokens.stop)
 
 
+_INDEXED_DIMENSIONS = {"keys": -2, "values": -2, "indexer_keys": 1, "indexer_position_ids": -1}
+"""Dimension of the positions in the tensors of a layer with an index (DeepSeek 3.2)."""
+
+
 class IndexedLayerAdapter(DynamicLayerAdapter):
     """Adapter of a layer that keeps more than keys and values (such as an index of the few tokens worth attending
     to).
@@ -199,9 +203,15 @@ class IndexedLayerAdapter(DynamicLayerAdapter):
             self.layer.crop(length - self.layer.get_seq_length())
 
     def keep_rows(self, base: int, rows: Sequence[int]) -> None:
-        if list(rows) != list(range(len(rows))):
+        if list(rows) == list(range(len(rows))):
+            self.truncate(base + len(rows), self.layer.get_seq_length())
+            return
+        tensors = {name: value for name, value in vars(self.layer).items() if isinstance(value, torch.Tensor)}
+        if not tensors.keys() <= _INDEXED_DIMENSIONS.keys():
             raise self._unsupported_error(tr("A layer of type {kind} cannot keep only selected positions."))
-        self.truncate(base + len(rows), self.layer.get_seq_length())
+        shown = torch.tensor([*range(base), *(base + row for row in rows)], device=self.layer.keys.device)
+        for name, tensor in tensors.items():
+            setattr(self.layer, name, tensor.index_select(_INDEXED_DIMENSIONS[name], shown))
 
     def reorder(self, move: RowMove) -> None:
         self.layer.reorder_cache(move.index)

@@ -8,6 +8,7 @@ convert_hf_to_gguf.py.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,16 +21,27 @@ from resources.language import tr
 Config: TypeAlias = "dict[str, object]"
 """The content of a config.json."""
 
-ROWS_OF_Q, ROWS_OF_K, MINUS_ONE, BY_HEAD, TRANSPOSED, UNSQUEEZED = (
-    "rows of queries", "rows of keys", "minus one", "by head", "transposed", "unsqueezed"
+ROWS_OF_Q, ROWS_OF_K, MINUS_ONE, BY_HEAD, BY_GROUP, TRANSPOSED, UNSQUEEZED, LOG_NEGATED, INTERLEAVED, JOINED = (
+    "rows of queries", "rows of keys", "minus one", "by head", "by group", "transposed", "unsqueezed", "log negated",
+    "interleaved", "joined by head",
 )  # fmt: skip
 """Operations on a tensor of the file: reorder the rows of queries or of keys (llama.cpp rotates neighbouring numbers of
 a head, transformers its halves), subtract one from a norm, reorder the rows of queries, keys and values from by kind to
-by head, transpose a matrix (GPT-2), insert a dimension (convolutions)."""
+by head or by group of heads with the same keys (Falcon 40B), transpose a matrix (GPT-2), insert a dimension
+(convolutions), take the logarithm of the negated numbers (Mamba's A), transpose each expert's matrix and interleave the
+outputs of its parts (GPT-OSS), join keys and values head by head (DeepSeek, whose keys are transposed)."""
+ROW_ORDERS = (ROWS_OF_Q, ROWS_OF_K, BY_HEAD, BY_GROUP)
+"""Operations that apply to a bias too."""
+_BARE = (".sinks", ".expert_bias", ".e_score_correction_bias", ".A_log", ".D")
+"""Parameters of transformers that are not the weight or the bias of a module."""
+WITHOUT_SUFFIX = ("ssm_a", "ssm_d")
+"""Tensors whose names do not end with `.weight`."""
 
 _IGNORED = re.compile(r"^(rope_freqs|rope_factors_(long|short)|blk\.\d+\.rope_freqs|blk\.\d+\.attn_rot_embd)\.weight$")
 """Tensors that the config already contains."""
 _LAYER = re.compile(r"^blk\.(\d+)\.(.+)$")
+_SIGMOID = 2
+"""Value of `expert_gating_func`: experts are scored by sigmoids (DeepSeek 3), not by a softmax (DeepSeek 2)."""
 _LLAMA3_LOW, _LLAMA3_HIGH = 1.0, 4.0
 
 
@@ -39,7 +51,9 @@ class Target(NamedTuple):
     name: str
     operation: str = ""
     part: str = ""
-    """`gate` or `up` for experts, whose tensors are two in the file and one in transformers; else empty."""
+    """`gate` or `up` for experts, `key` or `value` for latent attention, whose tensors are two in the file and one in
+    transformers; else empty.
+    """
 
 
 @dataclass(frozen=True)
@@ -79,7 +93,7 @@ _EXPERTS = {
     "ffn_gate_inp": "mlp.gate", "ffn_gate_exps": "mlp.experts.gate_up_proj", "ffn_up_exps": "mlp.experts.gate_up_proj",
     "ffn_down_exps": "mlp.experts.down_proj",
 }  # fmt: skip
-_PARTS = {"ffn_gate_exps": "gate", "ffn_up_exps": "up"}
+_PARTS = {"ffn_gate_exps": "gate", "ffn_up_exps": "up", "attn_k_b": "key", "attn_v_b": "value"}
 _LLAMA = {**_ATTENTION, **_MLP, **_NORMS}
 _LAYER_PREFIX = "model.layers.{n}."
 _SHAPE = {
@@ -151,7 +165,7 @@ def _finish_neox(file: GgufFile, config: Config) -> None:
 
 
 def _finish_lfm2(file: GgufFile, config: Config) -> None:
-    kinds = file.metadata.get("lfm2.attention.head_count_kv")
+    kinds = file.metadata.get(f"{file.architecture}.attention.head_count_kv")
     if not isinstance(kinds, memoryview) or not len(kinds):
         raise _unsupported(file, tr("it does not say which layers are convolutions"))
     counts = [int(count) for count in kinds]
@@ -160,11 +174,167 @@ def _finish_lfm2(file: GgufFile, config: Config) -> None:
     config["conv_bias"] = any(name.endswith("shortconv.in_proj.bias") for name in file.tensors)
 
 
+def _finish_cohere2(file: GgufFile, config: Config) -> None:
+    config["layer_types"] = _every_fourth_full(config)
+
+
+def _every_fourth_full(config: Config) -> list[str]:
+    layers = range(1, _whole(config, "num_hidden_layers") + 1)
+    return ["sliding_attention" if number % 4 else "full_attention" for number in layers]
+
+
+def _finish_exaone4(file: GgufFile, config: Config) -> None:
+    """The large model has windows, except in every fourth layer; the small one has none (its report, section 2)."""
+    has_windows = _whole(config, "num_hidden_layers") == 64
+    config["layer_types"] = _every_fourth_full(config)
+    if not has_windows:
+        config["sliding_window"] = None
+        config["layer_types"] = ["full_attention"] * _whole(config, "num_hidden_layers")
+
+
+def _finish_minicpm(file: GgufFile, config: Config) -> None:
+    """MiniCPM is Granite's architecture with other factors; older files leave them to llama.cpp's defaults."""
+    layers, width = _whole(config, "num_hidden_layers"), _whole(config, "hidden_size")
+    config.setdefault("embedding_multiplier", 12.0)
+    config.setdefault("residual_multiplier", 1.4 / layers**0.5)
+    config.setdefault("logits_scaling", width / 256)
+    config["attention_multiplier"] = (width // _whole(config, "num_attention_heads")) ** -0.5
+    _finish_llama(file, config)
+
+
+def _finish_seed_oss(file: GgufFile, config: Config) -> None:
+    config["attention_bias"] = "blk.0.attn_q.bias" in file.tensors
+    config["attention_out_bias"] = "blk.0.attn_output.bias" in file.tensors
+
+
+def _finish_head_dim(file: GgufFile, config: Config) -> None:
+    config.setdefault("head_dim", _whole(config, "hidden_size") // _whole(config, "num_attention_heads"))
+
+
+def _finish_glm(file: GgufFile, config: Config) -> None:
+    config["attention_bias"] = "blk.0.attn_q.bias" in file.tensors
+    _finish_head_dim(file, config)
+
+
+def _finish_falcon(file: GgufFile, config: Config) -> None:
+    config["new_decoder_architecture"] = "blk.0.attn_norm_2.weight" in file.tensors
+    config["bias"] = "blk.0.attn_qkv.bias" in file.tensors
+    config["multi_query"] = config.get("num_kv_heads") == 1
+    if not config["new_decoder_architecture"] and not config["multi_query"]:
+        raise _unsupported(file, tr("its positions are biases of attention (ALiBi), which files do not describe"))
+
+
+def _finish_mamba(file: GgufFile, config: Config) -> None:
+    config.pop("rope_parameters", None)
+    config["expand"] = _whole(config, "intermediate_size") // _whole(config, "hidden_size")
+    config["use_bias"] = "blk.0.ssm_in.bias" in file.tensors
+    config["use_conv_bias"] = "blk.0.ssm_conv1d.bias" in file.tensors
+
+
+def _finish_gpt_oss(file: GgufFile, config: Config) -> None:
+    layers = range(_whole(config, "num_hidden_layers"))
+    config["layer_types"] = ["full_attention" if number % 2 else "sliding_attention" for number in layers]
+    rope = config["rope_parameters"]
+    if isinstance(rope, dict) and rope["rope_type"] == "yarn":
+        rope["truncate"] = False
+
+
+def _finish_deepseek(file: GgufFile, config: Config) -> None:
+    """Read the widths of latent attention; newer files describe the one head that all heads share, and these apart."""
+    prefix = file.architecture
+    rotated = _whole(config, "qk_rope_head_dim")
+    for name, key in (("key_length", "qk_head_dim"), ("value_length", "v_head_dim")):
+        value = file.number(f"{prefix}.attention.{name}_mla") or file.number(f"{prefix}.attention.{name}")
+        if not isinstance(value, int) or value < 1:
+            raise _missing(file, f"{prefix}.attention.{name}")
+        config[key] = value
+    config["qk_nope_head_dim"] = _whole(config, "qk_head_dim") - rotated
+    if _whole(config, "qk_head_dim") <= rotated:
+        raise _invalid_value(
+            file, f"{prefix}.rope.dimension_count", rotated,
+            tr("less than {width}, the width of a head").format(width=config["qk_head_dim"]),
+        )  # fmt: skip
+    config["head_dim"] = rotated
+    config["num_key_value_heads"] = config["num_attention_heads"]
+    config["norm_topk_prob"] = bool(file.metadata.get(f"{prefix}.expert_weights_norm", False))
+    if config.get("q_lora_rank") is None:
+        config["q_lora_rank"] = None
+    if config["model_type"] == "deepseek_v2":
+        config["topk_method"] = "group_limited_greedy" if config.get("n_group") else "greedy"
+    rope = config["rope_parameters"]
+    if isinstance(rope, dict):
+        rope.pop("partial_rotary_factor", None)
+        factor = file.number(f"{prefix}.rope.scaling.yarn_log_multiplier")
+        if rope["rope_type"] == "yarn" and factor:
+            rope["mscale"] = rope["mscale_all_dim"] = 10 * factor
+
+
 _QWEN_MOE_KEYS = {
     **_RMS, "expert_count": "num_experts", "expert_used_count": "num_experts_per_tok",
     "expert_feed_forward_length": "moe_intermediate_size",
     "expert_shared_feed_forward_length": "shared_expert_intermediate_size",
 }  # fmt: skip
+
+_GRANITE_KEYS = {
+    **_RMS, "embedding_scale": "embedding_multiplier", "residual_scale": "residual_multiplier",
+    "attention.scale": "attention_multiplier", "logit_scale": "logits_scaling",
+}  # fmt: skip
+_LFM2_OUTSIDE = {"token_embd": "model.embed_tokens", "token_embd_norm": "model.embedding_norm", "output": "lm_head"}
+_LFM2_LAYER = {
+    "attn_norm": "operator_norm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj", "attn_output": "self_attn.out_proj", "attn_q_norm": "self_attn.q_layernorm",
+    "attn_k_norm": "self_attn.k_layernorm", "ffn_norm": "ffn_norm", "ffn_gate": "feed_forward.w1",
+    "ffn_up": "feed_forward.w3", "ffn_down": "feed_forward.w2", "shortconv.in_proj": "conv.in_proj",
+    "shortconv.out_proj": "conv.out_proj", "shortconv.conv": "conv.conv",
+}  # fmt: skip
+_LFM2_KEYS = {
+    **{key: value for key, value in _SHAPE.items() if key != "attention.head_count_kv"},
+    "attention.layer_norm_rms_epsilon": "norm_eps", "shortconv.l_cache": "conv_L_cache",
+}  # fmt: skip
+
+
+def _falcon(norms: Mapping[str, str], operations: Mapping[str, str]) -> GgufArchitecture:
+    return GgufArchitecture(
+        "falcon",
+        {"token_embd": "transformer.word_embeddings", "output_norm": "transformer.ln_f", "output": "lm_head"},
+        "transformer.h.{n}.",
+        {
+            **norms, "attn_qkv": "self_attention.query_key_value", "attn_output": "self_attention.dense",
+            "ffn_up": "mlp.dense_h_to_4h", "ffn_down": "mlp.dense_4h_to_h",
+        },
+        {
+            "context_length": "max_position_embeddings", "block_count": "num_hidden_layers",
+            "embedding_length": "hidden_size", "feed_forward_length": "ffn_hidden_size",
+            "attention.head_count": "num_attention_heads", "attention.head_count_kv": "num_kv_heads",
+            "attention.layer_norm_epsilon": "layer_norm_epsilon",
+        },
+        operations, {"alibi": False, "parallel_attn": True}, _finish_falcon,
+    )  # fmt: skip
+
+
+def _deepseek(model_type: str, more: Mapping[str, str]) -> GgufArchitecture:
+    return GgufArchitecture(
+        model_type, _OUTSIDE, _LAYER_PREFIX,
+        {
+            **_NORMS, **_MLP, **_EXPERTS, **more, "attn_q": "self_attn.q_proj", "attn_q_a": "self_attn.q_a_proj",
+            "attn_q_a_norm": "self_attn.q_a_layernorm", "attn_q_b": "self_attn.q_b_proj",
+            "attn_kv_a_mqa": "self_attn.kv_a_proj_with_mqa", "attn_kv_a_norm": "self_attn.kv_a_layernorm",
+            "attn_k_b": "self_attn.kv_b_proj", "attn_v_b": "self_attn.kv_b_proj", "attn_kv_b": "self_attn.kv_b_proj",
+            "attn_output": "self_attn.o_proj", "ffn_gate_shexp": "mlp.shared_experts.gate_proj",
+            "ffn_up_shexp": "mlp.shared_experts.up_proj", "ffn_down_shexp": "mlp.shared_experts.down_proj",
+        },
+        {
+            **{key: value for key, value in _RMS.items() if key != "attention.head_count_kv"},
+            "attention.kv_lora_rank": "kv_lora_rank", "attention.q_lora_rank": "q_lora_rank",
+            "rope.dimension_count": "qk_rope_head_dim", "expert_count": "n_routed_experts",
+            "expert_used_count": "num_experts_per_tok", "expert_shared_count": "n_shared_experts",
+            "expert_feed_forward_length": "moe_intermediate_size",
+            "leading_dense_block_count": "first_k_dense_replace", "expert_weights_scale": "routed_scaling_factor",
+            "expert_group_count": "n_group", "expert_group_used_count": "topk_group",
+        },
+        dict.fromkeys(("attn_k_b", "attn_v_b"), JOINED), {}, _finish_deepseek,
+    )  # fmt: skip
+
 
 ARCHITECTURES: dict[str, GgufArchitecture] = {
     "llama": GgufArchitecture(
@@ -253,11 +423,7 @@ ARCHITECTURES: dict[str, GgufArchitecture] = {
     ),
     "granite": GgufArchitecture(
         "granite", _OUTSIDE, _LAYER_PREFIX, _LLAMA,
-        {
-            **_RMS, "embedding_scale": "embedding_multiplier", "residual_scale": "residual_multiplier",
-            "attention.scale": "attention_multiplier", "logit_scale": "logits_scaling",
-        },
-        _PERMUTED, finish=_finish_llama,
+        _GRANITE_KEYS, _PERMUTED, finish=_finish_llama,
     ),
     "smollm3": GgufArchitecture(
         "smollm3", _OUTSIDE, _LAYER_PREFIX, _LLAMA, _RMS, _PERMUTED, finish=_finish_smollm3
@@ -296,24 +462,153 @@ ARCHITECTURES: dict[str, GgufArchitecture] = {
         {"attn_qkv": BY_HEAD},
     ),
     "lfm2": GgufArchitecture(
-        "lfm2",
-        {"token_embd": "model.embed_tokens", "token_embd_norm": "model.embedding_norm", "output": "lm_head"},
-        _LAYER_PREFIX,
+        "lfm2", _LFM2_OUTSIDE, _LAYER_PREFIX, _LFM2_LAYER, _LFM2_KEYS, {"shortconv.conv": UNSQUEEZED},
+        {"block_auto_adjust_ff_dim": False}, _finish_lfm2,
+    ),
+    "lfm2moe": GgufArchitecture(
+        "lfm2_moe", _LFM2_OUTSIDE, _LAYER_PREFIX,
         {
-            "attn_norm": "operator_norm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
-            "attn_v": "self_attn.v_proj", "attn_output": "self_attn.out_proj", "attn_q_norm": "self_attn.q_layernorm",
-            "attn_k_norm": "self_attn.k_layernorm", "ffn_norm": "ffn_norm", "ffn_gate": "feed_forward.w1",
-            "ffn_up": "feed_forward.w3", "ffn_down": "feed_forward.w2", "shortconv.in_proj": "conv.in_proj",
-            "shortconv.out_proj": "conv.out_proj", "shortconv.conv": "conv.conv",
+            **_LFM2_LAYER, "ffn_gate_inp": "feed_forward.gate", "exp_probs_b": "feed_forward.expert_bias",
+            "ffn_gate_exps": "feed_forward.experts.gate_up_proj", "ffn_up_exps": "feed_forward.experts.gate_up_proj",
+            "ffn_down_exps": "feed_forward.experts.down_proj",
         },
         {
-            **{key: value for key, value in _SHAPE.items() if key != "attention.head_count_kv"},
-            "attention.layer_norm_rms_epsilon": "norm_eps", "shortconv.l_cache": "conv_L_cache",
+            **_LFM2_KEYS, "expert_count": "num_experts", "expert_used_count": "num_experts_per_tok",
+            "expert_feed_forward_length": "moe_intermediate_size", "leading_dense_block_count": "num_dense_layers",
         },
-        {"shortconv.conv": UNSQUEEZED}, {"block_auto_adjust_ff_dim": False}, _finish_lfm2,
+        {"shortconv.conv": UNSQUEEZED}, {}, _finish_lfm2,
+    ),
+    "phi2": GgufArchitecture(
+        "phi", {**_OUTSIDE, "output_norm": "model.final_layernorm"}, _LAYER_PREFIX,
+        {
+            **_ATTENTION, "attn_output": "self_attn.dense", "ffn_up": "mlp.fc1", "ffn_down": "mlp.fc2",
+            "attn_norm": "input_layernorm",
+        },
+        {**_SHAPE, "attention.layer_norm_epsilon": "layer_norm_eps"},
+    ),
+    "cohere2": GgufArchitecture(
+        "cohere2", _OUTSIDE, _LAYER_PREFIX, {**_ATTENTION, **_MLP, "attn_norm": "input_layernorm"},
+        {
+            **_SHAPE, **_HEAD_DIM, "attention.layer_norm_epsilon": "layer_norm_eps", "logit_scale": "logit_scale",
+            "attention.sliding_window": "sliding_window",
+        },
+        finish=_finish_cohere2,
+    ),
+    "glm4": GgufArchitecture(
+        "glm4", _OUTSIDE, _LAYER_PREFIX,
+        {
+            **_ATTENTION, "ffn_up": "mlp.gate_up_proj", "ffn_down": "mlp.down_proj", "attn_norm": "input_layernorm",
+            "post_attention_norm": "post_self_attn_layernorm", "ffn_norm": "post_attention_layernorm",
+            "post_ffw_norm": "post_mlp_layernorm",
+        },
+        {**_RMS, **_HEAD_DIM}, finish=_finish_glm,
+    ),
+    "chatglm": GgufArchitecture(
+        "glm", _OUTSIDE, _LAYER_PREFIX,
+        {**_ATTENTION, "ffn_up": "mlp.gate_up_proj", "ffn_down": "mlp.down_proj", **_NORMS},
+        {**_RMS, **_HEAD_DIM}, finish=_finish_glm,
+    ),
+    "nemotron": GgufArchitecture(
+        "nemotron", _OUTSIDE, _LAYER_PREFIX,
+        {**_ATTENTION, **_NORMS, "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"},
+        {**_SHAPE, **_HEAD_DIM, "attention.layer_norm_epsilon": "norm_eps"},
+        dict.fromkeys(("output_norm", *_NORMS), MINUS_ONE), {"hidden_act": "relu2"}, _finish_llama,
+    ),
+    "exaone": GgufArchitecture(
+        "llama", _OUTSIDE, _LAYER_PREFIX, _LLAMA, {**_RMS, **_HEAD_DIM}, finish=_finish_llama
+    ),
+    "exaone4": GgufArchitecture(
+        "exaone4", _OUTSIDE, _LAYER_PREFIX,
+        {
+            **_ATTENTION, **_MLP, **_QK_NORMS, "post_attention_norm": "post_attention_layernorm",
+            "post_ffw_norm": "post_feedforward_layernorm",
+        },
+        {**_RMS, **_HEAD_DIM, "attention.sliding_window": "sliding_window"}, finish=_finish_exaone4,
+    ),
+    "internlm2": GgufArchitecture(
+        "llama", _OUTSIDE, _LAYER_PREFIX, _LLAMA, {**_RMS, **_HEAD_DIM}, _PERMUTED, finish=_finish_llama
+    ),
+    "minicpm": GgufArchitecture(
+        "granite", _OUTSIDE, _LAYER_PREFIX, _LLAMA,
+        {
+            **_RMS, "embedding_scale": "embedding_multiplier", "residual_scale": "residual_multiplier",
+            "logit_scale": "logits_scaling",
+        },
+        _PERMUTED, finish=_finish_minicpm,
+    ),
+    "olmo": GgufArchitecture(
+        "olmo", {"token_embd": "model.embed_tokens", "output": "lm_head"}, _LAYER_PREFIX, {**_ATTENTION, **_MLP},
+        {**_SHAPE, "attention.clamp_kqv": "clip_qkv"}, _PERMUTED,
+    ),
+    "olmoe": GgufArchitecture(
+        "olmoe", _OUTSIDE, _LAYER_PREFIX, {**_ATTENTION, **_QK_NORMS, **_NORMS, **_EXPERTS},
+        {**_RMS, "expert_count": "num_experts", "expert_used_count": "num_experts_per_tok"},
+        defaults={"norm_topk_prob": False},
+    ),
+    "ernie4_5": GgufArchitecture(
+        "ernie4_5", _OUTSIDE, _LAYER_PREFIX, _LLAMA, {**_RMS, **_HEAD_DIM}, finish=_finish_head_dim
+    ),
+    "seed_oss": GgufArchitecture(
+        "seed_oss", _OUTSIDE, _LAYER_PREFIX,
+        {
+            **_ATTENTION, **_MLP, "attn_norm": "input_layernorm", "post_attention_norm": "post_attention_layernorm",
+        },
+        {**_RMS, **_HEAD_DIM}, finish=_finish_seed_oss,
+    ),
+    "hunyuan-dense": GgufArchitecture(
+        "hunyuan_v1_dense", _OUTSIDE, _LAYER_PREFIX,
+        {**_LLAMA, "attn_q_norm": "self_attn.query_layernorm", "attn_k_norm": "self_attn.key_layernorm"},
+        {**_RMS, **_HEAD_DIM}, finish=_finish_head_dim,
+    ),
+    "arcee": GgufArchitecture(
+        "arcee", _OUTSIDE, _LAYER_PREFIX,
+        {**_ATTENTION, **_NORMS, "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"},
+        {**_RMS, **_HEAD_DIM}, _PERMUTED, {"hidden_act": "relu2"}, _finish_llama,
+    ),
+    "granitemoe": GgufArchitecture(
+        "granitemoe", _OUTSIDE, _LAYER_PREFIX,
+        {
+            **_ATTENTION, **_NORMS, "ffn_gate_inp": "block_sparse_moe.router",
+            "ffn_gate_exps": "block_sparse_moe.experts.gate_up_proj",
+            "ffn_up_exps": "block_sparse_moe.experts.gate_up_proj",
+            "ffn_down_exps": "block_sparse_moe.experts.down_proj",
+        },
+        {**_GRANITE_KEYS, "expert_count": "num_local_experts", "expert_used_count": "num_experts_per_tok"}, _PERMUTED,
+    ),
+    "deepseek2": _deepseek("deepseek_v2", {}),
+    "deepseek3": _deepseek("deepseek_v3", {"exp_probs_b": "mlp.gate.e_score_correction_bias"}),
+    "falcon": _falcon({"attn_norm": "input_layernorm"}, {}),
+    "falcon40b": _falcon({"attn_norm": "ln_mlp", "attn_norm_2": "ln_attn"}, {"attn_qkv": BY_GROUP}),
+    "mamba": GgufArchitecture(
+        "mamba", {"token_embd": "backbone.embeddings", "output_norm": "backbone.norm_f", "output": "lm_head"},
+        "backbone.layers.{n}.",
+        {
+            "attn_norm": "norm", "ssm_in": "mixer.in_proj", "ssm_conv1d": "mixer.conv1d", "ssm_x": "mixer.x_proj",
+            "ssm_dt": "mixer.dt_proj", "ssm_a": "mixer.A_log", "ssm_d": "mixer.D", "ssm_out": "mixer.out_proj",
+        },
+        {
+            "block_count": "num_hidden_layers", "embedding_length": "hidden_size", "ssm.conv_kernel": "conv_kernel",
+            "ssm.inner_size": "intermediate_size", "ssm.state_size": "state_size",
+            "ssm.time_step_rank": "time_step_rank", "attention.layer_norm_rms_epsilon": "layer_norm_epsilon",
+        },
+        {"ssm_conv1d": UNSQUEEZED, "ssm_a": LOG_NEGATED}, finish=_finish_mamba,
+    ),
+    "gpt-oss": GgufArchitecture(
+        "gpt_oss", _OUTSIDE, _LAYER_PREFIX,
+        {
+            **_ATTENTION, "attn_sinks": "self_attn.sinks", "attn_norm": "input_layernorm",
+            "post_attention_norm": "post_attention_layernorm", **_EXPERTS, "ffn_gate_inp": "mlp.router",
+        },
+        {
+            **_RMS, **_HEAD_DIM, "attention.sliding_window": "sliding_window", "expert_count": "num_local_experts",
+            "expert_used_count": "num_experts_per_tok", "expert_feed_forward_length": "intermediate_size",
+        },
+        dict.fromkeys(("ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"), INTERLEAVED), {}, _finish_gpt_oss,
     ),
 }  # fmt: skip
-"""By llama.cpp's name; Mixtral has an entry of its own here, although llama.cpp calls it llama."""
+"""By llama.cpp's name; Mixtral, the large Falcon and DeepSeek 3 have entries of their own here, though llama.cpp calls
+them llama, falcon and deepseek2.
+"""
 
 
 def architecture_of(file: GgufFile) -> GgufArchitecture:
@@ -321,6 +616,10 @@ def architecture_of(file: GgufFile) -> GgufArchitecture:
     name = file.architecture
     if name == "llama" and (file.number("llama.expert_count") or 0) > 0:
         name = "mixtral"
+    elif name == "falcon" and "blk.0.attn_norm_2.weight" in file.tensors:
+        name = "falcon40b"
+    elif name == "deepseek2" and file.number("deepseek2.expert_gating_func") == _SIGMOID:
+        name = "deepseek3"
     found = ARCHITECTURES.get(name)
     if found is None:
         raise _unsupported(file, tr("its architecture “{name}” is none of those").format(name=name[:80]))
@@ -332,10 +631,15 @@ def transformers_config(file: GgufFile) -> Config:
     known, prefix = architecture_of(file), file.architecture
     config: Config = {"model_type": known.model_type, "dtype": "float32", **known.defaults}
     for key, name in known.keys.items():
-        value = _scalar(file, f"{prefix}.{key}")
+        value = _checked_number(file, f"{prefix}.{key}")
         if value is not None:
             config[name] = value
+        elif key in _REQUIRED:
+            raise _missing(file, f"{prefix}.{key}")
+    if config.get("sliding_window") == 0:
+        config["sliding_window"] = None
     _check_layers(file)
+    _check_heads(file, config)
     words = file.tensors.get("token_embd.weight")
     if words is None or len(words.shape) != 2:
         raise ConfigInvalidError(
@@ -343,6 +647,14 @@ def transformers_config(file: GgufFile) -> Config:
             tr("Choose a language model; adapters and projectors are not models."),
         )
     config["vocab_size"] = words.shape[0]
+    tokens = file.metadata.get("tokenizer.ggml.tokens")
+    if isinstance(tokens, TextArray) and len(tokens) > words.shape[0]:
+        raise ConfigInvalidError(
+            tr("The vocabulary of {file} has {tokens:,} tokens, but its embeddings only {rows:,}.").format(
+                file=file.files[0].name, tokens=len(tokens), rows=words.shape[0]
+            ),
+            tr("Copy or download the file again."),
+        )
     config["tie_word_embeddings"] = "output.weight" not in file.tensors
     for special in ("bos", "eos"):
         config[f"{special}_token_id"] = _token_id(file, f"tokenizer.ggml.{special}_token_id", words.shape[0])
@@ -390,32 +702,104 @@ def parameter_names(file: GgufFile) -> dict[str, Target]:
 
 def _target(known: GgufArchitecture, tensor: str) -> Target | None:
     stem, _, kind = tensor.rpartition(".")
-    if kind not in ("weight", "bias"):
+    if kind in WITHOUT_SUFFIX:
+        stem, kind = tensor, ""
+    elif kind not in ("weight", "bias"):
         return None
     layer = _LAYER.match(stem)
-    if layer is None:
-        name = known.outside.get(stem)
-        return None if name is None else Target(f"{name}.{kind}", known.operations.get(stem, ""))
-    number, inside = layer.groups()
-    name = known.inside.get(inside)
+    inside = stem if layer is None else layer[2]
+    name = (known.outside if layer is None else known.inside).get(inside)
     if name is None:
         return None
-    whole = known.layer.format(n=number) + name
-    if not inside.endswith("_exps"):
+    operation = known.operations.get(inside, "")
+    if kind == "bias" and operation not in (*ROW_ORDERS, INTERLEAVED):
+        operation = ""
+    whole = name if layer is None else known.layer.format(n=layer[1]) + name
+    if inside.endswith("_exps"):
+        whole += "_bias" if kind == "bias" else ""
+    elif kind and not name.endswith(_BARE):
         whole += f".{kind}"
-    return Target(whole, known.operations.get(inside, ""), _PARTS.get(inside, ""))
+    return Target(whole, operation, _PARTS.get(inside, ""))
 
 
-def _scalar(file: GgufFile, key: str) -> int | float | None:
-    """Return a number; of an array with one value per layer, the value that all layers share."""
+_REQUIRED = ("block_count", "embedding_length", "attention.head_count")
+"""Metadata without which an architecture cannot be built; transformers would take its own default values."""
+_MAY_BE_ZERO = ("leading_dense_block_count", "attention.sliding_window", "expert_shared_count")
+_FLOATS = ("epsilon", "scale", "softcapping", "clamp_kqv")
+"""Endings of keys whose values are no whole numbers."""
+
+
+def _checked_number(file: GgufFile, key: str) -> int | float | None:
+    """Return a number of the shape, or None without one; of an array with one value per layer, the value that all
+    layers share. Raises ConfigInvalidError for a value that no model can have.
+    """
     value = file.metadata.get(key)
     if isinstance(value, memoryview):
         values = set(value)
-        if len(values) == 1:
-            (only,) = values
-            return only
+        if len(values) != 1:
+            raise _invalid_value(file, key, tr("a list of different numbers"), tr("the same number for all layers"))
+        (value,) = values
+    if value is None:
         return None
-    return file.number(key)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise _invalid_value(file, key, tr("not a number"), tr("a number"))
+    if key.endswith(_FLOATS):
+        if not math.isfinite(value) or (key.endswith("epsilon") and value < 0):
+            raise _invalid_value(file, key, value, tr("a finite number of at least 0"))
+        return value
+    if value != int(value) or value < (0 if key.endswith(_MAY_BE_ZERO) else 1):
+        raise _invalid_value(file, key, value, tr("a whole number of at least 1"))
+    return int(value)
+
+
+def _check_heads(file: GgufFile, config: Config) -> None:
+    """Check that numbers of heads divide what they split, and that rotated numbers are part of a head.
+
+    Raises ConfigInvalidError.
+    """
+    prefix = file.architecture
+    heads = file.number(f"{prefix}.attention.head_count")
+    hidden, kv_heads = file.number(f"{prefix}.embedding_length"), file.number(f"{prefix}.attention.head_count_kv")
+    if not isinstance(heads, int) or not isinstance(hidden, int) or heads < 1:
+        return
+    width = file.number(f"{prefix}.attention.key_length")
+    if width is None:
+        if hidden % heads:
+            raise _invalid_value(
+                file, f"{prefix}.attention.head_count", heads,
+                tr("a divisor of {key} ({value})").format(key=f"{prefix}.embedding_length", value=hidden),
+            )  # fmt: skip
+        width = hidden // heads
+    if isinstance(kv_heads, int) and kv_heads > 0 and heads % kv_heads:
+        raise _invalid_value(
+            file, f"{prefix}.attention.head_count_kv", kv_heads,
+            tr("a divisor of {key} ({value})").format(key=f"{prefix}.attention.head_count", value=heads),
+        )  # fmt: skip
+    rotated = file.number(f"{prefix}.rope.dimension_count")
+    if rotated is not None and not (0 <= rotated <= width and rotated % 2 == 0):
+        raise _invalid_value(
+            file, f"{prefix}.rope.dimension_count", rotated,
+            tr("an even number of at most {width}, the width of a head").format(width=width),
+        )  # fmt: skip
+    base = file.number(f"{prefix}.rope.freq_base")
+    if base is not None and not 0 < base < math.inf:
+        raise _invalid_value(file, f"{prefix}.rope.freq_base", base, tr("a number above 0"))
+
+
+def _invalid_value(file: GgufFile, key: str, value: object, expected: str) -> ConfigInvalidError:
+    return ConfigInvalidError(
+        tr("The metadata of {file} are invalid: {key} is {value}, but must be {expected}.").format(
+            file=file.files[0].name, key=key, value=value, expected=expected
+        ),
+        tr("Copy or download the file again."),
+    )
+
+
+def _missing(file: GgufFile, key: str) -> ConfigInvalidError:
+    return ConfigInvalidError(
+        tr("The metadata of {file} do not contain {key}.").format(file=file.files[0].name, key=key),
+        tr("Copy or download the file again."),
+    )
 
 
 def _token_id(file: GgufFile, key: str, vocabulary: int) -> int | None:

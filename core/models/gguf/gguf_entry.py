@@ -230,6 +230,34 @@ def _read_small(file: Path) -> str:
     return file.read_text(encoding="utf-8")
 
 
+_READ_ALIKE = {
+    "bloom", "lfm2", "llama", "mamba", "nemotron", "phi3", "qwen2", "stablelm", "starcoder2",
+}  # fmt: skip
+"""Architectures of which transformers' own loader of GGUF files makes the same model, by tests/core/test_gguf.py. It
+leaves out scaled positions, experts, widths of heads, norms and windows of others, or does not know them."""
+
+
+def transformers_problem(path: Path) -> str:
+    """Return why transformers' `gguf_file=` does not make the same model of a file, as a sentence; "" if it does."""
+    try:
+        files = split_files(path)
+        metadata = read_summary(files[0])
+    except ModelError as error:
+        return error.cause
+    if len(files) > 1:
+        return tr("it does not read GGUF files in several parts.")
+    name = str(metadata.get("general.architecture", ""))
+    if name not in _READ_ALIKE:
+        return tr("it does not read GGUF files of the architecture “{name}”, or reads them differently.").format(
+            name=name[:40]
+        )
+    if metadata.get(f"{name}.expert_count"):
+        return tr("it reads the experts in GGUF files differently.")
+    if metadata.get(f"{name}.rope.scaling.type") not in (None, "none"):
+        return tr("it does not read the scaling of positions in GGUF files.")
+    return ""
+
+
 def vocabulary_stamp(path: Path) -> bytes:
     """Return bytes that are the same for files with the same vocabulary, by its size and its first tokens."""
     try:

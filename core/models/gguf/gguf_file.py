@@ -125,10 +125,13 @@ class TextArray(Sequence[str]):
         return bytes(self._data[start + 8 : start + 8 + length]).decode("utf-8", "replace")
 
     def __iter__(self) -> Iterator[str]:
-        data, unpack = self._data, _U64.unpack_from
-        for start in self._starts:
-            (length,) = unpack(data, start)
-            yield bytes(data[start + 8 : start + 8 + length]).decode("utf-8", "replace")
+        if not self._starts:
+            return
+        first, last = self._starts[0], self._starts[-1]
+        end = last + 8 + _U64.unpack_from(self._data, last)[0]
+        content = bytes(self._data[first:end])
+        for start, after in itertools.pairwise((*self._starts, end)):  # a text ends where the next one starts
+            yield content[start - first + 8 : after - first].decode("utf-8", "replace")
 
 
 Value: TypeAlias = "int | float | bool | str | TextArray | memoryview"

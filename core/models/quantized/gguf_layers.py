@@ -9,7 +9,17 @@ from functools import partial
 import torch
 from torch import nn
 
-from core.models.gguf.architectures import BY_HEAD, MINUS_ONE, ROWS_OF_K, ROWS_OF_Q, TRANSPOSED, UNSQUEEZED
+from core.models.gguf.architectures import (
+    BY_GROUP,
+    BY_HEAD,
+    INTERLEAVED,
+    LOG_NEGATED,
+    MINUS_ONE,
+    ROWS_OF_K,
+    ROWS_OF_Q,
+    TRANSPOSED,
+    UNSQUEEZED,
+)
 from core.models.gguf.block_formats import dequantize
 from core.models.gguf.block_matrix import BlockMatrix
 from core.models.gguf.gguf_file import BlockFormat, GgufFile, GgufTensor
@@ -40,6 +50,8 @@ class GgufParameter:
         stored = self.tensor.shape
         if self.operation == TRANSPOSED and len(stored) == 2:
             return stored[::-1]
+        if self.operation == INTERLEAVED and len(stored) == 3:
+            return (stored[0], stored[2], stored[1])
         if self.operation == UNSQUEEZED:
             return (1, *stored) if len(stored) == 1 else (stored[0], 1, *stored[1:])
         return stored
@@ -73,10 +85,16 @@ class GgufParameter:
         step = max(1, _PORTION // width)
         for start in range(0, len(rows), step):
             part = dequantize(rows[start : start + step], self.fmt)
-            found[start : start + step] = part - 1 if self.operation == MINUS_ONE else part
+            if self.operation == MINUS_ONE:
+                part = part - 1
+            elif self.operation == LOG_NEGATED:
+                part = part.neg().log()
+            found[start : start + step] = part
         whole = found.view(self.tensor.shape)
         if self.operation == TRANSPOSED and whole.dim() == 2:
             return whole.t().contiguous()
+        if self.operation == INTERLEAVED and whole.dim() == 3:
+            return whole.transpose(1, 2)
         return whole.view(self.shape)
 
     def _rows(self) -> torch.Tensor:
@@ -94,7 +112,17 @@ class GgufParameter:
         if self.operation == BY_HEAD and len(stored) == 2:
             heads = self._heads[0]
             return torch.arange(stored[0]).view(3, heads, -1).transpose(0, 1).reshape(-1)
+        if self.operation == BY_GROUP and len(stored) == 2:
+            return self._order_by_group(stored[0])
         return None
+
+    def _order_by_group(self, count: int) -> torch.Tensor:
+        heads, groups = self._heads
+        rows = torch.arange(count).view(heads + 2 * groups, -1)
+        queries, keys, values = rows.split((heads, groups, groups))
+        width = rows.shape[1]
+        parts = (part.view(groups, -1, width) for part in (queries, keys, values))
+        return torch.cat(list(parts), 1).reshape(-1)
 
     def vector_order(self) -> torch.Tensor | None:
         """Return the stored index of each number of a bias whose matrix has its rows reordered."""
@@ -104,6 +132,8 @@ class GgufParameter:
             return torch.arange(count).view(heads, -1, 2).transpose(1, 2).reshape(-1)
         if self.operation == BY_HEAD:
             return torch.arange(count).view(3, self._heads[0], -1).transpose(0, 1).reshape(-1)
+        if self.operation == BY_GROUP:
+            return self._order_by_group(count)
         return None
 
 
@@ -187,6 +217,7 @@ class GgufExperts(ExpertBank):
     def __init__(self) -> None:
         super().__init__()
         self._parts: list[list[BlockMatrix]] = []
+        self._interleaved = False
 
     @property
     def nbytes(self) -> int:
@@ -201,6 +232,7 @@ class GgufExperts(ExpertBank):
     def set_blocks(self, parts: Sequence[GgufParameter]) -> None:
         """Use the blocks of the stored tensors."""
         self._parts = []
+        self._interleaved = parts[0].operation == INTERLEAVED
         for stored in parts:
             experts, outputs, inputs = stored.tensor.shape
             rows = stored.blocks().view(experts, outputs, -1)
@@ -209,11 +241,12 @@ class GgufExperts(ExpertBank):
 
     def __getitem__(self, expert: int | torch.Tensor) -> ExpertWeights:
         matrices = [part[int(expert)] for part in self._parts]
-        return ExpertWeights(partial(_multiply_joined, matrices))
+        return ExpertWeights(partial(_multiply_joined, matrices, self._interleaved), self._interleaved)
 
 
-def _multiply_joined(matrices: Sequence[BlockMatrix], vectors: torch.Tensor) -> torch.Tensor:
-    """Return the products of vectors [.., inputs] with each matrix, side by side."""
+def _multiply_joined(matrices: Sequence[BlockMatrix], interleaved: bool, vectors: torch.Tensor) -> torch.Tensor:
+    """Return the products of vectors [.., inputs] with each matrix, side by side or taking turns."""
     flat = vectors.reshape(-1, vectors.shape[-1]).float()
-    product = torch.cat([matrix.multiply(flat) for matrix in matrices], -1)
+    products = [matrix.multiply(flat) for matrix in matrices]
+    product = torch.stack(products, -1) if interleaved else torch.cat(products, -1)
     return product.view(*vectors.shape[:-1], -1).to(vectors.dtype)

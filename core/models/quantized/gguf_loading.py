@@ -12,7 +12,7 @@ from transformers.pytorch_utils import Conv1D
 from transformers.quantizers.auto import register_quantization_config, register_quantizer
 
 from core.errors import CorruptWeightsError
-from core.models.gguf.architectures import Config, parameter_names
+from core.models.gguf.architectures import INTERLEAVED, JOINED, Config, parameter_names
 from core.models.gguf.gguf_config import generation_config
 from core.models.gguf.gguf_file import GgufFile
 from core.models.quantized.gguf_layers import GgufEmbedding, GgufExperts, GgufLinear, GgufModule, GgufParameter
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from core.models.text import Network
 
 _METHOD = "decodescope_gguf"
+_PARTS = ("", "gate", "up", "key", "value")
+"""Parts of a parameter, in their order."""
 
 
 def outline_blocks(file: GgufFile, network: Network, stored: Mapping[str, list[GgufParameter]]) -> None:
@@ -44,12 +46,12 @@ def stored_parameters(file: GgufFile, config: PreTrainedConfig) -> dict[str, lis
     """Return the stored tensors of each parameter; of experts' gates and ups, two."""
     text = config.get_text_config(decoder=True)
     heads = int(getattr(text, "num_attention_heads", 1) or 1)
-    kv_heads = int(getattr(text, "num_key_value_heads", None) or heads)
+    kv_heads = int(getattr(text, "num_key_value_heads", None) or getattr(text, "num_kv_heads", None) or heads)
     found: dict[str, dict[str, GgufParameter]] = {}
     for name, target in parameter_names(file).items():
         stored = GgufParameter(file, file.tensors[name], target.operation, (heads, kv_heads))
         found.setdefault(target.name, {})[target.part] = stored
-    return {name: [parts[part] for part in ("", "gate", "up") if part in parts] for name, parts in found.items()}
+    return {name: [parts[part] for part in _PARTS if part in parts] for name, parts in found.items()}
 
 
 def check_shapes(file: GgufFile, outline: Network, stored: Mapping[str, list[GgufParameter]]) -> None:
@@ -57,8 +59,13 @@ def check_shapes(file: GgufFile, outline: Network, stored: Mapping[str, list[Ggu
     expected = {name: tuple(tensor.shape) for name, tensor in (*outline.named_parameters(), *outline.named_buffers())}
     for name, parts in stored.items():
         there = parts[0].shape
-        if len(parts) > 1:
-            there = (there[0], sum(part.shape[1] for part in parts), *there[2:])
+        if len(parts) > 1 and parts[0].operation == JOINED:
+            there = tuple(read_floats(parts, torch.float32).shape)
+        elif len(parts) > 1:
+            joined = _joined_dimension(parts)
+            sizes = list(there)
+            sizes[joined] = sum(part.shape[joined] for part in parts)
+            there = tuple(sizes)
         if name not in expected:
             if name.startswith("lm_head"):
                 continue
@@ -120,7 +127,19 @@ class _Floats:
 def read_floats(parts: list[GgufParameter], dtype: torch.dtype) -> torch.Tensor:
     """Return a parameter of its stored tensors, biases in the order of their matrix's rows."""
     found = [_ordered(part, part.floats(dtype)) for part in parts]
-    return found[0] if len(found) == 1 else torch.cat(found, 1)
+    if len(found) == 1:
+        return found[0].contiguous()
+    if parts[0].operation == INTERLEAVED:
+        return torch.stack(found, -1).flatten(-2)
+    if parts[0].operation == JOINED:
+        keys, values = found
+        return torch.cat([keys.transpose(1, 2), values], 1).flatten(0, 1)
+    return torch.cat(found, 1)
+
+
+def _joined_dimension(parts: list[GgufParameter]) -> int:
+    """Return the dimension along which the parts of experts lie side by side, or take turns."""
+    return -1 if parts[0].operation == INTERLEAVED else 1
 
 
 def _ordered(part: GgufParameter, values: torch.Tensor) -> torch.Tensor:
@@ -167,7 +186,9 @@ class GgufQuantizer(PackedQuantizer):
         given: Any = self.quantization_config
         outline_blocks(given.file, model, given.stored)
         names = {module: name for name, module in model.named_modules()}
-        self._expert_tensors = {f"{names[module]}.{name}": (module, name) for module, name, _ in expert_tensors(model)}
+        self._expert_tensors = {
+            f"{names[module]}.{name}": (module, name) for module, name, _ in expert_tensors(model, transposed=True)
+        }
         if self._expert_tensors:
             model.set_experts_implementation("eager")
         self._untie(model)

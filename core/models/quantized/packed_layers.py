@@ -18,7 +18,7 @@ from core.models.quantized.packed_matrices import (
     fits_int4,
     pack_int4,
     pack_int8,
-    quantize_rows,
+    quantize_rows_into,
     split_vectors,
 )
 from core.models.quantized.tensor_files import allocate_pages
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from core.models.quantized.packed_matrices import Int4RowMatrix
     from core.models.text import Network
 
-PORTION = 2**19
+PORTION = 2**18
 """Number of weights read and quantized to 8 bits at a time."""
 
 
@@ -232,10 +232,11 @@ def quantize_matrix(rows: RowSource) -> tuple[torch.Tensor, torch.Tensor]:
     """Quantize a matrix [n, K] to int8 numbers and scales, one portion at a time."""
     count, width = rows.shape
     numbers, scales = allocate_pages((count, width), torch.int8), torch.empty(count)
-    step = max(1, PORTION // width)
+    step = min(max(1, PORTION // width), count)
+    scratch = allocate_pages((step, width), torch.float32)
     for start in range(0, count, step):
         part = slice(start, min(start + step, count))
-        numbers[part], scales[part] = quantize_rows(rows[part])
+        quantize_rows_into(rows[part], numbers[part], scales[part], scratch[: part.stop - start])
     return numbers, scales
 
 
@@ -270,22 +271,27 @@ class PackedExperts(nn.Module):
         return layer
 
 
-class ExpertWeights:
-    """Weights of one expert, which multiply vectors by `product`; supported by `F.linear` only."""
+_MATMULS = (torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__)
 
-    def __init__(self, product: Callable[[torch.Tensor], torch.Tensor]) -> None:
-        self.product = product
+
+class ExpertWeights:
+    """Weights of one expert, which multiply vectors by `product`: with `F.linear`, or with `@` if `transposed`."""
+
+    def __init__(self, product: Callable[[torch.Tensor], torch.Tensor], transposed: bool = False) -> None:
+        self.product, self._functions = product, _MATMULS if transposed else (F.linear,)
 
     @classmethod
     def __torch_function__(
         cls, function: Callable[..., object], types: Sequence[type], args: tuple[object, ...] = (),
         kwargs: Mapping[str, object] | None = None,
     ) -> object:  # fmt: skip
-        """Handle torch functions called with this object; only `F.linear` is supported."""
-        if function is not F.linear or kwargs or len(args) > 2:
+        """Handle torch functions called with this object as the second of two factors."""
+        if kwargs or len(args) != 2:
             return NotImplemented
         vectors, weights = args
         if not isinstance(vectors, torch.Tensor) or not isinstance(weights, cls):
+            return NotImplemented
+        if function not in weights._functions:
             return NotImplemented
         return weights.product(vectors)
 

@@ -71,12 +71,16 @@ def replace_layers(network: Network, kind: str) -> None:
         )
 
 
-def expert_tensors(network: nn.Module) -> Iterator[tuple[nn.Module, str, nn.Parameter]]:
-    """Yield every tensor of experts that is not packed yet: its module, its name there, the tensor."""
+def expert_tensors(
+    network: nn.Module, transposed: bool = False
+) -> Iterator[tuple[nn.Module, str, nn.Parameter]]:  # fmt: skip
+    """Yield every tensor of experts that is not packed yet: its module, its name there, the tensor. `transposed`:
+    include those that are multiplied as [inputs, outputs] (GPT-OSS).
+    """
     for module in network.modules():
         for name in _EXPERT_NAMES:
             tensor = module._parameters.get(name)
-            if tensor is not None and tensor.dim() == 3 and not _is_transposed(module):
+            if tensor is not None and tensor.dim() == 3 and (transposed or not _is_transposed(module)):
                 yield module, name, tensor
 
 
@@ -299,13 +303,16 @@ def is_already_quantized(plan: ModelPlan) -> bool:
 
 
 def _tensors_to_read(outline: Network, weights: WeightFiles) -> dict[str, object]:
-    """Return the stored tensors by name; embeddings, the largest of all, are read in portions."""
+    """Return the stored tensors by name. Embeddings, the largest of all, and matrices of linear layers are read in
+    portions, and in the dtype of the file: a float32 copy of all of them takes longer than the rest of the loading.
+    """
     if weights.pickled:
         whole: dict[str, object] = {}
         for file in weights.files:
             whole.update(load_state_dict(file))
         return whole
-    return dict(stored_tensors(weights, {_embedding_shape(outline)}, torch.float32))
+    linear = {f"{name}.weight" for name, module in outline.named_modules() if type(module) is nn.Linear}
+    return dict(stored_tensors(weights, {_embedding_shape(outline), *linear}, torch.float32))
 
 
 def _embedding_shape(outline: Network) -> tuple[int, ...]:

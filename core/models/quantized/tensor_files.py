@@ -131,10 +131,10 @@ def _length_bytes(file: Path) -> bytes:
 
 
 def stored_tensors(
-    weights: WeightFiles, by_rows: Collection[tuple[int, ...]] = (), read_dtype: torch.dtype | None = None
+    weights: WeightFiles, by_rows: Collection[tuple[int, ...] | str] = (), read_dtype: torch.dtype | None = None
 ) -> dict[str, FileTensor | LazyWeights]:
-    """Return every tensor of these files by name, floats as `read_dtype` or as stored; matrices of the shapes `by_rows`
-    are LazyWeights.
+    """Return every tensor of these files by name, floats as `read_dtype` or as stored; matrices with a shape or a name
+    in `by_rows` are LazyWeights.
     """
     found: dict[str, FileTensor | LazyWeights] = {}
     for file in weights.files:
@@ -143,7 +143,7 @@ def stored_tensors(
         for name, entry in header.items():
             shape = tuple(entry.shape)
             tensor = FileTensor(file, begin + entry.data_offsets[0], shape, _TYPES[entry.dtype or "F32"], read_dtype)
-            found[name] = LazyWeights(tensor) if shape in by_rows else tensor
+            found[name] = LazyWeights(tensor) if shape in by_rows or name in by_rows else tensor
     return found
 
 
