@@ -242,6 +242,14 @@ def _decode(
     model: LoadedModel, request: Request, cancel: threading.Event, prefixes: PrefixStore | None,
     score_cache: ScoreCache | None,
 ) -> Iterator[Event]:  # fmt: skip
+    with model.adapters.using(request.adapters):
+        yield from _decode_adapted(model, request, cancel, prefixes, score_cache)
+
+
+def _decode_adapted(
+    model: LoadedModel, request: Request, cancel: threading.Event, prefixes: PrefixStore | None,
+    score_cache: ScoreCache | None,
+) -> Iterator[Event]:  # fmt: skip
     strategy, config = resolve_settings(model, request)
     decoding = DecodingRun(model, request, strategy, config, cancel, prefixes)
     decoding.supports_chunked_prefill = supports_drafts

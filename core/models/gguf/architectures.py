@@ -376,7 +376,7 @@ def parameter_names(file: GgufFile) -> dict[str, Target]:
     for tensor in file.tensors:
         if _IGNORED.match(tensor):
             continue
-        target = _target(known, tensor)
+        target = target_of(known, tensor)
         if target is None:
             unknown.append(tensor)
         else:
@@ -388,7 +388,8 @@ def parameter_names(file: GgufFile) -> dict[str, Target]:
     return found
 
 
-def _target(known: GgufArchitecture, tensor: str) -> Target | None:
+def target_of(known: GgufArchitecture, tensor: str) -> Target | None:
+    """Return the parameter of a tensor; None for a tensor of unknown meaning."""
     stem, _, kind = tensor.rpartition(".")
     if kind not in ("weight", "bias"):
         return None
