@@ -35,6 +35,7 @@ def script_lines(
     prompt.needs_tokenizer |= bool(foreign)
     return [
         *_import_lines(source, settings, prompt),
+        *_peft_imports(source),
         "",
         *(
             [f"tokenizer = {call_source('AutoTokenizer.from_pretrained', quoted(source.hub_id_or_folder))}"]
@@ -42,6 +43,7 @@ def script_lines(
             else []
         ),
         f"model = {_load(source)}",
+        *_adapter_lines(source),
         *(f"draft = {_load(draft)}" for draft in drafts),
         *(
             f"draft_tokenizer = {call_source('AutoTokenizer.from_pretrained', quoted(draft.hub_id_or_folder))}"
@@ -136,6 +138,38 @@ def _load(source: ScriptModel) -> str:
     dtype = "torch.float32" if source.dtype == "auto" else f"torch.{source.dtype}"
     made = call_source(f"{head}.from_pretrained", quoted(source.hub_id_or_folder), dtype=dtype)
     return made if source.device in ("auto", "cpu") else f"{made}.to({quoted(source.device)})"
+
+
+def _peft_imports(source: ScriptModel) -> list[str]:
+    if not source.adapters:
+        return []
+    is_scaled = any(one.strength != 1 for one in source.adapters)
+    names = ["from peft import PeftModel", *(["from peft.tuners.lora import LoraLayer"] if is_scaled else [])]
+    return names
+
+
+def _adapter_lines(source: ScriptModel) -> list[str]:
+    """Return the lines that load the adapters, make all of them active and set their strengths."""
+    if not source.adapters:
+        return []
+    names = [f"adapter{number}" for number, _ in enumerate(source.adapters, 1)]
+    first, *others = zip(names, source.adapters, strict=True)
+    loaded = call_source("PeftModel.from_pretrained", "model", quoted(first[1].path), adapter_name=quoted(first[0]))
+    lines = [f"model = {loaded}"]
+    for name, one in others:
+        lines.append(call_source("model.load_adapter", quoted(one.path), adapter_name=quoted(name)))
+    if others:
+        lines.append(f"model.base_model.set_adapter({literal(names)})")
+    scaled = {name: one.strength for name, one in zip(names, source.adapters, strict=True) if one.strength != 1}
+    if scaled:
+        lines += [
+            f"strengths = {literal(scaled)}",
+            "for layer in model.modules():",
+            "    if isinstance(layer, LoraLayer):",
+            "        for name in strengths.keys() & layer.scaling.keys():",
+            "            layer.scaling[name] *= strengths[name]",
+        ]
+    return [*lines, "model.eval()"]
 
 
 def _drafter_setting_lines(name: str, settings: dict[str, object]) -> list[str]:

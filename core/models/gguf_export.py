@@ -49,7 +49,7 @@ class _Entry(NamedTuple):
 
 
 def save_gguf(model: LoadedModel, path: str | Path, weights: str = "Q8_0") -> Path:
-    """Write a model with its tokenizer and chat template, its matrices in the format `weights` (EXPORT_FORMATS).
+    """Write a model with its tokenizer and chat template, adapters merged into it, its matrices in the format `weights` (EXPORT_FORMATS).
 
     The file appears at `path` once it is complete. Raises ParameterError for an unknown format, UnpackableError for an
     architecture or a tokenizer that cannot be written, and OSError.
@@ -161,7 +161,7 @@ def _entries(model: LoadedModel, known: GgufArchitecture, weights: str) -> Itera
     outside = {target: name for name, target in known.outside.items()}
     inside = {target: name for name, target in known.inside.items()}
     prefix, _, _ = known.layer.partition("{n}")
-    tied = bool(config.tie_word_embeddings)
+    tied = bool(config.tie_word_embeddings) and not _has_own_head(model)
     seen: set[str] = set()
     for name, values in _weights(model):
         stem, _, kind = name.rpartition(".")
@@ -189,15 +189,25 @@ def _entries(model: LoadedModel, known: GgufArchitecture, weights: str) -> Itera
             yield _entry(called, _converted(values, operation, heads, kv_heads), weights)
 
 
+def _has_own_head(model: LoadedModel) -> bool:
+    """Return whether adapters change the embedding or the head, which share their weights otherwise."""
+    if not model.adapters.active:
+        return False
+    words, head = model.model.get_input_embeddings(), model.model.get_output_embeddings()
+    one, other = (
+        model.adapters.merged(name, module, "weight", module.weight)
+        for name, module in model.model.named_modules(remove_duplicate=False)
+        if module is words or module is head
+    )
+    return not torch.equal(one, other)
+
+
 def _weights(model: LoadedModel) -> Iterable[tuple[str, torch.Tensor]]:
-    """Yield every weight as floats, packed matrices converted."""
+    """Yield every weight as floats, packed matrices converted, with the effect of adapters."""
     for path, module in model.model.named_modules():
         for own, parameter in module.named_parameters(recurse=False):
             name = f"{path}.{own}" if path else own
-            if isinstance(module, PackedModule) and own == "weight":
-                yield name, module.floats()
-            else:
-                yield name, parameter.detach().float()
+            yield name, model.adapters.merged(name, module, own, parameter)
 
 
 def _converted(values: torch.Tensor, operation: str, heads: int, kv_heads: int) -> torch.Tensor:

@@ -13,6 +13,7 @@ from torch import nn
 from transformers.pytorch_utils import Conv1D
 
 from core.errors import AdapterError
+from core.events import AdapterUsed
 from core.models.adapters.adapter_choice import AdapterChoice, Choice, check_adapters, is_adapter_folder
 from core.models.adapters.adapter_files import AdapterWeights, read_adapter
 from core.models.adapters.low_rank_path import LowRankFactors, LowRankPath
@@ -59,6 +60,10 @@ class AdapterSet:
     def state(self) -> AdapterState:
         """Identifies what the adapters change, for data that depends on it."""
         return tuple((self._loaded[one.path].stamp, one.strength) for one in self._active)
+
+    def used(self) -> tuple[AdapterUsed, ...]:
+        """Describe the adapters in effect, for events."""
+        return tuple(AdapterUsed(one.name, one.strength, self._loaded[one.path].stamp) for one in self._active)
 
     def load(self, path: str | Path, allow_pickle: bool = False) -> AdapterWeights:
         """Read an adapter without using it yet, and return it. Raises AdapterError, PickledWeightsError,
@@ -107,6 +112,32 @@ class AdapterSet:
         finally:
             if adapters is not None:
                 self.set([one for one in before if one.path in self._loaded])
+
+    def merged(self, name: str, module: nn.Module, own: str, parameter: torch.Tensor) -> torch.Tensor:
+        """Return a parameter as float32, in the shape of the file, with everything that the active adapters change.
+
+        `own` is its name in `module`, `name` its full name.
+        """
+        path = self._paths.get(name.rpartition(".")[0])
+        if own == "bias" and path is not None and path.bias is not None:
+            return parameter.detach().float().cpu() + path.bias.cpu()
+        if own != "weight":
+            return parameter.detach().float().cpu()
+        replaced = self._replacements.get(name)
+        if isinstance(replaced, _ReplacedProduct):
+            return replaced.merged()
+        if path is None or not path.is_active:
+            return module.floats() if isinstance(module, PackedModule) else parameter.detach().float().cpu()
+        if path.bias is not None and getattr(module, "bias", None) is None:
+            raise AdapterError(
+                tr("An adapter adds a bias to {name}, which has none in the model.").format(name=name),
+                tr("Set the strength of the adapter to 0."),
+            )
+        if path.is_embedding:
+            rows = module.floats() if isinstance(module, PackedModule) else parameter.detach().float().cpu()
+            return path.merged(rows)
+        found = path.merged(layer_weights(module))
+        return found.t() if _is_transposed(module) else found
 
     def _model_facts(self) -> tuple[str, tuple[int, int]]:
         config = self._network.config.get_text_config(decoder=True)
@@ -279,11 +310,16 @@ class _ReplacedProduct(_Replacement):
             output.float(), [(self._product(module, new, inputs[0]), strength) for new, strength in self._values]
         ).to(output.dtype)
 
+    def merged(self) -> torch.Tensor:
+        """Return the float32 weights."""
+        assert isinstance(self._module, PackedModule)
+        return _moved(self._module.floats(), self._values)
+
     def _product(self, module: nn.Module, weight: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
         if isinstance(module, _EMBEDDING):
             return nn.functional.embedding(inputs, weight) * _embedding_factor(module)
         bias = getattr(module, "bias", None)
-        whole = weight.t() if getattr(module, "transposed", False) else weight
+        whole = weight.t() if _is_transposed(module) else weight
         return nn.functional.linear(inputs.float(), whole, bias)
 
 
@@ -295,6 +331,11 @@ def _moved(own: torch.Tensor, active: Sequence[tuple[torch.Tensor, float]]) -> t
     for new, strength in active:
         moved = moved + strength * (new - own)
     return moved
+
+
+def _is_transposed(module: nn.Module) -> bool:
+    """Return whether weights are stored as [inputs, outputs]."""
+    return isinstance(module, Conv1D) or bool(getattr(module, "transposed", False))
 
 
 def layer_shape(module: Any) -> tuple[int, int]:
@@ -309,11 +350,8 @@ def layer_shape(module: Any) -> tuple[int, int]:
 
 def layer_weights(module: Any) -> torch.Tensor:
     """Return float32 weights [outputs, inputs] of a linear layer, packed or not, on the CPU."""
-    if isinstance(module, PackedModule):
-        floats = module.floats()
-        return floats if floats.shape == layer_shape(module) else floats.t()
-    weight: torch.Tensor = module.weight.detach().float().cpu()
-    return weight.t() if isinstance(module, Conv1D) else weight
+    weight: torch.Tensor = module.floats() if isinstance(module, PackedModule) else module.weight.detach().float().cpu()
+    return weight.t() if _is_transposed(module) else weight
 
 
 def _embedding_factor(module: Any) -> float:

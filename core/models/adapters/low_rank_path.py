@@ -117,6 +117,15 @@ class LowRankPath:
             more = more + (self.gain - 1) * (output if own is None else output - own)
         return more
 
+    def merged(self, weights: torch.Tensor) -> torch.Tensor:
+        """Return float32 weights [outputs, inputs] with the change in them; of an embedding, rows [tokens, width]."""
+        if self.down is None or self.up is None:
+            return weights
+        product = (self.down.t() @ self.up).cpu()
+        if self.is_embedding:
+            return weights + product / self._factor
+        return (weights if self.gain is None else weights * self.gain[:, None].cpu()) + product.t()
+
     def remove(self) -> None:
         """Detach from the layer."""
         self._handle.remove()
