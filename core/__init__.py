@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from core.interpretability.lens import LensRow, lens, lens_text
     from core.interpretability.occlusion import Effect, OcclusionProgress, Unit, neutral_token, occlude, occlusion
     from core.memory.estimate import Estimate, estimate
+    from core.models.adapters import adapter_choice as adapters
     from core.models.adapters.adapter_choice import AdapterChoice
     from core.models.catalog import ModelEntry
     from core.models.loaded_model import LoadedModel, blueprint, wrap
@@ -104,6 +105,7 @@ __all__ = [
     "WatermarkFound",
     "WeightsCost",
     "adapter_effect",
+    "adapters",
     "as_code",
     "attention",
     "beam_grammar_figures",
@@ -184,6 +186,7 @@ __all__ = [
 ]
 
 PUBLIC_MODULES = {
+    "adapters": "core.models.adapters.adapter_choice",
     "caches": "core.caches",
     "catalog": "core.catalog",
     "errors": "core.errors",

@@ -62,8 +62,8 @@ class Request:
     """
 
     adapters: Sequence[Choice] | None = None
-    """LoRA adapters of this run, each a path or a pair of a path and a strength; () for none. None: those that the model
-    uses anyway (`core.load(…, adapters=)`).
+    """LoRA adapters of this run, each a path or a pair of a path and a strength; () for none. None: those that the
+    model uses anyway (`core.load(…, adapters=)`).
     """
 
     def __post_init__(self) -> None:

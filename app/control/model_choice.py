@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.control.messages import Messages
 from app.control.model_list import (
+    ADAPTER_ITEM,
     ENGINE_ITEM,
     FILE_ITEM,
     FOLDER_ITEM,
@@ -78,6 +79,7 @@ class ModelChoice(QObject):
     hubRequested = Signal()
     weightsRequested = Signal()
     engineRequested = Signal()
+    adapterRequested = Signal()
 
     def __init__(self, picker: PickerCombo, models: ModelList, settings: ModelsSection, initial: str) -> None:
         """`initial`: the model selected at the start."""
@@ -221,6 +223,7 @@ class ModelChoice(QObject):
             HUB_ITEM: self.hubRequested,
             WEIGHTS_ITEM: self.weightsRequested,
             ENGINE_ITEM: self.engineRequested,
+            ADAPTER_ITEM: self.adapterRequested,
         }
         signal = actions.get(self._picker.itemData(index))
         if signal is not None:

@@ -22,7 +22,9 @@ WEIGHTS_ITEM = "…weights"
 """Item data of the line that opens the weight settings of the selected model."""
 ENGINE_ITEM = "…engine"
 """Item data of the line that connects to an engine on another machine."""
-NO_MODELS = (None, FOLDER_ITEM, FILE_ITEM, HUB_ITEM, WEIGHTS_ITEM, ENGINE_ITEM)
+ADAPTER_ITEM = "…adapter"
+"""Value of the line that adds an adapter."""
+NO_MODELS = (None, FOLDER_ITEM, FILE_ITEM, HUB_ITEM, WEIGHTS_ITEM, ENGINE_ITEM, ADAPTER_ITEM)
 """Item data of lines that are not models."""
 
 
@@ -125,7 +127,7 @@ class ModelList:
             _model_item(entry, *self._run_size, self.memory_limits.get(entry.name, ALL_IN_MEMORY))
             for entry in self._entries.values()
         ]
-        return [*lines, _hub_item(), _folder_item(), _file_item(), _engine_item(), _weights_item()]
+        return [*lines, _hub_item(), _folder_item(), _file_item(), _engine_item(), _adapter_item(), _weights_item()]
 
     def drafts_for(self, name: str) -> list[PickerItem]:
         """Return every other model as a draft for `name`: compatible ones first, smallest first, then those with
@@ -166,6 +168,10 @@ def _file_item() -> PickerItem:
 def _engine_item() -> PickerItem:
     about = tr("A model on another machine: vLLM, SGLang, llama.cpp server and others")
     return PickerItem(tr("Connect to an engine…"), ENGINE_ITEM, about)
+
+
+def _adapter_item() -> PickerItem:
+    return PickerItem(tr("Adapter…"), ADAPTER_ITEM, tr("Add a LoRA adapter to the selected model"))
 
 
 def _weights_item() -> PickerItem:

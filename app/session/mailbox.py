@@ -14,6 +14,8 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 
 from app.state.run import Run
 from app.state.worker_messages import (
+    AdapterInfo,
+    AdapterRequest,
     BackendRequest,
     ErrorReport,
     LoadRequest,
@@ -133,10 +135,10 @@ class Recording(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Answer to a prefix, memory estimate, step replay or decode backend request: `result` or `error`."""
+    """Answer to a prefix, memory estimate, step replay, decode backend or adapter request: `result` or `error`."""
 
-    request: PrefixRequest | RunRequest | StepReplayRequest | BackendRequest
-    result: PrefixResult | MemoryEstimate | StepCounterfactual | bool | None = None
+    request: PrefixRequest | RunRequest | StepReplayRequest | BackendRequest | AdapterRequest
+    result: PrefixResult | MemoryEstimate | StepCounterfactual | AdapterInfo | bool | None = None
     error: ErrorReport | None = None
 
 

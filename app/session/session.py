@@ -16,6 +16,7 @@ from app.session.worker import Worker, WorkerThread, is_any_stuck
 from app.state import run_status
 from app.state.run import Run
 from app.state.worker_messages import (
+    AdapterRequest,
     BackendRequest,
     LoadRequest,
     ModelInfo,
@@ -285,9 +286,11 @@ class Session(ShownRun):
             self._thread.load(LoadRequest(request) if isinstance(request, str) else request)
             self._update_state()
 
-    def request(self, request: PrefixRequest | RunRequest | StepReplayRequest | BackendRequest) -> None:
-        """Send a prefix, step replay, memory estimate or decode backend request to the worker; `answered(Answer)`
-        returns the result.
+    def request(
+        self, request: PrefixRequest | RunRequest | StepReplayRequest | BackendRequest | AdapterRequest
+    ) -> None:
+        """Send a prefix, step replay, memory estimate, decode backend or adapter request to the worker;
+        `answered(Answer)` returns the result.
         """
         if not self._is_closed:
             self._thread.send_request(request)

@@ -15,6 +15,7 @@ from PySide6.QtCore import QObject, Qt, QThread, Signal, Slot
 
 from app.session.mailbox import Answer, ModelLoaded, RunEnded, WorkerJob
 from app.state.worker_messages import (
+    AdapterRequest,
     BackendRequest,
     ErrorReport,
     LoadRequest,
@@ -102,8 +103,10 @@ class Worker(QObject):
                 self.recorded.emit(recorded.close())
 
     @Slot(object)
-    def handle_request(self, request: PrefixRequest | RunRequest | StepReplayRequest | BackendRequest) -> None:
-        """Handle a prefix, step replay, memory estimate or decode backend request; answer with `answered`."""
+    def handle_request(
+        self, request: PrefixRequest | RunRequest | StepReplayRequest | BackendRequest | AdapterRequest
+    ) -> None:
+        """Handle a prefix, step replay, memory estimate, decode backend or adapter request; answer with `answered`."""
         try:
             if isinstance(request, PrefixRequest):
                 answer = Answer(request, self._engine.handle_prefix(request))
@@ -111,6 +114,8 @@ class Worker(QObject):
                 answer = Answer(request, self._engine.replay_step(request))
             elif isinstance(request, BackendRequest):
                 answer = Answer(request, self._engine.has_native_step(request))
+            elif isinstance(request, AdapterRequest):
+                answer = Answer(request, self._engine.check_adapter(request))
             else:
                 answer = Answer(request, self._engine.estimate_memory(request))
         except BaseException as failure:

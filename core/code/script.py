@@ -49,10 +49,11 @@ def as_code(
 ) -> str:
     """Return a Python script of the run, ending with a line break; it always compiles.
 
-    `transformers` needs only that library, and PEFT for adapters; where its `generate` cannot do the same, the script is in the `core` form
-    and a comment at the top says why. `model` and `drafters` are loaded models or what `core.load` accepts (default:
-    the first bundled model, and the request's drafters). `dtype` is `core.load`'s argument, or int8 or int4 for packed
-    weights, and `memory_limit` is the model's. Raises ParameterError, StrategyError, CacheError for an invalid request.
+    `transformers` needs only that library, and PEFT for adapters; where its `generate` cannot do the same, the script
+    is in the `core` form and a comment at the top says why. `model` and `drafters` are loaded models or what
+    `core.load` accepts (default: the first bundled model, and the request's drafters). `dtype` is `core.load`'s
+    argument, or int8 or int4 for packed weights, and `memory_limit` is the model's. Raises ParameterError,
+    StrategyError, CacheError for an invalid request.
     """
     if flavour not in ("transformers", "core"):
         raise ParameterError(

@@ -82,7 +82,9 @@ def why_not_peft(adapters: Sequence[AdapterChoice]) -> str:
             return tr("PEFT does not read the adapter {name}.").format(name=one.name)
         with suppress(ModelError, FileNotFoundError):
             config = read_json(Path(one.path).expanduser() / CONFIG_FILE)
-            plain = config.get("bias", "none") == "none" and not (config.get("modules_to_save") or config.get("use_dora"))
+            plain = config.get("bias", "none") == "none" and not (
+                config.get("modules_to_save") or config.get("use_dora")
+            )
             if one.strength != 1 and not plain:
                 return tr("PEFT has no strength for the adapter {name}.").format(name=one.name)
     return ""

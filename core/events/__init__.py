@@ -63,8 +63,8 @@ from core.events.tokens import (
 )
 
 __all__ = [
-    "AdapterUsed",
     "EVENTS",
+    "AdapterUsed",
     "Alternative",
     "BeamCandidate",
     "BeamFate",

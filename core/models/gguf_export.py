@@ -24,7 +24,6 @@ from core.models.gguf.architectures import (
 )
 from core.models.gguf.gguf_file import FORMATS, MAGIC
 from core.models.gguf.gguf_tokenizer import pre_tokenizer_rules
-from core.models.quantized.packed_layers import PackedModule
 from core.system.file_writing import atomic_write
 from resources.language import tr
 
@@ -49,7 +48,8 @@ class _Entry(NamedTuple):
 
 
 def save_gguf(model: LoadedModel, path: str | Path, weights: str = "Q8_0") -> Path:
-    """Write a model with its tokenizer and chat template, adapters merged into it, its matrices in the format `weights` (EXPORT_FORMATS).
+    """Write a model with its tokenizer and chat template, with adapters merged into it, its matrices in the format
+    `weights` (EXPORT_FORMATS).
 
     The file appears at `path` once it is complete. Raises ParameterError for an unknown format, UnpackableError for an
     architecture or a tokenizer that cannot be written, and OSError.
@@ -193,21 +193,18 @@ def _has_own_head(model: LoadedModel) -> bool:
     """Return whether adapters change the embedding or the head, which share their weights otherwise."""
     if not model.adapters.active:
         return False
-    words, head = model.model.get_input_embeddings(), model.model.get_output_embeddings()
-    one, other = (
-        model.adapters.merged(name, module, "weight", module.weight)
-        for name, module in model.model.named_modules(remove_duplicate=False)
-        if module is words or module is head
-    )
+    shared = (model.model.get_input_embeddings(), model.model.get_output_embeddings())
+    named = [(name, module) for name, module in model.model.named_modules(remove_duplicate=False) if module in shared]
+    one, other = (model.adapters.merged(f"{name}.weight", module, "weight") for name, module in named)
     return not torch.equal(one, other)
 
 
 def _weights(model: LoadedModel) -> Iterable[tuple[str, torch.Tensor]]:
     """Yield every weight as floats, packed matrices converted, with the effect of adapters."""
     for path, module in model.model.named_modules():
-        for own, parameter in module.named_parameters(recurse=False):
+        for own, _ in module.named_parameters(recurse=False):
             name = f"{path}.{own}" if path else own
-            yield name, model.adapters.merged(name, module, own, parameter)
+            yield name, model.adapters.merged(name, module, own)
 
 
 def _converted(values: torch.Tensor, operation: str, heads: int, kv_heads: int) -> torch.Tensor:

@@ -92,8 +92,8 @@ class NormStruct(ctypes.Structure):
 
 
 class LowRankStruct(ctypes.Structure):
-    """What adapters change of `outputs` outputs of a matrix from `first` on: gain · Wx + up (down x) + bias, with float32
-    down [rank, inputs], up [rank, outputs], gain [outputs] and bias [outputs]. A rank of 0 changes nothing.
+    """What adapters change of `outputs` outputs of a matrix from `first` on: gain · Wx + up (down x) + bias, with
+    float32 down [rank, inputs], up [rank, outputs], gain [outputs] and bias [outputs]. A rank of 0 changes nothing.
     """
 
     _fields_ = (
@@ -103,8 +103,8 @@ class LowRankStruct(ctypes.Structure):
 
 
 class MatrixStruct(ctypes.Structure):
-    """A matrix of weights [outputs, inputs] of a kind in WEIGHTS, row-major, with a float32 bias [outputs] and the parts
-    that adapters change.
+    """A matrix of weights [outputs, inputs] of a kind in WEIGHTS, row-major, with a float32 bias [outputs] and the
+    parts that adapters change.
 
     Scales: float32 [outputs] for int8; bfloat16 [outputs, 2, groups], including offsets, for int4. Float weights may be
     `in_panels`: [panels, inputs, rows of a panel].
@@ -112,7 +112,8 @@ class MatrixStruct(ctypes.Structure):
 
     _fields_ = (
         ("kind", c_int64), ("outputs", c_int64), ("inputs", c_int64), ("weights", c_void_p), ("bias", c_void_p),
-        ("scales", c_void_p), ("sums", c_void_p), ("in_panels", c_int64), ("low_ranks", c_int64), ("low_rank", c_void_p),
+        ("scales", c_void_p), ("sums", c_void_p), ("in_panels", c_int64), ("low_ranks", c_int64),
+        ("low_rank", c_void_p),
     )  # fmt: skip
 
 

@@ -123,8 +123,9 @@ class PrefixStore:
         if size > self.budget or not token_ids:
             return False
         min_prefix_length = min_length(cache)
-        network, adapters = weakref.ref(model.model), model.adapters.state
-        new = Prefix(token_ids, cache, size, backend.name, _key(options), network, adapters)
+        new = Prefix(
+            token_ids, cache, size, backend.name, _key(options), weakref.ref(model.model), model.adapters.state
+        )  # fmt: skip
         self.prefixes = [
             old
             for old in self.prefixes

@@ -19,31 +19,24 @@ from safetensors import SafetensorError, safe_open
 
 from core.common.text import cut_short
 from core.errors import AdapterError, CorruptWeightsError, PickledWeightsError
-from core.models.adapters.adapter_choice import CONFIG_FILE, WEIGHTS_FILE, adapter_name
+from core.models.adapters.adapter_choice import (
+    CONFIG_FILE,
+    PICKLED_FILE,
+    WEIGHTS_FILE,
+    adapter_name,
+    check_supported,
+    gguf_problem,
+)
 from core.models.adapters.low_rank_path import LowRankFactors
 from core.models.gguf.architectures import ARCHITECTURES, BY_HEAD, ROWS_OF_K, ROWS_OF_Q, target_of
 from core.models.gguf.block_formats import DEQUANTIZABLE
 from core.models.gguf.gguf_file import GgufFile, is_gguf, read_gguf
 from core.models.model_files import JsonObject, is_file, read_json
 from core.models.quantized.gguf_layers import GgufParameter
-from resources.language import mark, tr
+from resources.language import tr
 
-_PICKLED_FILE = "adapter_model.bin"
 _PREFIX = "base_model.model."
 _PARTS = ("lora_A", "lora_B", "lora_embedding_A", "lora_embedding_B", "lora_magnitude_vector")
-_UNSUPPORTED = {
-    "alora_invocation_tokens": mark("it is switched on by certain tokens of the text (aLoRA)"),
-    "layer_replication": mark("it repeats layers of the model"),
-    "use_qalora": mark("it is a QALoRA"),
-    "use_bdlora": mark("it is a block-diagonal LoRA"),
-    "arrow_config": mark("it routes between several adapters (Arrow)"),
-    "kasa_config": mark("it changes the weights of the model when it is created (KaSA)"),
-    "monteclora_config": mark("it draws random numbers (MonteCLoRA)"),
-    "trainable_token_indices": mark("it contains new embeddings of single tokens"),
-}
-"""Settings of PEFT's LoRA that change what is computed and are not applied here."""
-_CHANGES_BASE = ("pissa", "olora", "corda", "loftq", "lora_ga")
-"""Initializations that take something out of the base weights."""
 _QUICK_PATTERN = re.compile(r"(?:[^)]|\)(?![*+?{])){1,200}")
 """Regular expressions without repeated groups: those may take forever, and files may come from anywhere."""
 _MAX_QUANTIFIERS = 3
@@ -135,34 +128,13 @@ def _read_peft(folder: Path, allow_pickle: bool) -> AdapterWeights:
     return _sorted_tensors(folder, name, config, tensors)
 
 
-def check_supported(name: str, config: Mapping[str, object]) -> None:
-    """Raise AdapterError for a kind of adapter that is not applied here."""
-    kind = str(config.get("peft_type"))
-    remedy = tr("Merge it into its model with PEFT (merge_and_unload) and open the result.")
-    if kind != "LORA":
-        raise AdapterError(
-            tr("The adapter {name} is of the kind {kind}; LoRA and DoRA are applied here.").format(
-                name=name, kind=cut_short(kind, 40)
-            ),
-            remedy,
-        )
-    init = config.get("init_lora_weights")
-    reason = next((words for key, words in _UNSUPPORTED.items() if config.get(key)), None)
-    if reason is None and isinstance(init, str) and init.startswith(_CHANGES_BASE):
-        reason = mark("it changes the weights of the model when it is created")
-    if reason is not None:
-        raise AdapterError(
-            tr("The adapter {name} cannot be applied: {reason}.").format(name=name, reason=tr(reason)), remedy
-        )
-
-
 def _tensors(folder: Path, name: str, allow_pickle: bool) -> dict[str, torch.Tensor]:
     file = folder / WEIGHTS_FILE
     if not is_file(file):
         return _pickled_tensors(folder, name, allow_pickle)
     try:
         with safe_open(file, framework="pt") as handle:
-            return {key: handle.get_tensor(key) for key in handle.keys()}  # noqa: SIM118  # not a mapping
+            return {key: handle.get_tensor(key) for key in handle.keys()}  # not a mapping
     except (SafetensorError, OSError, ValueError) as error:
         raise CorruptWeightsError(
             tr("The weights file {file} is truncated or corrupt: {reason}.").format(
@@ -173,7 +145,7 @@ def _tensors(folder: Path, name: str, allow_pickle: bool) -> dict[str, torch.Ten
 
 
 def _pickled_tensors(folder: Path, name: str, allow_pickle: bool) -> dict[str, torch.Tensor]:
-    file = folder / _PICKLED_FILE
+    file = folder / PICKLED_FILE
     if not is_file(file):
         raise AdapterError(
             tr("The adapter {name} has no weights: the file {file} is missing.").format(name=name, file=WEIGHTS_FILE),
@@ -187,7 +159,7 @@ def _pickled_tensors(folder: Path, name: str, allow_pickle: bool) -> dict[str, t
             tr("Allow it for this model if you trust its source, or convert the weights to safetensors."),
         )
     try:
-        loaded: dict[str, torch.Tensor] = torch.load(file, map_location="cpu", weights_only=True)
+        loaded: dict[str, torch.Tensor] = dict(torch.load(file, map_location="cpu", weights_only=True))
     except Exception as error:  # pickles raise many types
         raise CorruptWeightsError(
             tr("The weights file {file} is truncated or corrupt: {reason}.").format(
@@ -195,7 +167,7 @@ def _pickled_tensors(folder: Path, name: str, allow_pickle: bool) -> dict[str, t
             ),
             tr("Copy or download it again; nothing was changed on disk."),
         ) from error
-    return {key: tensor for key, tensor in loaded.items() if isinstance(tensor, torch.Tensor)}
+    return loaded
 
 
 def _sorted_tensors(
@@ -299,9 +271,9 @@ def _factors(name: str, layer: str, stored: Mapping[str, torch.Tensor], scales: 
     rank, scale = scales.of(layer)
     if down.dim() != 2 or up.dim() != 2 or len(down) != up.shape[1] or len(down) != rank:
         raise AdapterError(
-            tr("The adapter {name} has matrices of the shapes {down} and {up} for {layer}, whose rank is {rank}.").format(
-                name=name, down=list(down.shape), up=list(up.shape), layer=layer, rank=rank
-            ),
+            tr(
+                "The adapter {name} has matrices of the shapes {down} and {up} for {layer}, whose rank is {rank}."
+            ).format(name=name, down=list(down.shape), up=list(up.shape), layer=layer, rank=rank),
             tr("The file and adapter_config.json do not belong together. Copy or download both again."),
         )
     bias, magnitude = stored.get("lora_B.bias"), stored.get("lora_magnitude_vector")
@@ -322,17 +294,6 @@ def _factors(name: str, layer: str, stored: Mapping[str, torch.Tensor], scales: 
 # GGUF
 
 
-def gguf_problem(metadata: Mapping[str, object]) -> str | None:
-    """Return why a GGUF file with this metadata is no adapter that is applied here, as a clause; None if it is."""
-    if metadata.get("general.type") != "adapter":
-        return tr("it is not an adapter")
-    if metadata.get("adapter.type") != "lora":
-        return tr("it is an adapter of the kind {kind}").format(kind=cut_short(str(metadata.get("adapter.type")), 40))
-    if "adapter.alora.invocation_tokens" in metadata:
-        return tr("it is switched on by certain tokens of the text (aLoRA)")
-    return None
-
-
 def _read_gguf(path: Path, model_type: str, heads: tuple[int, int]) -> AdapterWeights:
     file, name = read_gguf(path), adapter_name(str(path))
     if reason := gguf_problem(file.metadata):
@@ -343,9 +304,9 @@ def _read_gguf(path: Path, model_type: str, heads: tuple[int, int]) -> AdapterWe
     known = ARCHITECTURES.get(file.architecture)
     if known is None or model_type not in (known.model_type, _OTHER_MODEL_TYPES.get(known.model_type)):
         raise AdapterError(
-            tr("The adapter {name} was trained for the architecture {kind}, and the model is of the type {model}.").format(
-                name=name, kind=cut_short(file.architecture, 40), model=model_type
-            ),
+            tr(
+                "The adapter {name} was trained for the architecture {kind}, and the model is of the type {model}."
+            ).format(name=name, kind=cut_short(file.architecture, 40), model=model_type),
             tr("Choose the model that the adapter was trained for, or another adapter."),
         )
     alpha = file.number("adapter.lora.alpha")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +17,8 @@ from core.events import AdapterUsed
 from core.models.adapters.adapter_choice import AdapterChoice, Choice, check_adapters, is_adapter_folder
 from core.models.adapters.adapter_files import AdapterWeights, read_adapter
 from core.models.adapters.low_rank_path import LowRankFactors, LowRankPath
-from core.models.gguf.gguf_file import is_gguf
 from core.models.catalog import cached_model
+from core.models.gguf.gguf_file import is_gguf
 from core.models.quantized.gguf_layers import GgufEmbedding, GgufLinear
 from core.models.quantized.packed_layers import PackedEmbedding, PackedLinear, PackedModule
 from core.models.quantized.packed_loading import embedding_factor
@@ -113,12 +113,13 @@ class AdapterSet:
             if adapters is not None:
                 self.set([one for one in before if one.path in self._loaded])
 
-    def merged(self, name: str, module: nn.Module, own: str, parameter: torch.Tensor) -> torch.Tensor:
+    def merged(self, name: str, module: nn.Module, own: str) -> torch.Tensor:
         """Return a parameter as float32, in the shape of the file, with everything that the active adapters change.
 
         `own` is its name in `module`, `name` its full name.
         """
-        path = self._paths.get(name.rpartition(".")[0])
+        path, parameter = self._paths.get(name.rpartition(".")[0]), module._parameters[own]
+        assert parameter is not None
         if own == "bias" and path is not None and path.bias is not None:
             return parameter.detach().float().cpu() + path.bias.cpu()
         if own != "weight":
@@ -360,17 +361,12 @@ def _embedding_factor(module: Any) -> float:
     return float(module.factor)
 
 
-def _renaming(weights: AdapterWeights, modules: Mapping[str, nn.Module]) -> Any:
+def _renaming(weights: AdapterWeights, modules: Mapping[str, nn.Module]) -> Callable[[str], str]:
     """Return a function that turns the adapter's names into the module's: they may differ by one leading part."""
     names = list(weights.layers) or [name.rpartition(".")[0] for name in weights.replacements]
-
-    def longer(name: str) -> str:
-        return f"model.{name}"
-
-    def shorter(name: str) -> str:
-        return name.partition(".")[2]
-
-    candidates = (str, longer, shorter)
+    candidates: tuple[Callable[[str], str], ...] = (
+        lambda name: name, lambda name: f"model.{name}", lambda name: name.partition(".")[2],
+    )  # fmt: skip
     return max(candidates, key=lambda rename: sum(rename(name) in modules for name in names))
 
 
@@ -401,5 +397,3 @@ def _times(shape: Iterable[int]) -> str:
 
 def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
-
-

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -59,7 +60,7 @@ class LowRankPath:
         self.outputs, self.serial = outputs, next(_SERIALS)
         self.is_embedding = embedding_factor is not None
         self._factor = embedding_factor or 1.0
-        self._module = module
+        self._module: Any = module
         self.down: torch.Tensor | None = None
         """float32 [rank, inputs] of all active adapters; None if none is active."""
         self.up: torch.Tensor | None = None
@@ -85,7 +86,7 @@ class LowRankPath:
         self.down = self.up = self.gain = self.bias = None
         if not active:
             return
-        device = self._module.weight.device
+        device: torch.device = self._module.weight.device
         ups: list[torch.Tensor] = []
         for one, strength in active:
             up = one.up * (one.scale * strength * self._factor)
