@@ -329,6 +329,11 @@ def architecture_of(file: GgufFile) -> GgufArchitecture:
 
 def transformers_config(file: GgufFile) -> Config:
     """Return what config.json would contain. Raises UnknownArchitectureError, ConfigInvalidError."""
+    if file.text("general.type") == "adapter":
+        raise ConfigInvalidError(
+            tr("{file} is an adapter, not a model.").format(file=file.files[0].name),
+            tr("Open the model that it was trained for, and add the adapter to it."),
+        )
     known, prefix = architecture_of(file), file.architecture
     config: Config = {"model_type": known.model_type, "dtype": "float32", **known.defaults}
     for key, name in known.keys.items():
