@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QMimeData, QUrl
 from pytestqt.qtbot import QtBot
+from transformers.utils import logging as hf_logging
 
 from app import build_window
 from app.panels.adapter_panel import AdapterPanel
@@ -162,6 +163,7 @@ def test_command_line(window: MainWindow, panel: AdapterPanel, tmp_path: Path) -
 def test_the_inspector_shows_what_the_adapter_changed(qtbot: QtBot, tmp_path: Path) -> None:
     import core
 
+    hf_logging.disable_progress_bar()  # its thread would outlast the test
     model = core.load("storyteller")
     assert isinstance(model, core.LoadedModel)
     save_lora(model, tmp_path / "lora", target_modules=["q_proj", "v_proj", "down_proj"])
