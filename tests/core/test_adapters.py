@@ -119,7 +119,9 @@ def _native_logits(model: core.LoadedModel) -> torch.Tensor:
 def test_other_kinds_of_models_equal_peft(kind: str, tmp_path: Path) -> None:
     torch.manual_seed(0)
     if kind == "t5":
-        config = T5Config(vocab_size=64, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4, decoder_start_token_id=0)
+        config = T5Config(
+            vocab_size=64, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4, decoder_start_token_id=0
+        )
         model, targets = core.wrap(T5ForConditionalGeneration(config)), ["q", "v", "wo"]
     else:
         model = core.wrap(MambaForCausalLM(MambaConfig(vocab_size=64, hidden_size=32, num_hidden_layers=2)))
@@ -274,7 +276,9 @@ def write_gguf_adapter(model: core.LoadedModel, folder: Path, path: Path, archit
     writer = gguf.GGUFWriter(str(path), architecture)
     writer.add_type("adapter")
     writer.add_string("adapter.type", "lora")
-    writer.add_float32("adapter.lora.alpha", float(json.loads((folder / "adapter_config.json").read_text())["lora_alpha"]))
+    writer.add_float32(
+        "adapter.lora.alpha", float(json.loads((folder / "adapter_config.json").read_text())["lora_alpha"])
+    )
     names = {
         "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
         "self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",

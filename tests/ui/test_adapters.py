@@ -62,7 +62,9 @@ def test_panel_appears_with_the_first_adapter_and_describes_it(
     assert window.parts.requests.current_request().adapters == ()
 
 
-def test_slider_and_field_set_the_strength_of_the_request(window: MainWindow, panel: AdapterPanel, tmp_path: Path) -> None:
+def test_slider_and_field_set_the_strength_of_the_request(
+    window: MainWindow, panel: AdapterPanel, tmp_path: Path
+) -> None:
     path = adapter(tmp_path / "pirate")
     window.parts.adapters.add(path)
     (row,) = panel.rows

@@ -115,7 +115,7 @@ class StepInternalsPanel(Themed, QWidget):
     def show_adapters(self, finding: AdapterFinding) -> None:
         """Show the likeliest tokens with and without the adapters."""
         self.remark.setText(layer_rows.adapter_sentence(finding))
-        heads = (tr("without"), tr("with"))
+        heads = (tr("base model"), tr("adapter"))
         self.bars.set_rows(layer_rows.adapter_rows(finding), heads, words.LONGEST_PERCENT)
         self._show_only((self.remark, self.bars))
 
