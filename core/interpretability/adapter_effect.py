@@ -1,4 +1,4 @@
-"""What adapters changed at one step: the distribution with and without them."""
+"""Effect of adapters on one step: the distribution with and without them."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class NormStruct(ctypes.Structure):
 
 
 class LowRankStruct(ctypes.Structure):
-    """What adapters change of `outputs` outputs of a matrix from `first` on: gain · Wx + up (down x) + bias, with
+    """Change of `outputs` outputs of a matrix from `first` on by adapters: gain · Wx + up (down x) + bias, with
     float32 down [rank, inputs], up [rank, outputs], gain [outputs] and bias [outputs]. A rank of 0 changes nothing.
     """
 

@@ -52,10 +52,10 @@ class NativeWeights:
         """
         _reject(modules.attention_cap is not None, "capped attention")
         self._tensors: list[torch.Tensor] = []
-        self._paths: list[tuple[Any, LowRankPath, bool]] = []
+        self._paths: list[tuple[native_library.LowRankStruct, LowRankPath, bool]] = []
         """Each struct with its path, and whether its outputs are reordered from by head to by kind."""
         self._path_tensors: list[torch.Tensor] = []
-        self._low_rank_arrays: list[Any] = []
+        self._low_rank_arrays: list[ctypes.Array[native_library.LowRankStruct]] = []
         self._modules, self._dtype, self._copies, self._shorter = modules, dtype, copies, exact_dtypes
         self._panel = panel_rows
         self.has_shorter_weights = False
@@ -174,7 +174,7 @@ class NativeWeights:
         pairs = zip(maps.matrices, maps.biases, strict=True)
         return [_row_major_matrix(matrix).to_struct(self._float32_address(bias)) for matrix, bias in pairs]
 
-    def _add_paths(self, matrices: Sequence[Any], maps: AdaptedLinears, regroups: bool) -> None:
+    def _add_paths(self, matrices: Sequence[native_library.MatrixStruct], maps: AdaptedLinears, regroups: bool) -> None:
         start = 0
         for matrix in matrices:
             own = [(first - start, path) for first, path in maps.paths if start <= first < start + matrix.outputs]

@@ -1,4 +1,4 @@
-"""Which adapters a run uses, and how strongly: plain data. Importing this module does not import torch."""
+"""Adapters of a run and their strengths as plain data. Importing this module does not import torch."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class AdapterChoice(NamedTuple):
         return adapter_name(self.path)
 
 
-Choice: TypeAlias = "AdapterChoice | str | os.PathLike[str] | tuple[str | os.PathLike[str], float]"
-"""What is accepted as an adapter: a path, or a path and a strength."""
+Choice: TypeAlias = AdapterChoice | str | os.PathLike[str] | tuple[str | os.PathLike[str], float]
+"""An adapter as callers write it: a path, or a path and a strength."""
 
 
 def adapter_name(path: str) -> str:

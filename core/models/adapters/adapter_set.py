@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -246,7 +246,7 @@ class AdapterSet:
     def _attach(self, weights: AdapterWeights) -> None:
         for name in weights.layers:
             if name not in self._paths:
-                module: Any = self._network.get_submodule(name)
+                module = self._network.get_submodule(name)
                 factor = _embedding_factor(module) if isinstance(module, _EMBEDDING) else None
                 self._paths[name] = LowRankPath(module, layer_shape(module)[0], factor)
         for name in weights.replacements:
@@ -339,26 +339,28 @@ def _is_transposed(module: nn.Module) -> bool:
     return isinstance(module, Conv1D) or bool(getattr(module, "transposed", False))
 
 
-def layer_shape(module: Any) -> tuple[int, int]:
+def layer_shape(module: nn.Module) -> tuple[int, int]:
     """Return outputs and inputs of a linear layer; of an embedding, width and tokens."""
     if isinstance(module, _EMBEDDING):
-        return int(module.embedding_dim), int(module.num_embeddings)
+        return int(vars(module)["embedding_dim"]), int(vars(module)["num_embeddings"])
     if isinstance(module, Conv1D):
         inputs, outputs = module.weight.shape
         return int(outputs), int(inputs)
-    return int(module.out_features), int(module.in_features)
+    return int(vars(module)["out_features"]), int(vars(module)["in_features"])
 
 
-def layer_weights(module: Any) -> torch.Tensor:
+def layer_weights(module: nn.Module) -> torch.Tensor:
     """Return float32 weights [outputs, inputs] of a linear layer, packed or not, on the CPU."""
-    weight: torch.Tensor = module.floats() if isinstance(module, PackedModule) else module.weight.detach().float().cpu()
+    own = module._parameters["weight"]
+    assert own is not None
+    weight = module.floats() if isinstance(module, PackedModule) else own.detach().float().cpu()
     return weight.t() if _is_transposed(module) else weight
 
 
-def _embedding_factor(module: Any) -> float:
+def _embedding_factor(module: nn.Module) -> float:
     if isinstance(module, nn.Embedding):
         return embedding_factor(module) or 1.0
-    return float(module.factor)
+    return float(vars(module)["factor"])
 
 
 def _renaming(weights: AdapterWeights, modules: Mapping[str, nn.Module]) -> Callable[[str], str]:

@@ -1,11 +1,10 @@
-"""What adapters add to one layer, as a path beside its weights, which are never changed."""
+"""Path of adapters beside the weights of one layer, which are never changed."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import nn
@@ -16,7 +15,7 @@ _SERIALS = itertools.count(1)
 
 @dataclass(frozen=True, slots=True)
 class LowRankFactors:
-    """What one adapter trained for one layer: W' = W + scale · up · down (Hu et al. 2021, "LoRA").
+    """Change of one layer by one adapter: W' = W + scale · up · down (Hu et al. 2021, "LoRA").
 
     With a `magnitude`, every row of W' gets that norm (Liu et al. 2024, "DoRA").
     """
@@ -60,7 +59,7 @@ class LowRankPath:
         self.outputs, self.serial = outputs, next(_SERIALS)
         self.is_embedding = embedding_factor is not None
         self._factor = embedding_factor or 1.0
-        self._module: Any = module
+        self._module = module
         self.down: torch.Tensor | None = None
         """float32 [rank, inputs] of all active adapters; None if none is active."""
         self.up: torch.Tensor | None = None
@@ -86,7 +85,9 @@ class LowRankPath:
         self.down = self.up = self.gain = self.bias = None
         if not active:
             return
-        device: torch.device = self._module.weight.device
+        weight = self._module._parameters["weight"]
+        assert weight is not None
+        device = weight.device
         ups: list[torch.Tensor] = []
         for one, strength in active:
             up = one.up * (one.scale * strength * self._factor)
@@ -114,7 +115,7 @@ class LowRankPath:
         if self.bias is not None:
             more = more + self.bias
         if self.gain is not None:
-            own = getattr(self._module, "bias", None)
+            own = self._module._parameters.get("bias")
             more = more + (self.gain - 1) * (output if own is None else output - own)
         return more
 
