@@ -93,7 +93,7 @@ class TokenChange(NamedTuple):
 
 
 class AdapterFinding(NamedTuple):
-    """What the adapters changed at a step."""
+    """Effect of the adapters on a step."""
 
     changes: tuple[TokenChange, ...]
     divergence: float
