@@ -57,10 +57,13 @@ if TYPE_CHECKING:
     from core.generation.step_replay import StepCounterfactual, replay_step
     from core.generation.throughput_estimate import ThroughputEstimate, WeightsCost, estimate_throughput, weights_cost
     from core.grammar.compilation import grammar_problem
+    from core.interpretability.adapter_effect import AdapterChange, AdapterEffect, adapter_effect
     from core.interpretability.attention import AttentionRow, attention
     from core.interpretability.lens import LensRow, lens, lens_text
     from core.interpretability.occlusion import Effect, OcclusionProgress, Unit, neutral_token, occlude, occlusion
     from core.memory.estimate import Estimate, estimate
+    from core.models.adapters import adapter_choice as adapters
+    from core.models.adapters.adapter_choice import AdapterChoice
     from core.models.catalog import ModelEntry
     from core.models.loaded_model import LoadedModel, blueprint, wrap
     from core.models.modalities import Modalities
@@ -76,6 +79,9 @@ if TYPE_CHECKING:
     from core.trace.trace_file import replay
 
 __all__ = [
+    "AdapterChange",
+    "AdapterChoice",
+    "AdapterEffect",
     "AttentionRow",
     "BuildResult",
     "Effect",
@@ -98,6 +104,8 @@ __all__ = [
     "Unit",
     "WatermarkFound",
     "WeightsCost",
+    "adapter_effect",
+    "adapters",
     "as_code",
     "attention",
     "beam_grammar_figures",
@@ -179,6 +187,7 @@ __all__ = [
 ]
 
 PUBLIC_MODULES = {
+    "adapters": "core.models.adapters.adapter_choice",
     "caches": "core.caches",
     "catalog": "core.catalog",
     "errors": "core.errors",
@@ -193,6 +202,10 @@ PUBLIC_MODULES = {
     "words": "core.explain.words",
 }
 _HOMES = {
+    "AdapterChange": "core.interpretability.adapter_effect",
+    "AdapterChoice": "core.models.adapters.adapter_choice",
+    "AdapterEffect": "core.interpretability.adapter_effect",
+    "adapter_effect": "core.interpretability.adapter_effect",
     "AttentionRow": "core.interpretability.attention",
     "Effect": "core.interpretability.occlusion",
     "Estimate": "core.memory.estimate",

@@ -62,6 +62,12 @@ class UnpackableError(ModelError):
     """The model's layers cannot be quantized to eight or four bits."""
 
 
+class AdapterError(ModelError):
+    """An adapter is damaged, of an unsupported kind, or does not fit the model."""
+
+    title = mark("The adapter cannot be used")
+
+
 class RemoteCodeError(ModelError):
     """The model contains its own code, which is not allowed to run."""
 

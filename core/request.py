@@ -15,6 +15,7 @@ from resources.language import tr
 if TYPE_CHECKING:
     from transformers import GenerationConfig
 
+    from core.models.adapters.adapter_choice import Choice
     from core.models.loaded_model import LoadedModel
 
 Messages = Sequence[Mapping[str, str]]
@@ -58,6 +59,11 @@ class Request:
     media: Sequence[str | Path] = ()
     """Sound or picture files for the model, in order (`core.media`); `LoadedModel.modalities` lists the supported
     kinds.
+    """
+
+    adapters: Sequence[Choice] | None = None
+    """LoRA adapters of this run, each a path or a pair of a path and a strength; () for none. None: those that the
+    model uses anyway (`core.load(…, adapters=)`).
     """
 
     def __post_init__(self) -> None:

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.control.messages import Messages
 from app.control.model_list import (
+    ADAPTER_ITEM,
     ENGINE,
     ENGINE_ITEM,
     FILE_ITEM,
@@ -85,6 +86,7 @@ class ModelChoice(QObject):
     hubRequested = Signal()
     weightsRequested = Signal()
     engineRequested = Signal()
+    adapterRequested = Signal()
 
     def __init__(self, picker: PickerCombo, models: ModelList, settings: ModelsSection, initial: str) -> None:
         """`initial`: the model selected at the start."""
@@ -271,6 +273,7 @@ class ModelChoice(QObject):
             HUB_ITEM: self.hubRequested,
             WEIGHTS_ITEM: self.weightsRequested,
             ENGINE_ITEM: self.engineRequested,
+            ADAPTER_ITEM: self.adapterRequested,
         }
         action = self._picker.itemData(index)
         if action == LOCAL_ENGINES_ITEM:

@@ -28,9 +28,13 @@ ENGINE_ITEM = "…engine"
 """Item data of the line that connects to an engine on another machine."""
 LOCAL_ENGINES_ITEM = "…engines"
 """Item data of the line that searches this computer for running engines."""
+ADAPTER_ITEM = "…adapter"
+"""Item data of the line that adds an adapter."""
 _PROBLEM_ITEM = "…problem"
 """Item data of a line with an engine whose models cannot be listed."""
-NO_MODELS = (None, FOLDER_ITEM, FILE_ITEM, HUB_ITEM, WEIGHTS_ITEM, ENGINE_ITEM, LOCAL_ENGINES_ITEM, _PROBLEM_ITEM)
+NO_MODELS = (
+    None, FOLDER_ITEM, FILE_ITEM, HUB_ITEM, WEIGHTS_ITEM, ENGINE_ITEM, LOCAL_ENGINES_ITEM, ADAPTER_ITEM, _PROBLEM_ITEM,
+)  # fmt: skip
 """Item data of lines that are not models."""
 
 
@@ -154,7 +158,7 @@ class ModelList:
         ]
         lines += [PickerItem(title, _PROBLEM_ITEM, reason=problem) for title, problem in self._engine_problems]
         engines = (_local_engines_item(self.search_status), _engine_item())
-        return [*lines, _hub_item(), _folder_item(), _file_item(), *engines, _weights_item()]
+        return [*lines, _hub_item(), _folder_item(), _file_item(), *engines, _adapter_item(), _weights_item()]
 
     def drafts_for(self, name: str) -> list[PickerItem]:
         """Return every other model as a draft for `name`: compatible ones first, smallest first, then those with
@@ -200,6 +204,10 @@ def _engine_item() -> PickerItem:
 def _local_engines_item(status: str) -> PickerItem:
     about = status or tr("Search this computer for running Ollama and LM Studio")
     return PickerItem(tr("Engines on this computer…"), LOCAL_ENGINES_ITEM, about)
+
+
+def _adapter_item() -> PickerItem:
+    return PickerItem(tr("Adapter…"), ADAPTER_ITEM, tr("Add a LoRA adapter to the selected model"))
 
 
 def _weights_item() -> PickerItem:

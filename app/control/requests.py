@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from PySide6.QtCore import SignalInstance
 
+from app.control.adapters import AdapterController
 from app.control.chat import ChatController
 from app.control.model_choice import DraftChoice, ModelChoice
 from app.control.model_loading import ModelLoadController
@@ -83,9 +84,11 @@ class RequestBuilder:
     """Builds requests from the panels; changes nothing but an unlocked seed, which is drawn for each run."""
 
     def __init__(
-        self, chosen: ChosenSettings, run_input: RunInput, loading: ModelLoadController, compute: ComputeSection
-    ) -> None:
+        self, chosen: ChosenSettings, run_input: RunInput, loading: ModelLoadController, compute: ComputeSection,
+        adapters: AdapterController,
+    ) -> None:  # fmt: skip
         self._chosen, self._input, self._loading, self._compute = chosen, run_input, loading, compute
+        self._adapters = adapters
 
     @property
     def problems(self) -> list[str]:
@@ -119,6 +122,7 @@ class RequestBuilder:
             memory_fallback=compute.memory_fallback,
             when_full=self._input.when_full,
             load=self._loading.request(),
+            adapters=self._adapters.choices,
         )
 
     @property

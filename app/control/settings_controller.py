@@ -36,6 +36,8 @@ class SettingsController(QObject):
     notice = Signal(str)
     changed = Signal()
     panelRequested = Signal()
+    adaptersRequested = Signal(object)
+    """The adapters of an applied run."""
 
     def __init__(
         self,
@@ -138,6 +140,7 @@ class SettingsController(QObject):
         text = request.prompt if isinstance(request.prompt, str) else conversation.last_user_message(request.prompt)
         self._panel.prompt.set_prompt(text, is_chat=not isinstance(request.prompt, str))
         self._media.set_paths([str(path) for path in request.media])
+        self.adaptersRequested.emit(request.adapters)
         if unknown:
             problems.append(tr("Unknown setting: {names}.").format(names=", ".join(unknown)))
         if problems:

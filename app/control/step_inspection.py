@@ -10,6 +10,7 @@ from app.control.requests import RequestBuilder
 from app.control.settings_controller import SettingsController
 from app.session.session import Session
 from app.state.layer_queries import (
+    AdapterFinding,
     InfluenceMap,
     LayerAttention,
     LayerQuery,
@@ -141,10 +142,14 @@ class LayerInspectionController(QObject):
 
     def _show(self, result: LayerResult) -> None:
         run, kind = self._session.run, result.request.query.kind
-        layers = [one for one in result.findings if not isinstance(one, (PositionWeight, LayerAttention))]
+        adapted = [one for one in result.findings if isinstance(one, AdapterFinding)]
+        others = (PositionWeight, LayerAttention, AdapterFinding)
+        layers = [one for one in result.findings if not isinstance(one, others)]
         attention = [one for one in result.findings if isinstance(one, LayerAttention)]
         if attention and run is not None:
             self._part.show_attention(attention, token_texts(run))
+        elif adapted:
+            self._part.show_adapters(adapted[0])
         elif kind == "layers" and layers:
             self._part.show_layers(layers[0])
         elif kind == "influence" and run is not None:

@@ -9,7 +9,15 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelInd
 from PySide6.QtGui import QColor, QKeyEvent, QPalette
 from PySide6.QtWidgets import QDialogButtonBox, QHBoxLayout, QPushButton, QTableView, QVBoxLayout, QWidget
 
-from app.state.layer_queries import LayerAttention, LayerResult, LayerView, ModelQuery, PositionWeight, deciding_layer
+from app.state.layer_queries import (
+    AdapterFinding,
+    LayerAttention,
+    LayerResult,
+    LayerView,
+    ModelQuery,
+    PositionWeight,
+    deciding_layer,
+)
 from app.theme.theme import theme_for
 from app.views.text.token_wording import token_text
 from app.widgets.dialog import BaseDialog
@@ -155,7 +163,9 @@ class LensDialog(BaseDialog):
         if result.error is not None:
             self.show_reason(f"{result.error.cause} {result.error.remedy}".strip())
             return
-        self.add_columns([one for one in result.findings if not isinstance(one, (PositionWeight, LayerAttention))])
+        self.add_columns(
+            [one for one in result.findings if not isinstance(one, (PositionWeight, LayerAttention, AdapterFinding))]
+        )
         if result.has_ended:
             self.finish()
 

@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
+from app.panels.adapter_panel import AdapterPanel
 from app.panels.parameter_panel import ParameterPanel
 from app.panels.parameter_row import MARGIN, ParameterRow
 from app.panels.preset_bar import PresetBar
@@ -68,6 +69,7 @@ class SetupPanel(Themed, QFrame):
         self.prompt = PromptPanel(examples)
         self.example_bar = ExampleBar()
         self.parameters = ParameterPanel()
+        self.adapters = AdapterPanel()
         self.cache_parameters = ParameterPanel(tr("CACHE"))
         self.cache_parameters.hide()
         self.presets = PresetBar()
@@ -168,7 +170,7 @@ class SetupPanel(Themed, QFrame):
     def _parts_in_order(self) -> tuple[QWidget, ...]:
         """The panel's parts from top to bottom; in a low panel the parameters come before examples and presets."""
         examples = (self.prompt.examples_row, self.presets)
-        settings = (self.parameters, self.cache_parameters)
+        settings = (self.adapters, self.parameters, self.cache_parameters)
         parts = (*settings, *examples) if self._is_low else (*examples, *settings)
         return (self.example_bar, self.prompt, *parts)
 

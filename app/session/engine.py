@@ -23,6 +23,8 @@ from app.session.worker_jobs import (
 )
 from app.state.worker_messages import (
     ALL_IN_MEMORY,
+    AdapterInfo,
+    AdapterRequest,
     BackendRequest,
     LoadRequest,
     MemoryEstimate,
@@ -104,6 +106,12 @@ class Engine(Protocol):
         """Return whether the model uses native decode steps; False if it is not loaded."""
         ...
 
+    def check_adapter(self, request: AdapterRequest) -> AdapterInfo | None:
+        """Load an adapter for the loaded model and describe it; None if the model is not loaded. Raises
+        core.errors.DecodescopeError.
+        """
+        ...
+
     def inspect_layers(self, request: ModelQuery) -> Iterator[PartialResult]:
         """Yield partial results of a layer inspection; stop early when cancelled. Raises
         core.errors.DecodescopeError.
@@ -149,6 +157,7 @@ class CoreEngine:
         import core
 
         model = self._loaded_for(request.load)
+        model.adapters.set(request.adapters or (), request.load.allow_pickle)
         if request.scored:
             return score_stream(model, request, self._comparison_model(request), cancel)
         return core.stream(
@@ -208,6 +217,13 @@ class CoreEngine:
         is_held = self._loaded is not None and self._loaded.model == request.model
         return is_held and self._model is not None and core.has_native_step(self._model)
 
+    def check_adapter(self, request: AdapterRequest) -> AdapterInfo | None:
+        """Load an adapter for the loaded model and describe it."""
+        if self._model is None or self._loaded != request.load:
+            return None
+        found = self._model.adapters.load(request.path, request.load.allow_pickle)
+        return AdapterInfo(found.kind, found.base, found.ranks, len(found.layers), found.nbytes)
+
     def inspect_layers(self, request: ModelQuery) -> Iterator[PartialResult]:
         """Inspect with the loaded model, if it is that of the run."""
         if self._model is None or self._loaded != request.load:
@@ -217,6 +233,7 @@ class CoreEngine:
             )
         from app.session.layer_jobs import inspect_layers
 
+        self._model.adapters.set(request.adapters)
         yield from inspect_layers(self._model, request)
 
     def _loaded_for(self, request: LoadRequest) -> core.LoadedModel:

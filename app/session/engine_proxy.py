@@ -14,6 +14,8 @@ from app.session.layer_jobs import PartialResult
 from app.state.recorded_run import WINDOW_REQUEST_KEY
 from app.state.request_json import request_to_json
 from app.state.worker_messages import (
+    AdapterInfo,
+    AdapterRequest,
     BackendRequest,
     LoadRequest,
     MemoryEstimate,
@@ -69,6 +71,10 @@ class EngineProxy:
     def has_native_step(self, request: BackendRequest) -> bool:
         """Delegate to the wrapped engine."""
         return self._engine.has_native_step(request)
+
+    def check_adapter(self, request: AdapterRequest) -> AdapterInfo | None:
+        """Delegate to the engine."""
+        return self._engine.check_adapter(request)
 
     def inspect_layers(self, request: ModelQuery) -> Iterator[PartialResult]:
         """Delegate to the wrapped engine."""

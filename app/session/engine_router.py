@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from app.state.worker_messages import (
+    AdapterInfo,
+    AdapterRequest,
     BackendRequest,
     LoadRequest,
     MemoryEstimate,
@@ -65,6 +67,10 @@ class EngineRouter:
     def has_native_step(self, request: BackendRequest) -> bool:
         """Delegate to the local engine."""
         return self._local_engine.has_native_step(request)
+
+    def check_adapter(self, request: AdapterRequest) -> AdapterInfo | None:
+        """Delegate to the engine of the model."""
+        return self._engine_for(request.load).check_adapter(request)
 
     def inspect_layers(self, request: ModelQuery) -> Iterator[PartialResult]:
         """Delegate to the engine of the model."""

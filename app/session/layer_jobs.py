@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from app.state.layer_queries import LayerAttention, LayerFindings, LayerView, ModelQuery, PositionWeight
+from app.state.layer_queries import (
+    AdapterFinding,
+    LayerAttention,
+    LayerFindings,
+    LayerView,
+    ModelQuery,
+    PositionWeight,
+    TokenChange,
+)
 
 if TYPE_CHECKING:
     import core
@@ -80,6 +88,23 @@ def _attention(model: core.LoadedModel, request: ModelQuery) -> Iterator[Partial
     yield (LayerAttention(0, mean), *layers), 1, 1
 
 
+def _adapters(model: core.LoadedModel, request: ModelQuery) -> Iterator[PartialResult]:
+    import core
+
+    source, special = _source(model, request), model.pieces.special
+    found = core.adapter_effect(
+        model, request.ids, request.step, adapters=request.adapters, source=source, media=request.media
+    )
+    changes = tuple(
+        TokenChange(
+            model.pieces[one.id], one.before, one.after, one.rank_before, one.rank_after, one.id == found.chosen.id,
+            one.id in special,
+        )
+        for one in found.changes
+    )  # fmt: skip
+    yield (AdapterFinding(changes, found.divergence),), 1, 1
+
+
 def _layer_views(model: core.LoadedModel, rows: tuple[core.LensRow, ...]) -> tuple[LayerView, ...]:
     return tuple(
         LayerView(
@@ -94,4 +119,10 @@ def _layer_views(model: core.LoadedModel, rows: tuple[core.LensRow, ...]) -> tup
     )
 
 
-_KINDS = {"layers": _layers, "page": _lens_text, "influence": _influence, "attention": _attention}
+_KINDS = {
+    "layers": _layers,
+    "page": _lens_text,
+    "influence": _influence,
+    "attention": _attention,
+    "adapters": _adapters,
+}

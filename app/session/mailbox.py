@@ -14,6 +14,8 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 
 from app.state.run import Run
 from app.state.worker_messages import (
+    AdapterInfo,
+    AdapterRequest,
     BackendRequest,
     ErrorReport,
     LoadRequest,
@@ -134,7 +136,7 @@ class Recording(NamedTuple):
     error: ErrorReport | None = None
 
 
-WorkerRequest = PrefixRequest | RunRequest | StepReplayRequest | BackendRequest | ModelExportRequest
+WorkerRequest = PrefixRequest | RunRequest | StepReplayRequest | BackendRequest | ModelExportRequest | AdapterRequest
 """Requests besides runs, each answered with one `Answer`."""
 
 
@@ -142,7 +144,7 @@ class Answer(NamedTuple):
     """Answer to a `WorkerRequest`: `result` or `error`."""
 
     request: WorkerRequest
-    result: PrefixResult | ModelExportResult | MemoryEstimate | StepCounterfactual | bool | None = None
+    result: PrefixResult | ModelExportResult | MemoryEstimate | StepCounterfactual | AdapterInfo | bool | None = None
     error: ErrorReport | None = None
 
 

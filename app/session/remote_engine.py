@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from app.session.layer_jobs import PartialResult
 from app.state.layer_queries import ModelQuery
 from app.state.worker_messages import (
+    AdapterInfo,
+    AdapterRequest,
     BackendRequest,
     LoadRequest,
     MemoryEstimate,
@@ -92,6 +94,10 @@ class RemoteEngine:
     def has_native_step(self, _request: BackendRequest) -> bool:
         """Return False, as decoding is remote."""
         return False
+
+    def check_adapter(self, _request: AdapterRequest) -> AdapterInfo | None:
+        """Return None, as adapters are not applied to remote models."""
+        return None
 
     def inspect_layers(self, request: ModelQuery) -> Iterator[PartialResult]:
         """Raise InsideError, as remote models cannot be inspected."""

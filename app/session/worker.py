@@ -15,6 +15,7 @@ from PySide6.QtCore import QObject, Qt, QThread, Signal, Slot
 
 from app.session.mailbox import Answer, ModelLoaded, RunEnded, WorkerJob, WorkerRequest
 from app.state.worker_messages import (
+    AdapterRequest,
     BackendRequest,
     ErrorReport,
     LoadRequest,
@@ -113,6 +114,8 @@ class Worker(QObject):
                 answer = Answer(request, self._engine.replay_step(request))
             elif isinstance(request, BackendRequest):
                 answer = Answer(request, self._engine.has_native_step(request))
+            elif isinstance(request, AdapterRequest):
+                answer = Answer(request, self._engine.check_adapter(request))
             else:
                 answer = Answer(request, self._engine.estimate_memory(request))
         except BaseException as failure:

@@ -22,7 +22,7 @@ from app.state import setting_values as typed
 from app.state.suggestions import truncate_name, unknown_name_message
 from app.views import VIEWS
 from app.window.main_window import MainWindow
-from core import strategies
+from core import adapters, strategies
 from core.checks.name_suggestions import did_you_mean
 from core.errors import DecodescopeError
 from resources.language import join_sentences, tr
@@ -126,6 +126,10 @@ def apply_options(window: MainWindow, options: CommandLineOptions) -> None:
         window.parts.settings_controller.choose(
             strategy=options.strategy
         )  # a strategy named on the command line overrides the preset's
+    for adapter in options.adapters:
+        if problem := adapters.adapter_problem(adapter.path):
+            raise LaunchProblem(" ".join(problem))
+        window.parts.adapters.add(adapter.path, adapter.strength)
     if options.weights:
         window.parts.weights.choose(options.weights)
     if options.memory is not None:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from app.state.run import Run
 from app.state.worker_messages import ErrorReport, LoadRequest
+from core import adapters
 from resources.language import tr
 
 if TYPE_CHECKING:
-    from core import Unit
+    from core import AdapterChoice, Unit
 
-QueryKind = Literal["layers", "influence", "attention", "page"]
+QueryKind = Literal["layers", "influence", "attention", "adapters", "page"]
 
 
 class LayerQuery(NamedTuple):
@@ -44,6 +45,8 @@ class ModelQuery:
     """Index in `ids` of the queried token; for a page, of its first token."""
     media: tuple[str, ...] = ()
     """Audio and images that the run was given."""
+    adapters: tuple[AdapterChoice, ...] = ()
+    """Adapters of the run."""
     cancel: threading.Event = field(default_factory=threading.Event, compare=False)
 
 
@@ -77,7 +80,32 @@ class LayerAttention(NamedTuple):
     weights: tuple[float, ...]
 
 
-LayerFindings = tuple[LayerAttention, ...] | tuple[tuple[LayerView, ...], ...] | tuple[PositionWeight, ...]
+class TokenChange(NamedTuple):
+    """A token with its probability and rank without and with the adapters."""
+
+    word: str
+    before: float
+    after: float
+    rank_before: int
+    rank_after: int
+    is_chosen: bool
+    special: bool | None = None
+
+
+class AdapterFinding(NamedTuple):
+    """Effect of the adapters on a step."""
+
+    changes: tuple[TokenChange, ...]
+    divergence: float
+    """Kullback–Leibler divergence in nats."""
+
+
+LayerFindings = (
+    tuple[AdapterFinding, ...]
+    | tuple[LayerAttention, ...]
+    | tuple[tuple[LayerView, ...], ...]
+    | tuple[PositionWeight, ...]
+)
 
 
 class LayerResult(NamedTuple):
@@ -111,7 +139,13 @@ def make_model_query(run: Run, index: int, query: LayerQuery) -> ModelQuery:
     ids = (*before, *written) if query.kind == "page" else (*before, *written[: index + 1])
     if query.kind == "page":
         step = max(1, len(before))
-    return ModelQuery(query, run.request.load, ids, len(run.prompt), step, tuple(map(str, run.request.media)))
+    used, media = adapters.check_adapters(run.request.adapters or ()), tuple(map(str, run.request.media))
+    return ModelQuery(query, run.request.load, ids, len(run.prompt), step, media, used)
+
+
+def has_adapters(run: Run) -> bool:
+    """Return whether a run used adapters with a strength other than 0."""
+    return any(one.strength for one in adapters.check_adapters(run.request.adapters or ()))
 
 
 def query_unsupported_reason(run: Run | None, index: int | None) -> str:

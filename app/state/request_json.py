@@ -11,6 +11,7 @@ from typing import Any
 
 from app.state.setting_values import is_count, is_integer
 from app.state.worker_messages import LoadRequest, RunRequest
+from core import AdapterChoice, adapters
 from core.errors import DecodescopeError
 from resources.language import mark, tr
 
@@ -106,6 +107,16 @@ def _names(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _adapters(value: Any) -> tuple[AdapterChoice, ...] | None:
+    """Read the adapters of a run, each a path and a strength."""
+    if value is None:
+        return None
+    try:
+        return adapters.check_adapters(value)
+    except DecodescopeError:
+        raise ValueError(tr("is not a list of adapters")) from None
+
+
 def _is_turn(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(value.get(name), str) for name in ("role", "content"))
 
@@ -160,6 +171,7 @@ _READERS: Mapping[str, _Reader] = {
     "when_full": _text,
     "beginning": _beginning,
     "media": _names,
+    "adapters": _adapters,
     "parent": _text,
     "place": _count,
     "scored": _flag,

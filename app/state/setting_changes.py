@@ -8,7 +8,7 @@ from typing import Any
 from app.state import setting_values
 from app.state.run import Run
 from app.state.worker_messages import RunRequest, StepReplayRequest, memory_text
-from core import caches, strategies
+from core import adapters, caches, strategies
 from core.caches import CacheBackend
 from core.strategies import Parameter, Strategy
 from resources.language import tr
@@ -25,6 +25,7 @@ def list_changes(previous: RunRequest, now: RunRequest) -> list[SettingChange]:
     found = [
         (tr("Model"), previous.model, now.model),
         (tr("Strategy"), _title(strategies.registry, previous.strategy), tr(strategy.title)),
+        (tr("Adapters"), _adapters(previous), _adapters(now)),
         (tr("Drafts"), _names(previous.draft_names), _names(now.draft_names)),
         (tr("Cache"), _title(caches.registry, previous.cache), tr(cache.title)),
         (tr("Seed"), str(previous.seed), str(now.seed)),
@@ -58,6 +59,11 @@ def _differing(
 
 def _names(names: Iterable[str]) -> str:
     return ", ".join(names) or tr("none")
+
+
+def _adapters(request: RunRequest) -> str:
+    chosen = adapters.check_adapters(request.adapters or ())
+    return ", ".join(f"{one.name} × {one.strength:g}" for one in chosen) or tr("none")
 
 
 STAGES = "stages"

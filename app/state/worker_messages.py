@@ -308,6 +308,26 @@ _SENTENCES = {
 }
 
 
+class AdapterRequest(NamedTuple):
+    """Requests whether an adapter fits the loaded model, and what it is."""
+
+    load: LoadRequest
+    path: str
+
+
+class AdapterInfo(NamedTuple):
+    """Properties of an adapter."""
+
+    kind: str
+    """Kind of adapter and file, for people."""
+    base: str
+    """The model it was trained for; empty if unknown."""
+    ranks: tuple[int, ...]
+    layers: int
+    """Number of layers that it changes."""
+    bytes: int
+
+
 class BackendRequest(NamedTuple):
     """Requests whether the loaded model of that name uses native code."""
 

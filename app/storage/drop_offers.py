@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 from app.state.media import kind_by_name
 from app.storage import programs
-from core import catalog
+from core import adapters, catalog
 from core.common.former_name import RUN_SUFFIXES
 from resources.language import tr, trn
 
-RECORDING, MODEL, SETTINGS, MEDIA, TEXT, HUB, ENGINE, LEARN, PICTURE = (
-    "recording", "model", "settings", "media", "text", "hub", "engine", "learn", "picture"
+RECORDING, MODEL, ADAPTER, SETTINGS, MEDIA, TEXT, HUB, ENGINE, LEARN, PICTURE = (
+    "recording", "model", "adapter", "settings", "media", "text", "hub", "engine", "learn", "picture"
 )  # fmt: skip
 RECORDINGS = RUN_SUFFIXES
 TEXTS = (".txt", ".md", ".markdown", ".rst", ".text", ".log", ".tex", ".srt", ".vtt", ".tsv", ".py", ".adoc", ".org")
@@ -76,7 +76,7 @@ def offer_for_text(text: str) -> DropOffer:
 
 
 def _offer_for_folder(path: Path) -> DropOffer:
-    if (path / "config.json").is_file():
+    if (path / "config.json").is_file() and not (path / adapters.CONFIG_FILE).is_file():
         return DropOffer(MODEL, tr("Open this model"), path.name, (str(path),))
     models = [one for one in sorted(path.glob("*.gguf")) if catalog.is_gguf_model(one)]
     if len(models) == 1:
@@ -88,11 +88,8 @@ def _offer_for_folder(path: Path) -> DropOffer:
             ),
             tr("Drop one of the GGUF files."),
         )
-    if (path / "adapter_config.json").is_file():
-        return _reject(
-            tr("This is an adapter, not a whole model"),
-            tr("Merge it into its base model first (peft: merge_and_unload), then drop the folder of the result."),
-        )
+    if (path / adapters.CONFIG_FILE).is_file():
+        return _offer_for_adapter(path)
     return _reject(
         tr("This folder contains no model"),
         tr("A model folder contains config.json and the weights. Drop that folder, not its parent."),
@@ -105,6 +102,9 @@ def _offer_for_file(path: Path) -> DropOffer:
         return DropOffer(RECORDING, tr("Open this recording"), path.name, (str(path),))
     if ending == ".gguf":
         return _offer_for_gguf(path)
+    if (ending in WEIGHTS or ending == ".json") and path.stem.startswith("adapter_"):
+        if (path.parent / adapters.CONFIG_FILE).is_file():
+            return _offer_for_adapter(path.parent)
     if ending in WEIGHTS or _OF_A_MODEL.fullmatch(path.name.lower()):
         if (path.parent / "config.json").is_file():
             return DropOffer(MODEL, tr("Open the model in this folder"), path.parent.name, (str(path.parent),))
@@ -131,7 +131,15 @@ def _offer_for_file(path: Path) -> DropOffer:
     )  # fmt: skip
 
 
+def _offer_for_adapter(path: Path) -> DropOffer:
+    if problem := adapters.adapter_problem(str(path)):
+        return _reject(tr("The adapter cannot be used"), " ".join(problem))
+    return DropOffer(ADAPTER, tr("Add this adapter to the model"), path.name, (str(path),))
+
+
 def _offer_for_gguf(path: Path) -> DropOffer:
+    if adapters.adapter_problem(str(path)) is None:
+        return _offer_for_adapter(path)
     problem = catalog.gguf_problem(path)
     if problem is None:
         return DropOffer(MODEL, tr("Open this model"), path.name, (str(path),))

@@ -102,6 +102,26 @@ def each_one_of(choices: Collection[str]) -> ValueCheck:
     )
 
 
+def is_adapter_lists(value: Any) -> bool:
+    """Return whether the value is {model: [[path, strength, whether it is on], …]}."""
+    return (
+        isinstance(value, dict)
+        and len(value) <= MAX_ENTRIES
+        and all(
+            is_name(name) and isinstance(found, list) and all(map(_is_adapter, found)) for name, found in value.items()
+        )
+    )
+
+
+def _is_adapter(value: Any) -> bool:
+    from core import adapters  # rarely needed
+
+    return (
+        isinstance(value, list) and len(value) == 3 and is_name(value[0])
+        and between(-adapters.MAX_STRENGTH, adapters.MAX_STRENGTH)(value[1]) and isinstance(value[2], bool)
+    )  # fmt: skip
+
+
 LANGUAGE_CHOICES = ("system", *LANGUAGES)
 MIN_SCALE, MAX_SCALE = 0.8, 2.0
 MAX_SEED = 2**31 - 1
@@ -273,6 +293,8 @@ class ModelsSection(SettingsSection):
     """MiB of memory for single models' weights, 0 for as much as fits; further layers are offloaded to disk. A model
     not listed is kept in memory completely.
     """
+    adapters: dict[str, list[list[Any]]] = field(default_factory=dict, metadata={"check": is_adapter_lists})
+    """Adapters of single models, each as path, strength and whether it is switched on."""
 
 
 @plain()

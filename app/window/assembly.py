@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QWidget
 
+from app.control.adapters import AdapterController
 from app.control.audible_feedback import ScreenReaderText, SoundEffectController
 from app.control.borrowed_settings import BorrowedSettings, SettingsSources
 from app.control.chat import ChatController
@@ -241,7 +242,10 @@ def _build_controllers(
     borrowed = BorrowedSettings(SettingsSources(chosen, panels.setup, media, panels.centre))
     setup = SettingsController(chosen, panels.setup, media, borrowed, settings.choices)
     chat = ChatController(panels.setup.prompt, panels.centre, services.conversation)
-    requests = RequestBuilder(chosen, RunInput(chat, media), loading, settings.compute)
+    adapters = AdapterController(
+        panels.setup.adapters, chosen.model, loading, settings.models, session, messages, panels.centre
+    )
+    requests = RequestBuilder(chosen, RunInput(chat, media), loading, settings.compute, adapters)
     changes = _changes(panels, session, requests, setup)
     runs = RunController(session, requests, messages)
     tours = _tours(panels, body, session, chosen, setup, runs, borrowed)
@@ -255,6 +259,7 @@ def _build_controllers(
         chosen=chosen,
         borrowed=borrowed,
         loading=loading,
+        adapters=adapters,
         requests=requests,
         runs=runs,
         run_tree=RunTreeController(session, panels.centre, services.history, services.family),
@@ -281,6 +286,7 @@ def _build_controllers(
             labs,
             setup,
             messages,
+            adapters,
         ),
         diagnostics=Diagnostics(panels.centre, session, chosen, settings, messages),
         glossary=GlossaryController(panels.toolbar, panels.setup, panels.centre),

@@ -76,6 +76,8 @@ def _file_actions(controllers: Controllers) -> ActionTable:
         "toggle_history": controllers.history_panel.toggle,
         "open_folder": controllers.folders.open,
         "open_gguf": controllers.folders.open_file,
+        "add_adapter": controllers.adapters.open,
+        "add_gguf_adapter": controllers.adapters.open_file,
         "get_model": controllers.model_download.open,
         "find_engines": controllers.chosen.model.search_local_engines,
         "connect_engine": controllers.model_download.connect_engine,

@@ -10,6 +10,7 @@ from PySide6.QtCore import QEvent, QMimeData, QObject, Signal, Slot
 from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent, QImage
 from PySide6.QtWidgets import QWidget
 
+from app.control.adapters import AdapterController
 from app.control.messages import Messages
 from app.control.model_choice import ModelFolders
 from app.control.recorded_runs import RecordedRuns
@@ -42,6 +43,7 @@ class DropController(QObject):
         labs: LabWindows,
         setup: SettingsController,
         messages: Messages,
+        adapters: AdapterController,
     ) -> None:
         super().__init__(parent_window)
         self._media, self._model_download, self._labs = media, model_download, labs
@@ -49,6 +51,7 @@ class DropController(QObject):
         self._actions: Mapping[str, Callable[..., object]] = {
             drop_offers.RECORDING: recorded.open,
             drop_offers.MODEL: folders.use,
+            drop_offers.ADAPTER: adapters.add,
             drop_offers.SETTINGS: library.use_preset_file,
             drop_offers.MEDIA: lambda *paths: media.add(paths),
             drop_offers.TEXT: self._use_text,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, dataclass_transform
 
+from app.control.adapters import AdapterController
 from app.control.audible_feedback import ScreenReaderText, SoundEffectController
 from app.control.borrowed_settings import BorrowedSettings
 from app.control.chat import ChatController
@@ -158,6 +159,7 @@ class Controllers(HistoryParts, ExportParts, ImportParts):
     chosen: ChosenSettings
     borrowed: BorrowedSettings
     loading: ModelLoadController
+    adapters: AdapterController
     requests: RequestBuilder
     runs: RunController
     scoring: ScoreController

@@ -18,7 +18,8 @@ def script_lines(
     """Return the lines of the script. `drafts` are the draft models."""
     settings = _needed_settings(request, effective_settings, source)
     classes = sorted({type(value).__name__ for value in settings.values() if is_config_object(value)})
-    prompt, arguments = prompt_source(request), _request_arguments(request, effective_settings, settings, drafts)
+    prompt = prompt_source(request)
+    arguments = _request_arguments(request, effective_settings, settings, drafts, source)
     before, prompt = ([], prompt) if "\n" not in prompt else ([f"prompt = {prompt}"], "prompt")
     return [
         *([f"from transformers import {', '.join(classes)}", ""] if classes else []),
@@ -61,8 +62,9 @@ def _needed_settings(request: Request, effective_settings: EffectiveSettings, so
 
 
 def _request_arguments(
-    request: Request, effective_settings: EffectiveSettings, settings: dict[str, object], drafts: Sequence[ScriptModel]
-) -> dict[str, str]:
+    request: Request, effective_settings: EffectiveSettings, settings: dict[str, object],
+    drafts: Sequence[ScriptModel], source: ScriptModel,
+) -> dict[str, str]:  # fmt: skip
     backend = caches.registry[request.cache]
     found: dict[str, object] = {
         "options": changed_options(effective_settings.strategy.parameters, request.options),
@@ -75,6 +77,7 @@ def _request_arguments(
         "media": [str(path) for path in request.media],
         "memory_fallback": None if request.memory_fallback else False,
         "steady": request.steady or None,
+        "adapters": [(one.path, one.strength) for one in source.adapters],
     }
     fields = {"config": dict_literal(settings)} if settings else {}
     if request.strategy is not None:

@@ -17,7 +17,9 @@ from core.code.script_model import (
     ScriptModel,
     effective_settings,
     has_different_tokenizer,
+    script_adapters,
     script_model,
+    why_not_peft,
 )
 from core.common.hf_generation import DEFAULTS, GenerateEquivalent
 from core.errors import ParameterError
@@ -50,10 +52,11 @@ def as_code(
 ) -> str:
     """Return a Python script of the run, ending with a line break; it always compiles.
 
-    `transformers` needs only that library; where its `generate` cannot do the same, the script is in the `core` form
-    and a comment at the top says why. `model` and `drafters` are loaded models or what `core.load` accepts (default:
-    the first bundled model, and the request's drafters). `dtype` is `core.load`'s argument, or int8 or int4 for packed
-    weights, and `memory_limit` is the model's. Raises ParameterError, StrategyError, CacheError for an invalid request.
+    `transformers` needs only that library, and PEFT for adapters; where its `generate` cannot do the same, the script
+    is in the `core` form and a comment at the top says why. `model` and `drafters` are loaded models or what
+    `core.load` accepts (default: the first bundled model, and the request's drafters). `dtype` is `core.load`'s
+    argument, or int8 or int4 for packed weights, and `memory_limit` is the model's. Raises ParameterError,
+    StrategyError, CacheError for an invalid request.
     """
     if flavour not in ("transformers", "core"):
         raise ParameterError(
@@ -106,7 +109,8 @@ def _sources(
     first = next((entry.name for entry in catalog.bundled()), "model")
     floats = "auto" if dtype in PACKED else dtype
     drafts = [script_model(draft, device, floats) for draft in drafters or request.drafters]
-    return script_model(model or first, device, dtype), drafts
+    source = script_model(model or first, device, dtype)
+    return replace(source, adapters=script_adapters(request, model)), drafts
 
 
 def _check_source(model: object) -> None:
@@ -130,6 +134,8 @@ def _generate_equivalent(
         )
     if source.memory_limit is not None:
         return GenerateEquivalent(missing=tr("layers offloaded to disk are read by this program."))
+    if source.adapters and (reason := why_not_peft(source.adapters)):
+        return GenerateEquivalent(missing=reason)
     backend = caches.named(request.cache)
     counterparts = (
         effective_settings.strategy.generate_equivalent(request),

@@ -3,7 +3,8 @@ does not import torch."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from core import strategies
 from core.common.hf_generation import DEFAULTS, METADATA_FIELDS, WITHOUT_EFFECT
 from core.errors import ModelError
 from core.models import catalog
+from core.models.adapters.adapter_choice import CONFIG_FILE, AdapterChoice, check_adapters, is_adapter_folder
 from core.models.config_validation import FLOATS
 from core.models.gguf.gguf_entry import transformers_problem
 from core.models.gguf.gguf_file import is_gguf
@@ -20,6 +22,7 @@ from core.models.model_files import JsonObject, read_json
 from core.parameter import Parameter, Settings
 from core.request import Request
 from core.strategies.base import Strategy
+from resources.language import tr
 
 if TYPE_CHECKING:
     from core.models.loaded_model import LoadedModel
@@ -50,6 +53,8 @@ class ScriptModel:
     """Name of the GGUF file in that folder; empty for a model in Hugging Face's layout."""
     gguf_problem: str = ""
     """Why transformers cannot read that file, as a sentence."""
+    adapters: tuple[AdapterChoice, ...] = ()
+    """Adapters with their strengths."""
 
 
 def script_model(model: LoadedModel | str | Path, device: str, dtype: str) -> ScriptModel:
@@ -78,6 +83,28 @@ def _in_gguf(model: ScriptModel, path: Path | None) -> ScriptModel:
     return replace(
         model, hub_id_or_folder=str(whole.parent), gguf_file=whole.name, gguf_problem=transformers_problem(path)
     )
+
+
+def script_adapters(request: Request, model: LoadedModel | str | Path) -> tuple[AdapterChoice, ...]:
+    """Return the adapters of a run with a strength other than 0. Raises ParameterError."""
+    if request.adapters is None:
+        return () if isinstance(model, (str, Path)) else model.adapters.active
+    return tuple(one for one in check_adapters(request.adapters) if one.strength)
+
+
+def why_not_peft(adapters: Sequence[AdapterChoice]) -> str:
+    """Return why PEFT does not apply these adapters in the same way, as a clause; "" if it does."""
+    for one in adapters:
+        if not is_adapter_folder(Path(one.path).expanduser()):
+            return tr("PEFT does not read the adapter {name}.").format(name=one.name)
+        with suppress(ModelError, FileNotFoundError):
+            config = read_json(Path(one.path).expanduser() / CONFIG_FILE)
+            plain = config.get("bias", "none") == "none" and not (
+                config.get("modules_to_save") or config.get("use_dora")
+            )
+            if one.strength != 1 and not plain:
+                return tr("PEFT has no strength for the adapter {name}.").format(name=one.name)
+    return ""
 
 
 def has_different_tokenizer(one: ScriptModel, other: ScriptModel) -> bool:

@@ -39,9 +39,11 @@ def script_lines(
     prompt.needs_tokenizer |= bool(foreign)
     return [
         *_import_lines(source, settings, prompt),
+        *_peft_imports(source),
         "",
         *([f"tokenizer = {_load_tokenizer(source)}"] if prompt.needs_tokenizer else []),
         f"model = {_load(source)}",
+        *_adapter_lines(source),
         *(f"draft = {_load(draft)}" for draft in drafts),
         *(f"draft_tokenizer = {_load_tokenizer(draft)}" for draft in foreign),
         *_drafter_setting_lines("draft" if drafts else "model", drafting),
@@ -143,6 +145,38 @@ def _load_tokenizer(source: ScriptModel) -> str:
 
 def _gguf_argument(source: ScriptModel) -> dict[str, str]:
     return {"gguf_file": quoted(source.gguf_file)} if source.gguf_file else {}
+
+
+def _peft_imports(source: ScriptModel) -> list[str]:
+    if not source.adapters:
+        return []
+    is_scaled = any(one.strength != 1 for one in source.adapters)
+    names = ["from peft import PeftModel", *(["from peft.tuners.lora import LoraLayer"] if is_scaled else [])]
+    return names
+
+
+def _adapter_lines(source: ScriptModel) -> list[str]:
+    """Return the lines that load the adapters, make all of them active and set their strengths."""
+    if not source.adapters:
+        return []
+    names = [f"adapter{number}" for number, _ in enumerate(source.adapters, 1)]
+    first, *others = zip(names, source.adapters, strict=True)
+    loaded = call_source("PeftModel.from_pretrained", "model", quoted(first[1].path), adapter_name=quoted(first[0]))
+    lines = [f"model = {loaded}"]
+    for name, one in others:
+        lines.append(call_source("model.load_adapter", quoted(one.path), adapter_name=quoted(name)))
+    if others:
+        lines.append(f"model.base_model.set_adapter({literal(names)})")
+    scaled = {name: one.strength for name, one in zip(names, source.adapters, strict=True) if one.strength != 1}
+    if scaled:
+        lines += [
+            f"strengths = {literal(scaled)}",
+            "for layer in model.modules():",
+            "    if isinstance(layer, LoraLayer):",
+            "        for name in strengths.keys() & layer.scaling.keys():",
+            "            layer.scaling[name] *= strengths[name]",
+        ]
+    return [*lines, "model.eval()"]
 
 
 def _drafter_setting_lines(name: str, settings: dict[str, object]) -> list[str]:

@@ -216,6 +216,7 @@ class DecodingRun:
             beginning=self.beginning,
             identity=self.model.identity,
             media=self.inputs.media.media if self.inputs.media is not None else (),
+            adapters=self.model.adapters.used(),
         )
 
     def prefill(

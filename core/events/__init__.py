@@ -7,6 +7,7 @@ Probabilities are between 0 and 1, log-probabilities natural logarithms, times i
 # Annotations are evaluated, not strings: this makes dataclass creation faster.
 
 from core.events.run import (
+    AdapterUsed,
     CacheMeasured,
     CachePlan,
     Ending,
@@ -63,6 +64,7 @@ from core.events.tokens import (
 
 __all__ = [
     "EVENTS",
+    "AdapterUsed",
     "Alternative",
     "BeamCandidate",
     "BeamFate",

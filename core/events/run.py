@@ -50,6 +50,17 @@ class ModelIdentity:
     """int8 or int4 if the weights were quantized while loading; empty if they are as in the files."""
 
 
+@dataclass(frozen=True, slots=True)
+class AdapterUsed:
+    """A LoRA adapter of a run."""
+
+    name: str
+    strength: float
+    """Factor of its effect; 1 is the adapter as it was trained."""
+    digest: str
+    """Hash of its tensors."""
+
+
 MediumKind = Literal["sound", "picture"]
 MediumPlace = Literal["prompt", "before", "encoder"]
 """Where a model reads a sound or a picture: at placeholder tokens of the prompt, before the prompt's first token, or in
@@ -112,6 +123,8 @@ class RunStarted(Event):
     engine does not report are NaN (probabilities and logarithms) or 0 (ranks); a token whose id it does not report has
     a negative number that only distinguishes it from others.
     """
+    adapters: tuple[AdapterUsed, ...] = ()
+    """The adapters in effect."""
 
 
 @dataclass(frozen=True, slots=True)

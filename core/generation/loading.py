@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.remote import is_address
 
 if TYPE_CHECKING:
+    from core.models.adapters.adapter_choice import Choice
     from core.models.layer_offload import MemoryLimit
     from core.models.loaded_model import LoadedModel
     from core.remote.remote_model import RemoteModel
@@ -24,6 +26,7 @@ def load(
     key: str | None = None,
     allow_plain: bool = False,
     memory_limit: MemoryLimit | None = None,
+    adapters: Sequence[Choice] = (),
 ) -> LoadedModel | RemoteModel:
     """Load a bundled model, a folder, or a Hub model already on this disk; nothing is downloaded. An address,
     `https://host:port/v1#model-name`, returns a remote model; only `key` and `allow_plain` apply to it.
@@ -34,6 +37,8 @@ def load(
     for as many as fit into free memory. Further layers are offloaded to disk and read in each pass;
     `core.estimate_throughput(model)` predicts the speed. `key`: the engine's, kept in memory only; by default that of
     the system keyring, else of the environment (`core.remote.find_key`). `allow_plain`: allow http to another machine.
+    `adapters`: LoRA adapters to use (PEFT folders or GGUF files), each a path or a pair of a path and a strength;
+    `model.adapters.set(…)` changes them later without loading the model again, and `Request.adapters` for one run.
     Raises ModelError subclasses, DeviceError, ParameterError, OutOfMemoryError or EngineError and its subclasses, each
     with its remedy.
     """
@@ -45,5 +50,5 @@ def load(
 
     return loaded_model.load(
         name, device=device, dtype=dtype, weights=weights, allow_pickle=allow_pickle,
-        allow_remote_code=allow_remote_code, memory_limit=memory_limit,
+        allow_remote_code=allow_remote_code, memory_limit=memory_limit, adapters=adapters,
     )  # fmt: skip

@@ -30,6 +30,7 @@ from core.decoding.run import DecodingRun
 from core.decoding.score_cache import ScoreCache, check_score_cache
 from core.decoding.sequences import FinishedSequence
 from core.decoding.speculation.tree_support import supports_drafts
+from core.errors import AdapterError
 from core.events import Event, Finished, Metrics, Notice, Prefilled, RunEnd, RunStarted, TokenChosen
 from core.memory.out_of_memory import with_fallback
 from core.models.error_translation import translate_iterator_errors
@@ -189,6 +190,11 @@ def stream(
         check_drafters(drafters)
         request = replace(request, drafters=tuple(drafters))
     if isinstance(model, RemoteModel):
+        if request.adapters:
+            raise AdapterError(
+                tr("Adapters are not applied to models on another machine."),
+                tr("Select a model on this computer, or start the engine with the adapter."),
+            )
         events = elsewhere.stream(model, request, cancel)
     else:
         check_model(model)
@@ -239,6 +245,14 @@ def effective_settings(model: LoadedModel, request: Request) -> dict[str, object
 
 
 def _decode(
+    model: LoadedModel, request: Request, cancel: threading.Event, prefixes: PrefixStore | None,
+    score_cache: ScoreCache | None,
+) -> Iterator[Event]:  # fmt: skip
+    with model.adapters.using(request.adapters):
+        yield from _decode_adapted(model, request, cancel, prefixes, score_cache)
+
+
+def _decode_adapted(
     model: LoadedModel, request: Request, cancel: threading.Event, prefixes: PrefixStore | None,
     score_cache: ScoreCache | None,
 ) -> Iterator[Event]:  # fmt: skip

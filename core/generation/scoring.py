@@ -113,6 +113,7 @@ def _run_started(model: LoadedModel, given_text: GivenText, second: str) -> RunS
         vocabulary=model.vocabulary,
         context=model.context,
         second=second,
+        adapters=model.adapters.used(),
     )
 
 

@@ -101,6 +101,14 @@ def _replay_both_sides(
     model: LoadedModel, request: Request, ids: list[int], step: int, changes: Settings, sequence: int,
     scores: ScoreCache | None,
 ) -> Iterator[StepCounterfactual]:  # fmt: skip
+    with model.adapters.using(request.adapters):
+        yield _replay_adapted(model, request, ids, step, changes, sequence, scores)
+
+
+def _replay_adapted(
+    model: LoadedModel, request: Request, ids: list[int], step: int, changes: Settings, sequence: int,
+    scores: ScoreCache | None,
+) -> StepCounterfactual:  # fmt: skip
     strategy, config = resolve_settings(model, request)
     _check_index("sequence", sequence, int(config.num_return_sequences or 1))
     before, after = (_ReplaySide(model, each) for each in (request, _request_with_changes(request, strategy, changes)))
@@ -117,7 +125,7 @@ def _replay_both_sides(
             after.trace_scores(others[place], ids[:place], dies[1])
     dies = (dice.next_step(), dice.same_step()) if dice is not None else (None, None)
     judged = [before.replay_step(entering[-1], ids[:step], dies[0]), after.replay_step(others[-1], ids[:step], dies[1])]
-    yield _counterfactual(before, after, judged, ids, step, is_kept)
+    return _counterfactual(before, after, judged, ids, step, is_kept)
 
 
 class _ReplaySide:

@@ -30,7 +30,6 @@ from core.models.gguf.architectures import (
 from core.models.gguf.gguf_file import FORMATS, MAGIC
 from core.models.gguf.gguf_tokenizer import pre_tokenizer_rules
 from core.models.loaded_model import check_model
-from core.models.quantized.packed_layers import PackedModule
 from core.system.file_writing import atomic_write
 from resources.language import tr
 
@@ -59,7 +58,8 @@ class _Entry(NamedTuple):
 
 
 def save_gguf(model: LoadedModel, path: str | Path, weights: str = "Q8_0") -> Path:
-    """Write a model with its tokenizer and chat template, its matrices in the format `weights` (EXPORT_FORMATS).
+    """Write a model with its tokenizer and chat template, with adapters merged into it, its matrices in the format
+    `weights` (EXPORT_FORMATS).
 
     The file appears at `path` once it is complete. Raises ParameterError for an unknown format or a value that is not a
     loaded model, UnpackableError for an architecture or a tokenizer that cannot be written, and ModelFileError if the
@@ -211,7 +211,7 @@ def _entries(model: LoadedModel, known: GgufArchitecture, weights: str) -> Itera
     outside = {target: name for name, target in known.outside.items()}
     inside = {target: name for name, target in known.inside.items()}
     prefix, _, _ = known.layer.partition("{n}")
-    tied = bool(config.tie_word_embeddings)
+    tied = bool(config.tie_word_embeddings) and not _has_own_head(model)
     seen: set[str] = set()
     for name, values in _weights(model):
         stem, kind = _split_name(name)
@@ -259,15 +259,22 @@ def _gate_and_up(values: torch.Tensor, operation: str) -> tuple[torch.Tensor, to
     return (gate.transpose(1, 2), up.transpose(1, 2)) if values.dim() == 3 else (gate, up)
 
 
+def _has_own_head(model: LoadedModel) -> bool:
+    """Return whether adapters change the embedding or the head, which share their weights otherwise."""
+    if not model.adapters.active:
+        return False
+    shared = (model.model.get_input_embeddings(), model.model.get_output_embeddings())
+    named = [(name, module) for name, module in model.model.named_modules(remove_duplicate=False) if module in shared]
+    one, other = (model.adapters.merged(f"{name}.weight", module, "weight") for name, module in named)
+    return not torch.equal(one, other)
+
+
 def _weights(model: LoadedModel) -> Iterable[tuple[str, torch.Tensor]]:
-    """Yield every weight as floats, packed matrices converted."""
+    """Yield every weight as floats, packed matrices converted, with the effect of adapters."""
     for path, module in model.model.named_modules():
-        for own, parameter in module.named_parameters(recurse=False):
+        for own, _ in module.named_parameters(recurse=False):
             name = f"{path}.{own}" if path else own
-            if isinstance(module, PackedModule) and own == "weight":
-                yield name, module.floats()
-            else:
-                yield name, parameter.detach().float()
+            yield name, model.adapters.merged(name, module, own)
         for own, buffer in module.named_buffers(recurse=False):
             if own.endswith("_bias") and own not in module._non_persistent_buffers_set:
                 yield f"{path}.{own}" if path else own, buffer.float()  # the routers' biases of LFM2-MoE

@@ -19,6 +19,8 @@ from transformers import GenerationConfig, PreTrainedConfig
 from core.errors import CorruptWeightsError, ModelError, ParameterError, UnknownArchitectureError
 from core.events import ModelIdentity
 from core.models import catalog, token_bytes
+from core.models.adapters.adapter_choice import Choice, check_adapters
+from core.models.adapters.adapter_set import AdapterSet
 from core.models.config_validation import stays_quantized
 from core.models.devices import choose_device, choose_weights
 from core.models.gguf.gguf_entry import content_stamp
@@ -149,6 +151,11 @@ class LoadedModel:
     def dtype(self) -> torch.dtype:
         """Dtype of the weights."""
         return self.model.dtype
+
+    @cached_property
+    def adapters(self) -> AdapterSet:
+        """The adapters of this model and their strengths."""
+        return AdapterSet(self.model, self.name, self.disk_offload is not None)
 
     @cached_property
     def weights(self) -> str:
@@ -304,6 +311,7 @@ def load(
     allow_pickle: bool = False,
     allow_remote_code: bool = False,
     memory_limit: MemoryLimit | None = None,
+    adapters: Sequence[Choice] = (),
 ) -> LoadedModel:
     """Load a bundled model, a folder, or a hub model already on this computer; nothing is downloaded.
 
@@ -311,10 +319,11 @@ def load(
     as `dtype` says; float32, bfloat16 and float16 override `dtype`; int8 and int4 are quantized layer by layer while
     loading, on a CPU, and computed in float32. `memory_limit`: maximum bytes of weights in memory, on a CPU; 0 for the
     minimum, `fit` for as much as the free memory allows. The remaining layers stay on disk and are read for each pass
-    (`core.throughput_estimate` predicts the speed).
+    (`core.throughput_estimate` predicts the speed). `adapters`: LoRA adapters to use, as `AdapterSet.set` accepts them.
 
     Raises ModelError subclasses, DeviceError, ParameterError or OutOfMemoryError, each with its remedy.
     """
+    choices = check_adapters(adapters)
     path = catalog.locate(name)
     where = choose_device(device)
     plan = plan_model(path, allow_remote_code)
@@ -325,7 +334,9 @@ def load(
     processor = load_processor(path, plan.config, plan.modalities, allow_remote_code)
     reads = plan.modalities if processor is not None else TEXT
     called = catalog.display_name(str(name), path)
-    return LoadedModel(as_encoder_decoder(network), tokenizer, called, path, processor, reads, shelf)
+    model = LoadedModel(as_encoder_decoder(network), tokenizer, called, path, processor, reads, shelf)
+    model.adapters.set(choices, allow_pickle)
+    return model
 
 
 def has_state_only(model: LoadedModel) -> bool:

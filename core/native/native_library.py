@@ -91,8 +91,20 @@ class NormStruct(ctypes.Structure):
     _fields_ = (("kind", c_int64), ("weight", c_void_p), ("bias", c_void_p), ("eps", c_double))
 
 
+class LowRankStruct(ctypes.Structure):
+    """Change of `outputs` outputs of a matrix from `first` on by adapters: gain · Wx + up (down x) + bias, with
+    float32 down [rank, inputs], up [rank, outputs], gain [outputs] and bias [outputs]. A rank of 0 changes nothing.
+    """
+
+    _fields_ = (
+        ("first", c_int64), ("outputs", c_int64), ("rank", c_int64), ("down", c_void_p), ("up", c_void_p),
+        ("gain", c_void_p), ("bias", c_void_p),
+    )  # fmt: skip
+
+
 class MatrixStruct(ctypes.Structure):
-    """A matrix of weights [outputs, inputs] of a kind in WEIGHTS, row-major, with a float32 bias [outputs].
+    """A matrix of weights [outputs, inputs] of a kind in WEIGHTS, row-major, with a float32 bias [outputs] and the
+    parts that adapters change.
 
     Scales: float32 [outputs] for int8; bfloat16 [outputs, 2, groups], including offsets, for int4. Float weights may be
     `in_panels`: [panels, inputs, rows of a panel].
@@ -100,7 +112,8 @@ class MatrixStruct(ctypes.Structure):
 
     _fields_ = (
         ("kind", c_int64), ("outputs", c_int64), ("inputs", c_int64), ("weights", c_void_p), ("bias", c_void_p),
-        ("scales", c_void_p), ("sums", c_void_p), ("in_panels", c_int64),
+        ("scales", c_void_p), ("sums", c_void_p), ("in_panels", c_int64), ("low_ranks", c_int64),
+        ("low_rank", c_void_p),
     )  # fmt: skip
 
 
@@ -163,7 +176,7 @@ class RaggedAttentionStruct(ctypes.Structure):
 
 log = logging.getLogger(__name__)
 
-VERSION = 10
+VERSION = 11
 """Version of the functions below; a library of another version is not used."""
 MAX_WITH_GIL = 2**16
 """Number of values that are read without releasing the GIL, which takes some 50 µs; another thread that paints would

@@ -42,12 +42,6 @@ def test_a_file_of_a_model_stands_for_its_folder(name: str, tmp_path: Path) -> N
     assert offer_for_files([str(tmp_path / name)])[::3] == (MODEL, (str(tmp_path),))
 
 
-def test_the_folder_of_an_adapter_is_named(tmp_path: Path) -> None:
-    (tmp_path / "adapter_config.json").write_text("{}")
-    offer = offer_for_files([str(tmp_path)])
-    assert (offer.action, offer.title) == ("", "This is an adapter, not a whole model")
-
-
 @pytest.mark.parametrize(
     ("address", "action", "value"),
     [

@@ -21,6 +21,7 @@ from core.errors import (
     TokenizerMissingError,
     UnknownArchitectureError,
 )
+from core.models import gguf_export
 from core.models.gguf import gguf_entry
 from core.models.gguf.architectures import ARCHITECTURES
 from core.models.gguf.gguf_file import read_gguf, read_summary

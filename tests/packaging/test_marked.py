@@ -33,6 +33,8 @@ CODE = r"(# )?(import|from|for|model|request|result|draft|prompt|ids|inputs|outp
 ALLOWED = (
     Allowed("core/code", CODE, "a line of the script that is written"),
     Allowed("core/code", r"\{…\}: \{…\}|\{…\}\.generation_config.*|True", "a piece of it"),
+    Allowed("core/code/transformers_script.py", r" {4,}(if|for|layer).*", "a script"),
+    Allowed("core/models/adapters/adapter_files.py", r"LoRA \(GGUF\)", "a name"),
     Allowed("core/grammar/grammar_setting.py", r'\{"type": .*', "a schema, as an example"),
     Allowed("core/grammar/compilation.py", r"%llguidance .*|Un[a-z]+ [a-z]+: ", "a grammar; what llguidance says"),
     Allowed("core/system/optional_deps.py", r"pip install .*", "a command"),

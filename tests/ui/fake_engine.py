@@ -11,6 +11,8 @@ from app.session.layer_jobs import PartialResult
 from app.state import conversation
 from app.state.layer_queries import LayerAttention, LayerView, ModelQuery, PositionWeight
 from app.state.worker_messages import (
+    AdapterInfo,
+    AdapterRequest,
     BackendRequest,
     LoadRequest,
     MemoryEstimate,
@@ -21,7 +23,7 @@ from app.state.worker_messages import (
     PrefixResult,
     RunRequest,
 )
-from core.errors import CacheError, DecodescopeError
+from core.errors import AdapterError, CacheError, DecodescopeError
 from core.events import (
     Alternative,
     CacheMeasured,
@@ -129,6 +131,12 @@ class ScriptedEngine:
     def has_native_step(self, _request: BackendRequest) -> bool:
         """Return the scripted value."""
         return self.is_quick
+
+    def check_adapter(self, request: AdapterRequest) -> AdapterInfo | None:
+        """Describe any adapter; one whose name contains “wrong” does not fit."""
+        if "wrong" in request.path:
+            raise AdapterError("It does not fit this model.", "Choose another one.")
+        return AdapterInfo("LoRA", "", (8,), 4, 12_000)
 
     def prepare(self, request: RunRequest) -> RunRequest:
         """A chat without the turns that have no place, a word being a token."""

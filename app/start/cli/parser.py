@@ -15,6 +15,7 @@ from app.start.cli import values
 from app.start.cli.values import DEMO_SPEED, MAX_AREA, PICTURE_SIZE
 from app.storage.settings import LANGUAGE_CHOICES, WEIGHT_FORMATS
 from app.theme.palettes import SCHEMES
+from core import AdapterChoice
 from core.checks.name_suggestions import did_you_mean
 from resources.language import ENGLISH, current_language, mark, tr, trn
 
@@ -83,6 +84,7 @@ class CommandLineOptions:
     chat: bool = False
     media: tuple[Path, ...] = ()
     cache: str = ""
+    adapters: tuple[AdapterChoice, ...] = ()
     weights: str = ""
     memory: int | None = None
     drafts: tuple[str, ...] = ()
@@ -174,6 +176,8 @@ def _add_run(group: argparse._ArgumentGroup) -> None:
         help=tr("sound or picture for the prompt; repeatable"))  # fmt: skip
     add("--chat", action="store_true", help=tr("read the prompt as a chat (user: … assistant: …)"))
     add("--cache", default="", metavar="C", help=tr("how to store keys and values; names below"))
+    add("--adapter", action="append", default=[], dest="adapters", metavar="PATH[=N]", type=values.parse_adapter,
+        help=tr("LoRA adapter for the model, with a strength (1 by default); repeatable"))  # fmt: skip
     add("--weights", default="", choices=WEIGHT_FORMATS,
         help=tr("storage format of the model's weights: int8 and int4 are smaller, and faster on a CPU"))  # fmt: skip
     add("--memory", metavar="M", type=values.parse_memory,
@@ -269,6 +273,7 @@ def parse(arguments: Sequence[str]) -> CommandLineOptions:
             **{
                 **vars(namespace),
                 "params": tuple(namespace.params),
+                "adapters": tuple(namespace.adapters),
                 "drafts": tuple(namespace.drafts),
                 "media": tuple(namespace.media),
             }

@@ -6,11 +6,16 @@ import argparse
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from app.state.suggestions import truncate_name
 from app.state.worker_messages import parse_memory as parse_weights_memory
 from app.storage.settings import MAX_SCALE, MAX_SEED, MIN_SCALE
+from core.errors import ParameterError
 from resources.language import mark, tr
+
+if TYPE_CHECKING:
+    from core import AdapterChoice
 
 MAX_SIDE = 10_000
 """Maximum width and height of a window or picture, in pixels."""
@@ -29,6 +34,16 @@ def parse_pair(text: str) -> tuple[str, str]:
     if not equals or not name.strip():
         raise argparse.ArgumentTypeError(tr("“{text}” is not of the form name=value").format(text=truncate_name(text)))
     return name.strip(), value
+
+
+def parse_adapter(text: str) -> AdapterChoice:
+    """Parse an adapter and its strength: PATH or PATH=0.5."""
+    from core import adapters
+
+    try:
+        return adapters.parse_choice(text)
+    except ParameterError as error:
+        raise argparse.ArgumentTypeError(f"{error.cause} {error.remedy}") from None
 
 
 def parse_memory(text: str) -> int:

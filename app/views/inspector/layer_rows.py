@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.state.layer_queries import LayerAttention, LayerQuery, LayerView, PositionWeight, deciding_layer
+from app.state.layer_queries import (
+    AdapterFinding,
+    LayerAttention,
+    LayerQuery,
+    LayerView,
+    PositionWeight,
+    deciding_layer,
+)
 from app.views.text.token_wording import token_text
 from app.widgets.bars import BarRow
 from core import cut_short, words
@@ -83,6 +90,44 @@ def _weight_row(weight: PositionWeight, texts: Sequence[str], largest: float) ->
         bar_colors=("accent" if weight.weight >= 0 else "refused",),
         tip=template.format(part=words.quote(part.strip()), nats=words.decimal(abs(weight.weight))),
     )
+
+
+def adapter_rows(finding: AdapterFinding) -> list[BarRow]:
+    """Return the likeliest tokens of both sides: probability without the adapters, and with them."""
+    return [
+        BarRow(
+            label=token_text(one.word, one.special),
+            lengths=(one.before, one.after),
+            figures=(words.brief_percent(one.before), words.brief_percent(one.after)),
+            strong=one.is_chosen,
+            tip=tr("{word}: without the adapter {before}, rank {rank_before:,}; with it {after}, rank {rank_after:,}")
+            .format(
+                word=token_text(one.word, one.special), before=words.percent(one.before), rank_before=one.rank_before,
+                after=words.percent(one.after), rank_after=one.rank_after,
+            ),
+        )
+        for one in finding.changes
+    ]  # fmt: skip
+
+
+def adapter_sentence(finding: AdapterFinding) -> str:
+    """Name the first choice of both sides and how far apart they are."""
+    before = min(finding.changes, key=lambda one: one.rank_before)
+    after = min(finding.changes, key=lambda one: one.rank_after)
+    same = pick(
+        tr("The adapter did not change the first choice: it is {after} with and without it."),
+        tr("First choice with and without the adapter: {after}. Difference: {nats} nats."),
+        tr("argmax is {after} with and without the adapter; KL(with ‖ without) = {nats} nats."),
+    )
+    different = pick(
+        tr("Without the adapter, the first choice would have been {before}; with it, it is {after}."),
+        tr("First choice without the adapter: {before}; with it: {after}. Difference: {nats} nats."),
+        tr("argmax: {before} without the adapter, {after} with it; KL(with ‖ without) = {nats} nats."),
+    )
+    return (same if before is after else different).format(
+        before=words.quote(before.word, before.special), after=words.quote(after.word, after.special),
+        nats=words.decimal(finding.divergence),
+    )  # fmt: skip
 
 
 def format_signed(value: float) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QPushButton, QVBoxLayout, QWidget
 
-from app.state.layer_queries import LayerAttention, LayerQuery, LayerView, PositionWeight, QueryKind
+from app.state.layer_queries import AdapterFinding, LayerAttention, LayerQuery, LayerView, PositionWeight, QueryKind
 from app.theme.theme import Theme, theme_for
 from app.theme.themed import Themed
 from app.views.inspector import layer_rows
@@ -32,11 +32,17 @@ _TITLES: dict[QueryKind, str] = {
     "layers": mark("Layer by layer"),
     "influence": mark("What it depends on"),
     "attention": mark("Attention"),
+    "adapters": mark("What the adapter changed"),
 }
 MIN_CONTENTS_LENGTH = 8
 """Minimum number of letters shown of a choice; the drop-down list has the full text."""
 _UNITS: dict[str, Unit] = {"word": "word", "sentence": "sentence", "token": "token"}
-_TERMS: dict[QueryKind, str] = {"layers": "logit_lens", "influence": "occlusion", "attention": "attention_weights"}
+_TERMS: dict[QueryKind, str] = {
+    "layers": "logit_lens",
+    "influence": "occlusion",
+    "attention": "attention_weights",
+    "adapters": "lora",
+}
 
 
 class StepInternalsPanel(Themed, QWidget):
@@ -101,6 +107,17 @@ class StepInternalsPanel(Themed, QWidget):
 
     def restyle(self, theme: Theme) -> None:
         self._column.setSpacing(theme.px(7))
+
+    def set_adapted(self, has_adapters: bool) -> None:
+        """Offer what the adapters changed, if the run has any."""
+        self.buttons["adapters"].setVisible(has_adapters)
+
+    def show_adapters(self, finding: AdapterFinding) -> None:
+        """Show the likeliest tokens with and without the adapters."""
+        self.remark.setText(layer_rows.adapter_sentence(finding))
+        heads = (tr("base model"), tr("adapter"))
+        self.bars.set_rows(layer_rows.adapter_rows(finding), heads, words.LONGEST_PERCENT)
+        self._show_only((self.remark, self.bars))
 
     def set_token(self, token: TokenChosen) -> None:
         """Switch to another step."""

@@ -10,6 +10,7 @@ from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.state.branching import branch_unsupported_reason, forbidden_reason
+from app.state.layer_queries import has_adapters
 from app.state.setting_changes import move_stage, order_setting
 from app.theme.theme import Theme
 from app.theme.themed import Themed
@@ -313,7 +314,7 @@ class TokenPage(Themed, QFrame):
         self.branch.set_token(token, branch_unsupported_reason(run), forbidden)
         show_comparison_model(self.comparison, self.comparison_bars, run, token)
         show_layer_choice(self.layers, self.layer_bars, shown)
-        self._show_internals(token)
+        self._show_internals(run, token)
         self.funnel.show_step(
             run, shown, inspector_rows.funnel_stages(shown, found.before if found is not None else None)
         )
@@ -350,7 +351,7 @@ class TokenPage(Themed, QFrame):
         self._column.insertSpacing(place, 4)
         return card
 
-    def _show_internals(self, token: TokenChosen) -> None:
+    def _show_internals(self, run: Run, token: TokenChosen) -> None:
         if self._internals is None:
             from app.views.inspector.step_internals import StepInternalsSection
 
@@ -358,6 +359,7 @@ class TokenPage(Themed, QFrame):
             self._internals.set_theme(self._theme)
             self._column.insertWidget(self._column.indexOf(self.figures), self._internals)
             self.internalsCreated.emit(self._internals.part)
+        self._internals.part.set_adapted(has_adapters(run))
         self._internals.part.set_token(token)
         reason = tr("This engine does not give access to the inside of the model.") if is_remote_token(token) else ""
         self._internals.part.set_unsupported(reason)

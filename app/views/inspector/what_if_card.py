@@ -8,7 +8,13 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QPushButton, QVBoxLayout, QWidget
 
 from app.state.setting_changes import changes_text
-from app.state.worker_messages import MemoryEstimate, ModelExportResult, PrefixResult, StepReplayRequest
+from app.state.worker_messages import (
+    AdapterInfo,
+    MemoryEstimate,
+    ModelExportResult,
+    PrefixResult,
+    StepReplayRequest,
+)
 from app.theme.theme import Theme
 from app.theme.themed import Themed
 from app.views.inspector import inspector_rows
@@ -41,11 +47,8 @@ class WhatIfContent(NamedTuple):
         about = cls(request.step, request.sequence, changes_text(request))
         if answer.error is not None:
             return about._replace(error=join_sentences(answer.error.cause, answer.error.remedy))
-        return about._replace(
-            replay=None
-            if isinstance(answer.result, PrefixResult | ModelExportResult | MemoryEstimate | bool)
-            else answer.result
-        )
+        others = PrefixResult | ModelExportResult | MemoryEstimate | AdapterInfo | bool
+        return about._replace(replay=None if isinstance(answer.result, others) else answer.result)
 
     def is_about(self, token: TokenChosen) -> bool:
         """Return whether the content is about that token's step."""

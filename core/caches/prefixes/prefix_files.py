@@ -32,8 +32,8 @@ def model_fingerprint(model: LoadedModel) -> str:
 
     All weights are read once; the result is cached until a weight is changed in place.
     """
-    key = _count_changes(model)
-    known: tuple[int, str] | None = model.strategy_data.get("fingerprint")
+    key = _count_changes(model), model.adapters.state
+    known: tuple[object, str] | None = model.strategy_data.get("fingerprint")
     if known is None or known[0] != key:
         known = (key, _hash_model(model))
         model.strategy_data["fingerprint"] = known
@@ -49,6 +49,8 @@ def _hash_model(model: LoadedModel) -> str:
     config = {name: value for name, value in model.model.config.to_dict().items() if name not in _IRRELEVANT_KEYS}
     hashes = content_hashes(model.model.modules())
     about = f"{type(model.model).__name__} {json.dumps(config, sort_keys=True, default=str)} {hashes}"
+    if model.adapters.state:
+        about += f" {model.adapters.state}"
     return _hash_tensors(hashlib.blake2b(about.encode()), dict(_tensors(model)))
 
 

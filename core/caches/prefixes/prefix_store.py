@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
     from core.caches.base import CacheBackend
+    from core.models.adapters.adapter_set import AdapterState
     from core.models.loaded_model import LoadedModel
 
 DEFAULT_BUDGET = 512 * 1024**2
@@ -36,10 +37,16 @@ class Prefix:
     backend: str
     options: tuple[tuple[str, object], ...]
     network: weakref.ref[PreTrainedModel]
+    adapters: AdapterState = ()
+    """The adapters with which it was made."""
+
+    def is_by(self, model: LoadedModel) -> bool:
+        """Return whether it was made by the same model with the same adapters."""
+        return self.network() is model.model and self.adapters == model.adapters.state
 
     def is_for(self, model: LoadedModel, backend: CacheBackend, options: Settings) -> bool:
         """Return whether it was made by the same model with the same cache backend and options."""
-        return self.network() is model.model and (self.backend, self.options) == (backend.name, _key(options))
+        return self.is_by(model) and (self.backend, self.options) == (backend.name, _key(options))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +124,9 @@ class PrefixStore:
         if size > self.budget or not token_ids:
             return False
         min_prefix_length = min_length(cache)
-        new = Prefix(token_ids, cache, size, backend.name, _key(options), weakref.ref(model.model))
+        new = Prefix(
+            token_ids, cache, size, backend.name, _key(options), weakref.ref(model.model), model.adapters.state
+        )  # fmt: skip
         self.prefixes = [
             old
             for old in self.prefixes
@@ -165,7 +174,7 @@ class PrefixStore:
         """
         from core.errors import CacheError
 
-        fitting = [p for p in self.prefixes if p.network() is model.model and tuple(ids[: len(p.ids)]) == p.ids]
+        fitting = [p for p in self.prefixes if p.is_by(model) and tuple(ids[: len(p.ids)]) == p.ids]
         if fitting:
             return max(fitting, key=lambda prefix: len(prefix.ids))
         if model.is_encoder_decoder:
@@ -181,7 +190,7 @@ class PrefixStore:
         from core.errors import CacheError
 
         for prefix in reversed(self.prefixes):
-            if prefix.network() is model.model:
+            if prefix.is_by(model):
                 return prefix
         raise CacheError(
             tr("There is no prefix to save yet."),

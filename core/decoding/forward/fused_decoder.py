@@ -24,6 +24,7 @@ from transformers.cache_utils import Cache, DynamicCache, StaticCache
 from core.caches.tensors.adapted_layer import AdaptedLayer
 from core.caches.tensors.dynamic_layers import is_plain_dynamic_layer
 from core.decoding.forward.module_map import DecoderLayer, DecoderModules, Positions, Rotation, map_modules
+from core.models.adapters.low_rank_path import LowRankPath, path_serials
 from core.models.loaded_model import LoadedModel
 from core.models.quantized.packed_layers import content_hashes, packed_bits
 from core.system.device_memory import is_out_of_memory
@@ -312,25 +313,36 @@ def _is_patched(module: torch.nn.Module) -> bool:
     """Whether a module has a foreign hook or patch.
 
     Hooks that transformers leaves after hidden states were requested are harmless: they only collect states during a
-    pass of its own that requests them again.
+    pass of its own that requests them again. Those of adapters are part of the fused pass.
     """
     hooks = module._forward_hooks
     return bool(
         module._forward_pre_hooks
         or "forward" in vars(module)
-        or (hooks and any(getattr(hook, "__module__", "") != _CAPTURING for hook in hooks.values()))
+        or (hooks and any(not _is_known_hook(hook) for hook in hooks.values()))
     )
+
+
+def _is_known_hook(hook: object) -> bool:
+    return isinstance(hook, LowRankPath) or getattr(hook, "__module__", "") == _CAPTURING
 
 
 def _weights_fingerprint(modules: Iterable[torch.nn.Module]) -> tuple[int, ...]:
-    """Fingerprint of the weights: changes when any weight is replaced or modified in place."""
+    """Fingerprint of the weights: changes when any weight is replaced or modified in place, or an adapter is attached
+    or removed.
+    """
     return tuple(
         number
         for module in modules
-        for p in module._parameters.values()
-        if p is not None
-        for number in (p.data_ptr(), 0 if p.is_inference() else p._version)
+        for number in (*_parameter_numbers(module), *(path_serials(module) if module._forward_hooks else ()))
     )
+
+
+def _parameter_numbers(module: torch.nn.Module) -> Iterator[int]:
+    for p in module._parameters.values():
+        if p is not None:
+            yield p.data_ptr()
+            yield 0 if p.is_inference() else p._version
 
 
 def has_growing_layers(cache: object) -> bool:

@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn import functional as F
 from transformers.pytorch_utils import Conv1D
 
+from core.models.adapters.low_rank_path import LowRankPath, low_rank_path
 from core.models.devices import PROMPT_ROWS, is_bfloat16_faster
 from core.models.gguf.block_matrix import BlockMatrix
 from core.models.quantized.gguf_layers import GgufLinear
@@ -261,8 +262,37 @@ class ModuleLinears:
         return parts[0] if len(parts) == 1 else torch.cat(parts, -1)
 
 
+@dataclass(frozen=True, slots=True)
+class AdaptedLinears:
+    """Linear maps of one input with the paths of adapters beside them."""
+
+    maps: TensorFunction
+    paths: tuple[tuple[int, LowRankPath], ...]
+    """Each with the first of the outputs that it changes."""
+
+    def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
+        joined = self.maps(hidden)
+        for first, path in self.paths:
+            if path.is_active:
+                part = joined[..., first : first + path.outputs]
+                part.add_(path.change(part, hidden))
+        return joined
+
+
 def fuse_linears(modules: Sequence[nn.Module], copies: bool = False) -> TensorFunction:
     """Combine linear layers of one input into one map; `copies` allows concatenating float matrices."""
+    maps = _fuse_maps(modules, copies)
+    paths: list[tuple[int, LowRankPath]] = []
+    first = 0
+    for module in modules:
+        path = low_rank_path(module)
+        if path is not None:
+            paths.append((first, path))
+        first += int(getattr(module, "out_features", 0) or getattr(module, "nf", 0))
+    return maps if not paths or isinstance(maps, ModuleLinears) else AdaptedLinears(maps, tuple(paths))
+
+
+def _fuse_maps(modules: Sequence[nn.Module], copies: bool) -> TensorFunction:
     pairs = [_float_weights(module) for module in modules]
     floats = [pair for pair in pairs if pair is not None]
     if len(floats) == len(modules):

@@ -26,6 +26,7 @@ from core.decoding.forward.fused_layers import (
     fuse_linears,
     fuse_norm,
 )
+from core.models.adapters.low_rank_path import low_rank_path
 
 RotaryFunction = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
 """cos and sin [1, n, width] of positions [1, n]."""
@@ -125,7 +126,7 @@ def map_modules(network: Any, copies: bool) -> DecoderModules:
     capped = config._attn_implementation == "eager"
     return DecoderModules(
         device=embed.weight.device,
-        embed=TokenEmbedding(embed.weight) if type(embed) is nn.Embedding and embed.max_norm is None else embed,
+        embed=TokenEmbedding(embed.weight) if _is_plain_embedding(embed) else embed,
         positions=_positions(trunk),
         layers=tuple(_map_layer(layer, place, config, copies) for place, layer in enumerate(_layers(trunk))),
         norm=fuse_norm(_submodule(trunk, ("norm", "ln_f", "final_layer_norm"))),
@@ -138,6 +139,10 @@ def map_modules(network: Any, copies: bool) -> DecoderModules:
         attention_cap=_config_field(config, "attn_logit_softcapping") if capped else None,
         logit_cap=_config_field(config, "final_logit_softcapping"),
     )
+
+
+def _is_plain_embedding(module: nn.Module) -> bool:
+    return type(module) is nn.Embedding and module.max_norm is None and low_rank_path(module) is None
 
 
 def _map_layer(layer: nn.Module, index: int, config: object, copies: bool) -> DecoderLayer:

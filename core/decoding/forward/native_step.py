@@ -137,6 +137,10 @@ class NativeDecodeStep:
         """Number of logits per token."""
         return self._weights.vocabulary
 
+    def refresh_paths(self) -> None:
+        """Use the present factors of adapters, whose strengths may have changed."""
+        self._weights.refresh_paths()
+
     def run_pass(self, pass_struct: native_library.PassStruct, length: int) -> None:
         """Run a pass described by the caller; its positions are below `length`."""
         self._weights.extend_tables(length)
@@ -248,6 +252,8 @@ def get_native_step(model: LoadedModel, cache: object, fused: FusedDecoder | Non
     tried: _NativeStepTrial | None = model.strategy_data.get(_KEY)
     if tried is None or tried.fused is not fused:
         model.strategy_data[_KEY] = tried = _build_native_step(model, cache, fused, found)
+    if tried.step is not None:
+        tried.step.refresh_paths()
     return tried.step
 
 

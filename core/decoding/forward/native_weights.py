@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from core.decoding.forward.fused_layers import (
+    AdaptedLinears,
     BlockLinears,
     FeedForwardMlp,
     FloatLinear,
@@ -21,6 +23,7 @@ from core.decoding.forward.fused_layers import (
     activation_name,
 )
 from core.decoding.forward.module_map import DecoderLayer, DecoderModules, Rotation, UnsupportedArchitecture
+from core.models.adapters.low_rank_path import LowRankPath
 from core.models.gguf.block_formats import NATIVE
 from core.models.quantized.packed_matrices import Int4RowMatrix, Int8RowMatrix
 from core.native import native_library
@@ -49,6 +52,10 @@ class NativeWeights:
         """
         _reject(modules.attention_cap is not None, "capped attention")
         self._tensors: list[torch.Tensor] = []
+        self._paths: list[tuple[native_library.LowRankStruct, LowRankPath, bool]] = []
+        """Each struct with its path, and whether its outputs are reordered from by head to by kind."""
+        self._path_tensors: list[torch.Tensor] = []
+        self._low_rank_arrays: list[ctypes.Array[native_library.LowRankStruct]] = []
         self._modules, self._dtype, self._copies, self._shorter = modules, dtype, copies, exact_dtypes
         self._panel = panel_rows
         self.has_shorter_weights = False
@@ -75,6 +82,26 @@ class NativeWeights:
             norm=self._norm_struct(modules.norm),
             head=head,
         )
+        self.refresh_paths()
+
+    def refresh_paths(self) -> None:
+        """Use the present factors of adapters, whose strengths may have changed."""
+        self._path_tensors.clear()
+        for struct, path, regroups in self._paths:
+            struct.rank = path.rank
+            if not path.is_active:
+                continue
+            assert path.down is not None
+            assert path.up is not None
+            up, gain, bias = (
+                tensor if tensor is None or not regroups else self._group_by_kind(tensor.t()).t().contiguous()
+                for tensor in (path.up, path.gain, path.bias)
+            )
+            assert up is not None
+            struct.down, struct.up = path.down.data_ptr(), up.data_ptr()
+            struct.gain = None if gain is None else gain.data_ptr()
+            struct.bias = None if bias is None else bias.data_ptr()
+            self._path_tensors += [tensor for tensor in (path.down, up, gain, bias) if tensor is not None]
 
     def extend_tables(self, length: int) -> None:
         """Make the rotary tables cover at least `length` positions."""
@@ -131,6 +158,10 @@ class NativeWeights:
         )
 
     def _matrices(self, maps: TensorFunction, interleaved: bool = False) -> list[Any]:
+        if isinstance(maps, AdaptedLinears):
+            matrices = self._matrices(maps.maps, interleaved)
+            self._add_paths(matrices, maps, interleaved)
+            return matrices
         if isinstance(maps, FloatLinear):
             return [self._float_matrix(pair, interleaved) for pair in maps.parts]
         if isinstance(maps, BlockLinears):
@@ -142,6 +173,20 @@ class NativeWeights:
         assert isinstance(maps, QuantizedLinears)
         pairs = zip(maps.matrices, maps.biases, strict=True)
         return [_row_major_matrix(matrix).to_struct(self._float32_address(bias)) for matrix, bias in pairs]
+
+    def _add_paths(self, matrices: Sequence[native_library.MatrixStruct], maps: AdaptedLinears, regroups: bool) -> None:
+        start = 0
+        for matrix in matrices:
+            own = [(first - start, path) for first, path in maps.paths if start <= first < start + matrix.outputs]
+            start += matrix.outputs
+            if not own:
+                continue
+            structs = (native_library.LowRankStruct * len(own))()
+            for struct, (first, path) in zip(structs, own, strict=True):
+                struct.first, struct.outputs = first, path.outputs
+                self._paths.append((struct, path, regroups))
+            self._low_rank_arrays.append(structs)
+            matrix.low_ranks, matrix.low_rank = len(own), ctypes.addressof(structs)
 
     def _float_matrix(self, pair: WeightAndBias, interleaved: bool) -> Any:
         weight, bias = pair

@@ -628,6 +628,11 @@ def architecture_of(file: GgufFile) -> GgufArchitecture:
 
 def transformers_config(file: GgufFile) -> Config:
     """Return what config.json would contain. Raises UnknownArchitectureError, ConfigInvalidError."""
+    if file.text("general.type") == "adapter":
+        raise ConfigInvalidError(
+            tr("{file} is an adapter, not a model.").format(file=file.files[0].name),
+            tr("Open the model that it was trained for, and add the adapter to it."),
+        )
     known, prefix = architecture_of(file), file.architecture
     config: Config = {"model_type": known.model_type, "dtype": "float32", **known.defaults}
     for key, name in known.keys.items():
@@ -688,7 +693,7 @@ def parameter_names(file: GgufFile) -> dict[str, Target]:
     for tensor in file.tensors:
         if _IGNORED.match(tensor):
             continue
-        target = _target(known, tensor)
+        target = target_of(known, tensor)
         if target is None:
             unknown.append(tensor)
         else:
@@ -700,7 +705,8 @@ def parameter_names(file: GgufFile) -> dict[str, Target]:
     return found
 
 
-def _target(known: GgufArchitecture, tensor: str) -> Target | None:
+def target_of(known: GgufArchitecture, tensor: str) -> Target | None:
+    """Return the parameter of a tensor; None for a tensor of unknown meaning."""
     stem, _, kind = tensor.rpartition(".")
     if kind in WITHOUT_SUFFIX:
         stem, kind = tensor, ""

@@ -58,6 +58,9 @@ def summarize_gguf(path: Path) -> GgufSummary:
         metadata = read_summary(files[0])
     except ModelError as error:
         return GgufSummary({}, "", None, size_of(path), error.cause)
+    if metadata.get("general.type") == "adapter":
+        problem = tr("it is an adapter: add it to the model that it was trained for")
+        return GgufSummary({}, "", None, sum(map(size_of, files)), problem)
     name = metadata.get("general.architecture")
     known = ARCHITECTURES.get(name) if isinstance(name, str) else None
     if known is None:

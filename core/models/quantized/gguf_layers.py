@@ -143,6 +143,8 @@ class GgufModule(PackedModule):
     file_format = ""
     """The mixture of formats of the file that the blocks come from."""
     matrix: BlockMatrix | None = None
+    transposed = False
+    """Whether the module's weights are the transposed matrix (GPT-2's Conv1D)."""
 
     @property
     def nbytes(self) -> int:
@@ -154,7 +156,7 @@ class GgufModule(PackedModule):
         if self.matrix is None:
             return torch.empty(self.weight.shape, device="meta")
         whole = dequantize(self.matrix.blocks, self.matrix.fmt)
-        return whole if whole.shape == self.weight.shape else whole.t()
+        return whole.t() if self.transposed else whole
 
     def set_blocks(self, stored: GgufParameter) -> None:
         """Use the blocks of a stored matrix."""
@@ -172,7 +174,7 @@ class GgufLinear(GgufModule):
 
     def __init__(self, outputs: int, inputs: int, bias: nn.Parameter | None, transposed: bool = False) -> None:
         super().__init__((inputs, outputs) if transposed else (outputs, inputs))
-        self.out_features, self.in_features, self.bias = outputs, inputs, bias
+        self.out_features, self.in_features, self.bias, self.transposed = outputs, inputs, bias, transposed
         self.bits = 16
 
     def forward(self, vectors: torch.Tensor) -> torch.Tensor:

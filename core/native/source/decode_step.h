@@ -15,11 +15,50 @@ inline void floats_of(const Matrix& matrix, const Vectors& of, float* found, lon
     else floats<Weight>(matrix, of, found, apart, begin, end);
 }
 
+// down x [rows, rank] of every part of the outputs that adapters change, one after another.
+inline void compress(const Matrix& matrix, const Vectors& of, std::vector<float>& found) {
+    long whole = 0, from = 0;
+    for (long i = 0; i < matrix.low_ranks; ++i) whole += matrix.low_rank[i].rank;
+    found.resize(of.rows * whole);
+    for (long i = 0; i < matrix.low_ranks; ++i) {
+        const LowRank& part = matrix.low_rank[i];
+        const Matrix down = {FLOAT32, part.rank, matrix.inputs, part.down, nullptr, nullptr, nullptr, 0, 0, nullptr};
+        floats<float>(down, of, &found[from], part.rank, 0, part.rank);
+        from += of.rows * part.rank;
+    }
+}
+
+// What adapters change of the outputs from `begin` to `end`, which lack the bias of the matrix. The sums have the same
+// order for any number of rows.
+inline void adapt(const Matrix& matrix, const float* low, long rows, float* found, long apart, long begin, long end) {
+    for (long i = 0; i < matrix.low_ranks; ++i) {
+        const LowRank& part = matrix.low_rank[i];
+        const long first = std::max(begin, long(part.first)), last = std::min(end, long(part.first + part.outputs));
+        for (long row = 0; row < rows && first < last; ++row) {
+            float* __restrict to = found + row * apart;
+            const long own = part.first;
+            if (part.rank && part.gain != nullptr)
+                for (long output = first; output < last; ++output) to[output] *= part.gain[output - own];
+            for (long number = 0; number < part.rank; ++number) {
+                const float factor = low[row * part.rank + number];
+                const float* __restrict up = part.up + number * part.outputs;
+                for (long output = first; output < last; ++output) to[output] = multiply_add(factor, up[output - own], to[output]);
+            }
+            if (part.rank && part.bias != nullptr)
+                for (long output = first; output < last; ++output) to[output] += part.bias[output - own];
+        }
+        low += rows * part.rank;
+    }
+}
+
 // found[row · apart + output] for every output of the matrix.
 inline void multiply(const Matrix& matrix, Vectors& of, float* found, long apart, long threads) {
     if (matrix.kind == INT8) SHIFT ? of.shift() : of.join();
     if (matrix.kind == INT4) of.deal();
     if (matrix.kind >= BLOCK_KINDS) of.quantize_blocks(threads);
+    static thread_local std::vector<float> compressed;
+    if (matrix.low_ranks) compress(matrix, of, compressed);
+    const float* low = compressed.data();
     const long block = matrix.in_panels ? BESIDE * PANEL : 64, blocks = (matrix.outputs + block - 1) / block;
     #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && matrix.outputs * matrix.inputs > 100000)
     for (long part = 0; part < blocks; ++part) {
@@ -31,6 +70,7 @@ inline void multiply(const Matrix& matrix, Vectors& of, float* found, long apart
         else if (matrix.kind == INT4) fours(matrix, of, found, apart, begin, end);
         else if (SHIFT) shifted(matrix, of, found, apart, begin, end);
         else eights(matrix, of, found, apart, begin, end);
+        if (matrix.low_ranks) adapt(matrix, low, of.rows, found, apart, begin, end);
         if (matrix.bias != nullptr)
             for (long row = 0; row < of.rows; ++row)
                 for (long output = begin; output < end; ++output) found[row * apart + output] += matrix.bias[output];

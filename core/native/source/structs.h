@@ -14,6 +14,15 @@ struct Norm {
     double eps;
 };
 
+// What adapters add to some outputs of a matrix: gain · Wx + bias of W + up (down x) + bias.
+struct LowRank {
+    int64_t first, outputs, rank;   // from the output `first` on
+    const float* down;  // [rank, inputs]
+    const float* up;    // [rank, outputs]
+    const float* gain;  // [outputs]; may be null
+    const float* bias;  // [outputs]; may be null
+};
+
 struct Matrix {
     int64_t kind, outputs, inputs;
     const void* weights;    // [outputs, inputs]; int4: see matmul_int4.h; blocks: rows as in the file, at any address
@@ -21,6 +30,8 @@ struct Matrix {
     const void* scales;     // int8: float32 [outputs]; int4: bfloat16 [outputs, 2, groups], scales before offsets
     const int32_t* sums;    // int8: SHIFT times the sum of each row; null if SHIFT is 0
     int64_t in_panels;      // floats: whether rows are interleaved (matmul_panels.h), padded with zeros to whole panels
+    int64_t low_ranks;      // parts of the outputs that adapters change
+    const LowRank* low_rank;
 };
 
 struct Layer {

@@ -26,6 +26,7 @@ def setting_rows(started: RunStarted | None) -> FactRows:
     if started.strategy != SCORED:
         heads += [] if started.engine else [(tr("Cache"), cache_title(started))]
         heads += [(tr("Seed"), str(started.seed))]
+    heads += [(tr("Adapter"), f"{one.name} × {one.strength:g}") for one in started.adapters]
     return heads + [(setting_title(started, name), _format_value(value)) for name, value in started.settings]
 
 

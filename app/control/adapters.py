@@ -1,0 +1,149 @@
+"""The adapters of each model: the list beside the prompt, its settings, and their check by the worker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtWidgets import QWidget
+
+from app.control.messages import Messages
+from app.control.model_choice import ModelChoice
+from app.control.model_list import ENGINE
+from app.control.model_loading import ModelLoadController
+from app.panels.adapter_panel import AdapterEntry, AdapterPanel
+from app.session.session import Session
+from app.state.worker_messages import AdapterInfo, AdapterRequest
+from app.storage.settings import ModelsSection
+from app.widgets.file_dialogs import open_file_dialog, open_folder_dialog
+from core import AdapterChoice, adapters, words
+from resources.language import tr
+
+if TYPE_CHECKING:
+    from app.session.mailbox import Answer
+
+
+class AdapterController(QObject):
+    """Keeps the panel and the saved lists in sync. `changed`: an adapter was added, removed, switched or weighted."""
+
+    changed = Signal()
+
+    def __init__(
+        self, panel: AdapterPanel, model: ModelChoice, loading: ModelLoadController, settings: ModelsSection,
+        session: Session, messages: Messages, parent_window: QWidget,
+    ) -> None:  # fmt: skip
+        super().__init__(parent_window)
+        self._panel, self._model, self._loading = panel, model, loading
+        self._settings, self._session, self._messages = settings, session, messages
+        self._parent_window = parent_window
+        panel.changed.connect(self._on_changed)
+        panel.addRequested.connect(self.open)
+        model.changed.connect(self.show_model)
+        model.adapterRequested.connect(self.open)
+        session.modelReady.connect(self._check_all)
+        session.answered.connect(self._on_answer)
+        self.show_model()
+
+    @property
+    def choices(self) -> tuple[AdapterChoice, ...]:
+        """The adapters that are switched on, with their strengths."""
+        return tuple(AdapterChoice(one.path, one.strength) for one in self._panel.entries if one.is_on)
+
+    @Slot()
+    def show_model(self) -> None:
+        """Show the adapters of the selected model."""
+        saved = self._settings.adapters.get(self._model.name, [])
+        self._panel.set_entries([AdapterEntry(*one) for one in saved] if self._accepts_adapters else [])
+        self._check_all()
+
+    @property
+    def _accepts_adapters(self) -> bool:
+        entry = self._model.entry
+        return entry is not None and entry.source != ENGINE
+
+    @Slot()
+    def open(self) -> None:
+        """Open the dialog for the folder of an adapter."""
+        if self._can_add():
+            open_folder_dialog(self._parent_window, tr("Add adapter"), self.add)
+
+    @Slot()
+    def open_file(self) -> None:
+        """Open the dialog for a GGUF adapter."""
+        if self._can_add():
+            open_file_dialog(self._parent_window, tr("Add adapter"), tr("GGUF adapters (*.gguf)"), self.add)
+
+    def _can_add(self) -> bool:
+        if not self._accepts_adapters:
+            self._messages.show_setup_error(
+                tr("The adapter cannot be used"),
+                tr("Adapters are not applied to models on another machine."),
+                tr("Select a model on this computer, or start the engine with the adapter."),
+            )
+        return self._accepts_adapters
+
+    @Slot(str)
+    def add(self, path: str, strength: float = 1.0) -> None:
+        """Add an adapter, or set the strength of one in the list, and check it."""
+        if not self._can_add():
+            return
+        if problem := adapters.adapter_problem(path):
+            self._messages.show_setup_error(tr("The adapter cannot be used"), *problem)
+            return
+        others = [one for one in self._panel.entries if one.path != path]
+        self._panel.set_entries([*others, AdapterEntry(path, strength)])
+        self._on_changed()
+        self._check_all()
+
+    @Slot(object)
+    def apply(self, chosen: Sequence[AdapterChoice] | None) -> None:
+        """Switch exactly these adapters on, as in a run; others stay in the list, switched off."""
+        wanted = {one.path: one for one in chosen or ()}
+        if not wanted and not self.choices:
+            return
+        kept = [one._replace(is_on=one.path in wanted) for one in self._panel.entries]
+        kept = [one._replace(strength=wanted[one.path].strength) if one.is_on else one for one in kept]
+        listed = {one.path for one in kept}
+        new = [AdapterEntry(one.path, one.strength) for path, one in wanted.items() if path not in listed]
+        self._panel.set_entries([*kept, *new])
+        self._on_changed()
+        self._check_all()
+
+    @Slot()
+    def _on_changed(self) -> None:
+        name = self._model.name
+        self._settings.adapters.pop(name, None)
+        if name and self._panel.entries:
+            self._settings.adapters[name] = [list(one) for one in self._panel.entries]
+        self.changed.emit()
+
+    @Slot()
+    def _check_all(self) -> None:
+        """Ask the worker about every adapter once the model is loaded."""
+        info = self._session.model
+        if info is None or info.name != self._model.name:
+            return
+        for one in self._panel.entries:
+            if Path(one.path).exists():
+                self._session.request(AdapterRequest(self._loading.request(), one.path))
+            else:
+                self._panel.show_remark(one.path, tr("The file is no longer there."), is_problem=True)
+
+    @Slot(object)
+    def _on_answer(self, answer: Answer) -> None:
+        if not isinstance(answer.request, AdapterRequest) or answer.request.load.model != self._model.name:
+            return
+        if answer.error is not None:
+            text = f"{answer.error.cause} {answer.error.remedy}".strip()
+            self._panel.show_remark(answer.request.path, text, is_problem=True)
+        elif isinstance(answer.result, AdapterInfo):
+            self._panel.show_remark(answer.request.path, describe(answer.result))
+
+
+def describe(info: AdapterInfo) -> str:
+    """Return what an adapter is: `LoRA · rank 8 · 24 layers · 1.2 MB`."""
+    ranks = ", ".join(map(str, info.ranks))
+    parts = [info.kind, *([tr("rank {rank}").format(rank=ranks)] if ranks else []), words.size(info.bytes)]
+    return " · ".join(parts)

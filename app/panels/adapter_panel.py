@@ -1,0 +1,193 @@
+"""The adapters of the selected model: each with a switch, a strength and a button that removes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+
+from app.panels.parameter_row import MARGIN
+from app.theme.theme import Theme
+from app.theme.themed import Themed
+from app.views.shared.glossary_tooltip import add_glossary_tooltip
+from app.widgets.inputs import DoubleSpinBox, Slider
+from app.widgets.labels import ElidedLabel, WrappedLabel
+from app.widgets.plain_text import PlainLabel, tooltip
+from core import adapters
+from resources.language import tr
+
+MAX_SLIDER_STRENGTH = 2.0
+"""Right end of the slider; typed strengths may exceed it."""
+_STEPS = 100
+"""Slider steps per unit of strength."""
+
+
+class AdapterEntry(NamedTuple):
+    """An adapter in the list."""
+
+    path: str
+    strength: float = 1.0
+    is_on: bool = True
+
+
+class AdapterRow(Themed, QWidget):
+    """One adapter. Emits `changed` when its switch or strength changes, and `removeRequested`."""
+
+    changed = Signal()
+    removeRequested = Signal()
+
+    def __init__(self, entry: AdapterEntry, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.path, name = entry.path, adapters.adapter_name(entry.path)
+        self.setToolTip(tooltip(entry.path))
+        self.switch = QCheckBox()
+        self.switch.setChecked(entry.is_on)
+        self.switch.setAccessibleName(tr("Use the adapter {name}").format(name=name))
+        self.name = ElidedLabel()
+        self.name.setText(name)
+        self.remove_button = QPushButton("×")
+        self.remove_button.setProperty("role", "quiet")
+        self.remove_button.setObjectName("removeAdapter")
+        self.remove_button.setToolTip(tr("Remove the adapter from the list"))
+        self.remove_button.setAccessibleName(tr("Remove the adapter {name}").format(name=name))
+        self.slider = Slider(Qt.Orientation.Horizontal, minimum=0, maximum=round(MAX_SLIDER_STRENGTH * _STEPS))
+        self.slider.setAccessibleName(tr("Strength of the adapter {name}, slider").format(name=name))
+        self.slider.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.strength = DoubleSpinBox(
+            decimals=2, minimum=-adapters.MAX_STRENGTH, maximum=adapters.MAX_STRENGTH, singleStep=0.05
+        )
+        self.strength.setProperty("plain", True)
+        self.strength.setAlignment(Qt.AlignmentFlag.AlignRight)
+        self.strength.setAccessibleName(tr("Strength of the adapter {name}").format(name=name))
+        self.strength.setToolTip(tr("0 is the base model, 1 the adapter as it was trained"))
+        self.remark = WrappedLabel("", self)
+        self.remark.setProperty("role", "muted")
+        self.remark.hide()
+        self._lay_out()
+        self.strength.setValue(entry.strength)
+        self._sync_slider()
+        self._update_enabled()
+        self.switch.toggled.connect(self._on_toggled)
+        self.slider.valueChanged.connect(self._on_slider)
+        self.strength.valueChanged.connect(self._on_strength)
+        self.remove_button.clicked.connect(self.removeRequested)
+
+    @property
+    def entry(self) -> AdapterEntry:
+        """The adapter with its present strength."""
+        return AdapterEntry(self.path, round(self.strength.value(), 2), self.switch.isChecked())
+
+    def show_remark(self, text: str, is_problem: bool = False) -> None:
+        """Show what kind of adapter it is, or why it cannot be used; nothing if empty."""
+        self.remark.setProperty("role", "warning" if is_problem else "muted")
+        self.remark.style().unpolish(self.remark)
+        self.remark.style().polish(self.remark)
+        self.remark.setText(text)
+        self.remark.setVisible(bool(text))
+
+    def restyle(self, theme: Theme) -> None:
+        self._column.setSpacing(theme.px(2))
+        self.strength.setFixedWidth(theme.px(64))
+        self.remark.setFont(theme.font(12))
+
+    def _lay_out(self) -> None:
+        head, body = QHBoxLayout(), QHBoxLayout()
+        head.addWidget(self.switch)
+        head.addWidget(self.name, 1)
+        head.addWidget(self.remove_button)
+        body.addWidget(self.slider, 1)
+        body.addWidget(self.strength)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.addLayout(head)
+        self._column.addLayout(body)
+        self._column.addWidget(self.remark)
+
+    def _sync_slider(self) -> None:
+        with QSignalBlocker(self.slider):
+            self.slider.setValue(round(self.strength.value() * _STEPS))
+
+    def _update_enabled(self) -> None:
+        for part in (self.slider, self.strength, self.name):
+            part.setEnabled(self.switch.isChecked())
+
+    @Slot(bool)
+    def _on_toggled(self, _on: bool) -> None:
+        self._update_enabled()
+        self.changed.emit()
+
+    @Slot(int)
+    def _on_slider(self, position: int) -> None:
+        self.strength.setValue(position / _STEPS)
+
+    @Slot(float)
+    def _on_strength(self, _value: float) -> None:
+        self._sync_slider()
+        self.changed.emit()
+
+
+class AdapterPanel(Themed, QWidget):
+    """The list of adapters, hidden while it is empty. Signals: `changed`, and `addRequested` from its button."""
+
+    changed = Signal()
+    addRequested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("adapterPanel")
+        heading = PlainLabel(tr("ADAPTERS"))
+        heading.setProperty("role", "heading")
+        add_glossary_tooltip(heading, "lora")
+        self.add_button = QPushButton(tr("Add…"))
+        self.add_button.setObjectName("addAdapter")
+        self.add_button.setProperty("role", "quiet")
+        self.add_button.setToolTip(tr("Add a LoRA adapter: a PEFT folder or a GGUF file"))
+        self.add_button.clicked.connect(self.addRequested)
+        top = QHBoxLayout()
+        top.setContentsMargins(0, 0, 0, 0)
+        top.addWidget(heading, 1)
+        top.addWidget(self.add_button)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(MARGIN, 0, MARGIN, 0)
+        self._column.addLayout(top)
+        self.rows: list[AdapterRow] = []
+        self.hide()
+
+    @property
+    def entries(self) -> tuple[AdapterEntry, ...]:
+        """All adapters in the list, in order."""
+        return tuple(row.entry for row in self.rows)
+
+    def set_entries(self, entries: Sequence[AdapterEntry]) -> None:
+        """Show these adapters instead; emits nothing."""
+        for row in self.rows:
+            row.hide()
+            self._column.removeWidget(row)
+            row.deleteLater()
+        self.rows = []
+        for entry in entries:
+            row = AdapterRow(entry, self)
+            row.set_theme(self._theme)
+            row.changed.connect(self.changed)
+            row.removeRequested.connect(self._on_remove)
+            self.rows.append(row)
+            self._column.addWidget(row)
+        self.setVisible(bool(entries))
+        self.updateGeometry()
+
+    def show_remark(self, path: str, text: str, is_problem: bool = False) -> None:
+        """Show a remark below an adapter."""
+        for row in self.rows:
+            if row.path == path:
+                row.show_remark(text, is_problem)
+
+    def restyle(self, theme: Theme) -> None:
+        self._column.setSpacing(theme.px(6))
+
+    @Slot()
+    def _on_remove(self) -> None:
+        row = self.sender()
+        self.set_entries([one.entry for one in self.rows if one is not row])
+        self.changed.emit()

@@ -1,0 +1,1 @@
+"""Adapters: small sets of weights that change what a model computes (LoRA)."""

@@ -1,0 +1,184 @@
+"""Adapters of a run and their strengths as plain data. Importing this module does not import torch."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from core.common.setting_values import to_plain_value
+from core.common.text import cut_short
+from core.errors import AdapterError, DecodescopeError, ParameterError
+from core.models.gguf.gguf_file import SUFFIX, is_gguf, read_summary
+from core.models.model_files import is_file, read_json
+from core.parameter import short_repr
+from resources.language import mark, tr
+
+CONFIG_FILE = "adapter_config.json"
+WEIGHTS_FILE = "adapter_model.safetensors"
+PICKLED_FILE = "adapter_model.bin"
+_UNSUPPORTED = {
+    "alora_invocation_tokens": mark("it is switched on by certain tokens of the text (aLoRA)"),
+    "layer_replication": mark("it repeats layers of the model"),
+    "use_qalora": mark("it is a QALoRA"),
+    "use_bdlora": mark("it is a block-diagonal LoRA"),
+    "arrow_config": mark("it routes between several adapters (Arrow)"),
+    "kasa_config": mark("it changes the weights of the model when it is created (KaSA)"),
+    "monteclora_config": mark("it draws random numbers (MonteCLoRA)"),
+    "trainable_token_indices": mark("it contains new embeddings of single tokens"),
+}
+"""Settings of PEFT's LoRA that change what is computed and are not applied here."""
+_CHANGES_BASE = ("pissa", "olora", "corda", "loftq", "lora_ga")
+"""Initializations that take something out of the base weights."""
+MAX_STRENGTH = 4.0
+"""Maximum absolute strength: beyond it texts fall apart."""
+
+
+class AdapterChoice(NamedTuple):
+    """An adapter and its strength."""
+
+    path: str
+    """A folder with adapter_config.json, a GGUF file, or a hub id in the local cache."""
+    strength: float = 1.0
+    """0 is the base model, 1 is the adapter as it was trained; other values multiply its effect."""
+
+    @property
+    def name(self) -> str:
+        """A short name: that of the folder or the file."""
+        return adapter_name(self.path)
+
+
+Choice: TypeAlias = AdapterChoice | str | os.PathLike[str] | tuple[str | os.PathLike[str], float]
+"""An adapter as callers write it: a path, or a path and a strength."""
+
+
+def adapter_name(path: str) -> str:
+    """Return a short name of an adapter: of its folder, its file, or its hub id."""
+    name = Path(path).name
+    return name.removesuffix(SUFFIX) or path
+
+
+def check_adapters(value: object) -> tuple[AdapterChoice, ...]:
+    """Return the choices, with plain numbers. Raises ParameterError unless each is a path with a strength."""
+    if isinstance(value, (str, os.PathLike)) or not isinstance(value, Sequence):
+        raise _invalid(value)
+    found = tuple(map(_checked, value))
+    if len({one.path for one in found}) != len(found):
+        raise ParameterError(
+            tr("The same adapter is there twice."), tr("Give each adapter once, with the strength wanted."), "adapters"
+        )
+    return found
+
+
+def _checked(value: object) -> AdapterChoice:
+    path, strength = (value, 1.0) if isinstance(value, (str, os.PathLike)) else _pair(value)
+    strength = to_plain_value(strength)
+    if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
+        raise _invalid(value)
+    if isinstance(strength, bool) or not isinstance(strength, (int, float)) or not math.isfinite(strength):
+        raise _invalid(value)
+    if abs(strength) > MAX_STRENGTH:
+        raise ParameterError(
+            tr("The strength of the adapter {name} is {strength:g}.").format(
+                name=adapter_name(str(path)), strength=strength
+            ),
+            tr("Use a number from −{most:g} to {most:g}; 1 is the adapter as it was trained.").format(
+                most=MAX_STRENGTH
+            ),
+            "adapters",
+        )
+    return AdapterChoice(str(path), float(strength))
+
+
+def _pair(value: object) -> tuple[object, object]:
+    if not isinstance(value, Sequence) or len(value) != 2:
+        raise _invalid(value)
+    return value[0], value[1]
+
+
+def _invalid(value: object) -> ParameterError:
+    return ParameterError(
+        tr("{value} does not name adapters.").format(value=short_repr(value)),
+        tr("Pass a list of paths, or of pairs of a path and a strength."),
+        "adapters",
+    )
+
+
+def parse_choice(text: str) -> AdapterChoice:
+    """Return the adapter of `PATH` or `PATH=STRENGTH`. Raises ParameterError."""
+    path, sign, number = text.rpartition("=")
+    if sign and not os.path.exists(text):
+        try:
+            return check_adapters([(path, float(number))])[0]
+        except ValueError:
+            raise ParameterError(
+                tr("{value} does not name adapters.").format(value=short_repr(text)),
+                tr("Write PATH or PATH=STRENGTH, for example my-adapter=0.5."),
+                "adapters",
+            ) from None
+    return check_adapters([text])[0]
+
+
+def is_adapter_folder(path: Path) -> bool:
+    """Return whether a folder contains an adapter. Never raises."""
+    return os.path.isfile(path / CONFIG_FILE)
+
+
+def check_supported(name: str, config: Mapping[str, object]) -> None:
+    """Raise AdapterError for a kind of adapter that is not applied here."""
+    kind = str(config.get("peft_type"))
+    remedy = tr("Merge it into its model with PEFT (merge_and_unload) and open the result.")
+    if kind != "LORA":
+        raise AdapterError(
+            tr("The adapter {name} is of the kind {kind}; LoRA and DoRA are applied here.").format(
+                name=name, kind=cut_short(kind, 40)
+            ),
+            remedy,
+        )
+    init = config.get("init_lora_weights")
+    reason = next((words for key, words in _UNSUPPORTED.items() if config.get(key)), None)
+    if reason is None and isinstance(init, str) and init.startswith(_CHANGES_BASE):
+        reason = mark("it changes the weights of the model when it is created")
+    if reason is not None:
+        raise AdapterError(
+            tr("The adapter {name} cannot be applied: {reason}.").format(name=name, reason=tr(reason)), remedy
+        )
+
+
+def gguf_problem(metadata: Mapping[str, object]) -> str | None:
+    """Return why a GGUF file with this metadata is no adapter that is applied here, as a clause; None if it is."""
+    if metadata.get("general.type") != "adapter":
+        return tr("it is not an adapter")
+    if metadata.get("adapter.type") != "lora":
+        return tr("it is an adapter of the kind {kind}").format(kind=cut_short(str(metadata.get("adapter.type")), 40))
+    if "adapter.alora.invocation_tokens" in metadata:
+        return tr("it is switched on by certain tokens of the text (aLoRA)")
+    return None
+
+
+def adapter_problem(name: str) -> tuple[str, str] | None:
+    """Return why a folder or file is no adapter that can be applied, as cause and remedy, judged by its first bytes;
+    None if it may be one. Never raises.
+    """
+    path = Path(name).expanduser()
+    try:
+        if is_gguf(path):
+            reason = gguf_problem(read_summary(path))
+            if reason is None:
+                return None
+            cause = tr("The adapter {name} cannot be applied: {reason}.").format(name=adapter_name(name), reason=reason)
+            return cause, tr("Choose a folder that PEFT has saved, or a GGUF adapter.")
+        check_supported(adapter_name(name), read_json(path / CONFIG_FILE))
+    except FileNotFoundError:
+        return tr("{path} is not an adapter: it contains no {file}.").format(path=name, file=CONFIG_FILE), tr(
+            "Choose a folder that PEFT has saved, or a GGUF adapter."
+        )
+    except DecodescopeError as error:
+        return error.cause, error.remedy
+    if not any(is_file(path / file) for file in (WEIGHTS_FILE, PICKLED_FILE)):
+        return tr("The adapter {name} has no weights: the file {file} is missing.").format(
+            name=adapter_name(name), file=WEIGHTS_FILE
+        ), tr("Copy or download the complete adapter again.")
+    return None

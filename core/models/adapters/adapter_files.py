@@ -1,0 +1,355 @@
+"""Read adapters without trusting them: folders of PEFT (adapter_config.json with safetensors) and GGUF files.
+
+PEFT's format: https://huggingface.co/docs/peft/developer_guides/checkpoint. GGUF adapters: llama.cpp's
+convert_lora_to_gguf.py and llama-adapter.cpp.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from safetensors import SafetensorError, safe_open
+
+from core.common.text import cut_short
+from core.errors import AdapterError, CorruptWeightsError, PickledWeightsError
+from core.models.adapters.adapter_choice import (
+    CONFIG_FILE,
+    PICKLED_FILE,
+    WEIGHTS_FILE,
+    adapter_name,
+    check_supported,
+    gguf_problem,
+)
+from core.models.adapters.low_rank_path import LowRankFactors
+from core.models.gguf.architectures import ARCHITECTURES, BY_HEAD, ROWS_OF_K, ROWS_OF_Q, target_of
+from core.models.gguf.block_formats import DEQUANTIZABLE
+from core.models.gguf.gguf_file import GgufFile, is_gguf, read_gguf
+from core.models.model_files import JsonObject, is_file, read_json
+from core.models.quantized.gguf_layers import GgufParameter
+from resources.language import tr
+
+_PREFIX = "base_model.model."
+_PARTS = ("lora_A", "lora_B", "lora_embedding_A", "lora_embedding_B", "lora_magnitude_vector")
+_QUICK_PATTERN = re.compile(r"(?:[^)]|\)(?![*+?{])){1,200}")
+"""Regular expressions without repeated groups: those may take forever, and files may come from anywhere."""
+_MAX_QUANTIFIERS = 3
+_OTHER_MODEL_TYPES = {"mistral": "llama", "llama": "mistral"}
+"""Architectures for which llama.cpp has one name."""
+
+
+@dataclass(frozen=True)
+class AdapterWeights:
+    """The content of an adapter, with names of a module's layers and parameters."""
+
+    path: Path
+    name: str
+    kind: str
+    """Kind of adapter and of file, for people: `LoRA`, `DoRA`, `LoRA (GGUF)`."""
+    base: str
+    """The model it was trained for, as its file says; empty if it does not."""
+    layers: Mapping[str, LowRankFactors]
+    """Factors by the name of the layer."""
+    replacements: Mapping[str, torch.Tensor] = field(default_factory=dict)
+    """New values of whole parameters by name: modules to save, biases, embeddings."""
+    stamp: str = ""
+    """Hash of all tensors."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all tensors."""
+        own = sum(tensor.nbytes for tensor in self.replacements.values())
+        return own + sum(factors.nbytes for factors in self.layers.values())
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """All ranks that occur, ascending."""
+        return tuple(sorted({factors.rank for factors in self.layers.values()}))
+
+
+def read_adapter(path: Path, model_type: str, heads: tuple[int, int], allow_pickle: bool = False) -> AdapterWeights:
+    """Read an adapter for a model of this type. `heads`: the numbers of heads of queries and of keys.
+
+    Raises AdapterError, PickledWeightsError, ModelFileError, CorruptWeightsError.
+    """
+    with torch.inference_mode(False), torch.no_grad():
+        found = _read_gguf(path, model_type, heads) if is_gguf(path) else _read_peft(path, allow_pickle)
+        for name, factors in found.layers.items():
+            _check_finite(found.name, name, (factors.down, factors.up, factors.bias, factors.magnitude))
+        for name, tensor in found.replacements.items():
+            _check_finite(found.name, name, (tensor,))
+        return replace(found, stamp=_hash_of(found))
+
+
+def _check_finite(adapter: str, name: str, tensors: tuple[torch.Tensor | None, ...]) -> None:
+    for tensor in tensors:
+        if tensor is not None and not bool(torch.isfinite(tensor).all()):
+            raise AdapterError(
+                tr("The adapter {adapter} contains numbers that are not finite, in {name}.").format(
+                    adapter=adapter, name=name
+                ),
+                tr("Its training failed, or the file is damaged. Choose another one."),
+            )
+
+
+def _hash_of(weights: AdapterWeights) -> str:
+    total = hashlib.blake2b(digest_size=16)
+    for name, factors in sorted(weights.layers.items()):
+        total.update(f"{name} {factors.scale}".encode())
+        for tensor in (factors.down, factors.up, factors.bias, factors.magnitude):
+            if tensor is not None:
+                total.update(tensor.contiguous().numpy().data)
+    for name, tensor in sorted(weights.replacements.items()):
+        total.update(name.encode())
+        total.update(tensor.contiguous().view(torch.uint8).numpy().data)
+    return total.hexdigest()
+
+
+# PEFT
+
+
+def _read_peft(folder: Path, allow_pickle: bool) -> AdapterWeights:
+    try:
+        config = read_json(folder / CONFIG_FILE)
+    except FileNotFoundError:
+        raise AdapterError(
+            tr("{path} is not an adapter: it contains no {file}.").format(path=folder, file=CONFIG_FILE),
+            tr("Choose a folder that PEFT has saved, or a GGUF adapter."),
+        ) from None
+    name = adapter_name(str(folder))
+    check_supported(name, config)
+    tensors = _tensors(folder, name, allow_pickle)
+    return _sorted_tensors(folder, name, config, tensors)
+
+
+def _tensors(folder: Path, name: str, allow_pickle: bool) -> dict[str, torch.Tensor]:
+    file = folder / WEIGHTS_FILE
+    if not is_file(file):
+        return _pickled_tensors(folder, name, allow_pickle)
+    try:
+        with safe_open(file, framework="pt") as handle:
+            return {key: handle.get_tensor(key) for key in handle.keys()}  # not a mapping
+    except (SafetensorError, OSError, ValueError) as error:
+        raise CorruptWeightsError(
+            tr("The weights file {file} is truncated or corrupt: {reason}.").format(
+                file=file.name, reason=str(error).strip().splitlines()[0]
+            ),
+            tr("Copy or download it again; nothing was changed on disk."),
+        ) from error
+
+
+def _pickled_tensors(folder: Path, name: str, allow_pickle: bool) -> dict[str, torch.Tensor]:
+    file = folder / PICKLED_FILE
+    if not is_file(file):
+        raise AdapterError(
+            tr("The adapter {name} has no weights: the file {file} is missing.").format(name=name, file=WEIGHTS_FILE),
+            tr("Copy or download the complete adapter again."),
+        )
+    if not allow_pickle:
+        raise PickledWeightsError(
+            tr(
+                "{model} has only pickled weights ({file}). A pickle file can run arbitrary code when it is loaded."
+            ).format(model=name, file=file.name),
+            tr("Allow it for this model if you trust its source, or convert the weights to safetensors."),
+        )
+    try:
+        loaded: dict[str, torch.Tensor] = dict(torch.load(file, map_location="cpu", weights_only=True))
+    except Exception as error:  # pickles raise many types
+        raise CorruptWeightsError(
+            tr("The weights file {file} is truncated or corrupt: {reason}.").format(
+                file=file.name, reason=str(error).strip().splitlines()[0]
+            ),
+            tr("Copy or download it again; nothing was changed on disk."),
+        ) from error
+    return loaded
+
+
+def _sorted_tensors(
+    folder: Path, name: str, config: JsonObject, tensors: Mapping[str, torch.Tensor]
+) -> AdapterWeights:  # fmt: skip
+    parts: dict[str, dict[str, torch.Tensor]] = {}
+    replacements: dict[str, torch.Tensor] = {}
+    for key, tensor in tensors.items():
+        found = _split_key(key)
+        if found.part:
+            parts.setdefault(found.layer, {})[found.part] = tensor
+        else:
+            replacements[found.layer] = tensor
+    scales = _Scales(name, config)
+    layers = {layer: _factors(name, layer, stored, scales) for layer, stored in parts.items()}
+    if not layers and not replacements:
+        raise AdapterError(
+            tr("The adapter {name} contains no weights.").format(name=name),
+            tr("Copy or download the complete adapter again."),
+        )
+    kind = "DoRA" if any(factors.magnitude is not None for factors in layers.values()) else "LoRA"
+    base = config.get("base_model_name_or_path")
+    return AdapterWeights(folder, name, kind, base if isinstance(base, str) else "", layers, replacements)
+
+
+class _Key(NamedTuple):
+    layer: str
+    """Name of a layer; of a whole parameter where `part` is empty."""
+    part: str
+
+
+def _split_key(key: str) -> _Key:
+    """Take the name of a tensor apart: the layer, and which of its tensors."""
+    names = [name for name in key.removeprefix(_PREFIX).split(".") if name != "base_layer"]
+    at = next((place for place, name in enumerate(names) if name in _PARTS), None)
+    if at is not None:
+        is_bias = names[-1] == "bias"
+        return _Key(".".join(names[:at]), names[at] + (".bias" if is_bias else ""))
+    if "modules_to_save" in names:
+        place = names.index("modules_to_save")
+        names = names[:place] + names[place + (2 if len(names) > place + 2 else 1) :]
+    return _Key(".".join(names), "")
+
+
+class _Scales:
+    """Rank and scale of each layer, by PEFT's rules."""
+
+    def __init__(self, name: str, config: JsonObject) -> None:
+        self._name, self._config = name, config
+        self._is_stabilized = bool(config.get("use_rslora"))
+
+    def of(self, layer: str) -> tuple[int, float]:
+        """Return rank and scale of a layer. Raises AdapterError."""
+        rank = self._value(layer, "rank_pattern", "r")
+        alpha = self._value(layer, "alpha_pattern", "lora_alpha")
+        if not isinstance(rank, int) or rank < 1:
+            raise AdapterError(
+                tr("The adapter {name} states the rank {rank}.").format(name=self._name, rank=rank),
+                tr("A rank is a positive whole number. Correct adapter_config.json, or copy it again."),
+            )
+        if not math.isfinite(alpha):
+            raise AdapterError(
+                tr("The adapter {name} states the scale {alpha}.").format(name=self._name, alpha=alpha),
+                tr("Correct lora_alpha in adapter_config.json, or copy the file again."),
+            )
+        return rank, alpha / math.sqrt(rank) if self._is_stabilized else alpha / rank
+
+    def _value(self, layer: str, patterns: str, default: str) -> int | float:
+        known = self._config.get(patterns)
+        value = self._config.get(default, 8)
+        if isinstance(known, dict):
+            value = next((number for pattern, number in known.items() if _matches(pattern, layer)), value)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise AdapterError(
+                tr("{key} in adapter_config.json of {name} is not a number.").format(key=default, name=self._name),
+                tr("Correct the value, or copy the file again."),
+            )
+        return value
+
+
+def _matches(pattern: str, layer: str) -> bool:
+    """Return whether a pattern names a layer: by its last names, or as a regular expression."""
+    if layer == pattern or layer.endswith(f".{pattern}"):
+        return True
+    if not _QUICK_PATTERN.fullmatch(pattern) or sum(map(pattern.count, "*+?{")) > _MAX_QUANTIFIERS:
+        return False
+    try:
+        return re.match(rf"(.*\.)?({pattern})$", layer) is not None
+    except re.error:
+        return False
+
+
+def _factors(name: str, layer: str, stored: Mapping[str, torch.Tensor], scales: _Scales) -> LowRankFactors:
+    kind = "embedding_" if "lora_embedding_A" in stored or "lora_embedding_B" in stored else ""
+    down, up = stored.get(f"lora_{kind}A"), stored.get(f"lora_{kind}B")
+    if down is None or up is None:
+        raise AdapterError(
+            tr("The adapter {name} has only one of the two matrices for {layer}.").format(name=name, layer=layer),
+            tr("Copy or download the complete adapter again."),
+        )
+    rank, scale = scales.of(layer)
+    if down.dim() != 2 or up.dim() != 2 or len(down) != up.shape[1] or len(down) != rank:
+        raise AdapterError(
+            tr(
+                "The adapter {name} has matrices of the shapes {down} and {up} for {layer}, whose rank is {rank}."
+            ).format(name=name, down=list(down.shape), up=list(up.shape), layer=layer, rank=rank),
+            tr("The file and adapter_config.json do not belong together. Copy or download both again."),
+        )
+    bias, magnitude = stored.get("lora_B.bias"), stored.get("lora_magnitude_vector")
+    for vector in (bias, magnitude):
+        if vector is not None and vector.numel() != len(up):
+            raise AdapterError(
+                tr("The adapter {name} has {count} numbers for {layer}, which has {wanted} outputs.").format(
+                    name=name, count=vector.numel(), layer=layer, wanted=len(up)
+                ),
+                tr("Copy or download the complete adapter again."),
+            )
+    return LowRankFactors(
+        down.float(), up.float(), scale, None if bias is None else bias.float().flatten(),
+        None if magnitude is None else magnitude.float().flatten(),
+    )  # fmt: skip
+
+
+# GGUF
+
+
+def _read_gguf(path: Path, model_type: str, heads: tuple[int, int]) -> AdapterWeights:
+    file, name = read_gguf(path), adapter_name(str(path))
+    if reason := gguf_problem(file.metadata):
+        raise AdapterError(
+            tr("The adapter {name} cannot be applied: {reason}.").format(name=name, reason=reason),
+            tr("Choose a folder that PEFT has saved, or a GGUF adapter."),
+        )
+    known = ARCHITECTURES.get(file.architecture)
+    if known is None or model_type not in (known.model_type, _OTHER_MODEL_TYPES.get(known.model_type)):
+        raise AdapterError(
+            tr(
+                "The adapter {name} was trained for the architecture {kind}, and the model is of the type {model}."
+            ).format(name=name, kind=cut_short(file.architecture, 40), model=model_type),
+            tr("Choose the model that the adapter was trained for, or another adapter."),
+        )
+    alpha = file.number("adapter.lora.alpha")
+    pairs: dict[str, dict[str, str]] = {}
+    for tensor in file.tensors:
+        stem, _, part = tensor.rpartition(".")
+        if part not in ("lora_a", "lora_b"):
+            raise _unknown_tensor(name, tensor)
+        pairs.setdefault(stem, {})[part] = tensor
+    layers: dict[str, LowRankFactors] = {}
+    for stem, pair in pairs.items():
+        target = target_of(known, stem)
+        if target is None or target.part or len(pair) < 2:
+            raise _unknown_tensor(name, stem)
+        is_embedding = stem == "token_embd.weight"
+        down = _gguf_floats(name, file, pair["lora_a"], "", heads)
+        up = _gguf_floats(name, file, pair["lora_b"], target.operation, heads)
+        down = down.t().contiguous() if is_embedding else down
+        if down.dim() != 2 or up.dim() != 2 or len(down) != up.shape[1]:
+            raise _unknown_tensor(name, stem)
+        scale = alpha / len(down) if alpha else 1.0
+        layers[target.name.removesuffix(".weight")] = LowRankFactors(down, up, float(scale))
+    if not layers or not math.isfinite(alpha or 0.0):
+        raise _unknown_tensor(name, "adapter.lora.alpha")
+    base = file.text("general.base_model.0.name") or file.text("general.name") or ""
+    return AdapterWeights(path, name, "LoRA (GGUF)", base, layers)
+
+
+def _gguf_floats(name: str, file: GgufFile, tensor: str, operation: str, heads: tuple[int, int]) -> torch.Tensor:
+    stored = file.tensors[tensor]
+    if stored.fmt.name not in DEQUANTIZABLE or len(stored.shape) != 2:
+        raise _unknown_tensor(name, tensor)
+    applied = operation if operation in (ROWS_OF_Q, ROWS_OF_K, BY_HEAD) else ""
+    try:
+        return GgufParameter(file, stored, applied, heads).floats().clone()
+    except RuntimeError:  # rows that cannot be divided among the heads
+        raise _unknown_tensor(name, tensor) from None
+
+
+def _unknown_tensor(name: str, tensor: str) -> AdapterError:
+    return AdapterError(
+        tr("The adapter {name} contains tensors of unknown meaning ({tensor}).").format(
+            name=name, tensor=cut_short(tensor, 60)
+        ),
+        tr("Choose a folder that PEFT has saved, or convert it again with llama.cpp's converter."),
+    )
