@@ -64,6 +64,10 @@ class StepEventWriter:
     ) -> Iterator[Event]:
         """Append the tokens [B] of one step; `scores` decided them. Stop reasons are set when this returns."""
         tokens = chosen.tolist()
+        if unknown := [token for token in tokens if not 0 <= token < self._run.model.vocabulary]:
+            raise ValueError(
+                f"the chosen token id {unknown[0]} is not one of the model's ids, 0 to {self._run.model.vocabulary - 1}"
+            )
         notes = [
             (row, track, self._run.writer.append_token(track, token))
             for row, (track, token) in enumerate(zip(self._sequences, tokens, strict=True))
@@ -212,7 +216,9 @@ def decode_single(run: DecodingRun, picker: TokenPicker, contrast: ContrastMetho
     writer = StepEventWriter(run, tracks, funnel.headings, picker.method)
     try:
         yield from _decode_steps(run, tracks, ids, picker, funnel, writer)
-    except Exception:
+    except GeneratorExit:
+        raise
+    except BaseException:  # a plug-in may also raise SystemExit, or be interrupted
         yield from writer.flush()  # the text so far is shown after any error
         raise
     yield from run.finish(tracks)
