@@ -42,9 +42,7 @@ _MAX_IDLE_EVENTS = 10_000
 
 def location_of(function: object, fallback: PluginLocation) -> PluginLocation:
     """Return the first line of a function or of an object's `__call__`; `fallback` if it is not in the plug-in."""
-    if not hasattr(function, "__code__"):
-        function = getattr(type(function), "__call__", None)
-    code = getattr(function, "__code__", None)
+    code = getattr(function, "__code__", None) or getattr(vars(type(function)).get("__call__"), "__code__", None)
     if code is None or code.co_filename != fallback.path:
         return fallback
     return fallback._replace(line=code.co_firstlineno)
@@ -110,7 +108,7 @@ def guard_processor(entry: Processor, location: PluginLocation) -> Processor:
     """Return the processor with checked scores."""
 
     def make(value: object, context: Context) -> _CheckedTransform:
-        process = entry.make(value, context)
+        process: object = entry.make(value, context)
         if not callable(process):
             problem = tr("make returned {kind} instead of a function").format(kind=type(process).__name__)
             raise make_plugin_error(location_of(entry.make, location), problem)
@@ -160,7 +158,7 @@ def guard_strategy(entry: Strategy, location: PluginLocation) -> Strategy:
             reason = entry.rejection_reason(model, request)
         except Exception as error:
             return make_plugin_error(location_of(entry.rejection_reason, location), describe(error)).cause
-        return reason if isinstance(reason, str) else None
+        return reason and str(reason)
 
     def rows(config: GenerationConfig, vocabulary: int) -> int:
         return _safely(entry.rows, sequence_rows(config, vocabulary))(config, vocabulary)
@@ -187,7 +185,7 @@ def _event_problem(event: object, vocabulary: int) -> tuple[str, bool]:
         return tr("it yielded {kind} instead of an event").format(kind=type(event).__name__), False
     if not isinstance(event, TokenChosen):
         return "", False
-    if not isinstance(event.id, int) or not 0 <= event.id < vocabulary:
+    if not 0 <= event.id < vocabulary:
         return tr("it chose the unknown token id {id}").format(id=str(event.id)[:20]), True
     return "", True
 
@@ -198,7 +196,7 @@ def guard_cache(entry: CacheBackend, location: PluginLocation) -> CacheBackend:
     def build(model: LoadedModel, length: int, options: Settings) -> Cache | None:
         from transformers.cache_utils import Cache
 
-        found = entry.build(model, length, options)
+        found: object = entry.build(model, length, options)
         if found is not None and not isinstance(found, Cache):
             problem = tr("build returned {kind} instead of a transformers Cache").format(kind=type(found).__name__)
             raise make_plugin_error(location_of(entry.build, location), problem)
@@ -208,7 +206,7 @@ def guard_cache(entry: CacheBackend, location: PluginLocation) -> CacheBackend:
         from core.caches.measurement import CacheEstimate
 
         try:
-            found = entry.describe(model, run)
+            found: object = entry.describe(model, run)
         except DecodescopeError:
             raise
         except Exception as error:
@@ -241,10 +239,7 @@ class _CheckedDrafter:
     def __init__(self, drafter: Drafter, vocabulary: int, location: PluginLocation) -> None:
         self._drafter, self._vocabulary, self._location = drafter, vocabulary, location
         self.name, self.parameter_count = drafter.name, drafter.parameter_count
-
-    @property
-    def first_token_seconds(self) -> float:
-        return self._drafter.first_token_seconds
+        self.first_token_seconds = 0.0
 
     def max_length(self, length: int) -> int:
         return int(self._drafter.max_length(length))
@@ -252,16 +247,18 @@ class _CheckedDrafter:
     def propose(self, text: SpeculationText, plan: RoundPlan) -> Branch | None:
         from core.decoding.speculation.tree import Branch
 
-        branch = self._drafter.propose(text, plan)
+        branch: object = self._drafter.propose(text, plan)
         if branch is None:
             return None
-        problem = "" if isinstance(branch, Branch) else tr("propose returned {kind} instead of a Branch")
-        problem = problem.format(kind=type(branch).__name__)
-        if not problem:
-            unknown = [i for i in branch.ids if not isinstance(i, int) or not 0 <= i < self._vocabulary]
-            problem = tr("it proposed the unknown token id {id}").format(id=str(unknown[0])[:20]) if unknown else ""
-        if problem:
-            raise make_plugin_error(location_of(type(self._drafter).propose, self._location), problem)
+        self.first_token_seconds = float(self._drafter.first_token_seconds)
+        at = location_of(type(self._drafter).propose, self._location)
+        if not isinstance(branch, Branch):
+            raise make_plugin_error(
+                at, tr("propose returned {kind} instead of a Branch").format(kind=type(branch).__name__)
+            )
+        for token in branch.ids:
+            if not 0 <= token < self._vocabulary:
+                raise make_plugin_error(at, tr("it proposed the unknown token id {id}").format(id=str(token)[:20]))
         return branch
 
     def commit(self, accepted: Sequence[int]) -> None:
@@ -285,7 +282,7 @@ def guard_measure(entry: Measure, location: PluginLocation) -> Measure:
 
     def compute(text: MeasuredText) -> float | None:
         try:
-            value = call_guarded(lambda: entry.compute(text), MEASURE_SECONDS)
+            value: Any = call_guarded(lambda: entry.compute(text), MEASURE_SECONDS)
         except PluginError:
             raise
         except Exception as error:

@@ -54,7 +54,8 @@ class _Job(Generic[T]):
 class GuardedThread:
     """Runs calls one after another in a daemon thread, and interrupts one that does not return.
 
-    `limit`: seconds that a call may spend in code of a plug-in, by default `CALL_SECONDS`. `cancel`: event with which the user stops the run.
+    `limit`: seconds that a call may spend in code of a plug-in, by default `CALL_SECONDS`. `cancel`: event with which
+    the user stops the run.
     """
 
     def __init__(self, limit: float | None = None, cancel: threading.Event | None = None) -> None:

@@ -16,7 +16,7 @@ from core.processors.pipeline_stages import OPTION, processor_settings
 from core.registry import Registry
 from core.request import Request
 from core.strategies.base import Strategy
-from core.system.plugin_code import PluginLocation, make_plugin_error
+from core.system.plugin_code import PluginLocation, make_plugin_error, register_source
 from resources.language import tr
 
 _SAMPLING_FLAG = "do_sample"
@@ -47,7 +47,7 @@ def install(plugins: Iterable[Plugin]) -> list[Plugin]:
     entries = [entry for plugin in found if plugin.state == "on" for entry in plugin.entries]
     added = [entry.value for entry in entries if isinstance(entry.value, Processor)]
     for kind, registry in _registries().items():
-        own = [entry.value for entry in entries if entry.kind == kind]
+        own: list[Any] = [entry.value for entry in entries if entry.kind == kind]
         if kind == "strategy":
             strategies.registry.set_plugin_entries(own, lambda strategy: _with_settings(strategy, added))
         else:
@@ -80,8 +80,10 @@ def _plugin_of(source: object) -> Plugin:
             raise plugin.error
         return plugin
     name = getattr(source, "__name__", "") or getattr(source, "name", "")
-    code = getattr(getattr(source, "__call__", None), "__code__", None)
+    code = getattr(vars(source).get("__call__") if isinstance(source, type) else None, "__code__", None)
     location = PluginLocation(str(name), getattr(code, "co_filename", ""), 0)
+    if location.path:
+        register_source(location.path, location.title)
     kind = next(
         (entry_kind for entry_kind, cls in entry_classes().items() if isinstance(source, cls)),
         "processor" if is_logits_processor(source) else None,

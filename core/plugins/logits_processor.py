@@ -134,7 +134,7 @@ def _doc_text(doc: object) -> str:
 def _describe_arguments(cls: type) -> dict[str, str]:
     """Return the descriptions in the `Args` sections of the docstrings of class and constructor."""
     found: dict[str, str] = {}
-    for doc in (vars(cls).get("__doc__"), getattr(cls.__init__, "__doc__", "")):
+    for doc in (vars(cls).get("__doc__"), getattr(vars(cls).get("__init__"), "__doc__", "")):
         section = re.search(r"^(?:Args|Arguments|Parameters):[ ]*\n((?:(?:[ \t]+.*)?\n?)*)", _doc_text(doc), re.M)
         text = inspect.cleandoc(section[1]) if section else ""
         for match in re.finditer(r"^(\w+)(?: *\([^\n]*?\))? *: *((?:.*\n?)(?:[ \t]+.*\n?)*)", text, re.M):
@@ -143,11 +143,12 @@ def _describe_arguments(cls: type) -> dict[str, str]:
 
 
 def _arguments(cls: type) -> Iterator[inspect.Parameter]:
-    if cls.__init__ is object.__init__:  # type: ignore[misc]
+    constructor = getattr(cls, "__init__")  # noqa: B009  # mypy distrusts `cls.__init__`
+    if constructor is getattr(object, "__init__"):  # noqa: B009
         return
     try:
-        hints = typing.get_type_hints(cls.__init__, include_extras=True)
-        signature = inspect.signature(cls.__init__)
+        hints = typing.get_type_hints(constructor, include_extras=True)
+        signature = inspect.signature(constructor)
     except Exception as error:
         raise UnsupportedSignatureError(
             tr("the annotations of {name}.__init__ cannot be read ({error})").format(
@@ -186,8 +187,10 @@ def _range_of(metadata: tuple[object, ...]) -> _Range:
         else:
             for name, field in (("ge", "low"), ("gt", "low"), ("le", "high"), ("lt", "high"), ("multiple_of", "step")):
                 if _is_number(value := getattr(item, name, None)):
-                    found = found._replace(**{field: value})
-                    found = found._replace(is_exclusive=True) if name == "gt" else found
+                    low, high, step = (
+                        value if field == own else getattr(found, own) for own in ("low", "high", "step")
+                    )
+                    found = _Range(low, high, found.is_exclusive or name == "gt", step, found.help)
     return found
 
 

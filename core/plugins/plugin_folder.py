@@ -1,4 +1,6 @@
-"""The plug-in folder, and which of its files the user has switched on: by content, so that a changed file asks again."""
+"""The plug-in folder, and which of its files the user has switched on: by content, so that a changed file asks
+again.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from pathlib import Path
 
 from core.common.former_name import user_folder
 from core.errors import PluginError
-from core.plugins.plugin import Plugin
+from core.plugins.plugin import Plugin, PluginState
 from core.plugins.plugin_loading import (
     describe_entry_point,
     digest_of,
@@ -101,7 +103,7 @@ class PluginFolder:
             digest = digest_of(read_plugin(path))
         except PluginError as error:
             return replace(plugin, state="failed", error=error)
-        state = "off" if not allowed else "on" if allowed == digest else "changed"
+        state: PluginState = "off" if not allowed else "on" if allowed == digest else "changed"
         return replace(plugin, state=state, digest=digest)
 
     def _read(self) -> tuple[dict[str, str], set[str]]:

@@ -176,7 +176,7 @@ def check_entry(kind: PluginKind, value: object, location: PluginLocation) -> Pl
     at = location
     if kind == "processor" and is_logits_processor(value):
         assert isinstance(value, type)
-        at = location_of(value.__init__ if "__init__" in vars(value) else vars(value).get("__call__"), location)
+        at = location_of(vars(value).get("__init__") or vars(value).get("__call__"), location)
         try:
             value = processor_of_class(value)
         except UnsupportedSignatureError as error:
@@ -201,7 +201,7 @@ def _entry_problem(kind: PluginKind, value: object) -> str:
             return tr("its {field} is not text").format(field=field)
     if not isinstance(getattr(value, "order", 0), int):
         return tr("its {field} is not an integer").format(field="order")
-    own = getattr(value, "parameter", None)
+    own = getattr(value, "parameter", None) if kind == "processor" else None
     parameters = [
         *([own] if own is not None else []),
         *getattr(value, "parameters", ()),

@@ -69,7 +69,9 @@ def locate_in_stack(frame: FrameType | None, excluded: str) -> PluginLocation | 
 
 def attribute_error(error: BaseException) -> PluginError | None:
     """Return an error that names the plug-in whose code raised `error`; None if no plug-in is involved."""
-    location = locate_in_traceback(error.__traceback__)
+    location, cause = locate_in_traceback(error.__traceback__), error.__cause__
+    if location is None and cause is not None:  # a generator turns StopIteration into RuntimeError
+        location = locate_in_traceback(cause.__traceback__)
     if location is None:
         return None
     return make_plugin_error(location, describe(error), "".join(traceback.format_exception(error)))
