@@ -19,6 +19,7 @@ from app.state.worker_messages import (
     LoadRequest,
     MemoryEstimate,
     ModelInfo,
+    PluginRequest,
     PrefixRequest,
     PrefixResult,
     RunRequest,
@@ -29,6 +30,7 @@ from core.common.lightweight_dataclass import plain
 if TYPE_CHECKING:
     from core import StepCounterfactual
     from core.events import Event
+    from core.plugins import Plugin
 
 MIN_INTERVAL, MAX_INTERVAL = 1 / 30, 1 / 5
 """Minimum and maximum seconds between two batches; the first token is not delayed. The longest batches contain hundreds
@@ -133,10 +135,10 @@ class Recording(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Answer to a prefix, memory estimate, step replay or decode backend request: `result` or `error`."""
+    """Answer to a prefix, memory estimate, step replay, plug-in or decode backend request: `result` or `error`."""
 
-    request: PrefixRequest | RunRequest | StepReplayRequest | BackendRequest
-    result: PrefixResult | MemoryEstimate | StepCounterfactual | bool | None = None
+    request: PrefixRequest | RunRequest | StepReplayRequest | PluginRequest | BackendRequest
+    result: PrefixResult | MemoryEstimate | StepCounterfactual | list[Plugin] | bool | None = None
     error: ErrorReport | None = None
 
 

@@ -19,6 +19,7 @@ from app.state.worker_messages import (
     BackendRequest,
     LoadRequest,
     ModelInfo,
+    PluginRequest,
     PrefixRequest,
     RunRequest,
     StepReplayRequest,
@@ -285,9 +286,9 @@ class Session(ShownRun):
             self._thread.load(LoadRequest(request) if isinstance(request, str) else request)
             self._update_state()
 
-    def request(self, request: PrefixRequest | RunRequest | StepReplayRequest | BackendRequest) -> None:
-        """Send a prefix, step replay, memory estimate or decode backend request to the worker; `answered(Answer)`
-        returns the result.
+    def request(self, request: PrefixRequest | RunRequest | StepReplayRequest | PluginRequest | BackendRequest) -> None:
+        """Send a prefix, step replay, memory estimate, plug-in or decode backend request to the worker;
+        `answered(Answer)` returns the result.
         """
         if not self._is_closed:
             self._thread.send_request(request)

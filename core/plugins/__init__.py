@@ -9,6 +9,6 @@ Code of a plug-in runs with the rights of the program. Its errors do not end the
 
 from core.plugins.installation import install, installed, use, uses_plugins
 from core.plugins.plugin import Plugin, PluginEntry
-from core.plugins.plugin_folder import PluginFolder
+from core.plugins.plugin_folder import PluginFolder, TemplateKind
 
-__all__ = ["Plugin", "PluginEntry", "PluginFolder", "install", "installed", "use", "uses_plugins"]
+__all__ = ["Plugin", "PluginEntry", "PluginFolder", "TemplateKind", "install", "installed", "use", "uses_plugins"]

@@ -24,7 +24,7 @@ _installed: tuple[Plugin, ...] = ()
 
 
 def installed() -> tuple[Plugin, ...]:
-    """Return the plug-ins that were installed last, in order."""
+    """Return the plug-ins whose entries are in the registries, in order."""
     return _installed
 
 
@@ -35,7 +35,9 @@ def install(plugins: Iterable[Plugin]) -> list[Plugin]:
     what it started with.
     """
     global _installed
-    found: list[Plugin] = []
+    plugins, found = list(plugins), list[Plugin]()
+    if not _installed and all(plugin.state != "on" for plugin in plugins):
+        return plugins  # the registries are as they were; nothing is imported
     taken = _own_names()
     for plugin in plugins:
         if plugin.state == "on" and (name := next((n for n in _names_of(plugin.entries) if n in taken), "")):
@@ -52,7 +54,7 @@ def install(plugins: Iterable[Plugin]) -> list[Plugin]:
             strategies.registry.set_plugin_entries(own, lambda strategy: _with_settings(strategy, added))
         else:
             registry.set_plugin_entries(own)
-    _installed = tuple(found)
+    _installed = tuple(plugin for plugin in found if plugin.state == "on")
     return found
 
 

@@ -8,7 +8,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
+import resources
 from core.common.former_name import user_folder
 from core.errors import PluginError
 from core.plugins.plugin import Plugin, PluginState
@@ -22,6 +24,14 @@ from core.plugins.plugin_loading import (
 )
 from core.system.file_writing import atomic_write
 
+TemplateKind = Literal["strategy", "processor"]
+_NUMBERED_NAMES = {
+    "MyProcessor": "MyProcessor{number}",
+    "My processor": "My processor {number}",
+    "my_strategy": "my_strategy_{number}",
+    "My strategy": "My strategy {number}",
+}
+"""Names in the templates, which must differ between files."""
 FOLDER_NAME, STATE_NAME = "plugins", "plugins.json"
 MAX_FILES = 200
 _MAX_STATE_BYTES = 1_000_000
@@ -78,16 +88,20 @@ class PluginFolder:
             off.add(plugin.key)
         self._write(files, off)
 
-    def create(self, stem: str, content: str) -> Plugin:
-        """Write a new file called `stem`, or `stem_2` …, switch it on and return it. Raises OSError."""
+    def create(self, kind: TemplateKind) -> Plugin:
+        """Write a working template as a new file, switch it on and return it. Raises FileNotWrittenError, OSError."""
         self.path.mkdir(parents=True, exist_ok=True)
         number = 1
-        while (path := self.path / (f"{stem}_{number}.py" if number > 1 else f"{stem}.py")).exists():
+        while (path := self.path / f"my_{kind}{f'_{number}' if number > 1 else ''}.py").exists():
             number += 1
-        path.write_text(content, encoding="utf-8")
+        content = resources.path("plugins", f"{kind}.py").read_text(encoding="utf-8")
+        for name, numbered in _NUMBERED_NAMES.items() if number > 1 else ():
+            content = content.replace(name, numbered.format(number=number))
+        with atomic_write(path) as part:
+            part.write_text(content, encoding="utf-8")
         created = self._describe(path, "")
         self.switch_on(created)
-        return created
+        return replace(created, state="on")
 
     def _files(self) -> list[Path]:
         try:
