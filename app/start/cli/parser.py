@@ -236,8 +236,11 @@ def _add_files(group: argparse._ArgumentGroup) -> None:
 
 
 def _available_names() -> str:
-    """List the names of all views, strategies, caches, themes and tours; imports them only when help is printed."""
+    """List the commands, and the names of all views, strategies, caches, themes and tours; imports them only when help
+    is printed.
+    """
     from app.features.tours.state import names_and_titles
+    from app.start.cli.commands import COMMANDS
     from app.views import VIEWS
     from core import caches, strategies
 
@@ -246,6 +249,9 @@ def _available_names() -> str:
 
     return "\n".join(
         (
+            tr("commands without a window (decodescope COMMAND --help):"),
+            *(f"  {name:<10}{tr(about)}" for name, (_module, about) in COMMANDS.items()),
+            "",
             tr("names:"),
             listed(tr("views"), (view.name for view in VIEWS if not view.hidden_when_empty)),
             listed(tr("strategies"), strategies.registry),
