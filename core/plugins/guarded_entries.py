@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from core.request import Request
 
 R = TypeVar("R")
-MEASURE_SECONDS = 2.0
+MEASURE_SECONDS = 1.0
 """Seconds that a measure may take: the window waits for it."""
 _MAX_IDLE_EVENTS = 10_000
 """Consecutive events without a new token, after which a strategy counts as endless."""
@@ -280,10 +280,15 @@ def guard_drafter(entry: DrafterKind, location: PluginLocation) -> DrafterKind:
 def guard_measure(entry: Measure, location: PluginLocation) -> Measure:
     """Return the measure with a time limit and a checked value."""
 
+    interrupted: list[PluginError] = []
+
     def compute(text: MeasuredText) -> float | None:
+        if interrupted:  # the window waits for a measure once, not for every text
+            raise interrupted[0]
         try:
             value: Any = call_guarded(lambda: entry.compute(text), MEASURE_SECONDS)
-        except PluginError:
+        except PluginError as error:
+            interrupted.append(error)
             raise
         except Exception as error:
             raise make_plugin_error(location_of(entry.compute, location), describe(error)) from error

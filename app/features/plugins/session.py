@@ -44,8 +44,8 @@ class PluginJobs(QObject):
         self._watcher = QFileSystemWatcher(self)
         self._settling = QTimer(self, singleShot=True, interval=SETTLE_MS)
         self._settling.timeout.connect(self._on_settled)
-        self._watcher.directoryChanged.connect(self._settling.start)
-        self._watcher.fileChanged.connect(self._settling.start)
+        self._watcher.directoryChanged.connect(self._on_disk)
+        self._watcher.fileChanged.connect(self._on_disk)
         session.answered.connect(self._on_answer)
 
     @property
@@ -108,6 +108,10 @@ class PluginJobs(QObject):
         known = {*self._watcher.directories(), *self._watcher.files()}
         if new := [path for path in paths if path not in known]:
             self._watcher.addPaths(new)
+
+    @Slot(str)
+    def _on_disk(self, _path: str) -> None:
+        self._settling.start()
 
     @Slot()
     def _on_settled(self) -> None:

@@ -101,7 +101,7 @@ def _make_console(options: argparse.Namespace) -> Console:
     plain = options.no_color or not sys.stdout.isatty()
     width = options.width or (None if sys.stdout.isatty() else 100)
     return Console(
-        file=unescaped_stream(sys.stdout), no_color=plain or None, highlight=False, markup=False, emoji=False, soft_wrap=False,
+        file=unescaped_stream(sys.stdout), no_color=plain or None, highlight=False, markup=False, emoji=False,
         color_system=None if plain else "auto", width=max(20, width) if width else None,
     )  # fmt: skip
 
