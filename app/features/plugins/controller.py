@@ -96,12 +96,8 @@ class PluginController(QObject):
     @Slot(object)
     def _on_outdated(self, plugin: Plugin) -> None:
         if self._dialog is None:
-            self._messages.show_notice(
-                tr(
-                    "“{plugin}” was changed outside this program. It is off until you switch it on again: {menu}."
-                ).format(plugin=plugin.title, menu=tr("Tools → Plug-ins…")),
-                tr("A plug-in was changed"),
-            )
+            text = tr("“{plugin}” was changed outside this program, and is off. Look at it under Tools, Plug-ins.")
+            self._messages.show_notice(text.format(plugin=plugin.title), tr("A plug-in was changed"))
 
     @Slot(object, bool)
     def _switch(self, plugin: Plugin, is_on: bool) -> None:

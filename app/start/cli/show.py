@@ -15,7 +15,7 @@ from app.start.cli.parser import translate_argparse
 from core.common.former_name import existing_run
 from core.common.text import printable, unescaped_stream
 from core.errors import DecodescopeError
-from resources.language import mark, tr
+from resources.language import mark, tr, trn
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -211,7 +211,7 @@ def _piece(text: str) -> str:
 def _summary(finished: Finished) -> str:
     metrics = finished.metrics
     parts = [
-        tr("{count} new tokens").format(count=metrics.new_tokens),
+        trn("{count} new token", "{count} new tokens", metrics.new_tokens).format(count=metrics.new_tokens),
         tr("{seconds:.2f} s").format(seconds=metrics.seconds),
     ]
     if metrics.decode_tokens_per_second:
