@@ -131,7 +131,7 @@ def test_saving_an_edited_file_reloads_it_and_keeps_the_values(
     until(qtbot, window, lambda: settings(window) == [])
     title, text, _actions = window.parts.messages.notice or ("", "", [])
     assert title == "A plug-in failed"
-    assert "louder.py, line 7" in text
+    assert "louder.py, line 4" in text
     path.write_text(PROCESSOR.format(arguments="amount: float = 1.0"), encoding="utf-8")
     until(qtbot, window, lambda: settings(window) == ["louder", "louder_amount"])
     assert window.parts.setup.parameters.changed_values() == {"louder": True, "louder_amount": 3.0}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
 from collections.abc import Callable, Sequence
 
-from app.start.cli.parser import HelpFormatter, translate_argparse
-from resources.language import mark, tr
+from resources.language import mark
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "generate": ("app.start.cli.generate", mark("run a list of requests and write recordings, JSON Lines and CSV")),
@@ -24,24 +22,3 @@ def find_command(arguments: Sequence[str]) -> Callable[[Sequence[str]], int] | N
         return None
     run: Callable[[Sequence[str]], int] = importlib.import_module(COMMANDS[arguments[0]][0]).run
     return run
-
-
-def make_command_parser(name: str, details: str = "") -> argparse.ArgumentParser:
-    """Return the parser of a command, without options, in the current language."""
-    with translate_argparse():
-        return argparse.ArgumentParser(
-            prog=f"decodescope {name}",
-            description=tr(COMMANDS[name][1]),
-            epilog=details or None,
-            allow_abbrev=False,
-            formatter_class=CommandHelpFormatter,
-        )
-
-
-class CommandHelpFormatter(HelpFormatter):
-    """Keep the line breaks of the text after the options."""
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return "\n".join(f"{indent}{line}" for line in text.splitlines()) if "\n" in text else super()._fill_text(
-            text, width, indent
-        )  # fmt: skip

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.start.cli.commands import DONE, FAILED, INTERRUPTED, INVALID, make_command_parser
-from app.start.cli.parser import translate_argparse
+from app.start.cli.commands import DONE, FAILED, INTERRUPTED, INVALID
+from app.start.cli.parser import make_command_parser, translate_argparse
 from app.state.text_formats import to_csv
 from core.common.former_name import RUN_SUFFIX
 from core.errors import DecodescopeError

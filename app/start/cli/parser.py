@@ -12,6 +12,7 @@ from textwrap import fill
 from unicodedata import east_asian_width
 
 from app.start.cli import values
+from app.start.cli.commands import COMMANDS
 from app.start.cli.values import DEMO_SPEED, MAX_AREA, PICTURE_SIZE
 from app.storage.settings import LANGUAGE_CHOICES, WEIGHT_FORMATS
 from app.theme.palettes import SCHEMES
@@ -315,3 +316,24 @@ def peek_option(arguments: Sequence[str], option: str, known_names: Sequence[str
         if name == option:
             given = value if equals else following
     return given if not known_names or given in known_names else ""
+
+
+class CommandHelpFormatter(HelpFormatter):
+    """Keep the line breaks of the text after the options."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n".join(f"{indent}{line}" for line in text.splitlines()) if "\n" in text else super()._fill_text(
+            text, width, indent
+        )  # fmt: skip
+
+
+def make_command_parser(name: str, details: str = "") -> argparse.ArgumentParser:
+    """Return the parser of a command, without options, in the current language."""
+    with translate_argparse():
+        return argparse.ArgumentParser(
+            prog=f"decodescope {name}",
+            description=tr(COMMANDS[name][1]),
+            epilog=details or None,
+            allow_abbrev=False,
+            formatter_class=CommandHelpFormatter,
+        )

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.start.cli.commands import DONE, FAILED, make_command_parser
-from app.start.cli.parser import translate_argparse
+from app.start.cli.commands import DONE, FAILED
+from app.start.cli.parser import make_command_parser, translate_argparse
 from core.common.former_name import existing_run
 from core.common.text import printable, unescaped_stream
 from core.errors import DecodescopeError
