@@ -33,6 +33,11 @@ _CHANGED = mark("Changed outside this program. Look at the file, then switch it 
 _NOT_LOADED = mark("Plug-ins are not loaded in this window, because it was opened with a recording or a tour.")
 
 
+def _needs_attention(plugin: Plugin) -> int:
+    """Return the sort key of a plug-in: failed ones first, then changed ones."""
+    return {"failed": 0, "changed": 1}.get(plugin.state, 2)
+
+
 class PluginRow(QFrame):
     """One plug-in. `switched(plugin, is on)` and `editRequested(plugin)`."""
 
@@ -159,7 +164,7 @@ class PluginDialog(BaseDialog):
         """Show the list; `is_loaded` is False in windows that do not load plug-ins by themselves."""
         focused = next((row.plugin.key for row in self.rows if row.box.hasFocus()), "")
         clear_layout(self._list)
-        self.rows = [PluginRow(plugin, self) for plugin in plugins]
+        self.rows = [PluginRow(plugin, self) for plugin in sorted(plugins, key=_needs_attention)]
         for row in self.rows:
             row.switched.connect(self.switched)
             row.editRequested.connect(self.editRequested)

@@ -42,7 +42,7 @@ class WhatIfContent(NamedTuple):
         if answer.error is not None:
             return about._replace(error=join_sentences(answer.error.cause, answer.error.remedy))
         return about._replace(
-            replay=None if isinstance(answer.result, PrefixResult | MemoryEstimate | bool) else answer.result
+            replay=None if isinstance(answer.result, PrefixResult | MemoryEstimate | list | bool) else answer.result
         )
 
     def is_about(self, token: TokenChosen) -> bool:
