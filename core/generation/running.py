@@ -35,7 +35,7 @@ from core.memory.out_of_memory import with_fallback
 from core.models.error_translation import translate_iterator_errors
 from core.models.loaded_model import LoadedModel, check_model
 from core.plugins.guarded_thread import iterate_guarded
-from core.plugins.installation import uses_plugins
+from core.plugins.installation import used_plugins
 from core.remote import remote_run as elsewhere
 from core.remote.remote_model import RemoteModel
 from core.request import Request, check_request
@@ -199,7 +199,7 @@ def stream(
         make_events = partial(
             translate_iterator_errors, model, partial(with_fallback, model, request, cancel, decode, prefixes)
         )
-        events = iterate_guarded(make_events, cancel) if uses_plugins(request) else make_events()
+        events = iterate_guarded(make_events, cancel) if used_plugins(request) else make_events()
     return feed_streamer(streamer, events) if streamer is not None else events
 
 

@@ -7,8 +7,8 @@ Code of a plug-in runs with the rights of the program. Its errors do not end the
 `PluginError` with file and line.
 """
 
-from core.plugins.installation import install, installed, use, uses_plugins
+from core.plugins.installation import install, installed, use, used_plugins
 from core.plugins.plugin import Plugin, PluginEntry
 from core.plugins.plugin_folder import PluginFolder, TemplateKind
 
-__all__ = ["Plugin", "PluginEntry", "PluginFolder", "TemplateKind", "install", "installed", "use", "uses_plugins"]
+__all__ = ["Plugin", "PluginEntry", "PluginFolder", "TemplateKind", "install", "installed", "use", "used_plugins"]

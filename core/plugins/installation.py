@@ -96,13 +96,13 @@ def _plugin_of(source: object) -> Plugin:
     return Plugin(f"<{entry.name}>", str(name), "on", entries=(entry,))
 
 
-def uses_plugins(request: Request) -> bool:
-    """Return whether a run of `request` may run code of a plug-in."""
+def used_plugins(request: Request, changes: Iterable[str] = ()) -> list[Plugin]:
+    """Return the plug-ins whose code a run of `request` may run; `changes` are names of further settings."""
     if not _installed:
-        return False
-    named = {request.strategy, request.cache, *request.options, *request.cache_options.values()}
+        return []
+    named = {request.strategy, request.cache, *request.options, *request.cache_options.values(), *changes}
     named.update(str(request.options.get("extra_drafters", "")).replace(",", " ").split())
-    return any(registry.plugin_names & named for registry in _registries().values())
+    return [one for one in _installed if any(entry.name in named for entry in one.entries if entry.kind != "measure")]
 
 
 def _registries() -> dict[str, Registry[Any]]:

@@ -80,6 +80,7 @@ def processor_of_class(cls: type) -> Processor:
         extra_parameters=tuple(settings.values()),
         panel="more",
         is_on=bool,
+        drafts=False,  # it is made for the vocabulary of the model, which a draft model may not share
     )
 
 

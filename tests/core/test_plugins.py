@@ -246,3 +246,16 @@ def test_a_recording_opens_without_the_plugin(tmp_path: Path) -> None:
     assert isinstance(started, core.events.RunStarted)
     assert core.strategy_title(started) == "coin_flip"
     assert "Coin flip" not in core.page_text(again)
+
+
+def test_code_and_what_if_know_plugins(tmp_path: Path) -> None:
+    add(tmp_path, PROCESSOR.replace("tokenizer.decode([token]).lower()", "str(token)").replace('"e"', '"7"'))
+    model, prompt = tiny.shared("llama"), tiny.prompt()
+    request = core.Request(prompt, {"max_new_tokens": 4}, options={"ban_letters": True})
+    ids = core.run(model, request).sequences[0]
+    assert not any("7" in str(token) for token in ids)
+    code = core.as_code(request, "core", model="tiny")
+    assert 'decodescope.plugins.use("' in code
+    assert "example.py" in code
+    found = core.replay_step(model, request, ids, 1, {"ban_letters": False})
+    assert found.before.id == ids[1]
