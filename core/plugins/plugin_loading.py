@@ -13,9 +13,9 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from core.caches.base import CacheBackend
 from core.errors import DecodescopeError, PluginError
@@ -36,6 +36,9 @@ from core.processors.base import Processor
 from core.strategies.base import Strategy
 from core.system.plugin_code import PluginLocation, attribute_error, describe, make_plugin_error, register_source
 from resources.language import tr
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 MAX_BYTES = 1_000_000
 """Maximum size of a plug-in file."""
@@ -255,19 +258,21 @@ _GUARDS: dict[PluginKind, Callable[..., object]] = {
 }
 
 
-def entry_points() -> list[tuple[PluginKind, metadata.EntryPoint]]:
+def entry_points() -> list[tuple[PluginKind, EntryPoint]]:
     """Return the entry points that installed packages declare, without importing them."""
+    from importlib import metadata  # slow to import
+
     return [(kind, point) for kind, group in GROUPS.items() for point in metadata.entry_points(group=group)]
 
 
-def describe_entry_point(point: metadata.EntryPoint) -> Plugin:
+def describe_entry_point(point: EntryPoint) -> Plugin:
     """Return an entry point that is not loaded."""
     dist = point.dist
     package = f"{dist.name} {dist.version}" if dist is not None else point.module
     return Plugin(f"{dist.name if dist is not None else point.module}: {point.name}", package, "off")
 
 
-def load_entry_point(kind: PluginKind, point: metadata.EntryPoint) -> Plugin:
+def load_entry_point(kind: PluginKind, point: EntryPoint) -> Plugin:
     """Import an entry point and return what it adds, or its error. It names a registry entry or a LogitsProcessor
     class.
     """
@@ -286,7 +291,7 @@ def load_entry_point(kind: PluginKind, point: metadata.EntryPoint) -> Plugin:
         return replace(plugin, state="failed", error=error)
 
 
-def _register_package(point: metadata.EntryPoint) -> str:
+def _register_package(point: EntryPoint) -> str:
     """Attribute the code of the entry point's package to it; return the path of its module or package."""
     top = point.module.partition(".")[0]
     try:

@@ -15,11 +15,11 @@ from app.control.messages import Messages
 from app.control.requests import ChosenSettings
 from app.features.plugins.session import PluginJobs
 from core.errors import DecodescopeError
-from core.plugins import Plugin, TemplateKind
 from resources.language import join_sentences, tr
 
 if TYPE_CHECKING:
     from app.features.plugins.panel import PluginDialog
+    from core.plugins import Plugin, TemplateKind
 
 
 def open_in_editor(path: Path) -> bool:

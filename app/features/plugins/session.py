@@ -5,13 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal, Slot
 
 from app.session.mailbox import Answer
 from app.session.session import Session
 from app.state.worker_messages import PluginRequest
-from core.plugins import Plugin, PluginFolder, TemplateKind, install, installed
+
+if TYPE_CHECKING:
+    from core.plugins import Plugin, PluginFolder, TemplateKind
 
 SETTLE_MS = 150
 """Delay after a change of the folder: an editor may write a file in several steps."""
@@ -51,6 +54,8 @@ class PluginJobs(QObject):
     @property
     def folder(self) -> PluginFolder:
         """The plug-in folder."""
+        from core.plugins import PluginFolder  # not needed to show the window
+
         return PluginFolder(self._data_folder())
 
     @property
@@ -99,6 +104,8 @@ class PluginJobs(QObject):
         self._settling.stop()
         self._watcher.blockSignals(True)
         if self.is_loaded:
+            from core.plugins import install
+
             install([])
 
     def _watch(self) -> None:
@@ -133,6 +140,8 @@ class PluginJobs(QObject):
         request = self._request
         if request is None or answer.request is not request:
             return
+        from core.plugins import install, installed
+
         self._request, self.is_loaded = None, True
         before = installed()
         if isinstance(answer.result, list):
