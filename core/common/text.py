@@ -11,7 +11,7 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 _JOINER = "\u200d"
 
@@ -116,6 +116,6 @@ def _wrapped(stream: Any) -> Any:
     return stream if stream is None or isinstance(stream, EscapingStream) else EscapingStream(stream)
 
 
-def unescaped_stream(stream: Any) -> Any:
+def unescaped_stream(stream: object) -> TextIO:
     """Return the stream behind an `EscapingStream`, for a program that escapes texts itself; others unchanged."""
-    return stream._stream if isinstance(stream, EscapingStream) else stream
+    return stream._stream if isinstance(stream, EscapingStream) else cast("TextIO", stream)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from core.caches.base import CacheBackend
+from core.caches.base import CacheBackend, CacheOperation
 from core.common.hf_generation import GenerateEquivalent
 from core.errors import DecodescopeError, PluginError, UnpredictableError
 from core.measures.base import Measure, MeasuredText
@@ -51,7 +51,7 @@ def location_of(function: object, fallback: PluginLocation) -> PluginLocation:
 def _safely(function: Callable[..., R], fallback: R) -> Callable[..., R]:
     """Return `function` with `fallback` in place of exceptions; for callbacks outside a run."""
 
-    def call(*given: Any) -> R:
+    def call(*given: object) -> R:
         try:
             return function(*given)
         except Exception:
@@ -216,7 +216,7 @@ def guard_cache(entry: CacheBackend, location: PluginLocation) -> CacheBackend:
             raise UnpredictableError(tr("The plug-in does not describe the size of its cache."))
         return found
 
-    def rejection_reason(model: LoadedModel, needs: frozenset[Any], options: Settings) -> str | None:
+    def rejection_reason(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
         assert entry.rejection_reason is not None
         return _safely(entry.rejection_reason, None)(model, needs, options)
 
@@ -286,13 +286,14 @@ def guard_measure(entry: Measure, location: PluginLocation) -> Measure:
         if interrupted:  # the window waits for a measure once, not for every text
             raise interrupted[0]
         try:
-            value: Any = call_guarded(lambda: entry.compute(text), MEASURE_SECONDS)
+            value: object = call_guarded(lambda: entry.compute(text), MEASURE_SECONDS)
         except PluginError as error:
             interrupted.append(error)
             raise
         except Exception as error:
             raise make_plugin_error(location_of(entry.compute, location), describe(error)) from error
-        value = value.item() if hasattr(value, "item") else value  # a number of NumPy or torch
+        item = getattr(value, "item", None)  # of a number of NumPy or torch
+        value = item() if callable(item) else value
         if value is None:
             return None
         if not isinstance(value, int | float) or not math.isfinite(value):

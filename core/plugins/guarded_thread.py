@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Generic, TypeVar
+from typing import TypeVar, cast
 
 from core.errors import DecodescopeError, PluginError, UnforeseenError
 from core.system.plugin_code import PluginLocation, attribute_error, describe, locate_in_stack, make_plugin_error
@@ -34,13 +34,13 @@ class PluginInterrupt(BaseException):
     """Raised inside code of a plug-in that does not return."""
 
 
-class _Job(Generic[T]):
+class _Job:
     """One call and its result."""
 
-    def __init__(self, function: Callable[[], T]) -> None:
+    def __init__(self, function: Callable[[], object]) -> None:
         self._function = function
         self.done = threading.Event()
-        self.result: T
+        self.result: object = None
         self.error: BaseException | None = None
 
     def run(self) -> None:
@@ -60,7 +60,7 @@ class GuardedThread:
 
     def __init__(self, limit: float | None = None, cancel: threading.Event | None = None) -> None:
         self._limit, self._cancel = CALL_SECONDS if limit is None else limit, cancel
-        self._jobs: SimpleQueue[_Job[object] | None] = SimpleQueue()
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._thread = threading.Thread(target=_work, args=(self._jobs,), name="plugin", daemon=True)
         self._thread.start()
         self.is_stuck = False
@@ -73,11 +73,11 @@ class GuardedThread:
         that raises an exception other than a DecodescopeError or an Exception of the program's own.
         """
         job = _Job(function)
-        self._jobs.put(job)  # type: ignore[arg-type]
+        self._jobs.put(job)
         if not job.done.wait(_POLL_SECONDS):
             self._watch(job)
         if job.error is None:
-            return job.result
+            return cast("T", job.result)
         if self.failure is not None:
             raise self.failure from job.error
         if isinstance(job.error, Exception) and not isinstance(job.error, StopIteration):
@@ -90,7 +90,7 @@ class GuardedThread:
         if not self.is_stuck:
             self._thread.join(_INTERRUPT_SECONDS)
 
-    def _watch(self, job: _Job[T]) -> None:
+    def _watch(self, job: _Job) -> None:
         """Wait for a long call; interrupt it when its time is over. Raises PluginError."""
         inside, stopped, last = 0.0, 0.0, time.monotonic()
         location: PluginLocation | None = None
@@ -108,7 +108,7 @@ class GuardedThread:
                 problem = tr("it did not return within {seconds:.0f} seconds").format(seconds=self._limit)
                 self._interrupt(job, here, problem)
 
-    def _interrupt(self, job: _Job[T], location: PluginLocation, problem: str) -> None:
+    def _interrupt(self, job: _Job, location: PluginLocation, problem: str) -> None:
         """Raise PluginInterrupt in the thread, and set `failure`. Raises PluginError if the call does not end."""
         self.failure = make_plugin_error(location, problem)
         end = time.monotonic() + _INTERRUPT_SECONDS
@@ -122,7 +122,7 @@ class GuardedThread:
             raise self.failure
 
 
-def _work(jobs: SimpleQueue[_Job[object] | None]) -> None:
+def _work(jobs: SimpleQueue[_Job | None]) -> None:
     while True:
         try:
             if (job := jobs.get()) is None:
@@ -142,7 +142,11 @@ def call_guarded(function: Callable[[], T], limit: float | None = None) -> T:
         thread.close()
 
 
-_END = object()
+class _End:
+    """Marks the end of an iterator."""
+
+
+_END = _End()
 _MAX_ITEMS_AFTER_FAILURE = 64
 """Items that an interrupted iterator may still yield: the rest of the text."""
 
@@ -157,9 +161,9 @@ def iterate_guarded(make_iterator: Callable[[], Iterator[T]], cancel: threading.
     try:
         while remaining:
             item = thread.call(lambda: next(iterator, _END))
-            if item is _END:
+            if isinstance(item, _End):
                 break
-            yield item  # type: ignore[misc]
+            yield item
             remaining -= thread.failure is not None
         if thread.failure is not None:
             raise thread.failure

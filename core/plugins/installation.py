@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from core import caches, measures, processors, strategies
 from core.plugins.logits_processor import is_logits_processor
@@ -13,7 +13,7 @@ from core.plugins.plugin import Plugin, PluginEntry
 from core.plugins.plugin_loading import check_entry, entry_classes, load_file
 from core.processors.base import Processor
 from core.processors.pipeline_stages import OPTION, processor_settings
-from core.registry import Registry
+from core.registry import Registry, RegistryEntry
 from core.request import Request
 from core.strategies.base import Strategy
 from core.system.plugin_code import PluginLocation, make_plugin_error, register_source
@@ -49,11 +49,10 @@ def install(plugins: Iterable[Plugin]) -> list[Plugin]:
     entries = [entry for plugin in found if plugin.state == "on" for entry in plugin.entries]
     added = [entry.value for entry in entries if isinstance(entry.value, Processor)]
     for kind, registry in _registries().items():
-        own: list[Any] = [entry.value for entry in entries if entry.kind == kind]
-        if kind == "strategy":
-            strategies.registry.set_plugin_entries(own, lambda strategy: _with_settings(strategy, added))
-        else:
-            registry.set_plugin_entries(own)
+        if kind != "strategy":
+            registry.set_plugin_entries(entry.value for entry in entries if entry.kind == kind)
+    own = [entry.value for entry in entries if isinstance(entry.value, Strategy)]
+    strategies.registry.set_plugin_entries(own, lambda strategy: _with_settings(strategy, added))
     _installed = tuple(plugin for plugin in found if plugin.state == "on")
     return found
 
@@ -105,13 +104,14 @@ def used_plugins(request: Request, changes: Iterable[str] = ()) -> list[Plugin]:
     return [one for one in _installed if any(entry.name in named for entry in one.entries if entry.kind != "measure")]
 
 
-def _registries() -> dict[str, Registry[Any]]:
+def _registries() -> dict[str, Registry[RegistryEntry]]:
     from core.decoding.speculation import drafters  # imports torch
 
-    return {
+    found = {
         "processor": processors.registry, "strategy": strategies.registry, "cache": caches.registry,
         "drafter": drafters.registry, "measure": measures.registry,
     }  # fmt: skip
+    return cast("dict[str, Registry[RegistryEntry]]", found)
 
 
 def _names_of(entries: Sequence[PluginEntry]) -> list[str]:

@@ -7,11 +7,14 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from core.parameter import Parameter, ParameterKind
 from core.processors.base import Context, Processor
 from resources.language import tr
+
+if TYPE_CHECKING:
+    from core.processors.base import Transform
 
 DEFAULT_ORDER = 157
 """After transformers' own processors and before temperature and the filters, as in `generate`."""
@@ -66,9 +69,9 @@ def processor_of_class(cls: type) -> Processor:
         elif (parameter := _parameter(name, argument, described.get(argument.name, ""))) is not None:
             settings[argument.name] = parameter
 
-    def make(value: object, context: Context) -> Any:
+    def make(value: object, context: Context) -> Transform:
         given = {key: _value(parameter, context) for key, parameter in settings.items()}
-        return cls(**given, **{key: _INJECTED[key](context) for key in injected})
+        return cast("Transform", cls(**given, **{key: _INJECTED[key](context) for key in injected}))
 
     return Processor(
         name=name,
@@ -115,7 +118,7 @@ def _kind(cls: type) -> Literal["shift", "ban", "cut"]:
     """Return the class's own `kind`, otherwise "ban" if its code mentions infinity, which removes tokens."""
     own = getattr(cls, "kind", None)
     if own in ("shift", "ban", "cut"):
-        return typing.cast('Literal["shift", "ban", "cut"]', own)
+        return cast('Literal["shift", "ban", "cut"]', own)
     code = getattr(vars(cls).get("__call__"), "__code__", None)
     texts = [*getattr(code, "co_names", ()), *map(str, getattr(code, "co_consts", ()))]
     return "ban" if any("inf" in text.lower() for text in texts) else "shift"
@@ -215,13 +218,13 @@ def _parameter(owner: str, argument: inspect.Parameter, described: str) -> Param
     words = allowed.help or described or tr("Argument {name} of the class.").format(name=argument.name)
     name, title = f"{owner}_{argument.name}", argument.name.replace("_", " ").capitalize()
 
-    def setting(kind: ParameterKind, value: object, **more: Any) -> Parameter:
-        return Parameter(name, title, kind, value, words, option=True, **more)
+    def setting(kind: ParameterKind, value: object, choices: tuple[object, ...] = ()) -> Parameter:
+        return Parameter(name, title, kind, value, words, choices=choices, option=True)
 
     if hint is bool:
         return setting("bool", bool(default))
     if hint is int or hint is float:
-        return _number_setting(setting, hint, default, allowed)
+        return _number_setting(name, title, words, hint is int, default, allowed)
     if hint is str:
         return setting("text", default if isinstance(default, str) else "" if required else None)
     if typing.get_origin(hint) is Literal:
@@ -243,7 +246,7 @@ def _parameter(owner: str, argument: inspect.Parameter, described: str) -> Param
     )
 
 
-def _without_none(hint: Any) -> Any:
+def _without_none(hint: object) -> object:
     """Return T for `T | None`."""
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         others = [one for one in typing.get_args(hint) if one is not type(None)]
@@ -251,21 +254,25 @@ def _without_none(hint: Any) -> Any:
     return hint
 
 
-def _number_setting(setting: Callable[..., Parameter], kind: type, default: object, allowed: _Range) -> Parameter:
+def _number_setting(name: str, title: str, words: str, is_whole: bool, default: object, allowed: _Range) -> Parameter:
     """Return a numeric setting whose range comes from the annotation, otherwise from the default."""
-    convert = int if kind is int else float
+    convert = int if is_whole else float
     start = default if _is_number(default) else None
     low, high = allowed.low, allowed.high
     if start is None and (low is not None or high is not None):
         start = low if low is not None else high
-    value: float = convert(typing.cast("float", start)) if start is not None else convert(0)
-    is_fraction = kind is float and 0 <= value <= 1
+    value: float = convert(cast("float", start)) if start is not None else convert(0)
+    is_fraction = not is_whole and 0 <= value <= 1
     soft_low = min(0.0, 2 * value) if low is None else low
     soft_high = (1.0 if is_fraction else max(10.0, 2 * value)) if high is None else high
-    step = allowed.step or (1 if kind is int else 0.01 if soft_high - soft_low <= 2 else 0.1)
-    return setting(
-        "int" if kind is int else "float",
+    step = allowed.step or (1 if is_whole else 0.01 if soft_high - soft_low <= 2 else 0.1)
+    return Parameter(
+        name,
+        title,
+        "int" if is_whole else "float",
         value,
+        words,
+        option=True,
         minimum=-_LIMIT if low is None else low,
         maximum=_LIMIT if high is None else high,
         soft_minimum=soft_low if low is None else None,

@@ -5,12 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from core.caches.base import CacheBackend
 from core.common.lightweight_dataclass import plain
 from core.errors import PluginError
-from core.measures.base import Measure
-from core.processors.base import Processor
-from core.strategies.base import Strategy
+from core.registry import RegistryEntry
 from resources.language import mark, tr
 
 PluginKind = Literal["strategy", "processor", "cache", "drafter", "measure"]
@@ -45,13 +42,13 @@ class PluginEntry(NamedTuple):
     """One thing that a plug-in adds to a registry."""
 
     kind: PluginKind
-    value: Strategy | Processor | CacheBackend | Measure | object
-    """An entry of the registry of its kind, checked; a `DrafterKind` for drafters."""
+    value: RegistryEntry
+    """An entry of the registry of its kind, checked."""
 
     @property
     def name(self) -> str:
         """Name in the registry."""
-        return str(getattr(self.value, "name", ""))
+        return self.value.name
 
     @property
     def title(self) -> str:
@@ -85,7 +82,7 @@ class Plugin:
 
     @property
     def contents(self) -> str:
-        """What it adds: `Processor “Ban vowels”`."""
+        """Names of what it adds: `Processor “Ban vowels”`."""
         return ", ".join(
             tr("{kind} “{title}”").format(kind=tr(KIND_TITLES[entry.kind]), title=tr(entry.title))
             for entry in self.entries

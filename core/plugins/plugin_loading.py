@@ -33,6 +33,7 @@ from core.plugins.guarded_entries import (
 from core.plugins.logits_processor import UnsupportedSignatureError, is_logits_processor, processor_of_class
 from core.plugins.plugin import ATTRIBUTES, GROUPS, Plugin, PluginEntry, PluginKind
 from core.processors.base import Processor
+from core.registry import RegistryEntry
 from core.strategies.base import Strategy
 from core.system.plugin_code import PluginLocation, attribute_error, describe, make_plugin_error, register_source
 from resources.language import tr
@@ -249,7 +250,7 @@ def entry_classes() -> dict[PluginKind, type]:
     }  # fmt: skip
 
 
-_GUARDS: dict[PluginKind, Callable[..., object]] = {
+_GUARDS: dict[PluginKind, Callable[..., RegistryEntry]] = {
     "strategy": guard_strategy,
     "processor": guard_processor,
     "cache": guard_cache,

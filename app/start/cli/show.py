@@ -37,7 +37,7 @@ exit codes: 0 the recording was printed; 1 it cannot be read, or is incomplete; 
 
 @dataclass(slots=True)
 class _ShownRun:
-    """What is printed of a recording."""
+    """The parts of a recording that are printed."""
 
     started: RunStarted | None = None
     finished: Finished | None = None
