@@ -260,19 +260,23 @@ def test_names_that_are_taken_are_refused(tmp_path: Path) -> None:
 
 def test_a_changed_file_is_not_run(tmp_path: Path) -> None:
     folder = PluginFolder(tmp_path)
-    made = folder.create("own", "raise SystemExit('it ran')")
-    assert folder.load()[0].error is not None
-    made.path.write_text("open('ran', 'w')  # changed elsewhere", encoding="utf-8")  # type: ignore[union-attr]
-    changed = folder.load()[0]
-    assert (changed.state, changed.error) == ("changed", None)
-    folder.switch_off(changed)
+    path = folder.create("processor").path
+    assert path is not None
+    path.write_text("raise SystemExit('it ran')", encoding="utf-8")
+    assert [(plugin.state, plugin.error) for plugin in folder.load()] == [("changed", None)]
+    folder.switch_on(folder.scan()[0])
+    (ran,) = folder.load()
+    assert ran.error is not None
+    assert "it ran" in ran.error.cause
+    assert load_file(path, "another digest").state == "changed"
+    folder.switch_off(ran)
     assert [plugin.state for plugin in folder.load()] == ["off"]
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{", '{"files": 3}', '{"files": {"own.py": 1}}', "[" * 9999])
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"files": 3}', '{"files": {"my_strategy.py": 1}}', "[" * 9999])
 def test_a_damaged_list_of_what_is_on_switches_everything_off(content: str, tmp_path: Path) -> None:
     folder = PluginFolder(tmp_path)
-    folder.create("own", "x = 1")
+    folder.create("strategy")
     (tmp_path / "plugins.json").write_text(content, encoding="utf-8")
     assert [plugin.state for plugin in folder.scan()] == ["off"]
 
