@@ -155,7 +155,7 @@ class PluginDialog(BaseDialog):
         return row
 
     def _button(self, name: str, text: str) -> QPushButton:
-        button = QPushButton(text, self)
+        button = QPushButton(caption(text), self)
         button.setObjectName(name)
         button.setAutoDefault(False)
         return button
