@@ -22,6 +22,7 @@ from app.views.compare.plots import measure_columns
 from app.window.main_window import MainWindow
 from core import plugins, strategies
 from tests.conftest import PATIENCE_MS
+from tests.core import tiny
 from tests.ui.fake_engine import ScriptedEngine
 
 PROCESSOR = '''
@@ -244,6 +245,30 @@ def test_a_language_change_keeps_list_and_plugins(qtbot: QtBot, window: MainWind
     until(qtbot, window, lambda: window.parts.plugins.is_open)
     assert settings(window) == ["louder", "louder_amount"]
     window.parts.actions.do("speak_english")
+
+
+def test_a_recording_made_with_a_plugin_opens_without_it(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+    write(tmp_path, "louder.py", PROCESSOR.format(arguments="amount: float = 1.0"))
+    folder = plugins.PluginFolder(tmp_path)
+    folder.create("strategy")
+    plugins.install(folder.load())
+    options = {"louder": True}
+    request = core.Request(tiny.prompt(), {"max_new_tokens": 5}, strategy="my_strategy", options=options)
+    path = tmp_path / "run.decodescope"
+    for _event in core.record(path, core.stream(tiny.shared("llama"), request), request):
+        pass
+    plugins.install([])
+    run = window.parts.recorded_runs.show(path)
+    assert run is not None
+    assert window.session.run is run
+    assert [stage.name for stage in run.tokens[2].funnel] == ["raw", "louder"]
+    for view in ("tokens", "compare", "memory", "tree"):
+        window.parts.centre.show_view(view)
+        window.session.select_token(2)
+    assert window.parts.changes.changes
+    window.parts.dialogs.open_used_settings()
+    window.parts.settings_controller.apply_request(run.request)
+    assert "my_strategy" in (window.parts.messages.notice or ("", ""))[1]
 
 
 def test_the_editor_never_runs_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
