@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from core.deprecated_names import DEPRECATED_NAMES, current_name
 
 if TYPE_CHECKING:
-    from core import caches, catalog, errors, events, labs, media, remote, strategies, trace
+    from core import caches, catalog, errors, events, labs, measures, media, plugins, remote, strategies, trace
     from core.caches.prefixes.prefix_store import PrefixStore, shared_length
     from core.code.script import as_code, why_not_generate
     from core.common.text import beginning, cut_short
@@ -146,6 +146,7 @@ __all__ = [
     "lens_text",
     "load",
     "make_config",
+    "measures",
     "media",
     "medium_label",
     "medium_part",
@@ -156,6 +157,7 @@ __all__ = [
     "occlusion",
     "page",
     "page_text",
+    "plugins",
     "record",
     "remote",
     "replay",
@@ -194,7 +196,9 @@ PUBLIC_MODULES = {
     "events": "core.events",
     "glossary": "core.explain.glossary",
     "labs": "core.labs",
+    "measures": "core.measures",
     "media": "core.media",
+    "plugins": "core.plugins",
     "sizes": "core.explain.sizes",
     "remote": "core.remote",
     "strategies": "core.strategies",

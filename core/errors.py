@@ -78,6 +78,16 @@ class UnforeseenError(DecodescopeError):
     title = mark("The run failed")
 
 
+class PluginError(DecodescopeError):
+    """A plug-in cannot be loaded, or failed during a run; `path` and `line` locate the cause, 0 if unknown."""
+
+    title = mark("A plug-in failed")
+
+    def __init__(self, cause: str, remedy: str = "", details: str = "", path: str = "", line: int = 0) -> None:
+        super().__init__(cause, remedy, details)
+        self.path, self.line = path, line
+
+
 class PreferenceError(DecodescopeError):
     """Rankings, a reward model or a training run of the preference lab cannot be used."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, ClassVar, NamedTuple
 
-from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtCore import QObject, QSignalBlocker, Signal, Slot
 
 from app.panels.parameter_panel import ParameterPanel
 from app.state import setting_values
@@ -44,6 +44,11 @@ class RegistryChoice(QObject):
     def __init__(self, picker: PickerCombo, panel: ParameterPanel, initial: str, stored: StoredValues) -> None:
         super().__init__(picker)
         self._picker, self._panel, self._stored = picker, panel, stored
+        self._absent = initial if initial not in self.registry else ""
+        """Name of the selected entry of a plug-in that is not loaded, selected again once it is."""
+        self._absent_values: dict[str, Any] = {}
+        """Values of parameters that a plug-in adds, while it is not loaded."""
+        self._reasons: Mapping[str, str] = {}
         self.show_unsupported({})
         picker.select_data(initial)
         picker.currentIndexChanged.connect(self._on_chosen)
@@ -69,6 +74,7 @@ class RegistryChoice(QObject):
 
     def show_unsupported(self, reasons: Mapping[str, str]) -> None:
         """List every entry; disable those that the model does not support and show the reason."""
+        self._reasons = reasons
         self._picker.set_items(
             PickerItem(
                 tr(entry.title), name, tr(entry.summary), reasons.get(name, ""), entry.paper or tr(entry.summary)
@@ -80,7 +86,29 @@ class RegistryChoice(QObject):
         """Show the parameters of the selected entry with their last values."""
         self._panel.show_parameters(self.registry[self.name].parameters)
         if values := self._stored.pop(self.name, None):
-            self._panel.set_values({**self._panel.changed_values(), **values})
+            unknown = self._panel.set_values({**self._panel.changed_values(), **values})
+            self._absent_values.update((name, values[name]) for name in unknown if name in values)
+
+    def refresh_registry(self) -> None:
+        """Show the entries and parameters that plug-ins have added or removed; keep selection and values.
+
+        An entry that disappears, for example because its file has an error, is selected again when it comes back.
+        """
+        name, wanted = self.name, self._absent or self.name
+        values = {**self._absent_values, **self._panel.changed_values()}
+        selected = wanted if wanted in self.registry else name if name in self.registry else next(iter(self.registry))
+        self._absent = wanted if wanted not in self.registry else ""
+        with QSignalBlocker(self._picker):
+            self.show_unsupported(self._reasons)
+            self._picker.select_data(selected)
+        self._panel.show_parameters(self.registry[selected].parameters)
+        stored = self._stored.pop(selected, {}) if selected != name else {}
+        merged = {**values, **stored}
+        if selected == name or stored:
+            self._absent_values = {key: merged[key] for key in self._panel.set_values(merged)}
+        if selected != name:
+            self.chosen.emit()
+        self.changed.emit()
 
     def snapshot(self) -> RegistryChoiceSnapshot:
         """Copy the selection and the parameter values."""
@@ -98,6 +126,7 @@ class RegistryChoice(QObject):
     @Slot()
     def _on_chosen(self) -> None:
         if self._picker.currentData() is not None:  # None while the list is refilled
+            self._absent = ""
             self.show_parameters()
             self.chosen.emit()
             self.changed.emit()

@@ -28,6 +28,13 @@ from app.widgets.file_dialogs import open_file_dialog, open_save_dialog
 from resources.language import tr
 
 
+def _has_token_ids(prompt: object) -> bool:
+    """Return whether a prompt consists of token ids; only runs made by a script have such prompts."""
+    return (
+        isinstance(prompt, Sequence) and not isinstance(prompt, str) and any(isinstance(item, int) for item in prompt)
+    )
+
+
 class SettingsController(QObject):
     """Applies settings. `notice(text)`: what could not be set; `changed`: any setting changed; `panelRequested`: the
     panel must be open.
@@ -137,8 +144,11 @@ class SettingsController(QObject):
             unknown += self._chosen.cache.parameters.set_values(request.cache_options)
         self._chosen.seed.spin.setValue(request.seed)
         self._chosen.seed.lock_button.setChecked(True)  # so that the run can be repeated exactly
-        text = request.prompt if isinstance(request.prompt, str) else conversation.last_user_message(request.prompt)
-        self._panel.prompt.set_prompt(text, is_chat=not isinstance(request.prompt, str))
+        if _has_token_ids(request.prompt):
+            problems.append(tr("The prompt of this run is a list of token ids, which the prompt field cannot show."))
+        else:
+            text = request.prompt if isinstance(request.prompt, str) else conversation.last_user_message(request.prompt)
+            self._panel.prompt.set_prompt(text, is_chat=not isinstance(request.prompt, str))
         self._media.set_paths([str(path) for path in request.media])
         self.adaptersRequested.emit(request.adapters)
         if unknown:

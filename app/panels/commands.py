@@ -114,6 +114,8 @@ COMMANDS = (
     Command("open_preference_lab", mark("Preference lab…"), TOOLS, 2),
     Command("open_speed", mark("Speed lab: measure ways to lower latency"), TOOLS, 2,
             menu_title=mark("Speed lab…")),
+    Command("open_plugins", mark("Plug-ins…"), TOOLS, 3,
+            about=mark("Lists your own strategies and processors, and creates new ones.")),
     Command("record_demo", mark("Record a demo…"), TOOLS, 3,
             about=mark("Records the shown run as an animation, a video or a folder of images.")),
     Command("open_help", mark("Help"), HELP, 0, ("F1",)),

@@ -23,6 +23,7 @@ from app.state.worker_messages import (
     ModelExportRequest,
     ModelExportResult,
     ModelInfo,
+    PluginRequest,
     PrefixRequest,
     PrefixResult,
     RunRequest,
@@ -33,6 +34,7 @@ from core.common.lightweight_dataclass import plain
 if TYPE_CHECKING:
     from core import StepCounterfactual
     from core.events import Event
+    from core.plugins import Plugin
 
 MIN_INTERVAL, MAX_INTERVAL = 1 / 30, 1 / 5
 """Minimum and maximum seconds between two batches; the first token is not delayed. The longest batches contain hundreds
@@ -136,7 +138,10 @@ class Recording(NamedTuple):
     error: ErrorReport | None = None
 
 
-WorkerRequest = PrefixRequest | RunRequest | StepReplayRequest | BackendRequest | ModelExportRequest | AdapterRequest
+WorkerRequest = (
+    PrefixRequest | RunRequest | StepReplayRequest | BackendRequest | ModelExportRequest | AdapterRequest
+    | PluginRequest
+)  # fmt: skip
 """Requests besides runs, each answered with one `Answer`."""
 
 
@@ -144,7 +149,10 @@ class Answer(NamedTuple):
     """Answer to a `WorkerRequest`: `result` or `error`."""
 
     request: WorkerRequest
-    result: PrefixResult | ModelExportResult | MemoryEstimate | StepCounterfactual | AdapterInfo | bool | None = None
+    result: (
+        PrefixResult | ModelExportResult | MemoryEstimate | StepCounterfactual | AdapterInfo | list[Plugin] | bool
+        | None
+    ) = None  # fmt: skip
     error: ErrorReport | None = None
 
 

@@ -20,6 +20,7 @@ from app.state.worker_messages import (
     ErrorReport,
     LoadRequest,
     ModelExportRequest,
+    PluginRequest,
     PrefixRequest,
     StepReplayRequest,
     make_error_report,
@@ -59,6 +60,8 @@ END_DISPLAY_SECONDS = 0.25
 """Seconds to wait for the window to show the end of a run before the rest of its recording is written: both need the
 interpreter lock.
 """
+INSTALL_SECONDS = 2.0
+"""Seconds to wait for the window to add plug-ins to the registries, before the next run."""
 
 
 class Worker(QObject):
@@ -105,6 +108,10 @@ class Worker(QObject):
     @Slot(object)
     def handle_request(self, request: WorkerRequest) -> None:
         """Handle a request besides runs; answer with `answered`."""
+        if isinstance(request, PluginRequest):
+            self.answered.emit(_load_plugins(request))
+            request.installed.wait(INSTALL_SECONDS)
+            return
         try:
             if isinstance(request, PrefixRequest):
                 answer = Answer(request, self._engine.handle_prefix(request))
@@ -170,6 +177,21 @@ class Worker(QObject):
             has_begun = has_begun or begins
             if job.mailbox.put(event, is_urgent=begins):  # deliver the first token without batching
                 self.eventsPending.emit(job.number)
+
+
+def _load_plugins(request: PluginRequest) -> Answer:
+    """Return all plug-ins; those that are switched on have been run."""
+    from core.plugins import PluginFolder
+
+    try:
+        folder = PluginFolder(request.data_folder)
+        if any(plugin.state == "on" for plugin in folder.scan()):
+            from app.session.engine import open_libraries
+
+            open_libraries()
+        return Answer(request, folder.load())
+    except BaseException as failure:
+        return Answer(request, error=_error_report(failure))
 
 
 def _error_report(failure: BaseException) -> ErrorReport:

@@ -47,6 +47,8 @@ async def start(window: MainWindow, options: CommandLineOptions) -> int:
 async def _run_interactively(window: MainWindow, options: CommandLineOptions) -> int:
     problem = ""
     window.parts.services.kernel_builder.allow_building()
+    if options.recorded is None and not options.tour:  # neither needs plug-ins: foreign code does not run
+        window.firstPainted.connect(window.parts.services.plugins.load)
     try:
         apply_options(window, options)
     except LaunchProblem as error:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -326,6 +328,14 @@ class AdapterInfo(NamedTuple):
     layers: int
     """Number of layers that it changes."""
     bytes: int
+
+
+class PluginRequest(NamedTuple):
+    """Request to run the plug-ins that are switched on in a data folder; the answer's result lists all of them."""
+
+    data_folder: Path
+    installed: threading.Event
+    """Set once the window has added them to the registries: the worker waits for it, so that the next run uses them."""
 
 
 class BackendRequest(NamedTuple):

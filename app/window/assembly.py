@@ -38,6 +38,7 @@ from app.features.history.controller.run_navigation import RunTreeController
 from app.features.labs.controller.lab_windows import PREFERENCE, SCALE, SPEED, LabWindows
 from app.features.media.controller.prompt_media import MediaBarController, MediaController
 from app.features.palette.controller.palette import PaletteController
+from app.features.plugins.controller import PluginController
 from app.features.presentation.controller.lazy_demo_recorder import LazyDemoRecorder
 from app.features.tours.controller.tours import Tours
 from app.panels.centre import Centre
@@ -296,6 +297,7 @@ def _build_controllers(
         guess=GuessController(body.dock, panels.centre, session, messages, borrowed),
         screen_reader_text=ScreenReaderText(session, panels.centre),
         palette=PaletteController(body, settings.habits),
+        plugins=PluginController(body, services.plugins, chosen, messages),
         empty_view_action=EmptyViewAction(session, chosen, panels.setup.prompt, runs, borrowed),
         welcome=WelcomeController(body, panels.setup, session, settings.habits),
     )
@@ -453,6 +455,7 @@ def _closing_steps(window: MainWindow, parts: WindowParts) -> tuple[tuple[Step, 
         parts.services.media.close,
         parts.services.labs.stop_all,
         parts.services.kernel_builder.close,
+        parts.services.plugins.close,
         parts.session.shut_down,
         parts.services.chat_saver.stop,
         parts.history.stop,

@@ -84,6 +84,7 @@ def _file_actions(controllers: Controllers) -> ActionTable:
         "open_scale": controllers.labs.open_scale,
         "open_preference_lab": controllers.labs.open_preference,
         "open_speed": controllers.labs.open_speed,
+        "open_plugins": controllers.plugins.open,
         "open_run": controllers.recorded_runs.choose_file_to_open,
         "open_preset": controllers.presets.open_preset,
         "save_run": controllers.recorded_runs.choose_save_path,

@@ -34,6 +34,8 @@ from app.features.labs.controller.lab_windows import LabJobs, LabWindows
 from app.features.media.controller.prompt_media import MediaBarController, MediaController
 from app.features.media.session.media_cache import MediaCache
 from app.features.palette.controller.palette import PaletteController
+from app.features.plugins.controller import PluginController
+from app.features.plugins.session import PluginJobs
 from app.features.presentation.controller.lazy_demo_recorder import LazyDemoRecorder
 from app.features.tours.controller.tours import Tours
 from app.panels.centre import Centre
@@ -78,6 +80,7 @@ class AppServices(NamedTuple):
     media: MediaCache
     labs: LabJobs
     kernel_builder: KernelBuilder
+    plugins: PluginJobs
 
 
 def create_services(store: SettingsStore, session: Session, switch: LanguageSwitch) -> AppServices:
@@ -101,6 +104,7 @@ def create_services(store: SettingsStore, session: Session, switch: LanguageSwit
         media=MediaCache(session),
         labs=LabJobs(lambda: store.data_folder),
         kernel_builder=KernelBuilder(session, lambda: store.settings.compute.quick_steps),
+        plugins=PluginJobs(session, lambda: store.data_folder),
     )
 
 
@@ -185,6 +189,7 @@ class Controllers(HistoryParts, ExportParts, ImportParts):
     guess: GuessController
     screen_reader_text: ScreenReaderText
     palette: PaletteController
+    plugins: PluginController
     welcome: WelcomeController
     empty_view_action: EmptyViewAction
 

@@ -9,6 +9,7 @@ from core.code.python_literals import ConfigObject, call_source, dict_literal, l
 from core.code.script_model import EffectiveSettings, ScriptModel, changed_options, differing_settings
 from core.common.hf_generation import DEFAULTS
 from core.models.config_validation import PACKED
+from core.plugins.installation import used_plugins
 from core.request import Request
 
 
@@ -25,12 +26,19 @@ def script_lines(
         *([f"from transformers import {', '.join(classes)}", ""] if classes else []),
         "import decodescope",
         "",
+        *_plugin_lines(request),
         f"model = {_load_call(source)}",
         *before,
         f"request = {call_source('decodescope.Request', prompt, **arguments)}",
         "result = decodescope.run(model, request)",
         *_print_lines(effective_settings, request),
     ]
+
+
+def _plugin_lines(request: Request) -> list[str]:
+    """Return the lines that add the plug-in files of the run."""
+    paths = [str(plugin.path) for plugin in used_plugins(request) if plugin.path is not None]
+    return [f"decodescope.plugins.use({', '.join(map(literal, paths))})"] if paths else []
 
 
 def prompt_source(request: Request) -> str:

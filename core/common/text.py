@@ -11,7 +11,7 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 _JOINER = "\u200d"
 
@@ -114,3 +114,8 @@ def escape_streams() -> Iterator[None]:
 def _wrapped(stream: Any) -> Any:
     """Return the wrapped stream; None if the program has no terminal (pythonw on Windows)."""
     return stream if stream is None or isinstance(stream, EscapingStream) else EscapingStream(stream)
+
+
+def unescaped_stream(stream: object) -> TextIO:
+    """Return the stream behind an `EscapingStream`, for a program that escapes texts itself; others unchanged."""
+    return stream._stream if isinstance(stream, EscapingStream) else cast("TextIO", stream)

@@ -16,6 +16,7 @@ from core.decoding.step_replayer import RngReplay, StepReplayer
 from core.decoding.step_stats import add_stage_details, compute_steps_stats
 from core.decoding.tensor_utils import GrowableTensor, argmax, growable_ids
 from core.events import Event, LayerChoice, Method
+from resources.language import tr
 
 if TYPE_CHECKING:
     import torch
@@ -64,6 +65,9 @@ class StepEventWriter:
     ) -> Iterator[Event]:
         """Append the tokens [B] of one step; `scores` decided them. Stop reasons are set when this returns."""
         tokens = chosen.tolist()
+        if unknown := [token for token in tokens if not 0 <= token < self._run.model.vocabulary]:
+            problem = tr("the chosen token id {id} is not one of the model's ids, 0 to {last:,}")
+            raise ValueError(problem.format(id=unknown[0], last=self._run.model.vocabulary - 1))
         notes = [
             (row, track, self._run.writer.append_token(track, token))
             for row, (track, token) in enumerate(zip(self._sequences, tokens, strict=True))
@@ -212,7 +216,9 @@ def decode_single(run: DecodingRun, picker: TokenPicker, contrast: ContrastMetho
     writer = StepEventWriter(run, tracks, funnel.headings, picker.method)
     try:
         yield from _decode_steps(run, tracks, ids, picker, funnel, writer)
-    except Exception:
+    except GeneratorExit:
+        raise
+    except BaseException:  # a plug-in may also raise SystemExit, or be interrupted
         yield from writer.flush()  # the text so far is shown after any error
         raise
     yield from run.finish(tracks)

@@ -35,6 +35,8 @@ from core.events import Event, Finished, Metrics, Notice, Prefilled, RunEnd, Run
 from core.memory.out_of_memory import with_fallback
 from core.models.error_translation import translate_iterator_errors
 from core.models.loaded_model import LoadedModel, check_model
+from core.plugins.guarded_thread import iterate_guarded
+from core.plugins.installation import used_plugins
 from core.remote import remote_run as elsewhere
 from core.remote.remote_model import RemoteModel
 from core.request import Request, check_request
@@ -199,9 +201,11 @@ def stream(
     else:
         check_model(model)
         decode = partial(_decode, prefixes=prefixes, score_cache=scores)
-        events = translate_iterator_errors(
-            model, partial(with_fallback, model, request, cancel or threading.Event(), decode, prefixes)
+        cancel = cancel or threading.Event()
+        make_events = partial(
+            translate_iterator_errors, model, partial(with_fallback, model, request, cancel, decode, prefixes)
         )
+        events = iterate_guarded(make_events, cancel) if used_plugins(request) else make_events()
     return feed_streamer(streamer, events) if streamer is not None else events
 
 

@@ -24,6 +24,8 @@ from core.interpretability.step_query import token_ids
 from core.models.error_translation import translate_iterator_errors
 from core.models.loaded_model import LoadedModel, check_model
 from core.parameter import Settings, short_repr
+from core.plugins.guarded_thread import iterate_guarded
+from core.plugins.installation import used_plugins
 from core.request import Request
 from core.settings import resolve_settings
 from core.strategies.base import Strategy
@@ -79,9 +81,9 @@ def replay_step(
     check_score_cache(scores)
     known = token_ids(model, ids)
     _check_index("step", step, len(known) + 1)
-    (found,) = translate_iterator_errors(
-        model, partial(_replay_both_sides, model, request, known, step, changes or {}, sequence, scores)
-    )
+    replay = partial(_replay_both_sides, model, request, known, step, changes or {}, sequence, scores)
+    make_iterator = partial(translate_iterator_errors, model, replay)
+    (found,) = iterate_guarded(make_iterator) if used_plugins(request, changes or {}) else make_iterator()
     return found
 
 

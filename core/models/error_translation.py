@@ -13,6 +13,7 @@ from core.errors import DecodescopeError, OutOfMemoryError, UnforeseenError
 from core.explain.words import size
 from core.models.loaded_model import LoadedModel
 from core.system.device_memory import is_out_of_memory
+from core.system.plugin_code import attribute_error
 from resources.language import tr
 
 T = TypeVar("T")
@@ -20,8 +21,8 @@ T = TypeVar("T")
 
 @torch.inference_mode()
 def translate_iterator_errors(model: LoadedModel, make_iterator: Callable[[], Iterator[T]]) -> Iterator[T]:
-    """Iterate over `make_iterator()`, usually events: translate out-of-memory errors into errors with sizes, and
-    unexpected ones into errors with message and traceback.
+    """Iterate over `make_iterator()`, usually events: translate out-of-memory errors into errors with sizes, those of a
+    plug-in into errors that name it, and unexpected ones into errors with message and traceback.
     """
     with translate_errors(model):
         yield from make_iterator()
@@ -35,8 +36,9 @@ def translate_errors(model: LoadedModel) -> Iterator[None]:
     except DecodescopeError:
         raise
     except Exception as error:
-        known = _memory_error if is_out_of_memory(error) else _unforeseen_error
-        raise known(model, error) from error
+        if is_out_of_memory(error):
+            raise _memory_error(model, error) from error
+        raise attribute_error(error) or _unforeseen_error(model, error) from error
 
 
 def _unforeseen_error(model: LoadedModel, error: Exception) -> UnforeseenError:

@@ -40,9 +40,12 @@ def drawing() -> frozenset[str]:
 
 def of_stages() -> frozenset[str]:
     """Return the names of the settings that determine a step's pipeline, including the order of its stages."""
+    from core.processors import registry
+    from core.processors.pipeline_stages import processor_settings
     from core.strategies.parameters import STAGE_SETTINGS
 
-    return STAGE_SETTINGS
+    added = registry.plugin_names
+    return STAGE_SETTINGS | {one.name for name in added for one in processor_settings(registry[name])}
 
 
 def movable() -> tuple[str, ...]:

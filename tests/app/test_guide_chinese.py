@@ -38,12 +38,15 @@ def _headings(text: str) -> list[tuple[str, str]]:
 
 def _figures(text: str) -> set[str]:
     """Every number that stands for itself, no part of a name or a file."""
-    prose = re.sub(r"`[^`]*`|\]\([^)]*\)|[A-Za-z][\w-]*\d\w*", "", text)
+    prose = re.sub(r"```.*?```|`[^`]*`|\]\([^)]*\)|[A-Za-z][\w-]*\d\w*", "", text, flags=re.DOTALL)
     return set(re.findall(r"\d+(?:[.,]\d+)*", prose))
 
 
+_BLOCK = re.compile(r"```.*?```", re.DOTALL)
+
+
 def _code(text: str) -> list[str]:
-    return re.findall(r"`([^`]+)`", text)
+    return [*_BLOCK.findall(text), *re.findall(r"`([^`]+)`", _BLOCK.sub("", text))]
 
 
 def test_every_page_has_one_and_none_is_left_over() -> None:

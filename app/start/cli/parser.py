@@ -12,6 +12,7 @@ from textwrap import fill
 from unicodedata import east_asian_width
 
 from app.start.cli import values
+from app.start.cli.commands import COMMANDS
 from app.start.cli.values import DEMO_SPEED, MAX_AREA, PICTURE_SIZE
 from app.storage.settings import LANGUAGE_CHOICES, WEIGHT_FORMATS
 from app.theme.palettes import SCHEMES
@@ -240,8 +241,11 @@ def _add_files(group: argparse._ArgumentGroup) -> None:
 
 
 def _available_names() -> str:
-    """List the names of all views, strategies, caches, themes and tours; imports them only when help is printed."""
+    """List the commands, and the names of all views, strategies, caches, themes and tours; imports them only when help
+    is printed.
+    """
     from app.features.tours.state import names_and_titles
+    from app.start.cli.commands import COMMANDS
     from app.views import VIEWS
     from core import caches, strategies
 
@@ -250,6 +254,9 @@ def _available_names() -> str:
 
     return "\n".join(
         (
+            tr("commands without a window (decodescope COMMAND --help):"),
+            *(f"  {name:<10}{tr(about)}" for name, (_module, about) in COMMANDS.items()),
+            "",
             tr("names:"),
             listed(tr("views"), (view.name for view in VIEWS if not view.hidden_when_empty)),
             listed(tr("strategies"), strategies.registry),
@@ -314,3 +321,24 @@ def peek_option(arguments: Sequence[str], option: str, known_names: Sequence[str
         if name == option:
             given = value if equals else following
     return given if not known_names or given in known_names else ""
+
+
+class CommandHelpFormatter(HelpFormatter):
+    """Keep the line breaks of the text after the options."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n".join(f"{indent}{line}" for line in text.splitlines()) if "\n" in text else super()._fill_text(
+            text, width, indent
+        )  # fmt: skip
+
+
+def make_command_parser(name: str, details: str = "") -> argparse.ArgumentParser:
+    """Return the parser of a command, without options, in the current language."""
+    with translate_argparse():
+        return argparse.ArgumentParser(
+            prog=f"decodescope {name}",
+            description=tr(COMMANDS[name][1]),
+            epilog=details or None,
+            allow_abbrev=False,
+            formatter_class=CommandHelpFormatter,
+        )

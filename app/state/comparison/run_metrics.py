@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from app.state.run import Run
+from core import measures
 from core.events import Metrics, TokenChosen
 
 REPEATED_LENGTH = 4
@@ -42,6 +43,8 @@ class RunMetrics:
     """Speculative decoding: accepted ÷ verified positions of the drafts."""
     passes: int | None = None
     """Forward passes of the model."""
+    measures: Mapping[str, float] = field(default_factory=dict)
+    """Values of the measures of plug-ins by name."""
 
 
 def compute_run_metrics(run: Run) -> RunMetrics:
@@ -52,7 +55,13 @@ def compute_run_metrics(run: Run) -> RunMetrics:
         len(tokens), distinct(ids, 1), distinct(ids, 2), distinct(ids, 3), repeated(ids), mean_entropy(tokens),
         mean_log_probability(tokens),
     )  # fmt: skip
-    return _with_metrics(of_text, run.finished.metrics) if run.finished is not None else of_text
+    if run.finished is None:
+        return of_text
+    found = _with_metrics(of_text, run.finished.metrics)
+    if not measures.registry:
+        return found
+    values, _errors = measures.measure(measures.MeasuredText(run.sequences[0].text, tuple(tokens)))
+    return replace(found, measures=values)
 
 
 def _with_metrics(run_metrics: RunMetrics, metrics: Metrics) -> RunMetrics:

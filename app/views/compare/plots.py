@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 
 from app.state.comparison.candidates import Sweep
@@ -14,7 +15,7 @@ from app.state.comparison.run_metrics import RunMetrics
 from app.state.run import Run
 from app.views.text.token_wording import format_token_count
 from app.widgets.plots import PlotAxis, PlotBars, PlotDots, PlotLine, PlotSpec, TitledPlot
-from core import words
+from core import measures, words
 from core.events import Metrics
 from resources.language import mark, tr
 
@@ -83,6 +84,23 @@ PASSES = MetricColumn(mark("Passes"), mark("Forward passes of the model"), lambd
 
 METRIC_COLUMNS = (LENGTH, DISTINCT_1, DISTINCT_2, DISTINCT_3, REPEATED, ENTROPY, LOG_P, SPEED, FIRST, TIME, CACHE, PEAK,
            ACCEPTED, PASSES)  # fmt: skip
+
+
+def measure_columns() -> tuple[MetricColumn, ...]:
+    """Return a column for each measure of a plug-in."""
+    return tuple(
+        MetricColumn(one.title, one.help, partial(_measured, name), f"{{:,.{one.digits}f}}".format, _MEASURE_WIDTH)
+        for name, one in measures.registry.items()
+    )
+
+
+_MEASURE_WIDTH = 130
+
+
+def _measured(name: str, metrics: RunMetrics) -> float | None:
+    return metrics.measures.get(name)
+
+
 TEXT_COLUMN_PRIORITY = (
     REPEATED,
     LOG_P,

@@ -13,7 +13,7 @@ from app.state.comparison.results import Comparison, ComparisonEntry
 from app.theme.theme import Theme, theme_for
 from app.theme.themed import Themed
 from app.views.compare.comparison_kinds import REFERENCE_MARK, entry_summary
-from app.views.compare.plots import METRIC_COLUMNS, TEXT_COLUMN_PRIORITY, MetricColumn
+from app.views.compare.plots import METRIC_COLUMNS, TEXT_COLUMN_PRIORITY, MetricColumn, measure_columns
 from app.widgets.plain_text import tooltip
 from resources.language import tr
 
@@ -31,6 +31,8 @@ class ResultsModel(QAbstractTableModel):
         super().__init__(parent)
         self.theme = theme_for("light")
         self.comparison = Comparison()
+        self.columns: tuple[MetricColumn, ...] = METRIC_COLUMNS
+        """The metrics, and the measures of plug-ins."""
         self.rows: list[ComparisonEntry] = []
         self.shown: ComparisonEntry | None = None
         """The entry that the other views show."""
@@ -40,6 +42,9 @@ class ResultsModel(QAbstractTableModel):
         """Replace the rows, keeping the sort order."""
         self.beginResetModel()
         self.comparison, self.shown = comparison, shown
+        self.columns = (*METRIC_COLUMNS, *measure_columns())
+        if self._order[0] >= self.columnCount():  # the measure that it was sorted by is gone
+            self._order = (-1, Qt.SortOrder.AscendingOrder)
         self.rows = self._sorted()
         self.endResetModel()
 
@@ -70,7 +75,7 @@ class ResultsModel(QAbstractTableModel):
 
     def value(self, entry: ComparisonEntry, column: int) -> float | None:
         """Return a metric's value; None if unknown."""
-        return METRIC_COLUMNS[column - _FIRST_METRIC].value(entry.metrics) if entry.metrics is not None else None
+        return self.columns[column - _FIRST_METRIC].value(entry.metrics) if entry.metrics is not None else None
 
     def cell_text(self, entry: ComparisonEntry, column: int) -> str:
         """Return the text of a cell."""
@@ -79,13 +84,13 @@ class ResultsModel(QAbstractTableModel):
         if column == SUMMARY:
             return entry_summary(self.comparison, entry)
         value = self.value(entry, column)
-        return "–" if value is None else METRIC_COLUMNS[column - _FIRST_METRIC].format(value)
+        return "–" if value is None else self.columns[column - _FIRST_METRIC].format(value)
 
     def tooltip_text(self, entry: ComparisonEntry) -> str:
         """Return the tooltip of a row: all its metrics."""
         lines = [entry.candidate.title, entry_summary(self.comparison, entry)]
         if entry.metrics is not None:
-            values = [(column, column.value(entry.metrics)) for column in METRIC_COLUMNS]
+            values = [(column, column.value(entry.metrics)) for column in self.columns]
             lines += [
                 tr("{what}: {figures}").format(what=tr(column.help), figures=column.format(value))
                 for column, value in values
@@ -101,13 +106,13 @@ class ResultsModel(QAbstractTableModel):
 
     def columnCount(self, parent: _Index = _NO_PARENT) -> int:
         """Return the number of columns: name, summary and metrics."""
-        return 0 if parent.isValid() else _FIRST_METRIC + len(METRIC_COLUMNS)
+        return 0 if parent.isValid() else _FIRST_METRIC + len(self.columns)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Return the titles, with an arrow on the sorted column, and the explanations as tooltips."""
         if orientation != Qt.Orientation.Horizontal:
             return None
-        column = METRIC_COLUMNS[section - _FIRST_METRIC] if section >= _FIRST_METRIC else None
+        column = self.columns[section - _FIRST_METRIC] if section >= _FIRST_METRIC else None
         if role == Qt.ItemDataRole.DisplayRole:
             title = tr(column.title) if column is not None else (tr("Run"), tr("Text"))[section]
             arrow = "↓" if self._order[1] == Qt.SortOrder.DescendingOrder else "↑"
@@ -210,7 +215,7 @@ class ResultTable(Themed, QTableView):
 
     def show_rows(self, comparison: Comparison, shown: ComparisonEntry | None, order: Sequence[MetricColumn]) -> None:
         """Fill the table; if there is no room for all metrics, those first in `order` are shown."""
-        self._order = order
+        self._order = (*measure_columns(), *order)
         self.rows_model.show_rows(comparison, shown)
         self._update_geometry()
         if shown in self.rows_model.rows:
@@ -254,12 +259,12 @@ class ResultTable(Themed, QTableView):
             if room < 0:
                 break
             shown.add(column.title)
-        return [column for column in METRIC_COLUMNS if column.title in shown]
+        return [column for column in self.rows_model.columns if column.title in shown]
 
     def _update_columns(self) -> None:
         shown = self.displayed_columns()
         self.setColumnWidth(NAME, self._name_width())
-        for number, column in enumerate(METRIC_COLUMNS, SUMMARY + 1):
+        for number, column in enumerate(self.rows_model.columns, SUMMARY + 1):
             self.setColumnHidden(number, column not in shown)
             self.setColumnWidth(number, self._theme.px(column.width))
 

@@ -47,7 +47,7 @@ class WhatIfContent(NamedTuple):
         about = cls(request.step, request.sequence, changes_text(request))
         if answer.error is not None:
             return about._replace(error=join_sentences(answer.error.cause, answer.error.remedy))
-        others = PrefixResult | ModelExportResult | MemoryEstimate | AdapterInfo | bool
+        others = PrefixResult | ModelExportResult | MemoryEstimate | AdapterInfo | list | bool
         return about._replace(replay=None if isinstance(answer.result, others) else answer.result)
 
     def is_about(self, token: TokenChosen) -> bool:

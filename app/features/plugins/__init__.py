@@ -1,0 +1,1 @@
+"""Plug-ins: their list, templates, and reloading when a file is saved."""

@@ -1,0 +1,196 @@
+"""The list of plug-ins: what each adds, where it comes from, whether it is on, and its error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QDialogButtonBox,
+    QFrame,
+    QHBoxLayout,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.widgets.dialog import BaseDialog
+from app.widgets.flow_layout import FlowRow, clear_layout
+from app.widgets.labels import WrappedLabel
+from app.widgets.plain_text import caption, tooltip
+from core.plugins import Plugin
+from resources.language import mark, tr
+
+SIZE = (680, 560)
+"""Initial size in pixels, if the screen is large enough."""
+_INTRODUCTION = mark(
+    "Your own strategies, processors, caches, drafters and measures. A plug-in is Python code with the rights of this "
+    "program: switch on only what you trust. Saving a file that you edit here reloads it; the next run uses it."
+)
+_CHANGED = mark("Changed outside this program. Look at the file, then switch it on again.")
+_NOT_LOADED = mark("Plug-ins are not loaded in this window, because it was opened with a recording or a tour.")
+
+
+def _needs_attention(plugin: Plugin) -> int:
+    """Return the sort key of a plug-in: failed ones first, then changed ones."""
+    return {"failed": 0, "changed": 1}.get(plugin.state, 2)
+
+
+class PluginRow(QFrame):
+    """One plug-in. `switched(plugin, is on)` and `editRequested(plugin)`."""
+
+    switched = Signal(object, bool)
+    editRequested = Signal(object)
+
+    def __init__(self, plugin: Plugin, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.plugin = plugin
+        self.setProperty("role", "card")
+        self.box = QCheckBox(caption(plugin.title), self)
+        self.box.setChecked(plugin.state in ("on", "failed"))
+        self.box.setEnabled(plugin.path is None or bool(plugin.digest))
+        self.box.setAccessibleDescription(plugin.contents or plugin.summary)
+        self.box.clicked.connect(self._on_clicked)
+        top = QHBoxLayout()
+        top.addWidget(self.box, 1)
+        if plugin.path is not None:
+            self.edit = QPushButton(tr("Edit"), self)
+            self.edit.setProperty("role", "quiet")
+            self.edit.setAutoDefault(False)
+            self.edit.setAccessibleName(tr("Edit {plugin}").format(plugin=plugin.title))
+            self.edit.clicked.connect(self._on_edit)
+            top.addWidget(self.edit)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(14, 10, 14, 10)
+        column.setSpacing(4)
+        column.addLayout(top)
+        for text, role in (
+            (plugin.contents or plugin.summary, ""),
+            (plugin.error.cause if plugin.error is not None else "", "danger"),
+            (tr(_CHANGED) if plugin.state == "changed" else "", "warning"),
+            (plugin.source, "muted"),
+        ):
+            if text:
+                self._add_line(column, text, role)
+        if plugin.error is not None and plugin.error.details:
+            self.setToolTip(tooltip(plugin.error.details))
+
+    def _add_line(self, column: QVBoxLayout, text: str, role: str) -> None:
+        label = WrappedLabel(text, self)
+        label.setProperty("role", role)
+        label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        column.addWidget(label)
+
+    @Slot(bool)
+    def _on_clicked(self, is_on: bool) -> None:
+        self.switched.emit(self.plugin, is_on)
+
+    @Slot()
+    def _on_edit(self) -> None:
+        self.editRequested.emit(self.plugin)
+
+
+class PluginDialog(BaseDialog):
+    """The list of plug-ins; not modal, deleted on close. Its signals request what its buttons say."""
+
+    switched = Signal(object, bool)
+    editRequested = Signal(object)
+    createRequested = Signal(str)
+    """Kind of the template: "strategy" or "processor"."""
+    folderRequested = Signal()
+    loadRequested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("pluginDialog")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(tr("Plug-ins"))
+        self.rows: list[PluginRow] = []
+        introduction = WrappedLabel(tr(_INTRODUCTION), self)
+        self.message = WrappedLabel("", self)
+        self.message.setProperty("role", "warning")
+        self.load = self._button("loadPlugins", tr("Load plug-ins"))
+        self.load.clicked.connect(self.loadRequested)
+        self.empty = WrappedLabel("", self)
+        self.empty.setProperty("role", "muted")
+        content = QWidget(self)
+        self._list = QVBoxLayout()
+        self._list.setSpacing(8)
+        inner = QVBoxLayout(content)
+        inner.setContentsMargins(0, 0, 0, 0)
+        inner.addWidget(self.empty)
+        inner.addLayout(self._list)
+        inner.addStretch(1)
+        area = QScrollArea(self)
+        area.setWidgetResizable(True)
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setAccessibleName(tr("Plug-ins"))
+        area.setWidget(content)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
+        buttons.rejected.connect(self.close)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 16, 20, 16)
+        column.setSpacing(12)
+        for part in (introduction, self._make_buttons(), self.message, self.load):
+            column.addWidget(part)
+        column.setAlignment(self.load, Qt.AlignmentFlag.AlignLeft)
+        column.addWidget(area, 1)
+        column.addWidget(buttons)
+        self.resize(*SIZE)
+
+    def _make_buttons(self) -> FlowRow:
+        row = FlowRow(self, 8)
+        self.new_strategy = self._button("newStrategy", tr("New strategy…"))
+        self.new_processor = self._button("newProcessor", tr("New processor…"))
+        self.open_folder = self._button("openPluginFolder", tr("Open folder"))
+        self.new_strategy.clicked.connect(self._on_new_strategy)
+        self.new_processor.clicked.connect(self._on_new_processor)
+        self.open_folder.clicked.connect(self.folderRequested)
+        for button in (self.new_strategy, self.new_processor, self.open_folder):
+            row.flow.addWidget(button)
+        return row
+
+    def _button(self, name: str, text: str) -> QPushButton:
+        button = QPushButton(caption(text), self)
+        button.setObjectName(name)
+        button.setAutoDefault(False)
+        return button
+
+    def show_plugins(self, plugins: Sequence[Plugin], folder: str, is_loaded: bool) -> None:
+        """Show the list; `is_loaded` is False in windows that do not load plug-ins by themselves."""
+        focused = next((row.plugin.key for row in self.rows if row.box.hasFocus()), "")
+        clear_layout(self._list)
+        self.rows = [PluginRow(plugin, self) for plugin in sorted(plugins, key=_needs_attention)]
+        for row in self.rows:
+            row.switched.connect(self.switched)
+            row.editRequested.connect(self.editRequested)
+            self._list.addWidget(row)
+            row.show()
+            if row.plugin.key == focused:
+                row.box.setFocus()
+        self.empty.setText(
+            tr("No plug-ins yet. Create one with a button above, or put a Python file into {folder}.").format(
+                folder=folder
+            )
+        )
+        self.empty.setVisible(not plugins)
+        waits = not is_loaded and any(plugin.state == "on" for plugin in plugins)
+        self.load.setVisible(waits)
+        self.show_message(tr(_NOT_LOADED) if waits else "")
+
+    def show_message(self, text: str) -> None:
+        """Show a sentence above the list; nothing if empty."""
+        self.message.setText(text)
+        self.message.setVisible(bool(text))
+
+    @Slot()
+    def _on_new_strategy(self) -> None:
+        self.createRequested.emit("strategy")
+
+    @Slot()
+    def _on_new_processor(self) -> None:
+        self.createRequested.emit("processor")

@@ -1,0 +1,165 @@
+"""The window's plug-ins: loads them in the worker, watches their folder, and reloads a file that is saved."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal, Slot
+
+from app.session.mailbox import Answer
+from app.session.session import Session
+from app.state.worker_messages import PluginRequest
+
+if TYPE_CHECKING:
+    from core.plugins import Plugin, PluginFolder, TemplateKind
+
+SETTLE_MS = 150
+"""Delay after a change of the folder: an editor may write a file in several steps."""
+
+
+class PluginJobs(QObject):
+    """Loads plug-ins and keeps the list up to date. It outlives a change of the language.
+
+    `changed`: the list or a state changed. `registriesChanged`: entries were added or removed. `failed(Plugin)`: a
+    plug-in that is on failed.
+    `outdated(Plugin)`: a file was changed elsewhere, and is off until the user switches it on again.
+    """
+
+    changed = Signal()
+    registriesChanged = Signal()
+    failed = Signal(object)
+    outdated = Signal(object)
+
+    def __init__(self, session: Session, data_folder: Callable[[], Path]) -> None:
+        super().__init__(session)
+        self._session, self._data_folder = session, data_folder
+        self.plugins: tuple[Plugin, ...] = ()
+        self.is_loaded = False
+        """Whether plug-ins have been loaded; not in windows for recordings and tours, until the user requests it."""
+        self._editing: set[str] = set()
+        """Keys of the files that were opened in an editor by this program; saving one keeps it switched on."""
+        self._reported: set[tuple[str, str]] = set()
+        self._request: PluginRequest | None = None
+        self._is_stale = False
+        self._watcher = QFileSystemWatcher(self)
+        self._settling = QTimer(self, singleShot=True, interval=SETTLE_MS)
+        self._settling.timeout.connect(self._on_settled)
+        self._watcher.directoryChanged.connect(self._on_disk)
+        self._watcher.fileChanged.connect(self._on_disk)
+        session.answered.connect(self._on_answer)
+
+    @property
+    def folder(self) -> PluginFolder:
+        """The plug-in folder."""
+        from core.plugins import PluginFolder  # not needed to show the window
+
+        return PluginFolder(self._data_folder())
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether the worker is loading plug-ins."""
+        return self._request is not None
+
+    def scan(self) -> None:
+        """Update the list without running anything, unless plug-ins are loaded."""
+        if not self.is_loaded and self._request is None:
+            self.plugins = tuple(self.folder.scan())
+            self.changed.emit()
+
+    @Slot()
+    def load(self) -> None:
+        """Run all plug-ins that are on; `changed` follows."""
+        if self._request is not None:
+            self._is_stale = True
+            return
+        self._watch()
+        self._request = PluginRequest(self._data_folder(), threading.Event())
+        self._session.request(self._request)
+        self.changed.emit()
+
+    def switch(self, plugin: Plugin, is_on: bool) -> None:
+        """Switch a plug-in on or off, and load it. Raises DecodescopeError, OSError."""
+        (self.folder.switch_on if is_on else self.folder.switch_off)(plugin)
+        self._editing.discard(plugin.key)
+        self.load()
+
+    def create(self, kind: TemplateKind) -> Plugin:
+        """Write a template that is on, load it and return it. Raises DecodescopeError, OSError."""
+        plugin = self.folder.create(kind)
+        self._editing.add(plugin.key)
+        self.load()
+        return plugin
+
+    def begin_editing(self, plugin: Plugin) -> None:
+        """Keep a file switched on when it is saved from now on, if it is on now."""
+        if plugin.state == "on" or plugin.error is not None:
+            self._editing.add(plugin.key)
+        self._watch()
+
+    def close(self) -> None:
+        """Stop watching the folder and remove the plug-ins from the registries."""
+        self._settling.stop()
+        self._watcher.blockSignals(True)
+        if self.is_loaded:
+            from core.plugins import install
+
+            install([])
+
+    def _watch(self) -> None:
+        """Watch the folder and its files; editors that replace a file end the watch on it."""
+        folder = self.folder.path
+        paths = [str(folder), *(str(path) for path in folder.glob("*.py"))] if folder.is_dir() else []
+        known = {*self._watcher.directories(), *self._watcher.files()}
+        if new := [path for path in paths if path not in known]:
+            self._watcher.addPaths(new)
+
+    @Slot(str)
+    def _on_disk(self, _path: str) -> None:
+        self._settling.start()
+
+    @Slot()
+    def _on_settled(self) -> None:
+        self._watch()
+        known = {plugin.key: (plugin.digest, plugin.state) for plugin in self.plugins if plugin.path is not None}
+        found = [plugin for plugin in self.folder.scan() if plugin.path is not None]
+        for plugin in found:
+            if plugin.state == "changed" and plugin.key in self._editing:
+                self.folder.switch_on(plugin)
+        if {plugin.key: plugin.digest for plugin in found} == {key: digest for key, (digest, _) in known.items()}:
+            return
+        if self.is_loaded or any(plugin.key in self._editing for plugin in found):
+            self.load()
+        else:
+            self.scan()
+
+    @Slot(object)
+    def _on_answer(self, answer: Answer) -> None:
+        request = self._request
+        if request is None or answer.request is not request:
+            return
+        from core.plugins import install, installed
+
+        self._request, self.is_loaded = None, True
+        before = installed()
+        if isinstance(answer.result, list):
+            self.plugins = tuple(install(answer.result))
+        if before or installed():
+            self.registriesChanged.emit()
+        self.changed.emit()
+        request.installed.set()
+        for plugin in self.plugins:
+            self._report(plugin)
+        if self._is_stale:
+            self._is_stale = False
+            self.load()
+
+    def _report(self, plugin: Plugin) -> None:
+        """Emit a failure or an outdated file once per content."""
+        key = (plugin.key, plugin.digest)
+        if plugin.state not in ("failed", "changed") or key in self._reported:
+            return
+        self._reported.add(key)
+        (self.failed if plugin.error is not None else self.outdated).emit(plugin)

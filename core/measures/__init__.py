@@ -1,0 +1,24 @@
+"""Measures of a finished text, as columns of comparisons and of `decodescope generate`; plug-ins add them."""
+
+from core.errors import PluginError
+from core.measures.base import Measure, MeasuredText
+from core.registry import Registry
+
+registry: Registry[Measure] = Registry(__name__, "MEASURE")
+
+
+def measure(text: MeasuredText) -> tuple[dict[str, float], tuple[PluginError, ...]]:
+    """Return the values of all measures of a text by name, and the errors of those that failed."""
+    values, errors = dict[str, float](), list[PluginError]()
+    for name, one in registry.items():
+        try:
+            value = one.compute(text)
+        except PluginError as error:
+            errors.append(error)
+            continue
+        if value is not None:
+            values[name] = value
+    return values, tuple(errors)
+
+
+__all__ = ["Measure", "MeasuredText", "measure", "registry"]

@@ -1,0 +1,199 @@
+"""`decodescope generate`: requests from a file, recordings and tables, continuing after an interruption, exit codes."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import core
+from app.__main__ import main
+from app.start.cli import generate
+from app.state.recorded_run import load_run
+from core.plugins import PluginFolder, install
+from tests.core import tiny
+
+PROMPT = tiny.prompt()
+LINES = [
+    {"id": "a/b", "prompt": PROMPT, "strategy": "sampling", "settings": {"max_new_tokens": 4}, "seeds": [1, 2]},
+    {"prompt": PROMPT, "settings": {"num_beams": 2, "max_new_tokens": 3, "num_return_sequences": 2}},
+    {"id": "=1+1", "prompt": PROMPT, "strategy": "beam_search", "settings": {"num_beams": 2, "max_new_tokens": 2}},
+]
+
+
+@pytest.fixture(autouse=True)
+def tiny_model(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every model is a tiny one; returns the names that were loaded."""
+    loaded: list[str] = []
+
+    def load(name: str, **_more: object) -> core.LoadedModel:
+        if name == "missing":
+            raise core.errors.ModelNotFoundError("There is no model called missing.")
+        loaded.append(name)
+        return tiny.shared("llama")
+
+    monkeypatch.setattr(core, "load", load)
+    return loaded
+
+
+def write(folder: Path, *lines: object) -> Path:
+    path = folder / "requests.jsonl"
+    path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines), "utf-8")
+    return path
+
+
+def results(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "results.jsonl").read_text("utf-8").splitlines()]
+
+
+def test_it_writes_recordings_lines_and_a_table(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert main(["generate", str(write(tmp_path, *LINES)), "--out", str(out), "--quiet"]) == 0
+    found = results(out)
+    assert [(one["id"], one["seed"], one["strategy"]) for one in found] == [
+        ("a/b", 1, "sampling"), ("a/b", 2, "sampling"), ("2", 0, "beam_search"), ("=1+1", 0, "beam_search"),
+    ]  # fmt: skip
+    assert len(found[2]["texts"]) == 2
+    for one in found:
+        events = list(core.replay(out / one["recording"]))
+        assert events[-1].texts[0] == one["text"]
+    same = core.run(tiny.shared("llama"), core.Request(PROMPT, {"max_new_tokens": 4}, strategy="sampling", seed=2))
+    assert found[1]["text"] == same.texts[0]
+    with (out / "results.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["id"] for row in rows] == ["a/b", "a/b", "2", "'=1+1"]
+    assert [int(row["new_tokens"]) for row in rows] == [4, 4, 3, 2]
+    assert main(["generate", str(write(tmp_path, *LINES)), "--out", str(out), "--quiet", "--plain-csv"]) == 0
+    assert "\r\n" not in (out / "results.jsonl").read_text("utf-8")
+    assert ",=1+1," in (out / "results.csv").read_text("utf-8")
+
+
+def test_a_recording_of_it_opens_in_the_window(tmp_path: Path) -> None:
+    assert main(["generate", str(write(tmp_path, LINES[0])), "--out", str(tmp_path), "--quiet"]) == 0
+    run = load_run(core.trace.read(tmp_path / results(tmp_path)[0]["recording"]))
+    assert run.text == results(tmp_path)[0]["text"]
+
+
+def test_it_continues_after_an_interruption(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stream, begun = core.stream, list[int]()
+
+    def interrupted(model: object, request: core.Request, **more: Any) -> Iterator[core.events.Event]:
+        begun.append(request.seed)
+        for number, event in enumerate(stream(model, request, **more)):
+            if len(begun) == 2 and number == 3:
+                raise KeyboardInterrupt
+            yield event
+
+    monkeypatch.setattr(core, "stream", interrupted)
+    arguments = ["generate", str(write(tmp_path, *LINES)), "--out", str(tmp_path / "out"), "--quiet"]
+    assert main(arguments) == 130
+    assert "to continue" in capsys.readouterr().err
+    assert len(results(tmp_path / "out")) == 1
+    with (tmp_path / "out" / "results.jsonl").open("a") as file:
+        file.write('{"key": "half a li')  # as a kill leaves it
+    assert main(arguments) == 0
+    assert begun == [1, 2, 2, 0, 0]
+    assert "1 run is already finished" in capsys.readouterr().err
+    assert len(results(tmp_path / "out")) == 4
+    assert len(list((tmp_path / "out" / "runs").iterdir())) == 4
+    assert main(arguments) == 0
+    assert len(begun) == 5
+    next((tmp_path / "out" / "runs").glob("*a_b-2*")).unlink()
+    assert main(arguments) == 0
+    assert begun[5:] == [2]
+
+
+def test_a_run_that_fails_does_not_stop_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [
+        {"id": "none", "prompt": "x", "model": "missing"},
+        {"id": "odd", "prompt": PROMPT, "strategy": "odd"},
+        {"id": "range", "prompt": PROMPT, "settings": {"temperature": -1, "do_sample": True}},
+        LINES[1],
+    ]
+    arguments = ["generate", str(write(tmp_path, *lines)), "--out", str(tmp_path), "--quiet"]
+    assert main(arguments) == 1
+    errors = {one["id"]: one.get("error", "") for one in results(tmp_path)}
+    assert "missing" in errors["none"]
+    assert "no strategy called" in errors["odd"]
+    assert "temperature" in errors["range"].lower()
+    assert errors["4"] == ""
+    assert "3 runs failed." in capsys.readouterr().err
+    assert main(arguments) == 1  # those that failed are repeated
+    assert len(results(tmp_path)) == 7
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("{", "Line 1: it is not valid JSON"), ("[]", "not a JSON object"), ("{}", "no prompt"), ("", "no requests"),
+        ('{"prompt": "x", "promt": 1}', "“promt” is unknown"), ('{"prompt": "x", "settings": []}', "“settings”"),
+        ('{"prompt": "x", "seed": 1, "seeds": [1]}', "both"), ('{"prompt": "x", "seeds": ["1"]}', "whole numbers"),
+        ('{"prompt": "x", "seeds": []}', "whole numbers"), ('{"prompt": "x", "drafts": [1]}', "“drafts”"),
+        ("[" * 99999, "JSON"),
+    ],
+)  # fmt: skip
+def test_an_invalid_file_is_named_with_its_line(
+    line: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["generate", str(write(tmp_path, line)), "--out", str(tmp_path / "out")]) == 2
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_files_that_cannot_be_read_or_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", str(tmp_path / "none.jsonl"), "--out", str(tmp_path)]) == 2
+    assert "none.jsonl cannot be read" in capsys.readouterr().err
+    (tmp_path / "binary.jsonl").write_bytes(b"\xff\xfe")
+    assert main(["generate", str(tmp_path / "binary.jsonl"), "--out", str(tmp_path)]) == 2
+    (tmp_path / "file").write_text("")
+    assert main(["generate", str(write(tmp_path, LINES[0])), "--out", str(tmp_path / "file")]) == 2
+
+
+@pytest.mark.parametrize("command", ["generate", "show"])
+def test_help_and_wrong_options_have_exit_codes(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    assert ended.value.code == 0
+    assert "exit codes" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--wrong"])
+    assert ended.value.code == 2
+
+
+def test_models_are_loaded_once_each(tmp_path: Path, tiny_model: list[str]) -> None:
+    lines = [{"prompt": PROMPT, "model": name, "settings": {"max_new_tokens": 1}} for name in "abab"]
+    assert main(["generate", str(write(tmp_path, *lines)), "--out", str(tmp_path), "--quiet", "--no-recordings"]) == 0
+    assert tiny_model == ["a", "b"]
+    assert not (tmp_path / "runs").exists()
+
+
+def test_plugins_and_measures_are_used_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = PluginFolder(tmp_path)
+    path = folder.create("processor").path
+    assert path is not None
+    path.write_text(
+        "from core.measures import Measure\n"
+        "MEASURE = Measure('letters', 'Letters', '', lambda text: len(text.tokens))\n"
+    )
+    folder.switch_on(folder.scan()[0])
+    monkeypatch.setattr("core.plugins.PluginFolder", lambda: folder)
+    arguments = ["generate", str(write(tmp_path, LINES[0])), "--out", str(tmp_path / "out"), "--quiet"]
+    try:
+        assert main(arguments) == 0
+        assert "letters" not in results(tmp_path / "out")[0]["metrics"]
+        arguments[3] = str(tmp_path / "other")
+        assert main([*arguments, "--plugins"]) == 0
+        assert results(tmp_path / "other")[0]["metrics"]["letters"] == 4
+    finally:
+        install([])
+
+
+def test_names_of_recordings_are_safe() -> None:
+    runs = generate.plan_runs(['{"id": "../../etc/passwd", "prompt": "x"}', '{"id": "…", "prompt": "x"}'], "m")
+    assert all("/" not in one.file_name and not one.file_name.startswith(".") for one in runs)

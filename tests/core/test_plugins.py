@@ -1,0 +1,261 @@
+"""Plug-ins that work: the guide's examples, the templates, controls from a class, equality with `generate`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+import torch
+from transformers import LogitsProcessor, LogitsProcessorList
+
+import core
+from core.decoding.speculation import drafters
+from core.measures import MeasuredText
+from core.plugins import PluginFolder, install, installed, use
+from core.plugins.logits_processor import processor_of_class
+from core.strategies import Parameter
+from tests.core import tiny
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide"
+EXAMPLES = re.findall(r"```python\n(.*?)```", (GUIDE / "plugins.md").read_text(encoding="utf-8"), re.DOTALL)
+PROCESSOR, STRATEGY, CACHE, DRAFTER, MEASURE = EXAMPLES
+
+
+@pytest.fixture(autouse=True)
+def _nothing_installed() -> Iterator[None]:
+    yield
+    install([])
+
+
+@pytest.fixture(scope="module")
+def storyteller() -> core.LoadedModel:
+    model = core.load("storyteller")
+    assert isinstance(model, core.LoadedModel)
+    return model
+
+
+def add(folder: Path, code: str) -> None:
+    path = folder / "example.py"
+    path.write_text(code, encoding="utf-8")
+    use(path)
+
+
+def test_the_examples_are_short_and_the_same_in_chinese() -> None:
+    assert max(code.count("\n") for code in EXAMPLES) <= 40
+    chinese = (GUIDE / "zh_CN" / "plugins.md").read_text(encoding="utf-8")
+    assert re.findall(r"```python\n(.*?)```", chinese, re.DOTALL) == EXAMPLES
+
+
+def test_the_processor_of_the_guide_is_a_stage_with_what_it_removed(
+    tmp_path: Path, storyteller: core.LoadedModel
+) -> None:
+    add(tmp_path, PROCESSOR)
+    options = {"ban_letters": True, "ban_letters_letters": "eo"}
+    result = core.run(storyteller, core.Request("Once upon a time", {"max_new_tokens": 12}, options=options))
+    assert not {"e", "o"} & set(result.texts[0].lower())
+    tokens = [event for event in result.events if isinstance(event, core.events.TokenChosen)]
+    for token in tokens:
+        before, stage = token.funnel
+        assert (stage.name, stage.label, stage.kind) == ("ban_letters", "ban letters", "ban")
+        assert stage.survivors < before.survivors
+    assert any("Ban letters forbade" in str(core.explain_token(token)) for token in tokens)
+    beams = core.run(storyteller, core.Request("Once", {"max_new_tokens": 8, "num_beams": 3}, options=options))
+    assert not {"e", "o"} & set(beams.texts[0].lower())
+
+
+def test_the_strategy_of_the_guide_repeats_with_its_seed(tmp_path: Path, storyteller: core.LoadedModel) -> None:
+    add(tmp_path, STRATEGY)
+    request = core.Request("Once upon a time", {"max_new_tokens": 20}, strategy="coin_flip", seed=3)
+    first, again = (core.run(storyteller, request).texts[0] for _ in range(2))
+    greedy = core.run(storyteller, core.Request("Once upon a time", {"max_new_tokens": 20})).texts[0]
+    assert first == again != greedy
+    certain = core.Request(
+        "Once upon a time", {"max_new_tokens": 20}, strategy="coin_flip", options={"coin_limit": 0.0}
+    )
+    assert core.run(storyteller, certain).texts[0] == greedy
+    with pytest.raises(core.errors.ParameterError):
+        core.run(storyteller, core.Request("x", {}, strategy="coin_flip", options={"coin_limit": 2.0}))
+    assert "plug-in" in core.why_not_generate(request)
+
+
+def test_the_cache_of_the_guide_changes_the_text_by_its_rounding(tmp_path: Path, storyteller: core.LoadedModel) -> None:
+    add(tmp_path, CACHE)
+
+    def text(**more: Any) -> str:
+        return core.run(storyteller, core.Request("Once upon a time", {"max_new_tokens": 24}, **more)).texts[0]
+
+    assert text(cache="rounded", cache_options={"rounding": 0.001}) == text()
+    assert text(cache="rounded", cache_options={"rounding": 4.0}) != text()
+
+
+@pytest.mark.parametrize("samples", [False, True])
+def test_the_drafter_of_the_guide_is_verified(samples: bool, tmp_path: Path) -> None:
+    add(tmp_path, DRAFTER)
+    assert "bigram" in drafters.registry
+    config, options = {"max_new_tokens": 16, "do_sample": samples}, {"extra_drafters": "bigram", "schedule": "constant"}
+    result = core.run(
+        tiny.shared("llama"), core.Request(tiny.prompt(), config, strategy="assisted", options=options, seed=3)
+    )
+    assert any(isinstance(event, core.events.DraftRound) for event in result.events)
+    if not samples:
+        plain = core.run(tiny.shared("llama"), core.Request(tiny.prompt(), {"max_new_tokens": 16}))
+        assert result.sequences == plain.sequences
+
+
+def test_the_measure_of_the_guide_is_computed(tmp_path: Path) -> None:
+    add(tmp_path, MEASURE)
+    assert core.measures.measure(MeasuredText("One two three. Four! "))[0] == {"sentence_length": 2.0}
+    assert core.measures.measure(MeasuredText(""))[0] == {}
+
+
+@pytest.mark.parametrize("compute", ["lambda text: 1 / 0", "lambda text: 'x'", "lambda text: float('nan')"])
+def test_a_measure_that_fails_is_named_and_leaves_the_others(compute: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(
+        f"from core.measures import Measure\nMEASURE = Measure('bad', 'B', '', {compute})\n"
+    )
+    add(tmp_path, MEASURE)
+    use(tmp_path / "bad.py")
+    values, errors = core.measures.measure(MeasuredText("One two."))
+    assert values == {"sentence_length": 2.0}
+    assert "bad.py, line 2" in errors[0].cause
+
+
+@pytest.mark.parametrize("kind", ["processor", "strategy"])
+def test_templates_work_and_can_be_created_several_times(
+    kind: Literal["processor", "strategy"], tmp_path: Path, storyteller: core.LoadedModel
+) -> None:
+    folder = PluginFolder(tmp_path)
+    made = [folder.create(kind) for _ in range(3)]
+    assert [one.key for one in made] == [f"my_{kind}.py", f"my_{kind}_2.py", f"my_{kind}_3.py"]
+    assert [one.state for one in install(folder.load())] == ["on", "on", "on"]
+    names = [entry.name for one in installed() for entry in one.entries]
+    assert len(set(names)) == 3
+    for name in names:
+        how: dict[str, Any] = {"strategy": name} if kind == "strategy" else {"options": {name: True}}
+        assert core.run(storyteller, core.Request("Once", {"max_new_tokens": 8}, **how)).texts[0]
+    install([])
+    assert not set(names) & {*core.strategies.registry, *core.strategies.registry["greedy"].parameter_names}
+
+
+class Shifted(LogitsProcessor):
+    """Adds a number to some tokens.
+
+    More about it.
+
+    Args:
+        amount (`float`, *optional*):
+            Added to the score.
+        every: Which tokens,
+            counted from 0.
+    """
+
+    def __init__(
+        self, amount: Annotated[float, (0, 8)] = 3.0, every: Annotated[int, range(1, 6)] = 2, *, word: str = "a",
+        way: Literal["up", "down"] = "up", extra: dict[str, int] | None = None, names: list[str] | None = None,
+    ) -> None:  # fmt: skip
+        self.amount, self.every, self.sign = amount, every, 1 if way == "up" else -1
+
+    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
+        scores[:, :: self.every] += self.sign * self.amount
+        return scores
+
+
+def test_the_signature_becomes_controls() -> None:
+    processor = processor_of_class(Shifted)
+    assert processor.name == "shifted"
+    assert processor.parameter is not None
+    assert (processor.parameter.kind, processor.parameter.help) == (
+        "bool",
+        "Adds a number to some tokens. More about it.",
+    )
+    own = {parameter.name: parameter for parameter in processor.extra_parameters}
+    assert list(own) == [f"shifted_{name}" for name in ("amount", "every", "word", "way", "names")]
+    amount, every = own["shifted_amount"], own["shifted_every"]
+    assert (amount.kind, amount.default, amount.minimum, amount.maximum) == ("float", 3.0, 0, 8)
+    assert (every.kind, every.default, every.minimum, every.maximum) == ("int", 2, 1, 5)
+    assert (amount.help, every.help) == ("Added to the score.", "Which tokens, counted from 0.")
+    assert own["shifted_way"].choices == ("up", "down")
+    assert own["shifted_names"].kind == "lines"
+    assert processor.kind == "shift"
+
+
+@pytest.mark.parametrize(
+    ("hint", "default", "expected"),
+    [
+        ("float", "0.5", ("float", 0.5, 0.0, 1.0)), ("float", "20.0", ("float", 20.0, 0.0, 40.0)),
+        ("float", "-2.0", ("float", -2.0, -4.0, 10.0)), ("int", "3", ("int", 3, 0.0, 10.0)),
+        ("int", "None", ("int", 0, 0.0, 10.0)), ("Annotated[float, Ge(0.25)]", "...", ("float", 0.25, None, 10.0)),
+    ],
+)  # fmt: skip
+def test_ranges_come_from_the_default(hint: str, default: str, expected: tuple[object, ...]) -> None:
+    given = "" if default == "..." else f" = {default}"
+    code = (
+        "class Ge:\n    def __init__(self, ge): self.ge = ge\n"
+        f"class Own(LogitsProcessor):\n    def __init__(self, x: {hint}{given}): ...\n"
+        "    def __call__(self, input_ids, scores): return scores"
+    )
+    scope: dict[str, Any] = {"LogitsProcessor": LogitsProcessor, "Annotated": Annotated}
+    exec(code, scope)
+    found: Parameter = processor_of_class(scope["Own"]).extra_parameters[0]
+    assert (found.kind, found.default, found.soft_minimum, found.soft_maximum)[:2] == expected[:2]
+    if expected[2] is not None:
+        assert (found.soft_minimum, found.soft_maximum) == expected[2:]
+
+
+def test_a_class_gives_the_text_that_generate_gives() -> None:
+    model, prompt = tiny.shared("llama"), tiny.prompt()
+    use(Shifted)
+    for samples in (False, True):
+        config = {"max_new_tokens": 12, "do_sample": samples, "top_k": 20, "temperature": 0.7}
+        own = core.run(model, core.Request(prompt, config, options={"shifted": True, "shifted_amount": 4.0}))
+        if samples:
+            continue
+        theirs = model.model.generate(
+            torch.tensor([prompt]),
+            max_new_tokens=12,
+            do_sample=False,
+            logits_processor=LogitsProcessorList([Shifted(4.0)]),
+        )
+        assert own.sequences[0] == theirs[0, len(prompt) :].tolist()
+
+
+def test_using_a_name_again_replaces_it(tmp_path: Path) -> None:
+    use(Shifted)
+    add(tmp_path, STRATEGY)
+    use(Shifted)
+    assert [one.key for one in installed()] == ["example.py", "<shifted>"]
+
+
+def test_a_recording_opens_without_the_plugin(tmp_path: Path) -> None:
+    add(tmp_path, STRATEGY)
+    use(Shifted)
+    request = core.Request(tiny.prompt(), {"max_new_tokens": 5}, strategy="coin_flip", options={"shifted": True})
+    path = tmp_path / "run.decodescope"
+    made = list(core.record(path, core.stream(tiny.shared("llama"), request), request))
+    install([])
+    again = list(core.replay(path))
+    assert [event.id for event in again if isinstance(event, core.events.TokenChosen)] == [
+        event.id for event in made if isinstance(event, core.events.TokenChosen)
+    ]
+    token = next(event for event in again if isinstance(event, core.events.TokenChosen))
+    assert core.stage_label(token.funnel[1]) == "shifted"
+    started = again[0]
+    assert isinstance(started, core.events.RunStarted)
+    assert core.strategy_title(started) == "coin_flip"
+    assert "Coin flip" not in core.page_text(again)
+
+
+def test_code_and_what_if_know_plugins(tmp_path: Path) -> None:
+    add(tmp_path, PROCESSOR.replace("tokenizer.decode([token]).lower()", "str(token)").replace('"e"', '"7"'))
+    model, prompt = tiny.shared("llama"), tiny.prompt()
+    request = core.Request(prompt, {"max_new_tokens": 4}, options={"ban_letters": True})
+    ids = core.run(model, request).sequences[0]
+    assert not any("7" in str(token) for token in ids)
+    code = core.as_code(request, "core", model="tiny")
+    assert 'decodescope.plugins.use("' in code
+    assert "example.py" in code
+    found = core.replay_step(model, request, ids, 1, {"ban_letters": False})
+    assert found.before.id == ids[1]

@@ -1,0 +1,298 @@
+"""Hostile plug-ins: each is named with file and line, the text so far is kept, and the program goes on."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+import core
+from core.errors import PluginError
+from core.plugins import guarded_thread, install, use
+from core.plugins.plugin import Plugin
+from core.plugins.plugin_folder import PluginFolder
+from core.plugins.plugin_loading import MAX_BYTES, load_file
+from tests.core import tiny
+
+PROCESSOR = """
+import math, sys, time, torch
+from transformers import LogitsProcessor
+
+class Hostile(LogitsProcessor):
+    def __call__(self, input_ids, scores):
+        if input_ids.shape[1] < {start}:
+            return scores
+{body}
+"""
+STRATEGY = """
+import torch
+from core.strategies.base import Strategy
+from core.strategies.parameters import NEW_TOKENS
+{top}
+
+class Picker:
+    method = "greedy"
+    steps = 0
+
+    def pick(self, scores, generator):
+        self.steps += 1
+        if self.steps <= 3:
+            return scores.argmax(-1)
+        {pick}
+
+def decode(run):
+    {before}
+    from core.decoding.token_loop import decode_single
+    yield from decode_single(run, Picker())
+    {after}
+
+STRATEGY = Strategy(name="hostile", title="Hostile", summary="…", parameters=(NEW_TOKENS,), decode=decode)
+"""
+
+
+@pytest.fixture(autouse=True)
+def short_limits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name, seconds in (("CALL_SECONDS", 0.3), ("IMPORT_SECONDS", 0.3), ("STOP_SECONDS", 0.2)):
+        monkeypatch.setattr(guarded_thread, name, seconds)
+    yield
+    install([])
+
+
+def write(folder: Path, text: str, name: str = "hostile.py") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def collect(request: core.Request, cancel: threading.Event | None = None) -> tuple[list[int], PluginError | None]:
+    """Return the tokens before the run ended, and the plug-in's error."""
+    ids: list[int] = []
+    try:
+        for event in core.stream(tiny.shared("llama"), request, cancel):
+            if isinstance(event, core.events.TokenChosen):
+                ids.append(event.id)
+    except PluginError as error:
+        return ids, error
+    return ids, None
+
+
+IMPORTS = {
+    "a syntax error": ("x = 1\ndef broken(:\n", 2, "SyntaxError"),
+    "a missing package": ("import math\nimport no_such_package\n", 2, "no_such_package"),
+    "an exception": ("\n\nraise RuntimeError('no')\n", 3, "no"),
+    "exit": ("import sys\nsys.exit(3)\n", 2, "SystemExit"),
+    "an interrupt": ("raise KeyboardInterrupt\n", 1, "KeyboardInterrupt"),
+    "endless import": ("while True:\n    pass\n", None, "did not return"),
+    "a sleeping import": ("import time\ntime.sleep(4)\n", 2, "did not return"),
+    "endless recursion": ("def f():\n    f()\nf()\n", 2, "RecursionError"),
+    "nothing": ("x = 1\n", 0, "defines nothing"),
+    "a wrong entry": ("STRATEGY = 'greedy'\n", 0, "str is not an instance of Strategy"),
+    "a message that fails": (
+        "class Bad(Exception):\n    def __str__(self): raise ValueError\nraise Bad\n", 3, "Bad"
+    ),
+    "a required argument": (
+        "from transformers import LogitsProcessor\nclass Own(LogitsProcessor):\n    def __init__(self, table: dict):\n"
+        "        pass\n    def __call__(self, input_ids, scores):\n        return scores\n", 3, "table",
+    ),
+    "annotations that fail": (
+        "from __future__ import annotations\nfrom transformers import LogitsProcessor\nclass Own(LogitsProcessor):\n"
+        "    def __init__(self, a: unknown = 1):\n        pass\n    def __call__(self, input_ids, scores):\n"
+        "        return scores\n", 4, "annotations",
+    ),
+    "a default out of range": (
+        "from core.measures import Measure\nfrom core.strategies.base import Strategy\nfrom core.parameter import "
+        "Parameter\nP = Parameter('x', 'X', 'int', 5, '', minimum=0, maximum=1)\n"
+        "STRATEGY = Strategy('own', 'Own', '', (P,), print)\n", 0, "default",
+    ),
+    "a name that is no identifier": (
+        "from core.measures import Measure\nMEASURE = Measure('a b', 'A', '', len)\n", 0, "identifier"
+    ),
+    "titles that are no text": (
+        "from core.measures import Measure\nMEASURE = Measure('ab', 7, '', len)\n", 0, "title is not text"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", IMPORTS)
+def test_a_file_that_cannot_be_used_is_named(kind: str, tmp_path: Path) -> None:
+    text, line, words = IMPORTS[kind]
+    plugin = load_file(write(tmp_path, text))
+    assert plugin.state == "failed"
+    assert plugin.error is not None
+    assert words in plugin.error.cause
+    assert "hostile.py" in plugin.error.cause
+    if line is not None:
+        assert plugin.error.line == line
+    assert plugin.error.path == str(tmp_path / "hostile.py")
+
+
+def test_files_that_are_no_text_or_no_files(tmp_path: Path) -> None:
+    write(tmp_path, "x = 1", "good.py").write_bytes(b"\xff\xfe\x00x = 1")
+    (tmp_path / "folder.py").mkdir()
+    write(tmp_path, "#" * (MAX_BYTES + 1), "large.py")
+    (tmp_path / "nul.py").write_bytes(b"x = 1\0")
+    names = ["good.py", "folder.py", "large.py", "nul.py", "missing.py"]
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe.py")
+        names.append("pipe.py")
+    for name in names:
+        plugin = load_file(tmp_path / name)
+        assert plugin.error is not None, name
+        assert name in plugin.error.cause
+
+
+def test_an_import_does_not_change_the_process(tmp_path: Path) -> None:
+    text = (
+        "import os, sys, torch\nos.chdir('/')\nsys.path.insert(0, 'x')\nsys.stdout = None\n"
+        "sys.setrecursionlimit(9999)\ntorch.set_default_dtype(torch.float64)\nraise SystemExit\n"
+    )
+    before = os.getcwd(), sys.path[:], sys.stdout, sys.getrecursionlimit(), torch.get_default_dtype()
+    load_file(write(tmp_path, text))
+    assert before == (os.getcwd(), sys.path, sys.stdout, sys.getrecursionlimit(), torch.get_default_dtype())
+
+
+STEPS = {
+    "raises": ("        raise ZeroDivisionError('oh')", 9, "ZeroDivisionError: oh"),
+    "raises an exit": ("        sys.exit('bye')", 9, "SystemExit"),
+    "interrupts": ("        raise KeyboardInterrupt", 9, "KeyboardInterrupt"),
+    "returns NaN": ("        return scores * math.nan", 6, "NaN"),
+    "returns infinity": ("        return scores + math.inf", 6, "infinite"),
+    "returns a wrong shape": ("        return scores[:, :-1]", 6, "shape"),
+    "returns integers": ("        return scores.long()", 6, "int64"),
+    "returns nothing": ("        pass", 6, "None"),
+    "returns a list": ("        return scores.tolist()", 6, "list"),
+    "removes everything": ("        return scores - math.inf", 6, "every token"),
+    "never ends": ("        while True:\n            pass", None, "did not return"),
+    "sleeps": ("        time.sleep(4)", 9, "did not return"),
+    "swallows the interruption": (
+        "        import time\n        end = time.monotonic() + 4\n        while time.monotonic() < end:\n"
+        "            try:\n                time.sleep(0.01)\n            except BaseException:\n"
+        "                pass", None, "did not return",
+    ),
+    "recurses": ("        return self(input_ids, scores)", 9, "RecursionError"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", STEPS)
+def test_a_processor_that_fails_in_a_step_ends_the_run_with_the_text_so_far(kind: str, tmp_path: Path) -> None:
+    body, line, words = STEPS[kind]
+    prompt = tiny.prompt()
+    use(write(tmp_path, PROCESSOR.format(start=len(prompt) + 3, body=body)))
+    settings = {"max_new_tokens": 8}
+    whole = core.run(tiny.shared("llama"), core.Request(prompt, settings)).sequences[0]
+    ids, error = collect(core.Request(prompt, settings, options={"hostile": True}))
+    assert error is not None
+    assert words in error.cause
+    assert "hostile.py" in error.cause
+    assert line is None or error.line == line
+    assert ids == whole[:3] or "swallows" in kind or "sleeps" in kind  # a stuck thread cannot hand over the last step
+    assert ids == whole[: len(ids)]
+    assert core.run(tiny.shared("llama"), core.Request(prompt, settings)).sequences[0] == whole
+
+
+def test_a_processor_cannot_change_text_or_scores_in_place(tmp_path: Path) -> None:
+    body = "        input_ids.zero_()\n        kept = scores.clone()\n        scores.fill_(0)\n        return kept"
+    use(write(tmp_path, PROCESSOR.format(start=0, body=body)))
+    prompt, settings = tiny.prompt(), {"max_new_tokens": 6}
+    plain = core.run(tiny.shared("llama"), core.Request(prompt, settings))
+    ids, error = collect(core.Request(prompt, settings, options={"hostile": True}))
+    assert error is None
+    assert ids == plain.sequences[0]
+
+
+STRATEGIES = {
+    "an unknown token": ({"pick": "return torch.tensor([99999])"}, "99999"),
+    "a negative token": ({"pick": "return torch.tensor([-1])"}, "-1"),
+    "too many tokens": ({"pick": "return torch.tensor([1, 2, 3])"}, "ValueError"),
+    "no tensor": ({"pick": "return None"}, "AttributeError"),
+    "an exception": ({"pick": "raise LookupError('where')"}, "where"),
+    "an endless loop": ({"pick": "\n        while True: pass"}, "did not return"),
+    "endless events": (
+        {"before": "from core.events import Notice\n    while 1: yield Notice('setting_ignored', '')"}, "does not end"
+    ),
+    "no events": ({"before": "yield 7"}, "int instead of an event"),
+    "no generator": ({"top": "import types", "before": "raise StopIteration"}, "StopIteration"),
+    "more tokens than allowed": ({"after": "yield from decode_single(run, Picker())"}, "more than the 5 tokens"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", STRATEGIES)
+def test_a_strategy_that_fails_is_named(kind: str, tmp_path: Path) -> None:
+    parts, words = STRATEGIES[kind]
+    fields = {"top": "", "pick": "return scores.argmax(-1)", "before": "pass", "after": "pass", **parts}
+    use(write(tmp_path, STRATEGY.format(**fields)))
+    ids, error = collect(core.Request(tiny.prompt(), {"max_new_tokens": 5}, strategy="hostile"))
+    assert error is not None
+    assert words in error.cause
+    assert "hostile.py, line" in error.cause
+    whole = core.run(tiny.shared("llama"), core.Request(tiny.prompt(), {"max_new_tokens": 5})).sequences[0]
+    assert ids[:3] == whole[: len(ids[:3])]
+    assert len(ids) >= 3 or "before" in parts
+
+
+def test_a_strategy_that_ignores_stop_is_interrupted(tmp_path: Path) -> None:
+    loop = "output, done = run.prefill()\n    while True: run.forward(torch.tensor([[1]]))"
+    fields = {"top": "", "pick": "pass", "before": loop, "after": "pass"}
+    use(write(tmp_path, STRATEGY.format(**fields)))
+    cancel = threading.Event()
+    stopper = threading.Timer(0.5, cancel.set)
+    stopper.start()
+    _ids, error = collect(core.Request(tiny.prompt(), {"max_new_tokens": 200}, strategy="hostile"), cancel)
+    stopper.join()
+    assert error is not None
+    assert "did not stop" in error.cause
+
+
+def test_names_that_are_taken_are_refused(tmp_path: Path) -> None:
+    text = PROCESSOR.format(start=0, body="        return scores").replace("Hostile", "{name}")
+    for name in ("Temperature", "NumBeams", "MaxNewTokens"):
+        with pytest.raises(PluginError, match="already in use"):
+            use(write(tmp_path, text.replace("{name}", name)))
+    first, second = (load_file(write(tmp_path, text.replace("{name}", "Own"), f"{n}.py")) for n in "ab")
+    assert [plugin.state for plugin in install([first, second])] == ["on", "failed"]
+    assert "own" in core.strategies.registry["greedy"].parameter_names
+
+
+def test_a_changed_file_is_not_run(tmp_path: Path) -> None:
+    folder = PluginFolder(tmp_path)
+    path = folder.create("processor").path
+    assert path is not None
+    path.write_text("raise SystemExit('it ran')", encoding="utf-8")
+    assert [(plugin.state, plugin.error) for plugin in folder.load()] == [("changed", None)]
+    folder.switch_on(folder.scan()[0])
+    (ran,) = folder.load()
+    assert ran.error is not None
+    assert "it ran" in ran.error.cause
+    assert load_file(path, "another digest").state == "changed"
+    folder.switch_off(ran)
+    assert [plugin.state for plugin in folder.load()] == ["off"]
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"files": 3}', '{"files": {"my_strategy.py": 1}}', "[" * 9999])
+def test_a_damaged_list_of_what_is_on_switches_everything_off(content: str, tmp_path: Path) -> None:
+    folder = PluginFolder(tmp_path)
+    folder.create("strategy")
+    (tmp_path / "plugins.json").write_text(content, encoding="utf-8")
+    assert [plugin.state for plugin in folder.scan()] == ["off"]
+
+
+def test_a_damaged_entry_point_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    info = tmp_path / "hostile_package-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: hostile-package\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[decodescope.processors]\nown = hostile_package:Missing\n")
+    (tmp_path / "hostile_package.py").write_text("x = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    folder = PluginFolder(tmp_path)
+    (plugin,) = folder.load()
+    assert isinstance(plugin, Plugin)
+    assert (plugin.state, plugin.source) == ("failed", "hostile-package 1.0")
+    assert plugin.error is not None
+    assert "Missing" in plugin.error.cause
+    folder.switch_off(plugin)
+    assert [one.state for one in folder.load()] == ["off"]
