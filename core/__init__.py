@@ -20,6 +20,7 @@ from core.deprecated_names import DEPRECATED_NAMES, current_name
 if TYPE_CHECKING:
     from core import caches, catalog, errors, events, labs, media, remote, strategies, trace
     from core.caches.prefixes.prefix_store import PrefixStore, shared_length
+    from core.generate_capture.capture import Capture, CapturedRun, capture
     from core.code.script import as_code, why_not_generate
     from core.common.text import beginning, cut_short
     from core.decoding.forward.native_step import has_native_step
@@ -78,6 +79,8 @@ if TYPE_CHECKING:
 __all__ = [
     "AttentionRow",
     "BuildResult",
+    "Capture",
+    "CapturedRun",
     "Effect",
     "Estimate",
     "GrammarFigures",
@@ -106,6 +109,7 @@ __all__ = [
     "build_kernels",
     "cache_title",
     "caches",
+    "capture",
     "catalog",
     "cut_short",
     "effective_settings",
@@ -204,6 +208,8 @@ _HOMES = {
     "OcclusionProgress": "core.interpretability.occlusion",
     "PrefixStore": "core.caches.prefixes.prefix_store",
     "BuildResult": "core.native.kernel_build",
+    "Capture": "core.generate_capture.capture",
+    "CapturedRun": "core.generate_capture.capture",
     "RemoteModel": "core.remote.remote_model",
     "Request": "core.request",
     "Result": "core.generation.running",
@@ -262,6 +268,7 @@ _HOMES = {
     "run": "core.generation.running",
     "score": "core.generation.scoring",
     "score_stream": "core.generation.scoring",
+    "capture": "core.generate_capture.capture",
     "cache_title": "core.generation.setting_titles",
     "setting_title": "core.generation.setting_titles",
     "strategy_title": "core.generation.setting_titles",

@@ -24,6 +24,7 @@ def load(
     key: str | None = None,
     allow_plain: bool = False,
     memory_limit: MemoryLimit | None = None,
+    progress: bool = False,
 ) -> LoadedModel | RemoteModel:
     """Load a bundled model, a folder, or a Hub model already on this disk; nothing is downloaded. An address,
     `https://host:port/v1#model-name`, returns a remote model; only `key` and `allow_plain` apply to it.
@@ -32,7 +33,7 @@ def load(
     in `dtype`; float32, bfloat16 and float16 override `dtype`; int8 and int4 quantize layer by layer while loading, on
     a CPU, and compute in float32. `memory_limit`: bytes that the weights may take, on a CPU; 0 for the minimum, `fit`
     for as many as fit into free memory. Further layers are offloaded to disk and read in each pass;
-    `core.estimate_throughput(model)` predicts the speed. `key`: the engine's, kept in memory only; by default that of
+    `core.estimate_throughput(model)` predicts the speed. `progress`: show the libraries' progress bars. `key`: the engine's, kept in memory only; by default that of
     the system keyring, else of the environment (`core.remote.find_key`). `allow_plain`: allow http to another machine.
     Raises ModelError subclasses, DeviceError, ParameterError, OutOfMemoryError or EngineError and its subclasses, each
     with its remedy.
@@ -42,8 +43,10 @@ def load(
 
         return connect(str(name), key=key, allow_plain=allow_plain)
     from core.models import loaded_model
+    from core.models.progress_bars import library_progress_bars
 
-    return loaded_model.load(
-        name, device=device, dtype=dtype, weights=weights, allow_pickle=allow_pickle,
-        allow_remote_code=allow_remote_code, memory_limit=memory_limit,
-    )  # fmt: skip
+    with library_progress_bars(progress):
+        return loaded_model.load(
+            name, device=device, dtype=dtype, weights=weights, allow_pickle=allow_pickle,
+            allow_remote_code=allow_remote_code, memory_limit=memory_limit,
+        )  # fmt: skip

@@ -4,9 +4,10 @@ from core.trace.file_metadata import Failure, Header, failure_of
 from core.trace.recorder import Recorder, record
 from core.trace.schema import VERSION
 from core.trace.trace_file import Trace, read, read_header_of, replay
+from core.trace.trace_stream import TraceStream
 from core.trace.validation import EventChecker
 
 __all__ = [
-    "VERSION", "EventChecker", "Failure", "Header", "Recorder", "Trace", "failure_of", "read", "read_header_of",
+    "VERSION", "EventChecker", "Failure", "Header", "Recorder", "Trace", "TraceStream", "failure_of", "read", "read_header_of",
     "record", "replay",
 ]  # fmt: skip

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from core import strategies
-from core.capture.generate_hooks import GenerateHooks, generating_module
-from core.capture.live_sender import LiveRun, LiveWindow, find_window
-from core.capture.run_writer import CapturedPrompt, plain_settings
+from core.generate_capture.generate_hooks import GenerateHooks, generating_module
+from core.generate_capture.live_sender import LiveRun, LiveWindow, find_window
+from core.generate_capture.run_writer import CapturedPrompt, plain_settings
 from core.checks.arguments import check_path
 from core.errors import ParameterError
 from core.events import Event, Finished, Metrics, RunStarted

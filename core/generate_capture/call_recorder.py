@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from core.capture.run_writer import CapturedPrompt, RunWriter
+from core.generate_capture.run_writer import CapturedPrompt, RunWriter
 from core.decoding.step_stats import compute_step_stats
 from core.decoding.stopping import StopReason
 

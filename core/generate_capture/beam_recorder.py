@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from core.capture.call_recorder import CallRecorder
+from core.generate_capture.call_recorder import CallRecorder
 from core.decoding.beams.beam_group import DEAD, BeamGroup, BeamSettings
 from core.decoding.beams.beam_node import BeamNode, PathDecoder
 from core.decoding.beams.beam_search import build_ranking, to_beam_candidate
@@ -18,8 +18,8 @@ from core.decoding.stopping import StopReason
 from core.events import BeamStep
 
 if TYPE_CHECKING:
-    from core.capture.call_recorder import CallInputs, FiredCriterion, NewRun, ProcessedStep
-    from core.capture.run_writer import RunWriter
+    from core.generate_capture.call_recorder import CallInputs, FiredCriterion, NewRun, ProcessedStep
+    from core.generate_capture.run_writer import RunWriter
     from core.models.loaded_model import LoadedModel
 
 

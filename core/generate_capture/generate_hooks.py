@@ -21,18 +21,18 @@ import torch
 from transformers.generation.logits_process import LogitsProcessorList
 from transformers.generation.stopping_criteria import StoppingCriteriaList
 
-from core.capture.beam_recorder import BeamRecorder
-from core.capture.call_recorder import CallInputs, CallRecorder, ProcessedStep, SampleRecorder
-from core.capture.draft_recorder import DraftRecorder
-from core.capture.run_writer import strategy_name
-from core.capture.stage_headings import heading_of, is_transformers_own, with_kind
+from core.generate_capture.beam_recorder import BeamRecorder
+from core.generate_capture.call_recorder import CallInputs, CallRecorder, ProcessedStep, SampleRecorder
+from core.generate_capture.draft_recorder import DraftRecorder
+from core.generate_capture.run_writer import strategy_name
+from core.generate_capture.stage_headings import heading_of, is_transformers_own, with_kind
 from core.models.text_decoder import cache_name
 from resources.language import tr
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig
 
-    from core.capture.run_writer import CapturedPrompt
+    from core.generate_capture.run_writer import CapturedPrompt
     from core.events import Event
     from core.models.loaded_model import LoadedModel
 
@@ -41,7 +41,7 @@ _DRAFT_STRATEGIES = ("assisted", "prompt_lookup", "early_exit", "prediction_head
 
 
 class CallObserver(Protocol):
-    """Receives the runs of a model's `generate` calls (`core.capture.capture.Capture`)."""
+    """Receives the runs of a model's `generate` calls (`core.generate_capture.capture.Capture`)."""
 
     loaded: LoadedModel
     top_n: int
@@ -85,6 +85,11 @@ _calls = threading.local()
 def _current_call() -> _Call | None:
     stack: list[_Call] = getattr(_calls, "stack", [])
     return stack[-1] if stack else None
+
+
+def is_call_in_progress() -> bool:
+    """Return whether this thread is inside a captured `generate`."""
+    return _current_call() is not None
 
 
 def _observed(call: _Call | None, observe: Callable[[], object]) -> None:
@@ -216,6 +221,13 @@ class GenerateHooks:
             if not hooks._captures:
                 hooks._remove()
                 del cls._installed[model]
+
+    @classmethod
+    def record_call(cls, model: torch.nn.Module, original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Call `original`, the `generate` of a model that is captured already, and record it."""
+        with cls._lock:
+            hooks = cls._installed.get(model)
+        return original(*args, **kwargs) if hooks is None else hooks._generate(original, *args, **kwargs)
 
     def _install(self) -> None:
         replacements = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from core.capture.call_recorder import CallRecorder
+from core.generate_capture.call_recorder import CallRecorder
 from core.decoding.speculation.round_events import (
     NodeProbabilities,
     RoundNumbers,
@@ -22,8 +22,8 @@ from core.decoding.speculation.verification import NodeDecision, VerifiedPath
 from core.decoding.step_stats import compute_step_stats
 
 if TYPE_CHECKING:
-    from core.capture.call_recorder import CallInputs, FiredCriterion, NewRun, ProcessedStep
-    from core.capture.run_writer import RunWriter
+    from core.generate_capture.call_recorder import CallInputs, FiredCriterion, NewRun, ProcessedStep
+    from core.generate_capture.run_writer import RunWriter
     from core.events import Method, Origin
     from core.models.loaded_model import LoadedModel
 

@@ -209,7 +209,12 @@ class RunWriter:
 
 def plain_settings(config: GenerationConfig) -> dict[str, object]:
     """Return the settings of a call that differ from the defaults, as values that a recording can hold."""
-    return {name: value for name, value in non_default(config).items() if _is_plain(value)}
+    found = non_default(config).items()
+    return {name: value for name, value in found if name not in _WITHOUT_EFFECT and _is_plain(value)}
+
+
+_WITHOUT_EFFECT = ("assistant_lookbehind", "target_lookbehind")
+"""Settings that `generate` always fills in, for draft models with another tokenizer."""
 
 
 def _is_plain(value: object) -> bool:

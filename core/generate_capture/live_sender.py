@@ -1,0 +1,197 @@
+"""Send runs to an open window while they happen, through a local socket.
+
+The window writes its address and a random token to a file that only this user can read. Each run is one connection: the
+token in a line, then the bytes of a recording. A thread of its own sends them, so that a slow, closed or missing window
+never delays the run.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import socket
+import stat
+import sys
+import threading
+import time
+import weakref
+from collections import deque
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from core.common.former_name import user_folder
+from core.events import Event, RunStarted
+from core.request import Request
+from core.trace.block_file import END, EVENTS, HEADER, BlockEncoder
+from core.trace.block_writer import BlockWriter
+from core.trace.file_metadata import Failure, FileEnding, write_ending, write_header
+from core.trace.recorder import request_to_plain
+
+ADDRESS_FILE = "live-window.json"
+"""File in the user's data folder with the address and token of the latest window."""
+_SEND_SECONDS = 0.05
+"""Seconds between two blocks."""
+_TIMEOUT_SECONDS = 5.0
+"""Seconds after which a window that accepts nothing is given up."""
+_EXIT_SECONDS = 2.0
+"""Seconds that the end of the process waits for all runs to be sent."""
+_MAX_BLOCK_EVENTS = 1000
+
+
+class _Connection(Protocol):
+    def sendall(self, data: bytes) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _Pipe:
+    """A named pipe of Windows, with the methods of a socket."""
+
+    def __init__(self, address: str) -> None:
+        self._file = open(address, "r+b", buffering=0)  # noqa: SIM115
+
+    def sendall(self, data: bytes) -> None:
+        left = memoryview(data)
+        while left:
+            left = left[self._file.write(left) :]
+
+    def close(self) -> None:
+        self._file.close()
+
+
+@dataclass(frozen=True, slots=True)
+class LiveWindow:
+    """An open window that receives runs."""
+
+    address: str
+    """Path of its local socket, or name of its pipe on Windows."""
+    token: str
+
+    def new_run(self, request: Request) -> LiveRun:
+        """Return a run to send."""
+        return LiveRun(self, request)
+
+    def connect(self) -> _Connection:
+        """Connect and send the token. Raises OSError."""
+        if sys.platform == "win32":
+            connection: _Connection = _Pipe(self.address)
+        else:
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            connection.settimeout(_TIMEOUT_SECONDS)
+            try:
+                connection.connect(self.address)
+            except OSError:
+                connection.close()
+                raise
+        connection.sendall(self.token.encode() + b"\n")
+        return connection
+
+
+def address_file() -> Path:
+    """Return the path of the file with the address of the latest window."""
+    return user_folder("data") / ADDRESS_FILE
+
+
+def find_window() -> LiveWindow | None:
+    """Return the latest window; None if there is none, or if its file is readable by other users."""
+    path = address_file()
+    try:
+        with open(path, encoding="utf-8") as file:
+            status = os.fstat(file.fileno())
+            if sys.platform != "win32" and (status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077):
+                return None
+            match json.load(file):
+                case {"address": str(address), "token": str(token)}:
+                    return LiveWindow(address, token)
+    except (OSError, ValueError):
+        return None
+    return None
+
+
+class LiveRun:
+    """Sends one run; `write` and `close` return at once and never raise."""
+
+    def __init__(self, window: LiveWindow, request: Request) -> None:
+        self._window, self._request = window, request
+        self._pending = deque[Event]()
+        self._wake, self._lock = threading.Event(), threading.Lock()
+        self._closed = self._is_lost = False
+        self._failure: Failure | None = None
+        self._written = 0
+        self._writer, self._encoder = BlockWriter(), BlockEncoder()
+        self._made = time.time()
+        self._thread = threading.Thread(target=self._send_all, name="live run", daemon=True)
+        self._thread.start()
+        _unfinished.add(self)
+
+    def write(self, event: Event) -> None:
+        """Queue an event."""
+        if not self._is_lost:
+            self._pending.append(event)
+            self._wake.set()
+
+    def close(self, failure: Failure | None) -> None:
+        """End the run, with the error that ended it, if any."""
+        self._failure, self._closed = failure, True
+        self._wake.set()
+
+    def join(self, seconds: float) -> None:
+        """Wait until everything is sent, at most `seconds`."""
+        self._thread.join(max(seconds, 0.0))
+
+    def _send_all(self) -> None:
+        try:
+            connection = self._window.connect()
+        except (OSError, ValueError):
+            self._give_up()
+            return
+        try:
+            self._send_blocks(connection)
+        except Exception:  # the window was closed, is stuck, or an event cannot be encoded
+            self._give_up()
+        finally:
+            with contextlib.suppress(OSError):
+                connection.close()
+
+    def _send_blocks(self, connection: _Connection) -> None:
+        connection.sendall(self._encoder.start)
+        has_header = False
+        while True:
+            self._wake.wait()
+            self._wake.clear()
+            is_last = self._closed  # read before the events, which precede it
+            events = [self._pending.popleft() for _ in range(len(self._pending))]
+            if not has_header and (events or is_last):
+                has_header = True
+                identity = next((event.identity for event in events if isinstance(event, RunStarted)), None)
+                header = partial(write_header, request_to_plain(self._request), identity, {}, self._made)
+                connection.sendall(self._encoder.encode(HEADER, header()))
+            known = [event for event in events if self._writer.can_write(event)]
+            for start in range(0, len(known), _MAX_BLOCK_EVENTS):
+                block = self._writer.encode_block(known[start : start + _MAX_BLOCK_EVENTS])
+                connection.sendall(self._encoder.encode(EVENTS, block))
+            self._written += len(known)
+            if is_last and not self._pending:
+                ending = write_ending(FileEnding(self._written, 0, self._failure))
+                connection.sendall(self._encoder.encode(END, ending))
+                return
+            time.sleep(_SEND_SECONDS)
+
+    def _give_up(self) -> None:
+        self._is_lost = True
+        self._pending.clear()
+
+
+_unfinished: weakref.WeakSet[LiveRun] = weakref.WeakSet()
+
+
+@atexit.register
+def finish_sending() -> None:
+    """Wait for the ends of all runs, at most two seconds."""
+    deadline = time.monotonic() + _EXIT_SECONDS
+    for run in list(_unfinished):
+        run.join(deadline - time.monotonic())
