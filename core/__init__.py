@@ -20,7 +20,6 @@ from core.deprecated_names import DEPRECATED_NAMES, current_name
 if TYPE_CHECKING:
     from core import caches, catalog, errors, events, labs, media, remote, strategies, trace
     from core.caches.prefixes.prefix_store import PrefixStore, shared_length
-    from core.generate_capture.capture import Capture, CapturedRun, capture
     from core.code.script import as_code, why_not_generate
     from core.common.text import beginning, cut_short
     from core.decoding.forward.native_step import has_native_step
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     )
     from core.explain.tokens import explain_token
     from core.explain.words import medium_label, medium_part, medium_place, medium_sentence, share
+    from core.generate_capture.capture import Capture, CapturedRun, capture
     from core.generation.loading import load
     from core.generation.running import Result, effective_settings, run, stream
     from core.generation.scoring import score, score_stream

@@ -47,6 +47,7 @@ async def start(window: MainWindow, options: CommandLineOptions) -> int:
 async def _run_interactively(window: MainWindow, options: CommandLineOptions) -> int:
     problem = ""
     window.parts.services.kernel_builder.allow_building()
+    window.parts.services.live.listen()
     try:
         apply_options(window, options)
     except LaunchProblem as error:

@@ -29,6 +29,7 @@ from app.features.history.controller.history import History, Recovery
 from app.features.history.controller.history_panel import HistoryEdits, HistoryPanel
 from app.features.history.controller.run_navigation import RunNavigation, RunTreeController
 from app.features.labs.controller.lab_windows import LabJobs, LabWindows
+from app.features.live.controller import LiveRuns
 from app.features.media.controller.prompt_media import MediaBarController, MediaController
 from app.features.media.session.media_cache import MediaCache
 from app.features.palette.controller.palette import PaletteController
@@ -76,6 +77,7 @@ class AppServices(NamedTuple):
     media: MediaCache
     labs: LabJobs
     kernel_builder: KernelBuilder
+    live: LiveRuns
 
 
 def create_services(store: SettingsStore, session: Session, switch: LanguageSwitch) -> AppServices:
@@ -99,6 +101,7 @@ def create_services(store: SettingsStore, session: Session, switch: LanguageSwit
         media=MediaCache(session),
         labs=LabJobs(lambda: store.data_folder),
         kernel_builder=KernelBuilder(session, lambda: store.settings.compute.quick_steps),
+        live=LiveRuns(session, history.recording_path, history.save_received),
     )
 
 

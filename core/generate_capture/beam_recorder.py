@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from core.generate_capture.call_recorder import CallRecorder
 from core.decoding.beams.beam_group import DEAD, BeamGroup, BeamSettings
 from core.decoding.beams.beam_node import BeamNode, PathDecoder
 from core.decoding.beams.beam_search import build_ranking, to_beam_candidate
@@ -16,6 +15,7 @@ from core.decoding.beams.candidates import GroupScores, candidate_columns
 from core.decoding.sequences import stop_sequence
 from core.decoding.stopping import StopReason
 from core.events import BeamStep
+from core.generate_capture.call_recorder import CallRecorder
 
 if TYPE_CHECKING:
     from core.generate_capture.call_recorder import CallInputs, FiredCriterion, NewRun, ProcessedStep

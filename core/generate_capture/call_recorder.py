@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from core.generate_capture.run_writer import CapturedPrompt, RunWriter
 from core.decoding.step_stats import compute_step_stats
 from core.decoding.stopping import StopReason
+from core.generate_capture.run_writer import CapturedPrompt, RunWriter
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig
@@ -136,7 +136,7 @@ class CallRecorder:
     def stop_reason(
         self, run: RunWriter, token: int, count: int, row: int, fired: Sequence[FiredCriterion], tail: Sequence[int]
     ) -> StopReason:
-        """Return why a row ends with `token`, its `count`-th: by the criteria that were met. `tail`: its last tokens."""
+        """Return why a row ends with `token`, its `count`-th, by the criteria that were met. `tail`: its last ids."""
         names = [type(criterion).__name__ for criterion, met in fired if met[row]]
         if token in run.eos and ("EosTokenCriteria" in names or not names):
             return StopReason("eos")
@@ -211,9 +211,7 @@ class SampleRecorder(CallRecorder):
             self._write(result[:, pending.length], [False] * len(result), [], result)
         super().finish(result)
 
-    def _write(
-        self, chosen: torch.Tensor, done: list[bool], fired: list[FiredCriterion], ids: torch.Tensor
-    ) -> None:
+    def _write(self, chosen: torch.Tensor, done: list[bool], fired: list[FiredCriterion], ids: torch.Tensor) -> None:
         assert self._pending is not None
         scores, headings, self._pending = self._pending.scores, self._pending.headings, None
         rows = [found for found in self._rows(len(ids)) if found[2].stop is None]

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from core import strategies
-from core.generate_capture.generate_hooks import GenerateHooks, generating_module
-from core.generate_capture.live_sender import LiveRun, LiveWindow, find_window
-from core.generate_capture.run_writer import CapturedPrompt, plain_settings
 from core.checks.arguments import check_path
 from core.errors import ParameterError
 from core.events import Event, Finished, Metrics, RunStarted
+from core.generate_capture.generate_hooks import GenerateHooks, generating_module
+from core.generate_capture.live_sender import LiveRun
+from core.generate_capture.run_writer import CapturedPrompt, plain_settings
 from core.generation.running import Result
 from core.models.loaded_model import LoadedModel
 from core.parameter import short_repr
 from core.request import Request
 from core.strategies.request_checks import check_top_n
-from core.trace import Recorder, failure_of
+from core.trace import LiveAddress, Recorder, failure_of
 from core.trace.page.html_page import page
 from resources.language import tr
 
@@ -110,7 +110,7 @@ def _texts_so_far(events: Sequence[Event]) -> tuple[tuple[tuple[int, ...], ...],
 class Capture:
     """The `generate` calls of one model while the block runs; afterwards their runs."""
 
-    def __init__(self, module: torch.nn.Module, loaded: LoadedModel, top_n: int, window: LiveWindow | None) -> None:
+    def __init__(self, module: torch.nn.Module, loaded: LoadedModel, top_n: int, window: LiveAddress | None) -> None:
         self.loaded, self.top_n = loaded, top_n
         self.troubles: list[Exception] = []
         """Errors because of which a call was not recorded completely."""
@@ -196,7 +196,7 @@ class Capture:
     def new_run(self, prompt: CapturedPrompt, config: GenerationConfig, strategy: str) -> Callable[[Event], None]:
         """Start a run of the current thread's call; return the function that receives its events."""
         request = self._request(prompt, config, strategy)
-        live = self._window.new_run(request) if self._window is not None else None
+        live = LiveRun(self._window, request) if self._window is not None else None
         run = _OpenRun(request, live)
         with self._lock:
             self._runs.append(run)
@@ -253,7 +253,7 @@ def capture(
         loaded = model
     else:
         loaded = LoadedModel(module, tokenizer, name or _name_of(module))  # type: ignore[arg-type]
-    return Capture(module, loaded, top_n, find_window() if live else None)
+    return Capture(module, loaded, top_n, LiveAddress.find() if live else None)
 
 
 def _name_of(module: torch.nn.Module) -> str:

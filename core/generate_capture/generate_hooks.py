@@ -32,8 +32,8 @@ from resources.language import tr
 if TYPE_CHECKING:
     from transformers import GenerationConfig
 
-    from core.generate_capture.run_writer import CapturedPrompt
     from core.events import Event
+    from core.generate_capture.run_writer import CapturedPrompt
     from core.models.loaded_model import LoadedModel
 
 _BEAM_STRATEGIES = ("beam_search", "beam_sampling")
@@ -439,7 +439,9 @@ class GenerateHooks:
             call.is_own_loop = True
         recorder = call.recorder
         assert isinstance(recorder, SampleRecorder)
-        recorder.custom_pass(ids, logits[:, -1].detach().float().clone(), getattr(output, cache_name(self._model), None))
+        recorder.custom_pass(
+            ids, logits[:, -1].detach().float().clone(), getattr(output, cache_name(self._model), None)
+        )
 
 
 def _new_runs(captures: Sequence[CallObserver], *run: Any) -> Callable[[Any], None]:

@@ -1,7 +1,7 @@
 """Send runs to an open window while they happen, through a local socket.
 
-The window writes its address and a random token to a file that only this user can read. Each run is one connection: the
-token in a line, then the bytes of a recording. A thread of its own sends them, so that a slow, closed or missing window
+The window publishes its address and a random token (`core.trace.live_address`). Each run is one connection: the token in
+a line, then the bytes of a recording. A thread of its own sends them, so that a slow, closed or missing window
 never delays the run.
 """
 
@@ -9,30 +9,23 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import json
-import os
 import socket
-import stat
 import sys
 import threading
 import time
 import weakref
 from collections import deque
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Protocol
 
-from core.common.former_name import user_folder
 from core.events import Event, RunStarted
 from core.request import Request
 from core.trace.block_file import END, EVENTS, HEADER, BlockEncoder
 from core.trace.block_writer import BlockWriter
 from core.trace.file_metadata import Failure, FileEnding, write_ending, write_header
+from core.trace.live_address import LiveAddress
 from core.trace.recorder import request_to_plain
 
-ADDRESS_FILE = "live-window.json"
-"""File in the user's data folder with the address and token of the latest window."""
 _SEND_SECONDS = 0.05
 """Seconds between two blocks."""
 _TIMEOUT_SECONDS = 5.0
@@ -52,7 +45,7 @@ class _Pipe:
     """A named pipe of Windows, with the methods of a socket."""
 
     def __init__(self, address: str) -> None:
-        self._file = open(address, "r+b", buffering=0)  # noqa: SIM115
+        self._file = open(address, "r+b", buffering=0)
 
     def sendall(self, data: bytes) -> None:
         left = memoryview(data)
@@ -63,59 +56,26 @@ class _Pipe:
         self._file.close()
 
 
-@dataclass(frozen=True, slots=True)
-class LiveWindow:
-    """An open window that receives runs."""
-
-    address: str
-    """Path of its local socket, or name of its pipe on Windows."""
-    token: str
-
-    def new_run(self, request: Request) -> LiveRun:
-        """Return a run to send."""
-        return LiveRun(self, request)
-
-    def connect(self) -> _Connection:
-        """Connect and send the token. Raises OSError."""
-        if sys.platform == "win32":
-            connection: _Connection = _Pipe(self.address)
-        else:
-            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            connection.settimeout(_TIMEOUT_SECONDS)
-            try:
-                connection.connect(self.address)
-            except OSError:
-                connection.close()
-                raise
-        connection.sendall(self.token.encode() + b"\n")
-        return connection
-
-
-def address_file() -> Path:
-    """Return the path of the file with the address of the latest window."""
-    return user_folder("data") / ADDRESS_FILE
-
-
-def find_window() -> LiveWindow | None:
-    """Return the latest window; None if there is none, or if its file is readable by other users."""
-    path = address_file()
-    try:
-        with open(path, encoding="utf-8") as file:
-            status = os.fstat(file.fileno())
-            if sys.platform != "win32" and (status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077):
-                return None
-            match json.load(file):
-                case {"address": str(address), "token": str(token)}:
-                    return LiveWindow(address, token)
-    except (OSError, ValueError):
-        return None
-    return None
+def _connect(window: LiveAddress) -> _Connection:
+    """Connect and send the token. Raises OSError."""
+    if sys.platform == "win32":
+        connection: _Connection = _Pipe(window.address)
+    else:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.settimeout(_TIMEOUT_SECONDS)
+        try:
+            connection.connect(window.address)
+        except OSError:
+            connection.close()
+            raise
+    connection.sendall(window.token.encode() + b"\n")
+    return connection
 
 
 class LiveRun:
     """Sends one run; `write` and `close` return at once and never raise."""
 
-    def __init__(self, window: LiveWindow, request: Request) -> None:
+    def __init__(self, window: LiveAddress, request: Request) -> None:
         self._window, self._request = window, request
         self._pending = deque[Event]()
         self._wake, self._lock = threading.Event(), threading.Lock()
@@ -145,7 +105,7 @@ class LiveRun:
 
     def _send_all(self) -> None:
         try:
-            connection = self._window.connect()
+            connection = _connect(self._window)
         except (OSError, ValueError):
             self._give_up()
             return

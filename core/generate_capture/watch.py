@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from core.trace.live_address import LiveAddress
 from resources.language import tr, trn
 
 
@@ -29,9 +30,7 @@ class ScriptWatcher:
     @property
     def is_live(self) -> bool:
         """Whether an open window receives the runs."""
-        from core.generate_capture.live_sender import find_window
-
-        return self._live and find_window() is not None
+        return self._live and LiveAddress.find() is not None
 
     @contextmanager
     def watching(self) -> Iterator[None]:

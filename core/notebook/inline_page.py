@@ -20,7 +20,7 @@ def inline_page(events: Iterable[Event], title: str = "") -> str:
     source = page.replace("&", "&amp;").replace("'", "&#39;")
     label = html.escape(tr("Run"), quote=True)
     style = f"width:100%;height:{_HEIGHT}px;border:0;border-radius:8px"
-    return f"<iframe title=\"{label}\" style=\"{style}\" loading=\"lazy\" srcdoc='{source}'></iframe>"
+    return f'<iframe title="{label}" style="{style}" loading="lazy" srcdoc=\'{source}\'></iframe>'
 
 
 def inline_pages(runs: Sequence[Iterable[Event]]) -> str:

@@ -17,10 +17,18 @@ from transformers import GenerationConfig, LogitsProcessor, StoppingCriteria
 from transformers.generation.utils import GenerationMixin
 
 import core
+from core.events import (
+    BeamsRanked,
+    BeamStep,
+    CacheMeasured,
+    DraftRound,
+    Finished,
+    RunStarted,
+    SequenceFinished,
+    TokenChosen,
+)
 from core.generate_capture import generate_hooks
 from core.generate_capture.generate_hooks import GenerateHooks
-from core.events import BeamsRanked, BeamStep, CacheMeasured, DraftRound, Finished, RunStarted, SequenceFinished
-from core.events import TokenChosen
 from core.trace import EventChecker
 from tests.core import tiny, zoo
 
@@ -93,7 +101,9 @@ def _without_times(event: Any) -> Any:
 def _differences(one: Any, other: Any, path: str = "") -> list[str]:
     """List the paths at which two values differ by more than rounding."""
     if isinstance(one, float) and isinstance(other, float):
-        return [] if one == other or math.isclose(one, other, rel_tol=1e-3, abs_tol=1e-5) else [f"{path}: {one} {other}"]
+        return (
+            [] if one == other or math.isclose(one, other, rel_tol=1e-3, abs_tol=1e-5) else [f"{path}: {one} {other}"]
+        )
     if dataclasses.is_dataclass(one) and type(one) is type(other):
         names = [field.name for field in dataclasses.fields(one)]
         parts = [(getattr(one, name), getattr(other, name), f"{path}.{name}") for name in names]
@@ -264,7 +274,7 @@ def test_a_custom_function_is_captured() -> None:
     assert all(event.final_rank == 2 for event in run.events if isinstance(event, TokenChosen))
 
 
-LOOP = '''
+LOOP = """
 import torch
 
 def generate(model, input_ids=None, inputs=None, max_new_tokens=5, **kwargs):
@@ -272,7 +282,7 @@ def generate(model, input_ids=None, inputs=None, max_new_tokens=5, **kwargs):
     for _ in range(max_new_tokens):
         ids = torch.cat([ids, model(ids).logits[:, -1].argmin(-1, keepdim=True)], 1)
     return ids
-'''
+"""
 
 
 def test_a_custom_folder_is_captured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
