@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import MethodType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import torch
 from transformers.generation.logits_process import LogitsProcessorList
@@ -190,7 +190,7 @@ class _Hook:
 class GenerateHooks:
     """The hooks of one model, installed while at least one capture of it is active."""
 
-    _installed: weakref.WeakKeyDictionary[torch.nn.Module, GenerateHooks] = weakref.WeakKeyDictionary()
+    _installed: ClassVar[weakref.WeakKeyDictionary[torch.nn.Module, GenerateHooks]] = weakref.WeakKeyDictionary()
     _lock = threading.RLock()
 
     def __init__(self, model: torch.nn.Module) -> None:
@@ -439,9 +439,8 @@ class GenerateHooks:
             call.is_own_loop = True
         recorder = call.recorder
         assert isinstance(recorder, SampleRecorder)
-        recorder.custom_pass(
-            ids, logits[:, -1].detach().float().clone(), getattr(output, cache_name(self._model), None)
-        )
+        last, cache = logits[:, -1].detach().float().clone(), getattr(output, cache_name(self._model), None)
+        recorder.custom_pass(ids, last, cache)
 
 
 def _new_runs(captures: Sequence[CallObserver], *run: Any) -> Callable[[Any], None]:

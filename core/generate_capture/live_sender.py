@@ -1,8 +1,8 @@
 """Send runs to an open window while they happen, through a local socket.
 
-The window publishes its address and a random token (`core.trace.live_address`). Each run is one connection: the token in
-a line, then the bytes of a recording. A thread of its own sends them, so that a slow, closed or missing window
-never delays the run.
+The window publishes its address and a random token (`core.trace.live_address`). Each run is one connection: the token
+in a line, then the bytes of a recording. A thread of its own sends them, so that a slow, closed or missing window never
+delays the run.
 """
 
 from __future__ import annotations

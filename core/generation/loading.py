@@ -33,10 +33,10 @@ def load(
     in `dtype`; float32, bfloat16 and float16 override `dtype`; int8 and int4 quantize layer by layer while loading, on
     a CPU, and compute in float32. `memory_limit`: bytes that the weights may take, on a CPU; 0 for the minimum, `fit`
     for as many as fit into free memory. Further layers are offloaded to disk and read in each pass;
-    `core.estimate_throughput(model)` predicts the speed. `progress`: show the libraries' progress bars. `key`: the engine's, kept in memory only; by default that of
-    the system keyring, else of the environment (`core.remote.find_key`). `allow_plain`: allow http to another machine.
-    Raises ModelError subclasses, DeviceError, ParameterError, OutOfMemoryError or EngineError and its subclasses, each
-    with its remedy.
+    `core.estimate_throughput(model)` predicts the speed. `progress`: show the libraries' progress bars. `key`: the
+    engine's, kept in memory only; by default that of the system keyring, else of the environment
+    (`core.remote.find_key`). `allow_plain`: allow http to another machine. Raises ModelError subclasses, DeviceError,
+    ParameterError, OutOfMemoryError or EngineError and its subclasses, each with its remedy.
     """
     if is_address(str(name)):
         from core.remote.remote_model import connect

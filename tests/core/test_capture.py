@@ -306,13 +306,20 @@ def test_nothing_stays_behind() -> None:
     """The model's attributes and its class are as before, after nested captures, an exception and a copy inside."""
     network = _network("llama")
     before, of_class = dict(vars(network)), dict(vars(type(network))) | dict(vars(GenerationMixin))
-    with pytest.raises(ZeroDivisionError), core.capture(network) as outer:
-        _generate(network)
-        with core.capture(network, top_n=3) as inner:
+    outer, inner, twins = core.capture(network), core.capture(network, top_n=3), list[Any]()
+
+    def fail() -> None:
+        with outer:
             _generate(network)
-            twin = copy.deepcopy(network)
-        _generate(network)
-        1 / 0  # noqa: B018
+            with inner:
+                _generate(network)
+                twins.append(copy.deepcopy(network))
+            _generate(network)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    [twin] = twins
     assert vars(network) == before
     assert dict(vars(type(network))) | dict(vars(GenerationMixin)) == of_class
     assert network not in GenerateHooks._installed
