@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,6 +44,8 @@ def load(
         from core.remote.remote_model import connect
 
         return connect(str(name), key=key, allow_plain=allow_plain)
+    if not progress:
+        _import_tqdm()
     from core.models import loaded_model
     from core.models.progress_bars import library_progress_bars
 
@@ -50,3 +54,10 @@ def load(
             name, device=device, dtype=dtype, weights=weights, allow_pickle=allow_pickle,
             allow_remote_code=allow_remote_code, memory_limit=memory_limit,
         )  # fmt: skip
+
+
+def _import_tqdm() -> None:
+    """Import tqdm before transformers does, without its warning that a notebook has no widgets for bars."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "IProgress not found")
+        importlib.import_module("tqdm.auto")
