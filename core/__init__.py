@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from core.generation.loading import load
     from core.generation.running import Result, effective_settings, run, stream
     from core.generation.scoring import score, score_stream
-    from core.generation.setting_titles import cache_title, setting_title, strategy_title
     from core.generation.step_replay import StepCounterfactual, replay_step
     from core.generation.throughput_estimate import ThroughputEstimate, WeightsCost, estimate_throughput, weights_cost
     from core.grammar.compilation import grammar_problem
@@ -70,6 +69,7 @@ if TYPE_CHECKING:
     from core.processors.pipeline_stages import stage_label, stage_order, stage_phrase, watermark_settings
     from core.remote.remote_model import RemoteModel
     from core.request import Request
+    from core.setting_titles import cache_title, setting_title, strategy_title
     from core.settings import make_config
     from core.system.optional_deps import why_missing
     from core.trace.page.html_page import page, page_text
@@ -269,9 +269,9 @@ _HOMES = {
     "score": "core.generation.scoring",
     "score_stream": "core.generation.scoring",
     "capture": "core.generate_capture.capture",
-    "cache_title": "core.generation.setting_titles",
-    "setting_title": "core.generation.setting_titles",
-    "strategy_title": "core.generation.setting_titles",
+    "cache_title": "core.setting_titles",
+    "setting_title": "core.setting_titles",
+    "strategy_title": "core.setting_titles",
     "share": "core.explain.words",
     "shared_length": "core.caches.prefixes.prefix_store",
     "stage_label": "core.processors.pipeline_stages",

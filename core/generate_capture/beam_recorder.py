@@ -191,9 +191,9 @@ class BeamRecorder(CallRecorder):
             node.rank, node.number = rank, search.node_count
         leaders = [*sorted(search.finished, key=lambda node: -node.normalized)[:1], *running]
         leader = max(leaders, key=lambda node: node.normalized, default=None)
-        for node in search.candidates[self._width :]:
-            if node is not None and node.fate == "pruned" and node.stop and node.stop.reason not in _NATURAL_ENDS:
-                node.stop = None  # a limit ends only the beams that would go on
+        for other in search.candidates[self._width :]:
+            if other is not None and other.fate == "pruned" and other.stop and other.stop.reason not in _NATURAL_ENDS:
+                other.stop = None  # a limit ends only the beams that would go on
         shown = nodes if self.inputs.top_n else [node for node in nodes if node.fate != "pruned"]
         search.run.lap()
         search.run.new_tokens = self._length

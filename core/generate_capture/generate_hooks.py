@@ -110,16 +110,16 @@ def _observed(call: _Call | None, observe: Callable[[], object]) -> None:
         )  # fmt: skip
 
 
-class _RecordingProcessors(LogitsProcessorList):  # type: ignore[misc]
+class _RecordingProcessors(LogitsProcessorList):
     """The processors of a call, which record the scores after each."""
 
     def __init__(self, processors: Sequence[Any], call: _Call, config: GenerationConfig) -> None:
         super().__init__(processors)
         self._call, self._config = call, config
 
-    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor, **kwargs: Any) -> torch.Tensor:
+    def __call__(self, input_ids: Any, scores: torch.Tensor, **kwargs: Any) -> torch.Tensor:
         if not self._call.is_recording:
-            return super().__call__(input_ids, scores, **kwargs)  # type: ignore[no-any-return]
+            return super().__call__(input_ids, scores, **kwargs)
         length, trace, headings = input_ids.shape[-1], [scores.detach().clone()], []
         for processor in self:
             is_own = is_transformers_own(processor)
@@ -143,16 +143,16 @@ def _removes_tokens(before: torch.Tensor, after: torch.Tensor) -> bool:
     return bool((torch.isneginf(after) & ~torch.isneginf(before)).any())
 
 
-class _RecordingCriteria(StoppingCriteriaList):  # type: ignore[misc]
+class _RecordingCriteria(StoppingCriteriaList):
     """The stopping criteria of a call, which record which of them is met."""
 
     def __init__(self, criteria: Sequence[Any], call: _Call) -> None:
         super().__init__(criteria)
         self._call = call
 
-    def __call__(self, input_ids: torch.Tensor, scores: Any, **kwargs: Any) -> torch.Tensor:
+    def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> Any:
         if not self._call.is_recording:
-            return super().__call__(input_ids, scores, **kwargs)  # type: ignore[no-any-return]
+            return super().__call__(input_ids, scores, **kwargs)
         done = StoppingCriteriaList()(input_ids, scores)
         met = []
         for criterion in self:
@@ -164,7 +164,7 @@ class _RecordingCriteria(StoppingCriteriaList):  # type: ignore[misc]
         _observed(self._call, lambda: recorder.stopped(
             input_ids, done.tolist(), [(criterion, found.tolist()) for criterion, found in met]
         ))  # fmt: skip
-        return done  # type: ignore[no-any-return]
+        return done
 
 
 class _Hook:
@@ -279,7 +279,7 @@ class GenerateHooks:
         stack.append(call)
         watch = None
         if isinstance(given, str) and outer is None:
-            watch = self._model.register_forward_hook(functools.partial(self._custom_pass, call, kwargs, args),
+            watch = self._model.register_forward_hook(functools.partial(self._custom_pass, call, kwargs),
                                                       with_kwargs=True)  # fmt: skip
         failure: BaseException | None = None
         result = None
@@ -336,7 +336,7 @@ class GenerateHooks:
             return found
         source = kwargs.get("encoder_input_ids")
         reads_text = isinstance(source, torch.Tensor) and source.dim() == 2 and not source.is_floating_point()
-        is_source = reads_text and bool(getattr(self._model, "config", None) and self._model.config.is_encoder_decoder)  # type: ignore[union-attr]
+        is_source = reads_text and call.captures[0].loaded.is_encoder_decoder
         _observed(call, lambda: self._begin(call, config, source if is_source else None))
         return _RecordingProcessors(found, call, config) if not call.failed else found
 
@@ -384,7 +384,8 @@ class GenerateHooks:
 
     def _top_k_continuations(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         found = original(*args, **kwargs)
-        self._observe_beams(lambda beams: beams.chosen(*found, kwargs["cur_len"]))
+        scores, sequences, rows = found
+        self._observe_beams(lambda beams: beams.chosen(scores, sequences, rows, kwargs["cur_len"]))
         return found
 
     def _running_beams(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -416,24 +417,23 @@ class GenerateHooks:
     # The caller's own loop
 
     def _custom_pass(
-        self, call: _Call, call_kwargs: dict[str, Any], call_args: tuple[Any, ...], module: torch.nn.Module,
-        args: tuple[Any, ...], kwargs: dict[str, Any], output: Any,
+        self, call: _Call, call_kwargs: dict[str, Any], module: torch.nn.Module, args: tuple[Any, ...],
+        kwargs: dict[str, Any], output: Any,
     ) -> None:  # fmt: skip
         """Record a pass of a decoding function that does not use transformers' processors."""
         inner = _current_call()
         if inner is not call or call.failed or call.muted or (call.recorder is not None and not call.is_own_loop):
             return
-        _observed(call, lambda: self._note_custom_pass(call, call_kwargs, call_args, args, kwargs, output))
+        _observed(call, lambda: self._note_custom_pass(call, call_kwargs, args, kwargs, output))
 
     def _note_custom_pass(
-        self, call: _Call, call_kwargs: dict[str, Any], call_args: tuple[Any, ...], args: tuple[Any, ...],
-        kwargs: dict[str, Any], output: Any,
-    ) -> None:  # fmt: skip
+        self, call: _Call, call_kwargs: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any], output: Any
+    ) -> None:
         logits, ids = getattr(output, "logits", None), kwargs.get("input_ids", args[0] if args else None)
         if not isinstance(logits, torch.Tensor) or logits.dim() != 3 or not isinstance(ids, torch.Tensor):
             return
         if call.recorder is None:
-            config = call_kwargs.get("generation_config") or self._model.generation_config
+            config = call_kwargs.get("generation_config") or call.captures[0].loaded.generation_config
             call.mask = call_kwargs.get("attention_mask")
             self._begin(call, config, None)
             call.is_own_loop = True

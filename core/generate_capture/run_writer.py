@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -42,7 +42,8 @@ def strategy_name(config: GenerationConfig, has_assistant: bool, custom: str = "
     """
     if custom:
         return custom
-    mode = config.get_generation_mode("assistant" if has_assistant else None).value
+    assistant: Any = has_assistant or None  # only whether there is one matters
+    mode = config.get_generation_mode(assistant).value
     if mode != "assisted_generation":
         return _STRATEGIES.get(mode, mode)
     flags = {

@@ -12,7 +12,6 @@ import torch
 
 from core import caches
 from core.checks.arguments import check_cancel
-from core.common.result_rows import ResultRows
 from core.common.setting_values import to_plain_value
 from core.decoding.prompt import to_prompt_tokens
 from core.decoding.run_preparation import check_scores
@@ -32,6 +31,7 @@ from core.events import Event, Finished, Metrics, Prefilled, RunEnd, RunStarted,
 from core.models.error_translation import translate_iterator_errors
 from core.models.loaded_model import LoadedModel, check_model
 from core.models.text import TextStream
+from core.notebook.result_rows import ResultRows
 from core.parameter import Settings
 from core.remote import remote_run as elsewhere
 from core.remote.remote_model import RemoteModel

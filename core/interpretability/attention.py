@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import torch
 
-from core.common.result_rows import ResultRows, table_html
 from core.decoding.media_inputs.image_inputs import first_pass_inputs
 from core.decoding.media_inputs.media_inputs import MediaInputs
 from core.errors import InsideError
 from core.interpretability.step_query import StepQuery, step_query
 from core.models.error_translation import translate_iterator_errors
 from core.models.loaded_model import LoadedModel
+from core.notebook.result_rows import ResultRows, table_html
 from resources.language import tr
 
 

@@ -15,7 +15,6 @@ from transformers.modeling_outputs import MoEModelOutput
 
 from core.caches.tensors.continuation_probe import are_close
 from core.checks.arguments import check_cancel
-from core.common.result_rows import ResultRows
 from core.common.setting_values import to_plain_value
 from core.decoding.forward.fused_decoder import get_fused_decoder
 from core.errors import InsideError
@@ -25,6 +24,7 @@ from core.models.decoder_layers import get_layers, layer_path, replace_layers
 from core.models.error_translation import translate_iterator_errors
 from core.models.loaded_model import LoadedModel
 from core.native.native_library import library
+from core.notebook.result_rows import ResultRows
 from core.strategies.request_checks import check_paths
 from core.system.device_memory import is_out_of_memory
 from resources.language import tr

@@ -14,7 +14,6 @@ from typing import Literal, NamedTuple, get_args
 import torch
 
 from core.checks.arguments import check_cancel
-from core.common.result_rows import ResultRows
 from core.decoding.prompt import tokenize
 from core.errors import InsideError, ParameterError, TokenizerMissingError
 from core.interpretability.step_query import StepQuery, check_token, new_forward, stack_ids, step_query
@@ -27,6 +26,7 @@ from core.interpretability.text_variants import (
 )
 from core.models.error_translation import translate_iterator_errors
 from core.models.loaded_model import LoadedModel, check_model
+from core.notebook.result_rows import ResultRows
 from core.parameter import short_repr
 from core.strategies.request_checks import check_paths
 from resources.language import tr
