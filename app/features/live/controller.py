@@ -165,6 +165,7 @@ class _LiveConnection(QObject):
 
     def _begin(self, events: list[Event]) -> None:
         from app.state.recorded_run import recorded_request
+        from core.events import RunStarted
         from core.trace import Trace
 
         assert self._stream is not None
@@ -172,8 +173,7 @@ class _LiveConnection(QObject):
         self._run = run = Run(recorded_request(Trace(self._stream.header, events)))
         self._path = self._owner.recording_path(run)
         is_shown = self._owner.session.follow(run)
-        model = self._stream.header.model
-        name = model.name if model is not None else ""
+        name = next((event.model for event in events if isinstance(event, RunStarted)), "")
         text = tr("A script runs {model}.") if is_shown else tr("A script runs {model}; see its run in the history.")
         self._owner.noticed.emit(text.format(model=name), tr(TITLE))
 
