@@ -252,7 +252,8 @@ def capture(
     if isinstance(model, LoadedModel):
         loaded = model
     else:
-        loaded = LoadedModel(module, tokenizer, name or _name_of(module))  # type: ignore[arg-type]
+        network: Any = module
+        loaded = LoadedModel(network, tokenizer, name or _name_of(module))
     return Capture(module, loaded, top_n, LiveAddress.find() if live else None)
 
 

@@ -120,7 +120,8 @@ class DraftRecorder(CallRecorder):
             return ["target"] * len(tokens)
         accepted = _match_length(draft.ids, tokens)
         extra: Origin = "bonus" if accepted == len(draft.ids) else "correction"
-        return [*["draft"] * accepted, *[extra] * (len(tokens) - accepted)]  # type: ignore[list-item]
+        drafted: list[Origin] = ["draft"] * accepted
+        return drafted + [extra] * (len(tokens) - accepted)
 
     def _emit_round(
         self, run: RunWriter, draft: _Draft, tokens: list[int], scores: list[torch.Tensor], step: int, verified: float

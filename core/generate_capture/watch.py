@@ -35,19 +35,20 @@ class ScriptWatcher:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Capture all models in this block."""
-        from transformers.generation.utils import GenerationMixin
+        from transformers.generation import utils
 
-        original = GenerationMixin.generate
+        mixin: Any = utils.GenerationMixin
+        original = mixin.generate
 
         @functools.wraps(original)
         def generate(model: Any, *args: Any, **kwargs: Any) -> Any:
             return self._generate(functools.partial(original, model), model, args, kwargs)
 
-        GenerationMixin.generate = generate  # type: ignore[method-assign]
+        mixin.generate = generate
         try:
             yield
         finally:
-            GenerationMixin.generate = original  # type: ignore[method-assign]
+            mixin.generate = original
             for capture in self.captures:
                 capture.__exit__(None, None, None)
 
