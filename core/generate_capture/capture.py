@@ -183,7 +183,7 @@ class Capture:
 
         return inline_pages([run.events for run in self.runs])
 
-    def _write_each(self, path: str | PathLike[str], write: Callable[[CapturedRun, Any], Path]) -> list[Path]:
+    def _write_each(self, path: str | PathLike[str], write: Callable[[CapturedRun, Path], Path]) -> list[Path]:
         check_path("path", path)
         target, runs = Path(path), self.runs or [self.run]
         if len(runs) == 1:
@@ -226,7 +226,12 @@ class Capture:
 
 
 def capture(
-    model: Any, tokenizer: Any = None, *, top_n: int = 10, live: bool = False, name: str | None = None
+    model: LoadedModel | torch.nn.Module,
+    tokenizer: object = None,
+    *,
+    top_n: int = 10,
+    live: bool = False,
+    name: str | None = None,
 ) -> Capture:
     """Capture every `generate` of `model` inside a `with` block.
 

@@ -12,12 +12,13 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MethodType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import torch
+from transformers import GenerationConfig
 from transformers.generation.logits_process import LogitsProcessorList
 from transformers.generation.stopping_criteria import StoppingCriteriaList
 
@@ -30,12 +31,12 @@ from core.models.text_decoder import cache_name
 from resources.language import tr
 
 if TYPE_CHECKING:
-    from transformers import GenerationConfig
-
     from core.events import Event
     from core.generate_capture.run_writer import CapturedPrompt
     from core.models.loaded_model import LoadedModel
 
+_Method: TypeAlias = Callable[..., Any]
+"""A method of transformers, whose arguments are passed on as they are."""
 _BEAM_STRATEGIES = ("beam_search", "beam_sampling")
 _DRAFT_STRATEGIES = ("assisted", "prompt_lookup", "early_exit", "prediction_heads")
 
@@ -113,11 +114,13 @@ def _observed(call: _Call | None, observe: Callable[[], object]) -> None:
 class _RecordingProcessors(LogitsProcessorList):
     """The processors of a call, which record the scores after each."""
 
-    def __init__(self, processors: Sequence[Any], call: _Call, config: GenerationConfig) -> None:
+    def __init__(
+        self, processors: Sequence[Callable[..., torch.Tensor]], call: _Call, config: GenerationConfig
+    ) -> None:
         super().__init__(processors)
         self._call, self._config = call, config
 
-    def __call__(self, input_ids: Any, scores: torch.Tensor, **kwargs: Any) -> torch.Tensor:
+    def __call__(self, input_ids: Any, scores: torch.Tensor, **kwargs: object) -> torch.Tensor:
         if not self._call.is_recording:
             return super().__call__(input_ids, scores, **kwargs)
         length, trace, headings = input_ids.shape[-1], [scores.detach().clone()], []
@@ -146,11 +149,11 @@ def _removes_tokens(before: torch.Tensor, after: torch.Tensor) -> bool:
 class _RecordingCriteria(StoppingCriteriaList):
     """The stopping criteria of a call, which record which of them is met."""
 
-    def __init__(self, criteria: Sequence[Any], call: _Call) -> None:
+    def __init__(self, criteria: Sequence[Callable[..., torch.Tensor]], call: _Call) -> None:
         super().__init__(criteria)
         self._call = call
 
-    def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> Any:
+    def __call__(self, input_ids: Any, scores: Any, **kwargs: object) -> object:
         if not self._call.is_recording:
             return super().__call__(input_ids, scores, **kwargs)
         done = StoppingCriteriaList()(input_ids, scores)
@@ -170,20 +173,20 @@ class _RecordingCriteria(StoppingCriteriaList):
 class _Hook:
     """A replacement for a method of one instance. A copy of the model gets the method itself."""
 
-    def __init__(self, owner: torch.nn.Module, name: str, replacement: Callable[..., Any]) -> None:
+    def __init__(self, owner: torch.nn.Module, name: str, replacement: _Method) -> None:
         self._owner, self._name = weakref.ref(owner), name
         self._replacement = replacement
         functools.update_wrapper(self, getattr(owner, name))
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         return self._replacement(*args, **kwargs)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+    def __deepcopy__(self, memo: dict[int, object]) -> object:
         owner = self._owner()
         twin = memo.get(id(owner), owner)
         return MethodType(getattr(type(twin), self._name), twin)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         return getattr, (self._owner(), self._name)
 
 
@@ -197,7 +200,7 @@ class GenerateHooks:
         self._model = model
         self._captures: list[tuple[int, CallObserver]] = []
         """(thread that entered it, capture)."""
-        self._previous: dict[str, Any] = {}
+        self._previous: dict[str, object] = {}
         """Instance attributes that the hooks hide."""
 
     @classmethod
@@ -223,7 +226,9 @@ class GenerateHooks:
                 del cls._installed[model]
 
     @classmethod
-    def record_call(cls, model: torch.nn.Module, original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    def record_call(
+        cls, model: torch.nn.Module, original: _Method, args: Sequence[object], kwargs: Mapping[str, object]
+    ) -> object:
         """Call `original`, the `generate` of a model that is captured already, and record it."""
         with cls._lock:
             hooks = cls._installed.get(model)
@@ -267,7 +272,7 @@ class GenerateHooks:
 
     # The call as a whole
 
-    def _generate(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def _generate(self, original: _Method, *args: object, **kwargs: object) -> object:
         outer = _current_call()
         if outer is not None and (outer.muted or outer.failed):
             return original(*args, **kwargs)
@@ -295,7 +300,7 @@ class GenerateHooks:
             stack.pop()
             self._end_call(call, result, failure)
 
-    def _end_call(self, call: _Call, result: Any, failure: BaseException | None) -> None:
+    def _end_call(self, call: _Call, result: object, failure: BaseException | None) -> None:
         recorder = call.recorder
         if recorder is not None and failure is None:
             ids = getattr(result, "sequences", result)
@@ -322,44 +327,47 @@ class GenerateHooks:
 
     # Helper methods of `generate`
 
-    def _expand_inputs(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def _expand_inputs(self, original: _Method, *args: object, **kwargs: object) -> object:
         call = _current_call()
         if call is not None and not call.muted and call.recorder is None:
             mask = kwargs.get("attention_mask")
             call.mask = mask if isinstance(mask, torch.Tensor) else None
         return original(*args, **kwargs)
 
-    def _get_processors(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def _get_processors(self, original: _Method, *args: object, **kwargs: object) -> object:
         found, call = original(*args, **kwargs), _current_call()
         config = kwargs.get("generation_config", args[0] if args else None)
-        if call is None or call.muted or call.failed or call.recorder is not None or config is None:
+        if call is None or call.muted or call.failed or call.recorder is not None:
+            return found
+        if not isinstance(config, GenerationConfig):
             return found
         source = kwargs.get("encoder_input_ids")
         reads_text = isinstance(source, torch.Tensor) and source.dim() == 2 and not source.is_floating_point()
         is_source = reads_text and call.captures[0].loaded.is_encoder_decoder
-        _observed(call, lambda: self._begin(call, config, source if is_source else None))
-        return _RecordingProcessors(found, call, config) if not call.failed else found
+        ids = source if is_source and isinstance(source, torch.Tensor) else None
+        _observed(call, lambda: self._begin(call, config, ids))
+        return _RecordingProcessors(found, call, config) if call.is_recording else found
 
-    def _get_criteria(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def _get_criteria(self, original: _Method, *args: object, **kwargs: object) -> object:
         found, call = original(*args, **kwargs), _current_call()
         if call is None or not call.is_recording:
             return found
         return _RecordingCriteria(found, call)
 
-    def _update_kwargs(self, original: Callable[..., Any], outputs: Any, *args: Any, **kwargs: Any) -> Any:
+    def _update_kwargs(self, original: _Method, outputs: object, *args: object, **kwargs: object) -> object:
         result, call = original(outputs, *args, **kwargs), _current_call()
         if call is not None and call.is_recording and call.recorder is not None:
             recorder, cache = call.recorder, getattr(outputs, cache_name(self._model), None)
             _observed(call, lambda: recorder.forward(cache))
         return result
 
-    def _get_candidate_generator(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def _get_candidate_generator(self, original: _Method, *args: object, **kwargs: object) -> object:
         drafter, call = original(*args, **kwargs), _current_call()
         if call is None or not call.is_recording or not isinstance(call.recorder, DraftRecorder):
             return drafter
         recorder, get_candidates, update = call.recorder, drafter.get_candidates, drafter.update_candidate_strategy
 
-        def get(input_ids: torch.Tensor, *more: Any, **options: Any) -> Any:
+        def get(input_ids: torch.Tensor, *more: object, **options: object) -> object:
             started = time.perf_counter()
             call.muted += 1
             try:
@@ -369,7 +377,7 @@ class GenerateHooks:
             _observed(call, lambda: recorder.drafted(input_ids, found[0], found[1], started))
             return found
 
-        def verify(input_ids: torch.Tensor, scores: torch.Tensor, *more: Any, **options: Any) -> Any:
+        def verify(input_ids: torch.Tensor, scores: torch.Tensor, *more: object, **options: object) -> object:
             _observed(call, lambda: recorder.verified(input_ids, scores))
             call.muted += 1
             try:
@@ -382,28 +390,28 @@ class GenerateHooks:
 
     # Helper methods of beam search
 
-    def _top_k_continuations(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def _top_k_continuations(self, original: _Method, *args: object, **kwargs: object) -> object:
         found = original(*args, **kwargs)
         scores, sequences, rows = found
-        self._observe_beams(lambda beams: beams.chosen(scores, sequences, rows, kwargs["cur_len"]))
+        self._observe_beams(lambda beams: beams.chosen(scores, sequences, rows, _whole(kwargs["cur_len"])))
         return found
 
-    def _running_beams(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def _running_beams(self, original: _Method, *args: object, **kwargs: object) -> object:
         found = original(*args, **kwargs)
         self._observe_beams(lambda beams: beams.continued(found[0], found[2]))
         return found
 
-    def _finished_beams(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def _finished_beams(self, original: _Method, *args: object, **kwargs: object) -> object:
         found = original(*args, **kwargs)
-        self._observe_beams(lambda beams: beams.ended(found[0], found[3], kwargs["decoder_prompt_len"]))
+        self._observe_beams(lambda beams: beams.ended(found[0], found[3], _whole(kwargs["decoder_prompt_len"])))
         return found
 
-    def _early_stop(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def _early_stop(self, original: _Method, *args: object, **kwargs: object) -> object:
         found = original(*args, **kwargs)
         self._observe_beams(lambda beams: beams.note_improvement(found[:, 0].tolist()))
         return found
 
-    def _has_unfinished_beams(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def _has_unfinished_beams(self, original: _Method, *args: object, **kwargs: object) -> object:
         found = original(*args, **kwargs)
         self._observe_beams(lambda beams: beams.step_done(bool(found)))
         return found
@@ -417,8 +425,8 @@ class GenerateHooks:
     # The caller's own loop
 
     def _custom_pass(
-        self, call: _Call, call_kwargs: dict[str, Any], module: torch.nn.Module, args: tuple[Any, ...],
-        kwargs: dict[str, Any], output: Any,
+        self, call: _Call, call_kwargs: Mapping[str, object], module: torch.nn.Module,
+        args: tuple[object, ...], kwargs: Mapping[str, object], output: object,
     ) -> None:  # fmt: skip
         """Record a pass of a decoding function that does not use transformers' processors."""
         inner = _current_call()
@@ -427,14 +435,21 @@ class GenerateHooks:
         _observed(call, lambda: self._note_custom_pass(call, call_kwargs, args, kwargs, output))
 
     def _note_custom_pass(
-        self, call: _Call, call_kwargs: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any], output: Any
+        self,
+        call: _Call,
+        call_kwargs: Mapping[str, object],
+        args: tuple[object, ...],
+        kwargs: Mapping[str, object],
+        output: object,
     ) -> None:
         logits, ids = getattr(output, "logits", None), kwargs.get("input_ids", args[0] if args else None)
         if not isinstance(logits, torch.Tensor) or logits.dim() != 3 or not isinstance(ids, torch.Tensor):
             return
         if call.recorder is None:
-            config = call_kwargs.get("generation_config") or call.captures[0].loaded.generation_config
-            call.mask = call_kwargs.get("attention_mask")
+            config, mask = call_kwargs.get("generation_config"), call_kwargs.get("attention_mask")
+            if not isinstance(config, GenerationConfig):
+                config = call.captures[0].loaded.generation_config
+            call.mask = mask if isinstance(mask, torch.Tensor) else None
             self._begin(call, config, None)
             call.is_own_loop = True
         recorder = call.recorder
@@ -443,15 +458,23 @@ class GenerateHooks:
         recorder.custom_pass(ids, last, cache)
 
 
-def _new_runs(captures: Sequence[CallObserver], *run: Any) -> Callable[[Any], None]:
+def _new_runs(
+    captures: Sequence[CallObserver], prompt: CapturedPrompt, config: GenerationConfig, strategy: str
+) -> Callable[[Event], None]:
     """Start a run in every capture; return the function that passes on its events."""
-    receivers = [capture.new_run(*run) for capture in captures]
+    receivers = [capture.new_run(prompt, config, strategy) for capture in captures]
 
-    def emit(event: Any) -> None:
+    def emit(event: Event) -> None:
         for receive in receivers:
             receive(event)
 
     return receivers[0] if len(receivers) == 1 else emit
+
+
+def _whole(value: object) -> int:
+    """Return an integer argument."""
+    assert isinstance(value, int)
+    return value
 
 
 def _function_name(given: object) -> str:

@@ -8,23 +8,28 @@ import runpy
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from core.trace.live_address import LiveAddress
 from resources.language import tr, trn
+
+if TYPE_CHECKING:
+    import torch
+
+    from core.generate_capture.capture import Capture, CapturedRun
 
 
 class ScriptWatcher:
     """Captures each model of this process on its first `generate`."""
 
     def __init__(self, *, top_n: int = 10, live: bool = True) -> None:
-        self.captures: list[Any] = []
+        self.captures: list[Capture] = []
         """One capture per model, in order of their first call."""
         self._top_n, self._live = top_n, live
-        self._known: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._known: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
         self._lock = threading.Lock()
 
     @property
@@ -41,7 +46,7 @@ class ScriptWatcher:
         original = mixin.generate
 
         @functools.wraps(original)
-        def generate(model: Any, *args: Any, **kwargs: Any) -> Any:
+        def generate(model: torch.nn.Module, *args: object, **kwargs: object) -> object:
             return self._generate(functools.partial(original, model), model, args, kwargs)
 
         mixin.generate = generate
@@ -52,7 +57,10 @@ class ScriptWatcher:
             for capture in self.captures:
                 capture.__exit__(None, None, None)
 
-    def _generate(self, original: Callable[..., Any], model: Any, args: Any, kwargs: Any) -> Any:
+    def _generate(
+        self, original: Callable[..., object], model: torch.nn.Module, args: Sequence[object],
+        kwargs: Mapping[str, object],
+    ) -> object:  # fmt: skip
         from core.generate_capture.capture import capture
         from core.generate_capture.generate_hooks import GenerateHooks, is_call_in_progress
 
@@ -64,12 +72,12 @@ class ScriptWatcher:
                 self.captures.append(capture(model, tokenizer, top_n=self._top_n, live=self._live).__enter__())
         return GenerateHooks.record_call(model, original, args, kwargs) if is_new else original(*args, **kwargs)
 
-    def runs(self) -> list[Any]:
+    def runs(self) -> list[CapturedRun]:
         """Return the runs of all models."""
         return [run for capture in self.captures for run in capture.runs]
 
 
-def find_tokenizer(model: Any) -> Any:
+def find_tokenizer(model: torch.nn.Module) -> object:
     """Return the tokenizer of a model's folder or of its files in the Hub's cache; None if there is none. Nothing is
     downloaded.
     """
@@ -79,7 +87,8 @@ def find_tokenizer(model: Any) -> Any:
     if not origin:
         return None
     try:
-        return AutoTokenizer.from_pretrained(origin, local_files_only=True)
+        found: object = AutoTokenizer.from_pretrained(origin, local_files_only=True)
+        return found
     except (OSError, ValueError, KeyError, ImportError):
         return None
 
@@ -127,7 +136,7 @@ def main(arguments: Sequence[str]) -> int:
         _save(watcher.runs(), folder)
 
 
-def _save(runs: Sequence[Any], folder: Path | None) -> None:
+def _save(runs: Sequence[CapturedRun], folder: Path | None) -> None:
     count = len(runs)
     print(trn("{count:,} run captured.", "{count:,} runs captured.", count).format(count=count), file=sys.stderr)
     if folder is None or not runs:
