@@ -11,6 +11,7 @@ import torch
 
 from core.decoding.step_stats import compute_step_stats
 from core.decoding.stopping import StopReason
+from resources.language import tr
 from core.generate_capture.run_writer import CapturedPrompt, RunWriter
 
 if TYPE_CHECKING:
@@ -202,7 +203,9 @@ class SampleRecorder(CallRecorder):
         for index, run, sequence in self._rows(len(result)):
             start = result.shape[1] - len(sequence.ids)
             if sequence.stop is None and result[index, max(start, 0) :].tolist() != sequence.ids:
-                raise ValueError(f"{run.strategy} does not choose one token per pass")
+                raise ValueError(
+                    tr("the decoding function {name} does not choose one token per pass").format(name=run.strategy)
+                )
 
     def finish(self, result: torch.Tensor | None) -> None:
         """Write a last step that no criterion has seen."""
