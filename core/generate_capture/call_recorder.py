@@ -11,8 +11,8 @@ import torch
 
 from core.decoding.step_stats import compute_step_stats
 from core.decoding.stopping import StopReason
-from resources.language import tr
 from core.generate_capture.run_writer import CapturedPrompt, RunWriter
+from resources.language import tr
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig

@@ -43,7 +43,8 @@ def _figures(text: str) -> set[str]:
 
 
 def _code(text: str) -> list[str]:
-    return re.findall(r"`([^`]+)`", text)
+    fenced = re.compile(r"```.*?```", re.DOTALL)
+    return [*fenced.findall(text), *re.findall(r"`([^`]+)`", fenced.sub("", text))]
 
 
 def test_every_page_has_one_and_none_is_left_over() -> None:
