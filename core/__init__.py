@@ -50,10 +50,10 @@ if TYPE_CHECKING:
     )
     from core.explain.tokens import explain_token
     from core.explain.words import medium_label, medium_part, medium_place, medium_sentence, share
+    from core.generate_capture.capture import Capture, CapturedRun, capture
     from core.generation.loading import load
     from core.generation.running import Result, effective_settings, run, stream
     from core.generation.scoring import score, score_stream
-    from core.generation.setting_titles import cache_title, setting_title, strategy_title
     from core.generation.step_replay import StepCounterfactual, replay_step
     from core.generation.throughput_estimate import ThroughputEstimate, WeightsCost, estimate_throughput, weights_cost
     from core.grammar.compilation import grammar_problem
@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from core.processors.pipeline_stages import stage_label, stage_order, stage_phrase, watermark_settings
     from core.remote.remote_model import RemoteModel
     from core.request import Request
+    from core.setting_titles import cache_title, setting_title, strategy_title
     from core.settings import make_config
     from core.system.optional_deps import why_missing
     from core.trace.page.html_page import page, page_text
@@ -84,6 +85,8 @@ __all__ = [
     "AdapterEffect",
     "AttentionRow",
     "BuildResult",
+    "Capture",
+    "CapturedRun",
     "Effect",
     "Estimate",
     "GrammarFigures",
@@ -114,6 +117,7 @@ __all__ = [
     "build_kernels",
     "cache_title",
     "caches",
+    "capture",
     "catalog",
     "cut_short",
     "effective_settings",
@@ -222,6 +226,8 @@ _HOMES = {
     "OcclusionProgress": "core.interpretability.occlusion",
     "PrefixStore": "core.caches.prefixes.prefix_store",
     "BuildResult": "core.native.kernel_build",
+    "Capture": "core.generate_capture.capture",
+    "CapturedRun": "core.generate_capture.capture",
     "RemoteModel": "core.remote.remote_model",
     "Request": "core.request",
     "Result": "core.generation.running",
@@ -281,9 +287,10 @@ _HOMES = {
     "save_gguf": "core.models.gguf_export",
     "score": "core.generation.scoring",
     "score_stream": "core.generation.scoring",
-    "cache_title": "core.generation.setting_titles",
-    "setting_title": "core.generation.setting_titles",
-    "strategy_title": "core.generation.setting_titles",
+    "capture": "core.generate_capture.capture",
+    "cache_title": "core.setting_titles",
+    "setting_title": "core.setting_titles",
+    "strategy_title": "core.setting_titles",
     "share": "core.explain.words",
     "shared_length": "core.caches.prefixes.prefix_store",
     "stage_label": "core.processors.pipeline_stages",

@@ -18,12 +18,14 @@ from app.state.run import Run
 from app.state.worker_messages import (
     LoadRequest,
     ModelInfo,
+    Outcome,
     RunRequest,
 )
 
 if TYPE_CHECKING:
     from app.session.engine import Engine
     from app.state.layer_queries import ModelQuery
+    from core.events import Event
 
 
 class ShownRun(QObject):
@@ -235,6 +237,30 @@ class Session(ShownRun):
         self._run = run
         self.runShown.emit(run)
         return True
+
+    def follow(self, run: Run) -> bool:
+        """Show a run that another process computes; `receive` brings its events. Returns False and does nothing while a
+        run of this session is in progress.
+        """
+        if self._is_closed or self._current is not None:
+            return False
+        if self._run is not None and self._run.is_worth_keeping:
+            self._shown_before = self._run
+        self._run = run
+        self.runStarted.emit(run)
+        return True
+
+    def receive(self, run: Run, events: list[Event]) -> None:
+        """Add events to a followed run, shown or not."""
+        run.apply(events)
+        if run is self._run and not self._is_closed:
+            self.eventsArrived.emit(run, events)
+
+    def end_followed(self, run: Run, outcome: Outcome) -> None:
+        """End a followed run."""
+        run.outcome = outcome
+        if run is self._run and not self._is_closed:
+            self.finished.emit(outcome)
 
     def emit_current(self) -> None:
         """Emit model, state and shown run again for new listeners."""

@@ -49,6 +49,7 @@ async def _run_interactively(window: MainWindow, options: CommandLineOptions) ->
     window.parts.services.kernel_builder.allow_building()
     if options.recorded is None and not options.tour:  # neither needs plug-ins: foreign code does not run
         window.firstPainted.connect(window.parts.services.plugins.load)
+    window.parts.services.live.listen()
     try:
         apply_options(window, options)
     except LaunchProblem as error:

@@ -32,13 +32,13 @@ def load_run(trace: Trace) -> Run:
 
     Raises TraceError for inconsistent events.
     """
-    run = Run(_request(trace))
+    run = Run(recorded_request(trace))
     try:
         _check(trace.events)
         run.apply(trace.events)
     except (ValueError, LookupError, TypeError, OverflowError):
         raise TraceError(tr("This recording is inconsistent."), tr("Record the run again.")) from None
-    run.outcome = _outcome(run, trace)
+    run.outcome = recorded_outcome(run, trace)
     return run
 
 
@@ -54,7 +54,7 @@ def _check(events: list[Event]) -> None:
         checker.check(event)
 
 
-def _request(trace: Trace) -> RunRequest:
+def recorded_request(trace: Trace) -> RunRequest:
     """Return the window's own request if it was recorded, otherwise one made from the core's request or from the
     events.
     """
@@ -74,7 +74,8 @@ def _fill_in_request(request: Mapping[str, object], started: RunStarted | None) 
     return plain
 
 
-def _outcome(run: Run, trace: Trace) -> Outcome:
+def recorded_outcome(run: Run, trace: Trace) -> Outcome:
+    """Return how a recorded run ended: by an error, by itself, or because the recording was cut short."""
     if trace.failure is not None:
         failure = trace.failure
         error = ErrorReport(failure.title, failure.cause, failure.remedy, kind=failure.kind)

@@ -31,6 +31,7 @@ from app.features.history.controller.history import History, Recovery
 from app.features.history.controller.history_panel import HistoryEdits, HistoryPanel
 from app.features.history.controller.run_navigation import RunNavigation, RunTreeController
 from app.features.labs.controller.lab_windows import LabJobs, LabWindows
+from app.features.live.controller import LiveRuns
 from app.features.media.controller.prompt_media import MediaBarController, MediaController
 from app.features.media.session.media_cache import MediaCache
 from app.features.palette.controller.palette import PaletteController
@@ -81,6 +82,7 @@ class AppServices(NamedTuple):
     labs: LabJobs
     kernel_builder: KernelBuilder
     plugins: PluginJobs
+    live: LiveRuns
 
 
 def create_services(store: SettingsStore, session: Session, switch: LanguageSwitch) -> AppServices:
@@ -105,6 +107,7 @@ def create_services(store: SettingsStore, session: Session, switch: LanguageSwit
         labs=LabJobs(lambda: store.data_folder),
         kernel_builder=KernelBuilder(session, lambda: store.settings.compute.quick_steps),
         plugins=PluginJobs(session, lambda: store.data_folder),
+        live=LiveRuns(session, history.recording_path, history.save_received),
     )
 
 

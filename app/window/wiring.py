@@ -203,6 +203,7 @@ def _connect_frame(window: MainWindow, parts: WindowParts) -> None:
     appearance.wordingChanged.connect(parts.labs.wording_changed)
     _connect_language(parts)
     window.textSizeRequested.connect(appearance.step_text)
+    parts.services.live.noticed.connect(parts.messages.show_notice)
     body = window.body
     _connect_menu_bar(window, parts)
     bind_view_keys(body, parts.centre)

@@ -93,7 +93,7 @@ def build_pipeline(context: Context) -> ProcessorPipeline:
         (processor, setting_of(processor, context)) for processor in ordered_processors(context.options.get(OPTION))
     )
     return ProcessorPipeline([
-        ActiveStage(processor, _heading(processor, value), _build_transform(processor, value, context))
+        ActiveStage(processor, build_heading(processor, value), _build_transform(processor, value, context))
         for processor, value in found
         if _is_active(processor, value, context)
     ])  # fmt: skip
@@ -116,7 +116,8 @@ def _is_active(processor: Processor, value: object, context: Context) -> bool:
     return processor.is_on(value) and processor.applies(context)
 
 
-def _heading(processor: Processor, value: object) -> StageHeading:
+def build_heading(processor: Processor, value: object) -> StageHeading:
+    """Return the heading of a processor with this setting."""
     words = processor.label, processor.phrase or processor.label
     label, phrase = (text.format(v=_format_value(value)) for text in words)
     return StageHeading(processor.name, label, _label_number(value), processor.kind, phrase)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +29,7 @@ def load(
     allow_plain: bool = False,
     memory_limit: MemoryLimit | None = None,
     adapters: Sequence[Choice] = (),
+    progress: bool = False,
 ) -> LoadedModel | RemoteModel:
     """Load a bundled model, a folder, or a Hub model already on this disk; nothing is downloaded. An address,
     `https://host:port/v1#model-name`, returns a remote model; only `key` and `allow_plain` apply to it.
@@ -35,8 +38,9 @@ def load(
     in `dtype`; float32, bfloat16 and float16 override `dtype`; int8 and int4 quantize layer by layer while loading, on
     a CPU, and compute in float32. `memory_limit`: bytes that the weights may take, on a CPU; 0 for the minimum, `fit`
     for as many as fit into free memory. Further layers are offloaded to disk and read in each pass;
-    `core.estimate_throughput(model)` predicts the speed. `key`: the engine's, kept in memory only; by default that of
-    the system keyring, else of the environment (`core.remote.find_key`). `allow_plain`: allow http to another machine.
+    `core.estimate_throughput(model)` predicts the speed. `progress`: show the libraries' progress bars. `key`: the
+    engine's, kept in memory only; by default that of the system keyring, else of the environment
+    (`core.remote.find_key`). `allow_plain`: allow http to another machine.
     `adapters`: LoRA adapters to use (PEFT folders or GGUF files), each a path or a pair of a path and a strength;
     `model.adapters.set(…)` changes them later without loading the model again, and `Request.adapters` for one run.
     Raises ModelError subclasses, DeviceError, ParameterError, OutOfMemoryError or EngineError and its subclasses, each
@@ -46,9 +50,20 @@ def load(
         from core.remote.remote_model import connect
 
         return connect(str(name), key=key, allow_plain=allow_plain)
+    if not progress:
+        _import_tqdm()
     from core.models import loaded_model
+    from core.models.progress_bars import library_progress_bars
 
-    return loaded_model.load(
-        name, device=device, dtype=dtype, weights=weights, allow_pickle=allow_pickle,
-        allow_remote_code=allow_remote_code, memory_limit=memory_limit, adapters=adapters,
-    )  # fmt: skip
+    with library_progress_bars(progress):
+        return loaded_model.load(
+            name, device=device, dtype=dtype, weights=weights, allow_pickle=allow_pickle,
+            allow_remote_code=allow_remote_code, memory_limit=memory_limit, adapters=adapters,
+        )  # fmt: skip
+
+
+def _import_tqdm() -> None:
+    """Import tqdm before transformers does, without its warning that a notebook has no widgets for bars."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "IProgress not found")
+        importlib.import_module("tqdm.auto")

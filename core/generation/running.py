@@ -31,7 +31,7 @@ from core.decoding.score_cache import ScoreCache, check_score_cache
 from core.decoding.sequences import FinishedSequence
 from core.decoding.speculation.tree_support import supports_drafts
 from core.errors import AdapterError
-from core.events import Event, Finished, Metrics, Notice, Prefilled, RunEnd, RunStarted, TokenChosen
+from core.events import BeamStep, Event, Finished, Metrics, Notice, Prefilled, RunEnd, RunStarted, TokenChosen
 from core.memory.out_of_memory import with_fallback
 from core.models.error_translation import translate_iterator_errors
 from core.models.loaded_model import LoadedModel, check_model
@@ -45,6 +45,7 @@ from core.strategies.request_checks import foreign_settings
 from resources.language import tr
 
 if TYPE_CHECKING:
+    import pandas as pd
     from transformers import GenerationConfig
 
     from core.models.loaded_model import LoadedModel
@@ -167,6 +168,18 @@ class Result:
     reason: RunEnd
     """"completed" or "stopped"."""
 
+    def to_dataframe(self) -> pd.DataFrame:
+        """Return one row per token, or per candidate of a beam search. Raises ParameterError without pandas."""
+        from core.notebook.tables import events_table
+
+        return events_table(self.events)
+
+    def _repr_html_(self) -> str:
+        """Return the interactive page of the run, for notebooks."""
+        from core.notebook.inline_page import inline_page
+
+        return inline_page(self.events)
+
 
 def stream(
     model: LoadedModel | RemoteModel,
@@ -218,9 +231,13 @@ def run(
     prefixes: PrefixStore | None = None,
     drafters: Sequence[LoadedModel] | None = None,
     scores: ScoreCache | None = None,
+    progress: bool = False,
 ) -> Result:
-    """Run a request and collect its events. Raises the errors of `stream`."""
-    events = list(stream(model, request, cancel, streamer, prefixes=prefixes, drafters=drafters, scores=scores))
+    """Run a request and collect its events; `progress` shows a bar, in notebooks as a widget. Raises the errors of
+    `stream`.
+    """
+    stream_of_events = stream(model, request, cancel, streamer, prefixes=prefixes, drafters=drafters, scores=scores)
+    events = list(_with_progress_bar(stream_of_events) if progress else stream_of_events)
     last = events[-1]
     assert isinstance(last, Finished)
     return Result(
@@ -231,6 +248,21 @@ def run(
         metrics=last.metrics,
         reason=last.reason,
     )
+
+
+def _with_progress_bar(events: Iterator[Event]) -> Iterator[Event]:
+    """Pass events through and count tokens, or steps of a beam search, in a progress bar."""
+    from tqdm.auto import tqdm  # a notebook's bar is imported only where there is one
+
+    with tqdm(unit=" tokens", disable=False) as bar:
+        for event in events:
+            if isinstance(event, RunStarted):
+                limit = dict(event.settings).get("max_new_tokens")
+                is_beam_search = bool(dict(event.settings).get("num_beams"))
+                bar.reset(total=limit * (1 if is_beam_search else event.sequences) if isinstance(limit, int) else None)
+            elif isinstance(event, TokenChosen | BeamStep):
+                bar.update()
+            yield event
 
 
 def _check_stream_arguments(cancel: object, streamer: object, prefixes: object, scores: object) -> None:

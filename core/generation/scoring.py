@@ -31,6 +31,7 @@ from core.events import Event, Finished, Metrics, Prefilled, RunEnd, RunStarted,
 from core.models.error_translation import translate_iterator_errors
 from core.models.loaded_model import LoadedModel, check_model
 from core.models.text import TextStream
+from core.notebook.result_rows import ResultRows
 from core.parameter import Settings
 from core.remote import remote_run as elsewhere
 from core.remote.remote_model import RemoteModel
@@ -38,9 +39,27 @@ from core.strategies.request_checks import check_top_n, settings_by_name
 from resources.language import tr
 
 
+class ScoredTokens(ResultRows[TokenChosen]):
+    """The tokens of a scored text; `events` are those of `score_stream`."""
+
+    events: tuple[Event, ...] = ()
+
+    def columns(self) -> dict[str, list[object]]:
+        """Return the table's columns by name."""
+        from core.notebook.tables import event_columns
+
+        return event_columns(self)
+
+    def _repr_html_(self) -> str:
+        """Return the interactive page of the text, for notebooks."""
+        from core.notebook.inline_page import inline_page
+
+        return inline_page(self.events)
+
+
 def score(
     model: LoadedModel | RemoteModel, text_or_ids: object, top_n: int = 10, *, given: object = None
-) -> tuple[TokenChosen, ...]:
+) -> ScoredTokens:
     """Score a text with `model`: probability, rank, entropy and alternatives of every token after the first.
 
     The text is a string, a chat or token ids, read in one pass (in chunks if its logits would take more than 256 MiB).
@@ -50,8 +69,10 @@ def score(
     ids of a text without a source may begin. Raises TextTooLongError beyond the model's context, PromptError and the
     other errors of `stream`.
     """
-    events = score_stream(model, text_or_ids, top_n, given=given)
-    return tuple(event for event in events if isinstance(event, TokenChosen))
+    events = tuple(score_stream(model, text_or_ids, top_n, given=given))
+    scored = ScoredTokens(event for event in events if isinstance(event, TokenChosen))
+    scored.events = events
+    return scored
 
 
 def score_stream(

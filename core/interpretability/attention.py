@@ -16,6 +16,7 @@ from core.errors import InsideError
 from core.interpretability.step_query import StepQuery, step_query
 from core.models.error_translation import translate_iterator_errors
 from core.models.loaded_model import LoadedModel
+from core.notebook.result_rows import ResultRows, table_html
 from resources.language import tr
 
 
@@ -30,9 +31,29 @@ class AttentionRow(NamedTuple):
     """
 
 
+class AttentionRows(ResultRows[AttentionRow]):
+    """The rows of all layers with attention; `texts` are the spellings of the ids before the step."""
+
+    bar = "mean"
+
+    def columns(self) -> dict[str, list[object]]:
+        """Return the table's columns by name: one row per position, with the mean of the layers and each of them."""
+        shares = [row.shares for row in self]
+        means = [sum(column) / len(column) for column in zip(*shares, strict=True)]
+        found: dict[str, list[object]] = {
+            "position": list(range(len(means))), "text": list(self.texts[: len(means)]), "mean": [*means],
+        }  # fmt: skip
+        return found | {f"layer_{row.layer}": [*row.shares] for row in self}
+
+    def _repr_html_(self) -> str:
+        """Return a table of the mean attention for notebooks; the layers are in the dataframe."""
+        columns = self.columns()
+        return table_html({name: columns[name] for name in ("position", "text", "mean")}, self.bar)
+
+
 def attention(
     model: LoadedModel, ids: Sequence[int], step: int, *, source: int | None = None, media: Sequence[str | Path] = ()
-) -> tuple[AttentionRow, ...]:
+) -> AttentionRows:
     """Return each layer's attention to every position before the token `ids[step]`, at the step that chose it.
 
     Runs one pass over the text without a cache, with "eager" attention, which alone returns its weights; the model's
@@ -41,7 +62,8 @@ def attention(
     model returns none (recurrent models have none), ParameterError, EmptyPromptError, PromptError, TextTooLongError.
     """
     question = step_query(model, ids, step, source, media)
-    return tuple(translate_iterator_errors(model, partial(_attention_rows, model, question)))
+    rows = translate_iterator_errors(model, partial(_attention_rows, model, question))
+    return AttentionRows(rows, [model.pieces[int(token)] for token in list(ids)[: question.step]])
 
 
 def _attention_rows(model: LoadedModel, question: StepQuery) -> Iterator[AttentionRow]:

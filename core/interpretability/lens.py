@@ -24,6 +24,7 @@ from core.models.decoder_layers import get_layers, layer_path, replace_layers
 from core.models.error_translation import translate_iterator_errors
 from core.models.loaded_model import LoadedModel
 from core.native.native_library import library
+from core.notebook.result_rows import ResultRows
 from core.strategies.request_checks import check_paths
 from core.system.device_memory import is_out_of_memory
 from resources.language import tr
@@ -186,9 +187,20 @@ class LensRow(NamedTuple):
     """Rank of the chosen token; 1 is the layer's top prediction."""
 
 
+class LensRows(ResultRows[LensRow]):
+    """The rows of all layers; `texts` are the spellings of the first tokens."""
+
+    bar = "probability"
+
+    def columns(self) -> dict[str, list[object]]:
+        """Return the table's columns by name."""
+        found: dict[str, list[object]] = {name: [getattr(row, name) for row in self] for name in LensRow._fields}
+        return {"layer": found.pop("layer"), "first_text": list(self.texts), **found}
+
+
 def lens(
     model: LoadedModel, ids: Sequence[int], step: int, *, source: int | None = None, media: Sequence[str | Path] = ()
-) -> tuple[LensRow, ...]:
+) -> LensRows:
     """Return each layer's prediction at the step that chose `ids[step]` after `ids[:step]`, one row per layer, lowest
     first.
 
@@ -200,9 +212,10 @@ def lens(
     EmptyPromptError, PromptError, TextTooLongError, MediaError.
     """
     question = step_query(model, ids, step, source, media)
-    return next(
+    rows = next(
         translate_iterator_errors(model, partial(_lens_rows, model, question, question.step, threading.Event()))
     )
+    return LensRows(rows, [model.pieces[row.first] for row in rows])
 
 
 def lens_text(

@@ -26,6 +26,7 @@ from core.interpretability.text_variants import (
 )
 from core.models.error_translation import translate_iterator_errors
 from core.models.loaded_model import LoadedModel, check_model
+from core.notebook.result_rows import ResultRows
 from core.parameter import short_repr
 from core.strategies.request_checks import check_paths
 from resources.language import tr
@@ -124,6 +125,19 @@ class OcclusionProgress(NamedTuple):
     total: int
 
 
+class Effects(ResultRows[Effect]):
+    """The effects in text order; `texts` are the spellings of the ids before the step."""
+
+    bar = "effect"
+
+    def columns(self) -> dict[str, list[object]]:
+        """Return the table's columns by name."""
+        return {
+            "start": [one.start for one in self], "stop": [one.stop for one in self],
+            "text": ["".join(self.texts[one.start : one.stop]) for one in self], "effect": [one.effect for one in self],
+        }  # fmt: skip
+
+
 def occlude(
     model: LoadedModel,
     ids: Sequence[int],
@@ -135,7 +149,7 @@ def occlude(
     source: int | None = None,
     media: Sequence[str | Path] = (),
     cancel: threading.Event | None = None,
-) -> tuple[Effect, ...]:
+) -> Effects:
     """Return the effect of each token, word or sentence before `ids[step]` on its choice, in text order.
 
     The effect is log p(chosen | all before) − log p(chosen | all but this part); with the token `other`, the same
@@ -147,7 +161,8 @@ def occlude(
     ParameterError, EmptyPromptError, PromptError, TextTooLongError, TokenizerMissingError, InsideError.
     """
     parts = occlusion(model, ids, step, other, unit, instead=instead, source=source, media=media, cancel=cancel)
-    return tuple(sorted(chain.from_iterable(part.effects for part in parts)))
+    effects = sorted(chain.from_iterable(part.effects for part in parts))
+    return Effects(effects, [model.pieces[int(token)] for token in list(ids)[: int(step)]])
 
 
 def occlusion(

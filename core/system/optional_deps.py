@@ -8,8 +8,8 @@ from typing import Literal
 from core.errors import ParameterError
 from resources.language import tr
 
-Extra = Literal["grammar"]
-PACKAGES: dict[Extra, str] = {"grammar": "llguidance"}
+Extra = Literal["grammar", "notebook"]
+PACKAGES: dict[Extra, str] = {"grammar": "llguidance", "notebook": "pandas"}
 """The package of each extra in pyproject.toml."""
 
 

@@ -23,6 +23,7 @@ MARK = b"\x89tokscp\n"
 _VERSION = struct.Struct("<HH")
 _FRAME = struct.Struct("<cIII")
 """Kind of block, bytes in the file, bytes decompressed, checksum (CRC-32)."""
+_START_BYTES = len(MARK) + _VERSION.size
 HEADER, EVENTS, END = b"H", b"E", b"Z"
 _MAX_BLOCK_BYTES = 2**28
 MIN_EXPANDED_BYTES = 2**26
@@ -42,6 +43,22 @@ class TraceBlock:
     """Size in the file, in bytes."""
 
 
+class BlockEncoder:
+    """Encodes a mark and blocks, each with the checksum of everything before."""
+
+    def __init__(self) -> None:
+        self.start = MARK + _VERSION.pack(*VERSION)
+        """The first bytes."""
+        self._checksum = zlib.crc32(self.start)
+
+    def encode(self, kind: bytes, data: bytes) -> bytes:
+        """Return the bytes of the next block."""
+        compressed = zlib.compress(data, LEVEL)
+        lengths = struct.pack("<cII", kind, len(compressed), len(data))
+        self._checksum = zlib.crc32(compressed, zlib.crc32(lengths, self._checksum))
+        return _FRAME.pack(kind, len(compressed), len(data), self._checksum) + compressed
+
+
 class BlockFile:
     """A file being written block by block; complete blocks survive a crash."""
 
@@ -50,20 +67,16 @@ class BlockFile:
         if os.path.exists(path) and not os.path.isfile(path):  # opening a pipe would block forever
             raise OSError(errno.EINVAL, tr("it is a folder, a pipe or a device"))
         self._file = open(path, "wb", buffering=0)
-        start = MARK + _VERSION.pack(*VERSION)
-        self._checksum = zlib.crc32(start)
+        self._encoder = BlockEncoder()
         try:
-            self._write(start)
+            self._write(self._encoder.start)
         except OSError:
             self._file.close()
             raise
 
     def write(self, kind: bytes, data: bytes) -> None:
         """Append a block. Raises OSError."""
-        compressed = zlib.compress(data, LEVEL)
-        lengths = struct.pack("<cII", kind, len(compressed), len(data))
-        self._checksum = zlib.crc32(compressed, zlib.crc32(lengths, self._checksum))
-        self._write(_FRAME.pack(kind, len(compressed), len(data), self._checksum) + compressed)
+        self._write(self._encoder.encode(kind, data))
 
     def close(self) -> None:
         """Close the file. Raises OSError."""
@@ -79,18 +92,61 @@ class BlockFile:
 def read_blocks(path: Path) -> Iterator[TraceBlock]:
     """Yield the blocks of a file in order, up to its end or the point where it is truncated. Raises TraceError."""
     with _open_regular(path) as file:
-        total = _read_file_start(path, file)
-        unfolded = MIN_EXPANDED_BYTES
+        checker = _BlockChecker(path, file.read(_START_BYTES))
         while frame := file.read(_FRAME.size):
-            kind, stored_length, length, checksum = _FRAME.unpack(_require_length(path, frame, _FRAME.size))
-            unfolded += stored_length * _EXPANDED_PER_BYTE - length
-            if max(stored_length, length) > _MAX_BLOCK_BYTES or unfolded < 0:
-                raise damaged_error(path, tr("one of its blocks is larger after decompression than any run can be"))
-            data = _require_length(path, file.read(stored_length), stored_length)
-            total = zlib.crc32(data, zlib.crc32(frame[:9], total))
-            if total != checksum:
-                raise damaged_error(path, tr("a checksum does not match"))
-            yield TraceBlock(kind, _decompress(path, data, length), stored_length)
+            stored_length = checker.check_frame(_require_length(path, frame, _FRAME.size))
+            yield checker.check_data(_require_length(path, file.read(stored_length), stored_length))
+
+
+class BlockParser:
+    """Reads blocks from bytes that arrive in portions, as through a socket. `name` is shown in errors."""
+
+    def __init__(self, name: str) -> None:
+        self._path, self._buffer = Path(name), bytearray()
+        self._checker: _BlockChecker | None = None
+        self._needed = _START_BYTES
+        self._has_frame = False
+
+    def feed(self, data: bytes) -> Iterator[TraceBlock]:
+        """Yield the blocks that `data` completes. Raises TraceError."""
+        self._buffer += data
+        while len(self._buffer) >= self._needed:
+            portion = bytes(self._buffer[: self._needed])
+            del self._buffer[: self._needed]
+            if self._checker is None:
+                self._checker, self._needed = _BlockChecker(self._path, portion), _FRAME.size
+            elif not self._has_frame:
+                self._needed, self._has_frame = self._checker.check_frame(portion), True
+            else:
+                self._needed, self._has_frame = _FRAME.size, False
+                yield self._checker.check_data(portion)
+
+
+class _BlockChecker:
+    """Checks the start, frames and data of blocks in order. Raises TraceError."""
+
+    def __init__(self, path: Path, start: bytes) -> None:
+        _check_version(path, start)
+        self._path, self._total = path, zlib.crc32(start)
+        self._unfolded = MIN_EXPANDED_BYTES
+        self._frame = b""
+
+    def check_frame(self, frame: bytes) -> int:
+        """Check a block's frame; return the number of its bytes that follow."""
+        self._frame = frame
+        _, stored_length, length, _ = _FRAME.unpack(frame)
+        self._unfolded += stored_length * _EXPANDED_PER_BYTE - length
+        if max(stored_length, length) > _MAX_BLOCK_BYTES or self._unfolded < 0:
+            raise damaged_error(self._path, tr("one of its blocks is larger after decompression than any run can be"))
+        return int(stored_length)
+
+    def check_data(self, data: bytes) -> TraceBlock:
+        """Check and decompress the data of the last frame."""
+        kind, _, length, checksum = _FRAME.unpack(self._frame)
+        self._total = zlib.crc32(data, zlib.crc32(self._frame[:9], self._total))
+        if self._total != checksum:
+            raise damaged_error(self._path, tr("a checksum does not match"))
+        return TraceBlock(kind, _decompress(self._path, data, length), len(data))
 
 
 def damaged_error(path: Path, detail: str) -> TraceError:
@@ -131,13 +187,6 @@ def _open_regular(path: Path) -> Iterator[BinaryIO]:
             tr("{path} cannot be read: {reason}.").format(path=path, reason=reason),
             tr("Check that you have permission to read it."),
         ) from None
-
-
-def _read_file_start(path: Path, file: BinaryIO) -> int:
-    """Return the checksum after the mark and the version. Raises TraceError."""
-    start = file.read(len(MARK) + _VERSION.size)
-    _check_version(path, start)
-    return zlib.crc32(start)
 
 
 def _check_version(path: Path, start: bytes) -> None:

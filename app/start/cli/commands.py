@@ -9,6 +9,7 @@ from resources.language import mark
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "generate": ("app.start.cli.generate", mark("run a list of requests and write recordings, JSON Lines and CSV")),
+    "watch": ("core.generate_capture.watch", mark("run a Python script and show its generate calls in an open window")),
     "show": ("app.start.cli.show", mark("print a recording in the terminal")),
 }
 """Module and description of each command; the module's `run(arguments)` returns the exit code."""

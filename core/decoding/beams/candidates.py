@@ -107,7 +107,7 @@ def _build_nodes(
     V].
     """
     group, vocabulary, nodes = group_scores.group, group_scores.scores.shape[-1], []
-    for score, place, log_p, share, normalized, penalty, *raw in _candidate_columns(
+    for score, place, log_p, share, normalized, penalty, *raw in candidate_columns(
         group_scores, settings, values, indices
     ):
         if score != score:
@@ -126,7 +126,7 @@ def _build_nodes(
     return nodes
 
 
-def _candidate_columns(
+def candidate_columns(
     group_scores: GroupScores, settings: BeamSettings, values: torch.Tensor, indices: torch.Tensor
 ) -> Sequence[tuple[float, ...]]:  # fmt: skip
     """Return per candidate (score, index, log-probability, probability, normalized score, penalty, and from the model

@@ -65,12 +65,14 @@ _SCRIPTS = (
     "words.js", "elements.js", "state.js", "said.js", "tokens.js", "text.js", "bars.js", "panel.js", "layout.js",
     "tree.js", "beams.js", "rounds.js", "memory.js", "timeline.js", "facts.js", "main.js",
 )  # fmt: skip
+_NOTEBOOK_SCRIPT = "notebook.js"
 _ESCAPED = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 
 
-def render_document(run: PageValues) -> str:
-    """Return the complete page for data from `collect_page_data`."""
-    style, script = _join_parts(_STYLES), _join_parts(_SCRIPTS)
+def render_document(run: PageValues, is_inline: bool = False) -> str:
+    """Return the complete page for data from `collect_page_data`; `is_inline`: for a frame inside a notebook."""
+    scripts = (*_SCRIPTS, _NOTEBOOK_SCRIPT) if is_inline else _SCRIPTS
+    style, script = _join_parts(_STYLES), _join_parts(scripts)
     return Template(translate_skeleton(_read_part("page.html"))).substitute(
         language=current_language().replace("_", "-"),
         title=html.escape(_encodable(str(run["title"]))),
@@ -135,8 +137,8 @@ def page(events: Iterable[Event], path: str | Path, *, title: str = "") -> Path:
     return target
 
 
-def page_text(events: Iterable[Event], *, title: str = "") -> str:
-    """Return the page as text in UTF-8."""
+def page_text(events: Iterable[Event], *, title: str = "", is_inline: bool = False) -> str:
+    """Return the page as text in UTF-8; `is_inline`: for a frame inside a notebook, whose theme it follows."""
     check_events(events)
     check_kind("title", title, str, tr("Pass a text, which may be empty."))
-    return render_document(collect_page_data(events, title))
+    return render_document(collect_page_data(events, title), is_inline)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from core.events import BeamStep, CacheMeasured, CachePlan, Event, Finished, Metrics, RunStarted, TokenChosen
 from core.explain.words import decimal, duration, rate, size, whole_percent
-from core.generation.setting_titles import SCORED, cache_title, setting_title, strategy_title
+from core.setting_titles import SCORED, cache_title, setting_title, strategy_title
 from core.trace.page.json_values import PageValues
 from resources.language import tr, trc
 

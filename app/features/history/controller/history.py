@@ -202,6 +202,13 @@ class History(HistoryFile):
         self.runSaved.emit(run.id)
         self.changed.emit()
 
+    def save_received(self, run: Run, recording: Path) -> None:
+        """Save a run of another process, whose complete recording is at the path that `recording_path` returned."""
+        self._paths.pop(run.id, None)
+        self._unsaved_runs.pop(recording, None)
+        self._saver.write(partial(self.save_run, run, recording))
+        self._emit_notices()
+
     def delete_all(self) -> None:
         """Delete all saved runs and recordings left by killed programs."""
         self.change(lambda store: store.forget_all())

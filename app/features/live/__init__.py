@@ -1,0 +1,1 @@
+"""Runs of scripts, received while they happen."""

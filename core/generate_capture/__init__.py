@@ -1,0 +1,1 @@
+"""Capture `generate` calls of any transformers model as runs with the events of this program."""

@@ -1,0 +1,146 @@
+"""`decodescope watch script.py`: run a script and capture every `generate` in it."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import runpy
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core.trace.live_address import LiveAddress
+from resources.language import tr, trn
+
+if TYPE_CHECKING:
+    import torch
+
+    from core.generate_capture.capture import Capture, CapturedRun
+
+
+class ScriptWatcher:
+    """Captures each model of this process on its first `generate`."""
+
+    def __init__(self, *, top_n: int = 10, live: bool = True) -> None:
+        self.captures: list[Capture] = []
+        """One capture per model, in order of their first call."""
+        self._top_n, self._live = top_n, live
+        self._known: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
+        self._lock = threading.Lock()
+
+    @property
+    def is_live(self) -> bool:
+        """Whether an open window receives the runs."""
+        return self._live and LiveAddress.find() is not None
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Capture all models in this block."""
+        from transformers.generation import utils
+
+        mixin: Any = utils.GenerationMixin
+        original = mixin.generate
+
+        @functools.wraps(original)
+        def generate(model: torch.nn.Module, *args: object, **kwargs: object) -> object:
+            return self._generate(functools.partial(original, model), model, args, kwargs)
+
+        mixin.generate = generate
+        try:
+            yield
+        finally:
+            mixin.generate = original
+            for capture in self.captures:
+                capture.__exit__(None, None, None)
+
+    def _generate(
+        self, original: Callable[..., object], model: torch.nn.Module, args: Sequence[object],
+        kwargs: Mapping[str, object],
+    ) -> object:  # fmt: skip
+        from core.generate_capture.capture import capture
+        from core.generate_capture.generate_hooks import GenerateHooks, is_call_in_progress
+
+        with self._lock:
+            is_new = model not in self._known and not is_call_in_progress()
+            if is_new:
+                self._known.add(model)
+                tokenizer = kwargs.get("tokenizer") or find_tokenizer(model)
+                self.captures.append(capture(model, tokenizer, top_n=self._top_n, live=self._live).__enter__())
+        return GenerateHooks.record_call(model, original, args, kwargs) if is_new else original(*args, **kwargs)
+
+    def runs(self) -> list[CapturedRun]:
+        """Return the runs of all models."""
+        return [run for capture in self.captures for run in capture.runs]
+
+
+def find_tokenizer(model: torch.nn.Module) -> object:
+    """Return the tokenizer of a model's folder or of its files in the Hub's cache; None if there is none. Nothing is
+    downloaded.
+    """
+    from transformers import AutoTokenizer
+
+    origin = getattr(getattr(model, "config", None), "_name_or_path", "")
+    if not origin:
+        return None
+    try:
+        found: object = AutoTokenizer.from_pretrained(origin, local_files_only=True)
+        return found
+    except (OSError, ValueError, KeyError, ImportError):
+        return None
+
+
+def run_script(path: Path, arguments: Sequence[str], watcher: ScriptWatcher) -> int:
+    """Run a script as `python path arguments…` would, and return its exit code."""
+    former, former_path = sys.argv, sys.path[:]
+    sys.argv, sys.path[0:0] = [str(path), *arguments], [str(path.resolve().parent)]
+    try:
+        with watcher.watching():
+            runpy.run_path(str(path), run_name="__main__")
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    finally:
+        sys.argv, sys.path[:] = former, former_path
+    return 0
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command and return the exit code: the script's own, 2 for invalid arguments."""
+    parser = argparse.ArgumentParser(
+        prog="decodescope watch",
+        description=tr("Run a Python script and show every generate of a transformers model in an open window."),
+    )
+    parser.add_argument("script", type=Path, help=tr("the script"))
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=tr("arguments of the script"))
+    parser.add_argument("--save", type=Path, metavar="FOLDER", help=tr("also write each run as a recording"))
+    parser.add_argument("--top-n", type=int, default=10, metavar="N", help=tr("alternatives per token"))
+    options = parser.parse_args(arguments)
+    if not options.script.is_file():
+        parser.error(tr("{path} is not a file.").format(path=options.script))
+    watcher = ScriptWatcher(top_n=options.top_n)
+    is_live = watcher.is_live
+    folder = options.save
+    if not is_live and folder is None:
+        folder = Path(f"{options.script.stem}-runs")
+        print(
+            tr("No window is open: the runs are written to {folder}.").format(folder=folder), file=sys.stderr
+        )  # fmt: skip
+    try:
+        return run_script(options.script, options.arguments, watcher)
+    finally:
+        _save(watcher.runs(), folder)
+
+
+def _save(runs: Sequence[CapturedRun], folder: Path | None) -> None:
+    count = len(runs)
+    print(trn("{count:,} run captured.", "{count:,} runs captured.", count).format(count=count), file=sys.stderr)
+    if folder is None or not runs:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, run in enumerate(runs, 1):
+        run.save(folder / f"run-{number}.decodescope")

@@ -1,0 +1,1 @@
+"""Show runs and results in notebooks, and convert them to tables."""

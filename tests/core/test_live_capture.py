@@ -1,0 +1,219 @@
+"""Sending captured runs to a window, and `decodescope watch`, without Qt."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import core
+from core.errors import TraceError
+from core.events import Finished, TokenChosen
+from core.generate_capture import live_sender, watch
+from core.trace import LiveAddress, TraceStream
+from core.trace.live_address import address_file
+from tests.core import tiny
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="needs local sockets as files")
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+
+class FakeWindow:
+    """Accepts connections and keeps the bytes of each; `reads` False: it accepts and reads nothing."""
+
+    def __init__(self, folder: Path, reads: bool = True) -> None:
+        self.received: list[bytes] = []
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.path = str(folder / "s")
+        self._socket.bind(self.path)
+        self._socket.listen()
+        self._open: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
+        self._reads = reads
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return
+            self._open.append(connection)
+            if self._reads:
+                thread = threading.Thread(target=self._read, args=(connection,), daemon=True)
+                thread.start()
+                self._threads.append(thread)
+
+    def _read(self, connection: socket.socket) -> None:
+        data = b""
+        while part := connection.recv(65536):
+            data += part
+        self.received.append(data)
+
+    def wait(self, count: int) -> list[bytes]:
+        """Return what `count` connections sent until they were closed."""
+        live_sender.finish_sending()
+        for thread in self._threads[:count]:
+            thread.join(30)
+        return self.received
+
+    def close(self) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        for connection in self._open:
+            connection.close()
+        self._accepting.join(5)
+
+
+@pytest.fixture
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeWindow]:
+    made = FakeWindow(tmp_path_factory.mktemp("w"))
+    yield made
+    made.close()
+
+
+def _generate(network: Any, **settings: Any) -> torch.Tensor:
+    ids = torch.tensor([[1, 17, 34, 11]])
+    found: torch.Tensor = network.generate(ids, attention_mask=torch.ones_like(ids), pad_token_id=0,
+                                           **{"max_new_tokens": 8, **settings})  # fmt: skip
+    return found
+
+
+def test_the_address_is_private() -> None:
+    """The file has mode 0600; a file that others could read, or of another form, is ignored."""
+    assert LiveAddress.find() is None
+    address = LiveAddress.create("/tmp/nowhere")
+    address.publish()
+    assert stat.S_IMODE(address_file().stat().st_mode) == 0o600
+    assert LiveAddress.find() == address
+    address_file().chmod(0o644)
+    assert LiveAddress.find() is None
+    address_file().chmod(0o600)
+    LiveAddress.create("/tmp/later").publish()
+    address.withdraw()  # replaced by a later window
+    assert LiveAddress.find() is not None
+    address_file().write_text("[]")
+    assert LiveAddress.find() is None
+
+
+def test_a_run_is_sent_while_it_happens(window: FakeWindow) -> None:
+    """The bytes are the token, then a recording with the same events."""
+    address = LiveAddress.create(window.path)
+    address.publish()
+    network = tiny.make("llama").model
+    with core.capture(network, live=True) as captured:
+        assert captured.is_live
+        _generate(network)
+        _generate(network, num_beams=2)
+    runs = {}
+    for data in window.wait(2):
+        token, _, recording = data.partition(b"\n")
+        assert token.decode() == address.token
+        stream = TraceStream("test")
+        events = [
+            event for start in range(0, len(recording), 100) for event in stream.feed(recording[start : start + 100])
+        ]
+        assert stream.is_complete
+        assert stream.header is not None
+        runs[stream.header.request["strategy"]] = events
+    assert runs == {"greedy": captured.runs[0].events, "beam_search": captured.runs[1].events}
+
+
+def test_a_stream_is_checked(window: FakeWindow) -> None:
+    """Damaged bytes raise an error, wherever the damage is."""
+    LiveAddress.create(window.path).publish()
+    network = tiny.make("llama").model
+    with core.capture(network, live=True):
+        _generate(network)
+    _, _, recording = window.wait(1)[0].partition(b"\n")
+    for place in (0, 20, len(recording) // 2, len(recording) - 3):
+        damaged = bytearray(recording)
+        damaged[place] ^= 0x5A
+        stream = TraceStream("test")
+        with pytest.raises(TraceError):
+            stream.feed(bytes(damaged) + bytes(64))
+    with pytest.raises(TraceError):
+        TraceStream("test").feed(recording + recording)
+
+
+@pytest.mark.parametrize("kind", ["missing", "closed", "stuck"])
+def test_a_bad_window_changes_nothing(kind: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Without a reachable window the run is recorded only; a stuck one never blocks the script."""
+    folder = tmp_path_factory.mktemp("w")
+    stuck = FakeWindow(folder, reads=False) if kind == "stuck" else None
+    if kind != "missing":
+        LiveAddress.create(str(folder / "s")).publish()
+    network = tiny.make("llama").model
+    plain = _generate(network)
+    with core.capture(network, live=True) as captured:
+        assert captured.is_live == (kind != "missing")
+        assert torch.equal(_generate(network), plain)
+    assert isinstance(captured.run.events[-1], Finished)
+    if stuck is not None:
+        stuck.close()
+
+
+SCRIPT = """
+import sys
+import torch
+from tests.core import tiny
+
+network = tiny.make("llama").model
+ids = torch.tensor([[1, 17, 34, 11]])
+out = network.generate(ids, attention_mask=torch.ones_like(ids), pad_token_id=0, max_new_tokens=5)
+print(sys.argv[1:], out.shape[1])
+sys.exit(3)
+"""
+
+
+def test_watch_without_a_window(tmp_path: Path) -> None:
+    """The script runs with its arguments and exit code; its runs are written to a folder."""
+    (tmp_path / "mine.py").write_text(SCRIPT)
+    done = subprocess.run(
+        [sys.executable, "-m", "decodescope", "watch", "mine.py", "--one", "two"], cwd=tmp_path, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 3, done.stderr
+    assert done.stdout == "['--one', 'two'] 9\n"
+    assert "No window is open" in done.stderr
+    assert "1 run captured." in done.stderr
+    events = list(core.replay(tmp_path / "mine-runs" / "run-1.decodescope"))
+    assert sum(isinstance(event, TokenChosen) for event in events) == 5
+
+
+def test_watch_captures_every_model_once() -> None:
+    """Two models in one process; an assistant's drafts are no runs of their own; the class is restored."""
+    from transformers.generation.utils import GenerationMixin
+
+    before = GenerationMixin.generate
+    target, draft = tiny.make("llama").model, tiny.make("gpt2").model
+    watcher = watch.ScriptWatcher(live=False)
+    with watcher.watching():
+        _generate(target)
+        _generate(target, assistant_model=draft)
+        _generate(draft)
+    assert GenerationMixin.generate is before
+    assert [run.request.strategy for run in watcher.runs()] == ["greedy", "assisted", "greedy"]
+    assert "generate" not in vars(target)
+
+
+def test_watch_rejects_a_missing_script(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        watch.main(["nowhere.py"])
+    assert end.value.code == 2
+    assert "nowhere.py is not a file" in capsys.readouterr().err

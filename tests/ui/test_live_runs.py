@@ -1,0 +1,181 @@
+"""Runs of scripts in the window: shown while they happen, kept in the history, refused without the token."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.window.main_window import MainWindow
+from core.events import (
+    Event,
+    Finished,
+    Metrics,
+    Prefilled,
+    PromptToken,
+    RunStarted,
+    SequenceFinished,
+    TokenChosen,
+)
+from core.generate_capture.live_sender import LiveRun
+from core.request import Request
+from core.trace import Failure, LiveAddress
+from core.trace.block_file import EVENTS, HEADER, BlockEncoder
+from core.trace.block_writer import BlockWriter
+from core.trace.file_metadata import write_header
+from core.trace.live_address import address_file
+from core.trace.recorder import request_to_plain
+from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.windows import open_window
+
+WAIT_MS = 20_000
+WORDS = (" there", " was", " a", " script")
+pytestmark = pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="needs local sockets as files")
+
+
+def _token(step: int) -> TokenChosen:
+    return TokenChosen(step, 0, step + 5, WORDS[step], WORDS[step], 0.5, 0.5, -0.7, -0.7, 1, 1.0, 0.1)
+
+
+def _events() -> list[Event]:
+    started = RunStarted("greedy", "somebody’s model", "cpu", "float32", "dynamic", 0, (PromptToken(1, "Once"),), ())
+    ends = [SequenceFinished(0, "length", limit=4),
+            Finished("completed", ((5, 6, 7, 8),), ("".join(WORDS),), Metrics(1, 4, 0.4), order=(0,))]  # fmt: skip
+    return [started, Prefilled(1, 0.1), *map(_token, range(4)), *ends]
+
+
+@pytest.fixture
+def window(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MainWindow:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    opened = open_window(qtbot, tmp_path / "config", ScriptedEngine())
+    assert opened.parts.services.live.listen()
+    return opened
+
+
+def _send(*parts: list[Event], failure: Failure | None = None, ends: bool = True) -> LiveRun:
+    address = LiveAddress.find()
+    assert address is not None
+    sender = LiveRun(address, Request("Once", {"max_new_tokens": 4}))
+    for event in (event for part in parts for event in part):
+        sender.write(event)
+    if ends:
+        sender.close(failure)
+    return sender
+
+
+def test_text_appears_while_the_script_runs(window: MainWindow, qtbot: QtBot) -> None:
+    session, events = window.session, _events()
+    with qtbot.waitSignal(session.eventsArrived, timeout=WAIT_MS):
+        sender = _send(events[:4], ends=False)
+    qtbot.waitUntil(lambda: session.run is not None and session.run.text == " there was", timeout=WAIT_MS)
+    assert session.run is not None
+    assert session.run.outcome is None
+    assert window.parts.centre.notice_banner.isVisible()
+    with qtbot.waitSignal(session.finished, timeout=WAIT_MS) as end:
+        for event in events[4:]:
+            sender.write(event)
+        sender.close(None)
+    assert end.args[0].kind == "completed"
+    assert session.run.text == "".join(WORDS)
+    assert session.run.events == events
+    assert "somebody’s model" in window.parts.centre.notice_banner.accessibleDescription()
+
+
+def test_runs_are_kept_in_the_history(window: MainWindow, qtbot: QtBot) -> None:
+    with qtbot.waitSignal(window.history.runSaved, timeout=WAIT_MS) as saved:
+        _send(_events())
+    opened = window.history.open_run(saved.args[0])
+    assert opened.events == _events()
+    assert opened.request.prompt == "Once"
+
+
+def test_a_run_does_not_replace_one_in_progress(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the window's own run goes on, a script's run is kept in the history only."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    hold = threading.Event()
+    window = open_window(qtbot, tmp_path / "config", ScriptedEngine(hold=hold))
+    window.parts.services.live.listen()
+    session = window.session
+    window.parts.runs.run()
+    own = session.run
+    with qtbot.waitSignal(window.history.runSaved, timeout=WAIT_MS) as saved:
+        _send(_events())
+    assert session.run is own
+    assert session.busy
+    assert window.history.open_run(saved.args[0]).events == _events()
+    with qtbot.waitSignal(session.finished, timeout=WAIT_MS):
+        hold.set()
+    assert own is not None
+    assert own.outcome is not None
+
+
+def test_a_script_that_dies_leaves_its_text(window: MainWindow, qtbot: QtBot) -> None:
+    session, address = window.session, LiveAddress.find()
+    assert address is not None
+    encoder = BlockEncoder()
+    header = write_header(request_to_plain(Request("Once")), None, {}, 0.0)
+    blocks = encoder.encode(HEADER, header) + encoder.encode(EVENTS, BlockWriter().encode_block(_events()[:5]))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sender:
+        sender.connect(address.address)
+        sender.sendall(address.token.encode() + b"\n" + encoder.start + blocks + b"E")
+        qtbot.waitUntil(lambda: session.run is not None and len(session.run.tokens) == 3, timeout=WAIT_MS)
+        with qtbot.waitSignal(session.finished, timeout=WAIT_MS) as end:
+            sender.shutdown(socket.SHUT_RDWR)
+    assert end.args[0].kind == "stopped"
+    assert session.run is not None
+    assert session.run.text == " there was a"
+
+
+def test_a_failure_of_the_script_is_shown(window: MainWindow, qtbot: QtBot) -> None:
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as end:
+        _send(_events()[:4], failure=Failure("KeyError", "The script failed", "'mine'"))
+    assert end.args[0].kind == "failed"
+
+
+@pytest.mark.parametrize("start", [b"wrong\n", b"x" * 1000, b"\n", "ä\n".encode()])
+def test_a_wrong_token_is_refused(start: bytes, window: MainWindow, qtbot: QtBot) -> None:
+    address = LiveAddress.find()
+    assert address is not None
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stranger:
+        stranger.connect(address.address)
+        stranger.sendall(start)
+        stranger.setblocking(False)
+        qtbot.waitUntil(lambda: _is_closed(stranger), timeout=WAIT_MS)
+    assert window.session.run is None
+
+
+def test_damaged_data_ends_the_connection(window: MainWindow, qtbot: QtBot) -> None:
+    address = LiveAddress.find()
+    assert address is not None
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sender:
+        sender.connect(address.address)
+        sender.sendall(address.token.encode() + b"\n" + b"no recording" * 40)
+        sender.setblocking(False)
+        qtbot.waitUntil(lambda: _is_closed(sender), timeout=WAIT_MS)
+    assert window.session.run is None
+
+
+def _is_closed(peer: socket.socket) -> bool:
+    try:
+        return peer.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        return True
+
+
+def test_closing_removes_everything(window: MainWindow) -> None:
+    address = window.parts.services.live.address
+    assert address is not None
+    folder = Path(address.address).parent
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert folder.stat().st_uid == os.getuid()
+    assert address_file().exists()
+    window.close()
+    assert not folder.exists()
+    assert not address_file().exists()
