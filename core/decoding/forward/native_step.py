@@ -134,7 +134,7 @@ class NativeDecodeStep:
 
     def run_pass(self, pass_struct: native_library.PassStruct, length: int) -> None:
         """Run a pass described by the caller; its positions are below `length`."""
-        self._weights.extend_tables(length)
+        self._weights.extend_tables(pass_struct.past, length)
         self._library.step(self._weights.model, pass_struct)
 
     def argmax(self, logits: int, rows: int, chosen: int, output_address: int) -> None:
@@ -144,12 +144,13 @@ class NativeDecodeStep:
     def supports(self, ids: torch.Tensor, cache: Cache, has_positions: bool = False) -> bool:
         """Whether it supports `ids` [B, n]: a few tokens after the prompt, with room for them.
 
-        `has_positions` means explicit mask or positions, which are supported for one text and no sliding windows.
+        `has_positions` means explicit mask or positions, which are supported for one text without sliding windows and
+        linear biases.
         """
         layers = cache.layers
         if ids.numel() > self._max_tokens or len(layers) != len(self._modules.layers):
             return False
-        if has_positions and (len(ids) > 1 or self._has_windows):
+        if has_positions and (len(ids) > 1 or self._has_windows or self._modules.slopes is not None):
             return False
         if isinstance(cache, StaticCache):
             return not self._has_windows and all(_has_capacity(layer, ids) for layer in layers)
@@ -174,7 +175,7 @@ class NativeDecodeStep:
     ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
         """Return the same and the head's input for every token, [B, n, D]."""
         logits, hidden = self._run(ids, cache, keep, mask, positions, extra_capacity)
-        return logits, self._modules.norm(hidden)
+        return logits, self._modules.head_input(hidden)
 
     def _run(
         self, ids: torch.Tensor, cache: Cache, keep: int, mask: torch.Tensor | None, positions: torch.Tensor | None,
@@ -186,7 +187,7 @@ class NativeDecodeStep:
         sees = None if mask is None else mask.reshape(count, past + count).float().contiguous()
         embedded = self._modules.embed_tokens(ids, slice(past, past + count) if places is None else places)
         hidden, logits = embedded.float().contiguous(), torch.empty(texts, keep, self._weights.vocabulary)
-        self._weights.extend_tables(past + count)
+        self._weights.extend_tables(past, past + count, places)
         self._prepare_storage(cache, count, extra_capacity)
         one = self._pass
         one.texts, one.count, one.past, one.keep, one.threads = texts, count, past, keep, torch.get_num_threads()

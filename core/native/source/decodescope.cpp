@@ -11,7 +11,7 @@
 #endif
 
 // Version of the exported functions; Python checks it before it calls any other.
-DECODESCOPE int64_t decodescope_version() { return 10; }
+DECODESCOPE int64_t decodescope_version() { return 11; }
 
 // Whether the processor converts weights in float16 itself; otherwise they are slow.
 DECODESCOPE int64_t decodescope_halves() { return DECODESCOPE_F16C; }
