@@ -23,7 +23,7 @@ from transformers.cache_utils import Cache, DynamicCache, StaticCache
 
 from core.caches.tensors.adapted_layer import AdaptedLayer
 from core.caches.tensors.dynamic_layers import is_plain_dynamic_layer
-from core.decoding.forward.fused_layers import MixtureMlp, TensorFunction
+from core.decoding.forward.fused_layers import TensorFunction
 from core.decoding.forward.module_map import DecoderLayer, DecoderModules, Positions, map_modules
 from core.decoding.forward.rotary import RotaryTable, Rotation
 from core.models.loaded_model import LoadedModel
@@ -51,7 +51,6 @@ class FusedDecoder:
         self.modules: DecoderModules = map_modules(network, copies)
         self.dtype: torch.dtype = network.dtype
         self.has_windows = any(layer.window for layer in self.modules.layers)
-        self.has_experts = any(isinstance(layer.mlp, (torch.nn.Module, MixtureMlp)) for layer in self.modules.layers)
         self._is_grouped = self.modules.heads != self.modules.kv_heads
         """Whether several query heads share a key–value head."""
         self._tables: dict[str, tuple[RotaryTable, RotaryTable]] = {}
@@ -329,8 +328,6 @@ def _build_fused_decoder(model: LoadedModel) -> FusedDecoder | None:
     network: Any = model.model
     try:
         decoder = FusedDecoder(network, can_join_matrices(network))
-        if decoder.has_experts and not model.has_exact_dtype:
-            return None  # in 16 bits, tokens close to a tie between experts would be routed differently
         return decoder if matches_module(decoder, model) else None
     except Exception as error:  # any error caused by a misidentified submodule
         if is_out_of_memory(error):
@@ -439,11 +436,13 @@ def matches_module(fused: _FusedPass, model: LoadedModel) -> bool:
         allowed = max(_TOLERANCE_QUANTIZED, allowed)
     if allowed < difference < _MAX_DIFFERENCE:
         allowed = max(allowed, _TIMES_OWN_DIFFERENCE * _own_difference(model, texts, expected))
-    if difference > min(allowed, _MAX_DIFFERENCE):
+    allowed = min(allowed, _MAX_DIFFERENCE)
+    if difference > allowed:
         log.info(
-            "the fused pass disagrees with %s by %.1e; the module itself is used", type(network).__name__, difference
-        )
-    return difference <= min(allowed, _MAX_DIFFERENCE)
+            "the fused pass disagrees with %s by %.1e, more than %.1e; the module itself is used",
+            type(network).__name__, difference, allowed,
+        )  # fmt: skip
+    return difference <= allowed
 
 
 def _check_ids(model: LoadedModel) -> list[torch.Tensor]:

@@ -25,7 +25,7 @@ from core.decoding.forward.fused_decoder import (
     matches_module,
     select_fused_pass,
 )
-from core.decoding.forward.module_map import DecoderModules, UnsupportedArchitecture, map_modules
+from core.decoding.forward.module_map import DecoderModules, Positions, UnsupportedArchitecture, map_modules
 from core.decoding.forward.native_weights import NativeWeights
 from core.models.loaded_model import LoadedModel, check_model
 from core.models.quantized.packed_layers import PackedLinear
@@ -185,7 +185,7 @@ class NativeDecodeStep:
         (texts, count), past, keep = ids.shape, int(cache.get_seq_length()), keep or ids.shape[1]
         places = None if positions is None else positions.reshape(-1).to(torch.int64).contiguous()
         sees = None if mask is None else mask.reshape(count, past + count).float().contiguous()
-        embedded = self._modules.embed_tokens(ids, slice(past, past + count) if places is None else places)
+        embedded = self._embed(ids, slice(past, past + count) if places is None else places)
         hidden, logits = embedded.float().contiguous(), torch.empty(texts, keep, self._weights.vocabulary)
         self._weights.extend_tables(past, past + count, places)
         self._prepare_storage(cache, count, extra_capacity)
@@ -197,6 +197,19 @@ class NativeDecodeStep:
         self._library.step(self._weights.model, one)
         self._storage.references.clear()
         return logits, hidden
+
+    def _embed(self, ids: torch.Tensor, places: Positions) -> torch.Tensor:
+        """Return the embeddings [B, n, D]; where they go through a linear map, token by token, because torch's product of
+        a vector differs from that of several.
+        """
+        if self._modules.widen is None or ids.numel() == 1:
+            return self._modules.embed_tokens(ids, places)
+        index = range(places.start, places.stop) if isinstance(places, slice) else places.tolist()
+        columns = [
+            torch.cat([self._modules.embed_tokens(row[None, None], slice(place, place + 1)) for row in column])
+            for column, place in zip(ids.t(), index, strict=True)
+        ]
+        return torch.cat(columns, 1)
 
     def _prepare_storage(self, cache: Cache, count: int, extra_capacity: int) -> None:
         """Reserve room for the keys and values of `count` tokens and record where it is."""

@@ -61,6 +61,7 @@ class RotaryEmbedding:
         """
         is_beyond = self._switch is not None and stop > self._switch
         if is_beyond and self._follows_length:
+            self._compute(0, 1)  # a short text makes the module forget the length of a longer one before this one
             return RotaryTable(*self._signed(start, stop), start)
         known = self._tables.get(is_beyond)
         if known is None or stop > len(known.cos):
@@ -72,7 +73,7 @@ class RotaryEmbedding:
                 if stop > length:
                     raise IndexError(f"The model knows {length} positions.")
             if self._follows_length:
-                self._compute(0, 1)  # a short text makes the module forget the length of a long one
+                self._compute(0, 1)
             self._tables[is_beyond] = known = RotaryTable(*self._signed(0, length))
         return known
 
