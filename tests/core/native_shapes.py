@@ -13,8 +13,8 @@ TINY: dict[str, Any] = {
     "num_key_value_heads": 2, "max_position_embeddings": 256, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0,
 }  # fmt: skip
 DEEP: dict[str, Any] = {
-    "vocab_size": 32_000, "hidden_size": 512, "intermediate_size": 1536, "num_hidden_layers": 24,
-    "num_attention_heads": 8, "num_key_value_heads": 4, "max_position_embeddings": 2048,
+    "vocab_size": 16_000, "hidden_size": 384, "intermediate_size": 1024, "num_hidden_layers": 24,
+    "num_attention_heads": 6, "num_key_value_heads": 2, "max_position_embeddings": 2048,
 }  # fmt: skip
 _YARN = {"rope_type": "yarn", "factor": 4.0, "rope_theta": 10_000.0}
 _NTK = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10_000.0}
@@ -110,13 +110,13 @@ SHAPES: dict[str, NativeShape] = {
     ),
     "qwen3_moe": NativeShape(
         "Qwen3-MoE", "Qwen3MoeConfig", "Qwen3MoeForCausalLM", "Qwen3-30B-A3B", tiny={"head_dim": 8, **_MOE_TINY},
-        deep={"head_dim": 64, "num_experts": 32, "num_experts_per_tok": 8, "moe_intermediate_size": 192,
+        deep={"head_dim": 64, "num_experts": 32, "num_experts_per_tok": 8, "moe_intermediate_size": 128,
               "norm_topk_prob": True},
     ),
     "mixtral": NativeShape(
         "Mixtral", "MixtralConfig", "MixtralForCausalLM", "Mixtral-8x7B", {"sliding_window": None},
         {"num_local_experts": 4, "num_experts_per_tok": 2},
-        {"num_hidden_layers": 16, "num_local_experts": 8, "num_experts_per_tok": 2, "intermediate_size": 1024},
+        {"num_hidden_layers": 16, "num_local_experts": 8, "num_experts_per_tok": 2, "intermediate_size": 768},
     ),
     "cohere": NativeShape(
         "Cohere", "CohereConfig", "CohereForCausalLM", "Aya-23-8B", tiny={"logit_scale": 0.25},
@@ -124,7 +124,7 @@ SHAPES: dict[str, NativeShape] = {
     ),
     "phi": NativeShape(
         "Phi-1.5, Phi-2", "PhiConfig", "PhiForCausalLM", "Phi-1.5", _ONE_HEAD_EACH,
-        deep={"intermediate_size": 2048, "partial_rotary_factor": 0.5},
+        deep={"intermediate_size": 1536, "partial_rotary_factor": 0.5},
     ),
     "opt": NativeShape(
         "OPT", "OPTConfig", "OPTForCausalLM", "OPT-125M", {"intermediate_size": None, "num_key_value_heads": None},
@@ -135,7 +135,7 @@ SHAPES: dict[str, NativeShape] = {
     "opt_350m": NativeShape(
         "OPT-350M", "OPTConfig", "OPTForCausalLM", "OPT-350M",
         {"intermediate_size": None, "num_key_value_heads": None, "do_layer_norm_before": False},
-        {"ffn_dim": 64, "word_embed_proj_dim": 16}, {"ffn_dim": 2048, "word_embed_proj_dim": 256},
+        {"ffn_dim": 64, "word_embed_proj_dim": 16}, {"ffn_dim": 1536, "word_embed_proj_dim": 192},
     ),
     "gptj": NativeShape(
         "GPT-J", "GPTJConfig", "GPTJForCausalLM", "GPT-J-6B", {"intermediate_size": None, "num_key_value_heads": None},
@@ -153,6 +153,6 @@ SHAPES: dict[str, NativeShape] = {
         "BLOOM", "BloomConfig", "BloomForCausalLM", "BLOOM-560M",
         {"intermediate_size": None, "num_key_value_heads": None, "max_position_embeddings": None,
          "num_hidden_layers": None, "num_attention_heads": None},
-        {"n_layer": 4, "n_head": 4}, {"n_layer": 24, "n_head": 8},
+        {"n_layer": 4, "n_head": 4}, {"n_layer": 24, "n_head": 6},
     ),
 }  # fmt: skip

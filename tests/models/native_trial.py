@@ -14,10 +14,10 @@ from transformers import DynamicCache
 
 import core
 from core.decoding.forward.native_step import get_native_step
-from tests.core.native_shapes import SHAPES, NativeShape
+from tests.core.native_shapes import SHAPES
 
 WEIGHTS = ("float32", "bfloat16", "int8", "int4")
-PROMPT, STEPS, ROUNDS = 48, 6, 5
+PROMPT, STEPS, ROUNDS = 48, 4, 4
 """Tokens read before, and timed in each of the rounds, of which the fastest counts."""
 _LOGGER = logging.getLogger("core.decoding.forward")
 
@@ -34,17 +34,21 @@ class _LastMessage(logging.Handler):
 
 
 def try_native(kind: str, is_deep: bool = True) -> dict[str, Any]:
-    """Return for each kind of weights `{"speedup": native ÷ module tokens per second, "tokens_per_second"}` or
-    `{"reason"}`.
+    """Return a family's shape and, for each kind of weights, `{"speedup"}` (native ÷ module tokens per second) with
+    `{"tokens_per_second"}`, or `{"reason"}`.
     """
     warnings.simplefilter("ignore")
     shape = SHAPES[kind]
     with tempfile.TemporaryDirectory() as folder:
-        shape.make(is_deep).save_pretrained(folder)
-        return {weights: _try_weights(shape, folder, weights) for weights in WEIGHTS}
+        network = shape.make(is_deep)
+        network.save_pretrained(folder)
+        layers, width = network.config.num_hidden_layers, network.config.hidden_size
+        del network
+        found = {weights: _try_weights(folder, weights) for weights in WEIGHTS}
+    return {"kind": kind, "title": shape.title, "like": shape.like, "layers": layers, "width": width, "weights": found}
 
 
-def _try_weights(shape: NativeShape, folder: str, weights: str) -> dict[str, Any]:
+def _try_weights(folder: str, weights: str) -> dict[str, Any]:
     message = _LastMessage()
     _LOGGER.addHandler(message)
     before, _LOGGER.level = _LOGGER.level, logging.DEBUG
@@ -82,4 +86,4 @@ def _measure(model: core.LoadedModel) -> dict[str, Any]:
                 begun = time.perf_counter()
                 run(cache)
                 best[name] = min(best[name], time.perf_counter() - begun)
-    return {"speedup": best["module"] / best["native"], "tokens_per_second": 1 / best["native"]}
+    return {"speedup": round(best["module"] / best["native"], 2), "tokens_per_second": round(1 / best["native"], 1)}

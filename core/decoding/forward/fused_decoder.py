@@ -142,7 +142,9 @@ class FusedDecoder:
         to_values = parts.heads + parts.kv_heads
         if parts.is_interleaved:
             groups = joined.view(batch, count, parts.kv_heads, -1, parts.width)
-            joined = torch.cat([groups[:, :, :, :-2].flatten(2), groups[..., -2, :].flatten(2), groups[..., -1, :].flatten(2)], -1)
+            joined = torch.cat(
+                [groups[:, :, :, :-2].flatten(2), groups[..., -2, :].flatten(2), groups[..., -1, :].flatten(2)], -1
+            )
         heads = joined.view(batch, count, -1, parts.width)
         turned, values = heads[:, :, :to_values], heads[:, :, to_values:].transpose(1, 2)
         if layer.q_norm is not None and layer.k_norm is not None:

@@ -347,7 +347,7 @@ class FeedForwardMlp:
 class MixtureMlp:
     """A mixture of experts behind a router with a softmax, computed by its module.
 
-    Each token goes through the `chosen` likeliest experts, and their outputs are added with the softmax as weights, which
+    Each token goes through the `chosen` likeliest experts. Their outputs are added with the softmax as weights, which
     `is_normalized` divides by their sum.
     """
 
@@ -370,8 +370,9 @@ def map_mixture(module: nn.Module) -> MixtureMlp | None:
     weight, chosen = gate._parameters.get("weight"), vars(gate).get("top_k")
     act = experts._modules.get("act_fn") or vars(experts).get("act_fn")
     parts = [_expert_maps(experts, name) for name in ("gate_up_proj", "down_proj")]
-    is_known = isinstance(chosen, int) and weight is not None and weight.dim() == 2 and len(gate._parameters) == 1
-    if not is_known or gate._buffers or act is None or not (len(weight) == len(parts[0]) == len(parts[1]) >= chosen):
+    if not isinstance(chosen, int) or weight is None or weight.dim() != 2 or len(gate._parameters) != 1:
+        return None
+    if gate._buffers or act is None or not (len(weight) == len(parts[0]) == len(parts[1]) >= chosen):
         return None
     return MixtureMlp(
         module, FloatLinear(((weight, None),)), chosen, bool(vars(gate).get("norm_topk_prob", True)),

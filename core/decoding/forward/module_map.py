@@ -19,7 +19,6 @@ from core.decoding.forward.fused_layers import (
     FeedForwardMlp,
     FloatLinear,
     GatedMlp,
-    MixtureMlp,
     RootMeanSquare,
     TensorFunction,
     TokenEmbedding,
@@ -74,7 +73,7 @@ class DecoderLayer:
     mlp: TensorFunction
     norm_mlp_out: TensorFunction | None
     norms_sums: bool
-    """Whether `norm` and `norm_mlp` follow the residual additions, instead of preceding attention and MLP (OPT-350M)."""
+    """Whether `norm` and `norm_mlp` follow the residual additions, instead of preceding both halves (OPT-350M)."""
     is_parallel: bool
     """Whether attention and MLP both read the layer's input; without `norm_mlp`, its norm (NeoX; Cohere, Phi)."""
     residual_scale: float
@@ -215,7 +214,9 @@ def _map_layer(layer: nn.Module, index: int, config: Any, copies: bool) -> Decod
     second = None if has_after and not has_before else next((name for name in _SECOND_NORM if name in parts), None)
     has_one_norm = second is None and not has_after
     _reject(not has_before and not has_after, "no norms")
-    q_norm, k_norm = (attention._modules.get(f"{kind}_norm") or attention._modules.get(f"{kind}_layernorm") for kind in "qk")
+    q_norm, k_norm = (
+        attention._modules.get(f"{kind}_norm") or attention._modules.get(f"{kind}_layernorm") for kind in "qk"
+    )
     kinds = _config_field(config, "layer_types")
     kind = kinds[index] if kinds else None
     return DecoderLayer(

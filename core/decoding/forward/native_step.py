@@ -199,8 +199,8 @@ class NativeDecodeStep:
         return logits, hidden
 
     def _embed(self, ids: torch.Tensor, places: Positions) -> torch.Tensor:
-        """Return the embeddings [B, n, D]; where they go through a linear map, token by token, because torch's product of
-        a vector differs from that of several.
+        """Return the embeddings [B, n, D]. If they go through a linear map, this is done token by token, because
+        torch's product of one vector differs from that of several.
         """
         if self._modules.widen is None or ids.numel() == 1:
             return self._modules.embed_tokens(ids, places)

@@ -119,7 +119,9 @@ class NativeWeights:
         project = self._matrices(layer.project)
         (out,) = self._matrices(layer.out)
         rows = sum(matrix.outputs for matrix in project)
-        _reject(rows != (self._modules.heads + 2 * self._modules.kv_heads) * self._modules.width, "heads of another width")
+        _reject(
+            rows != (self._modules.heads + 2 * self._modules.kv_heads) * self._modules.width, "heads of another width"
+        )
         _reject(layer.has_joint_norms and self._modules.is_interleaved, "joint norms of interleaved heads")
         made = native_library.LayerStruct(
             norm=self._norm_struct(layer.norm),
@@ -147,12 +149,12 @@ class NativeWeights:
             downs = [self._matrices(expert.down)[0] for expert in mlp.experts]
             (router,) = self._matrices(mlp.router)
             flat = [matrix for parts in ups for matrix in parts]
-            up = (native_library.MatrixStruct * len(flat))(*flat)
-            down = (native_library.MatrixStruct * len(downs))(*downs)
-            self._arrays += (up, down)
+            all_ups = (native_library.MatrixStruct * len(flat))(*flat)
+            all_downs = (native_library.MatrixStruct * len(downs))(*downs)
+            self._arrays += (all_ups, all_downs)
             made.mixture = native_library.MixtureStruct(
                 len(downs), mlp.chosen, mlp.is_normalized, router,
-                *(ctypes.cast(part, ctypes.POINTER(native_library.MatrixStruct)) for part in (up, down)),
+                *(ctypes.cast(part, ctypes.POINTER(native_library.MatrixStruct)) for part in (all_ups, all_downs)),
             )  # fmt: skip
             made.ups, made.gated = len(ups[0]), True
             return

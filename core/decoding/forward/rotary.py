@@ -16,7 +16,7 @@ _MIN_LENGTH = 512
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RotaryTable:
-    """cos and signed sin [n, rotated width] of the positions from `first` on. The same object means the same numbers."""
+    """cos and signed sin [n, rotated width] of the positions from `first` on. One object means the same numbers."""
 
     cos: torch.Tensor
     sin: torch.Tensor
