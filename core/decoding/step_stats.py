@@ -48,7 +48,8 @@ def compute_native_stats(scores: Sequence[torch.Tensor], chosen: torch.Tensor, t
     read = array("f", bytes(_FLOAT32_BYTES * rows * width))
     place, _ = read.buffer_info()
     addresses = [stage.data_ptr() for stage in contiguous]
-    found.compute_stats(addresses, rows, vocabulary, picked.data_ptr(), top_n, place, torch.get_num_threads())
+    # One thread: on a busy machine, waiting for another one takes longer than the work.
+    found.compute_stats(addresses, rows, vocabulary, picked.data_ptr(), top_n, place, 1)
     return [read] if rows == 1 else [read[row * width : (row + 1) * width] for row in range(rows)]
 
 

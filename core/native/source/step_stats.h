@@ -78,6 +78,14 @@ struct Others {
     const Distribution *before, *raw;
 };
 
+// Up to LANES numbers; the others are `fill`.
+inline Lanes load_some(const float* from, long count, float fill) {
+    if (count == LANES) return load(from);
+    Lanes found = all(fill);
+    std::memcpy(&found, from, count * sizeof(float));
+    return found;
+}
+
 inline void sum_block(Distribution& own, long block, bool keeps, const Others* others, BlockSums& sums) {
     const long begin = block * SCORES, end = std::min(begin + SCORES, own.count);
     Lanes total = {}, first = {}, second = {}, mass = {}, raw_mass = {};
@@ -85,12 +93,12 @@ inline void sum_block(Distribution& own, long block, bool keeps, const Others* o
     const bool has_before = others && !others->before->is_empty(block), has_raw = others && !others->raw->is_empty(block);
     for (long i = begin; i < end; i += LANES) {
         const long some = std::min(LANES, end - i);
-        Lanes scores = all(-INFINITY), before = {}, raw = {};
-        std::memcpy(&scores, own.scores + i, some * sizeof(float));
+        const Lanes scores = load_some(own.scores + i, some, -INFINITY);
         const Lanes apart = scores - all(own.most);
         const Lanes parts = power(apart);
         total += parts;
-        if (keeps) std::memcpy(&own.exponentials[i], &parts, some * sizeof(float));
+        if (keeps && some == LANES) store(&own.exponentials[i], parts);
+        else if (keeps) std::memcpy(&own.exponentials[i], &parts, some * sizeof(float));
         if (others == nullptr) {
             Lanes counted = apart - all(own.center);
             for (long lane = some; lane < LANES; ++lane) counted[lane] = 0;    // beyond the last score
@@ -99,8 +107,8 @@ inline void sum_block(Distribution& own, long block, bool keeps, const Others* o
         }
         const Whole lives = scores != all(-INFINITY);
         alive -= lives;
-        if (has_before) std::memcpy(&before, &others->before->exponentials[i], some * sizeof(float));
-        if (has_raw) std::memcpy(&raw, &others->raw->exponentials[i], some * sizeof(float));
+        const Lanes before = has_before ? load_some(&others->before->exponentials[i], some, 0) : Lanes{};
+        const Lanes raw = has_raw ? load_some(&others->raw->exponentials[i], some, 0) : Lanes{};
         mass += (Lanes)((Whole)before & lives), raw_mass += (Lanes)((Whole)raw & lives);
     }
     sums = {sum(total), sum(first), sum(second), 0, sum(mass), sum(raw_mass)};
